@@ -1,0 +1,58 @@
+"""See, check and understand attention in neural networks.
+
+>>> import attnviz
+>>> record = attnviz.attend("I love all you", model="toy")
+>>> record.weights.shape  # (layer, head, query, key)
+(2, 4, 4, 4)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from attnviz.attention import Attention, Receipt, Token
+    from attnviz.capture.source import attend, attend_all, open_source
+    from attnviz.storage import load, save
+    from attnviz.views.figure import heatmap
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Attention": "attnviz.attention",
+    "Receipt": "attnviz.attention",
+    "Token": "attnviz.attention",
+    "attend": "attnviz.capture.source",
+    "attend_all": "attnviz.capture.source",
+    "heatmap": "attnviz.views.figure",
+    "load": "attnviz.storage",
+    "open_source": "attnviz.capture.source",
+    "save": "attnviz.storage",
+}
+"""Where each public name lives. It is imported on first use: `import attnviz` alone loads no library."""
+
+__all__ = [
+    "Attention",
+    "Receipt",
+    "Token",
+    "__version__",
+    "attend",
+    "attend_all",
+    "heatmap",
+    "load",
+    "open_source",
+    "save",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

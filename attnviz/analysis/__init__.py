@@ -1,0 +1,1 @@
+"""Numbers computed from a record. Each measure is defined once."""

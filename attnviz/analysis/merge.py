@@ -1,0 +1,99 @@
+"""Records seen otherwise: word pieces merged into words, special tokens hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+
+from attnviz.attention import Attention, Token
+from attnviz.errors import SelectionError
+from attnviz.text.display import visible
+
+
+def merge_words(record: Attention) -> Attention:
+    """Word pieces merged into words: attention to a word is the sum over its pieces, from it the mean.
+
+    Rows still sum to what they summed to. Source: Clark et al. 2019, "What Does BERT Look At?", section 4.1.
+
+    Raises:
+        SelectionError: the record does not say which word a token belongs to.
+    """
+    query_groups, key_groups = _groups(record.query_tokens), _groups(record.key_tokens)
+    n_merged = len(record.query_tokens) - len(query_groups) + len(record.key_tokens) - len(key_groups)
+    if not any(token.word is not None for token in (*record.query_tokens, *record.key_tokens)):
+        raise SelectionError(
+            "word pieces cannot be merged: this record does not say which word each token is of"
+        )
+    if n_merged == 0:
+        return record
+    weights = np.add.reduceat(record.weights, [group[0] for group in key_groups], axis=3, dtype=np.float64)
+    weights = np.add.reduceat(weights, [group[0] for group in query_groups], axis=2)
+    weights /= np.array([len(group) for group in query_groups])[:, None]
+    return replace(
+        record,
+        weights=weights.astype(np.float32),
+        query_tokens=_merged(record.query_tokens, query_groups, record),
+        key_tokens=_merged(record.key_tokens, key_groups, record),
+        notes=(*record.notes, "word pieces merged: to a word the sum over its pieces, from it the mean"),
+    )
+
+
+def hide_special(record: Attention) -> Attention:
+    """Rows and columns of special tokens left out; the other weights stay as the model computed them.
+
+    Rows are not renormalised: what a row lacks is what the model gave to the special tokens.
+
+    Raises:
+        SelectionError: there are only special tokens.
+    """
+    queries = [i for i, token in enumerate(record.query_tokens) if not token.special]
+    keys = [i for i, token in enumerate(record.key_tokens) if not token.special]
+    if not queries or not keys:
+        raise SelectionError("nothing is left to show: all tokens are special")
+    hidden = list(
+        dict.fromkeys(token.text for token in (*record.query_tokens, *record.key_tokens) if token.special)
+    )
+    if not hidden:
+        return record
+    return replace(
+        record,
+        weights=record.weights[:, :, queries][..., keys],
+        query_tokens=tuple(record.query_tokens[i] for i in queries),
+        key_tokens=tuple(record.key_tokens[i] for i in keys),
+        short_rows=tuple(dict.fromkeys((*record.short_rows, "dropped"))),
+        notes=(
+            *record.notes,
+            f"special tokens hidden ({' '.join(hidden)}); rows not renormalised: what they lack went there",
+        ),
+    )
+
+
+def _groups(tokens: Sequence[Token]) -> list[list[int]]:
+    """The indices of the tokens, those of one word together."""
+
+    def word(index: int) -> tuple[int, int]:
+        token = tokens[index]
+        return (0, token.word) if token.word is not None else (1, index)
+
+    return [list(group) for _, group in groupby(range(len(tokens)), key=word)]
+
+
+def _merged(tokens: Sequence[Token], groups: Sequence[Sequence[int]], record: Attention) -> tuple[Token, ...]:
+    return tuple(
+        tokens[group[0]] if len(group) == 1 else _merge([tokens[i] for i in group], record)
+        for group in groups
+    )
+
+
+def _merge(pieces: Sequence[Token], record: Attention) -> Token:
+    first = pieces[0]
+    spans = [token.span for token in pieces if token.span is not None]
+    typed = (record.text, record.pair or "")[first.segment]
+    span = (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
+    text = (
+        visible(typed[slice(*span)].strip()) if span else "".join(token.text.lstrip("·") for token in pieces)
+    )
+    return replace(first, text=text, piece="+".join(token.piece for token in pieces), id=None, span=span)

@@ -1,0 +1,270 @@
+"""The record: what one run of a model's attention was, and the proof that it was that.
+
+A record never changes. Whatever is computed from it (words merged, specials hidden) is a new record, which
+says in its notes what was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float32
+
+from attnviz.errors import RecordError, SelectionError
+
+Kind = Literal["encoder", "decoder", "cross"]
+"""Which attention it is: bidirectional self-attention, causal self-attention, or queries of one sequence on
+keys of another."""
+
+ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded"]
+"""Why the rows of a record may sum to less (or, rounded, slightly more) than 1."""
+
+AXES = ("layer", "head", "query", "key")
+
+ROW_TOLERANCE = 1e-3
+"""How far from 1 a row may sum: what float16 loses over 512 keys."""
+
+ROUNDED_TOLERANCE = 0.02
+"""How far from 1 a row may sum in a file whose numbers were rounded for reading."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """One token as the model read it and as a person reads it.
+
+    Attributes:
+        text: what to show: no word-piece marks, no control characters.
+        piece: the vocabulary's own spelling, such as ``##ing`` or ``Ġlove``.
+        id: its number in the vocabulary; None where there is none (home-built words, merged words).
+        span: first and one-past-last character in the input; None for tokens the tokenizer added.
+        word: the number of the word it belongs to, counted over the whole input; None for specials.
+        special: added by the tokenizer, such as ``[CLS]``.
+        segment: 0 for the first sentence, 1 for the second of a pair.
+    """
+
+    text: str
+    piece: str
+    id: int | None = None
+    span: tuple[int, int] | None = None
+    word: int | None = None
+    special: bool = False
+    segment: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Proof that the captured weights are what the model computed.
+
+    In the same forward pass, for every layer, the captured weights times the values were compared with the
+    output of the model's native implementation.
+
+    Attributes:
+        native: the native implementation, such as ``sdpa`` or ``eager``.
+        dtype: the model's number format, such as ``float32``.
+        tolerance: the largest difference accepted, relative to the layer's largest output where that exceeds 1.
+        layers: the layers that were compared.
+        differences: the largest absolute difference in each of them, in the units of the layer's output.
+    """
+
+    native: str
+    dtype: str
+    tolerance: float
+    layers: tuple[int, ...]
+    differences: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.layers) != len(self.differences) or not self.layers:
+            raise RecordError(
+                f"a receipt needs one difference a layer: got {len(self.differences)} for {len(self.layers)} layers"
+            )
+        if not all(0 <= difference < np.inf for difference in self.differences):
+            raise RecordError(f"a receipt's differences must be finite and not negative: got {self.differences}")
+
+    @property
+    def max_difference(self) -> float:
+        """The largest difference of all layers."""
+        return max(self.differences)
+
+    def __str__(self) -> str:
+        n = len(self.layers)
+        return f"verified: max difference {self.max_difference:.1e} over {n} layer{'' if n == 1 else 's'}"
+
+
+NO_RECEIPT = "not verified: this record came without a receipt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Attention:
+    """The attention of one run of a model on one input.
+
+    Attributes:
+        weights: after the softmax; read-only. Rows are queries, columns are keys.
+        query_tokens: one for each row.
+        key_tokens: one for each column.
+        kind: which attention it is.
+        model: the model's name.
+        text: the input, as typed.
+        pair: the second sentence, where there was one.
+        receipt: proof that the weights are the model's own; None for a file made elsewhere.
+        layers: the number, in the model, of each layer held; counted from 0.
+        heads: the number, in the model, of each head held; counted from 0.
+        short_rows: why rows may not sum to 1; empty where they do.
+        notes: what was done to the input or the weights, a sentence each; every view prints them.
+
+    Raises:
+        RecordError: the parts do not fit together.
+    """
+
+    weights: Float32[np.ndarray, "layer head query key"]
+    query_tokens: tuple[Token, ...]
+    key_tokens: tuple[Token, ...]
+    kind: Kind
+    model: str
+    text: str = ""
+    pair: str | None = None
+    receipt: Receipt | None = None
+    layers: tuple[int, ...] = ()
+    heads: tuple[int, ...] = ()
+    short_rows: tuple[ShortRows, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        weights = np.asarray(self.weights)
+        if weights.ndim != len(AXES):
+            raise RecordError(
+                f"weights must have {len(AXES)} axes ({', '.join(AXES)}), but have {weights.ndim}: {weights.shape}"
+            )
+        weights = np.array(weights, dtype=np.float32, order="C")
+        weights.setflags(write=False)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "layers", tuple(self.layers) or tuple(range(weights.shape[0])))
+        object.__setattr__(self, "heads", tuple(self.heads) or tuple(range(weights.shape[1])))
+        _check(self)
+
+    def __repr__(self) -> str:
+        n_layers, n_heads, n_queries, n_keys = self.weights.shape
+        return (
+            f"<Attention of {self.model!r} ({self.kind}): {n_layers} layers x {n_heads} heads, "
+            f"{n_queries} queries x {n_keys} keys; {self.proof}>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Attention):
+            return NotImplemented
+        return np.array_equal(self.weights, other.weights) and _labels(self) == _labels(other)
+
+    __hash__ = None  # type: ignore[assignment]  # equal by value, and too large to hash
+
+    @property
+    def proof(self) -> str:
+        """The receipt in words, as every view prints it."""
+        return NO_RECEIPT if self.receipt is None else str(self.receipt)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the record to a file: `.safetensors`, `.npz` or `.json`, by its ending; nothing is lost.
+
+        Raises:
+            OutputError: another ending, or a file that cannot be written.
+        """
+        from attnviz.storage import (
+            save,
+        )  # the one step against the stream of imports: what users expect of a record
+
+        return save(self, path)
+
+    def _repr_png_(self) -> bytes:
+        """How a notebook shows the record: as the picture that `attnviz.heatmap` draws."""
+        from attnviz.views.figure import png  # as above
+
+        return png(self)
+
+    def pattern(self, layer: int, head: int) -> Float32[np.ndarray, "query key"]:
+        """One head's matrix, by the numbers the model gives them.
+
+        Raises:
+            SelectionError: this record does not hold that layer or head.
+        """
+        return self.weights[positions([layer], self.layers, "layer")[0], positions([head], self.heads, "head")[0]]
+
+    def select(self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Attention:
+        """The same record with these layers and heads only; None keeps all, negative numbers count from the end.
+
+        Raises:
+            SelectionError: a layer or head that is not there.
+        """
+        if layers is None and heads is None:
+            return self
+        rows = positions(self.layers if layers is None else layers, self.layers, "layer")
+        columns = positions(self.heads if heads is None else heads, self.heads, "head")
+        return replace(
+            self,
+            weights=self.weights[np.ix_(rows, columns)],
+            layers=tuple(self.layers[row] for row in rows),
+            heads=tuple(self.heads[column] for column in columns),
+        )
+
+
+def positions(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int]:
+    """Where each wanted layer or head stands among those held, in the order held, each once.
+
+    Raises:
+        SelectionError: one of them is not there; the message says which are.
+    """
+    found = set()
+    for number in wanted:
+        actual = number if number >= 0 else held[number] if -number <= len(held) else None
+        if actual not in held:
+            there = f"{held[0]} to {held[-1]}" if _is_run(held) else ", ".join(map(str, held))
+            only = f"{what} {held[0]} only" if len(held) == 1 else f"{what}s {there}"
+            raise SelectionError(f"there is no {what} {number}: this model has {only} (counted from 0)")
+        found.add(held.index(actual))
+    return sorted(found)
+
+
+def _is_run(numbers: Sequence[int]) -> bool:
+    return list(numbers) == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def _labels(record: Attention) -> tuple[object, ...]:
+    return (
+        record.query_tokens, record.key_tokens, record.kind, record.model, record.text, record.pair,
+        record.receipt, record.layers, record.heads, record.short_rows, record.notes,
+    )  # fmt: skip
+
+
+def _check(record: Attention) -> None:
+    """Refuse a record whose labels do not match its axes or whose rows are no distribution."""
+    weights = record.weights
+    axes = ("layers", "heads", "query_tokens", "key_tokens")
+    for axis, size in zip(axes, weights.shape, strict=True):
+        if len(getattr(record, axis)) != size:
+            raise RecordError(f"weights have {size} {axis}, but {len(getattr(record, axis))} are named")
+        if size == 0:
+            raise RecordError(f"a record needs at least one of each: there are no {axis}")
+    if record.kind not in get_args(Kind):
+        raise RecordError(f"kind must be one of {', '.join(get_args(Kind))}, not {record.kind!r}")
+    for reason in record.short_rows:
+        if reason not in get_args(ShortRows):
+            raise RecordError(f"rows may be short for {', '.join(get_args(ShortRows))}, not {reason!r}")
+    sums = weights.sum(axis=-1, dtype=np.float64)
+    # A NaN or an infinity anywhere makes its row's sum one too, so the sums tell without a second pass.
+    if not np.isfinite(sums).all():
+        raise RecordError(f"weights must be finite: {_where(record, ~np.isfinite(sums))} holds NaN or infinity")
+    if weights.min() < 0:
+        negative = (weights < 0).any(axis=-1)
+        raise RecordError(f"weights must not be negative: {_where(record, negative)} holds {weights.min():g}")
+    slack = ROUNDED_TOLERANCE if "rounded" in record.short_rows else ROW_TOLERANCE
+    may_be_short = bool(set(record.short_rows) - {"rounded"})
+    wrong = (sums > 1 + slack) | ((sums < 1 - slack) & (not may_be_short))
+    if wrong.any():
+        total = sums[tuple(np.argwhere(wrong)[0])]
+        raise RecordError(f"each row must sum to 1: {_where(record, wrong)} sums to {total:.6g}")
+
+
+def _where(record: Attention, rows: np.ndarray) -> str:
+    layer, head, query = np.argwhere(rows)[0]
+    return f"layer {record.layers[layer]}, head {record.heads[head]}, row {query}"

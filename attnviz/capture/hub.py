@@ -1,0 +1,171 @@
+"""Where a model's files are: a local folder, the cache, or the hub. Needs neither torch nor transformers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from attnviz.errors import ModelError, UnknownModelError, UnreachableModelError
+from attnviz.text.display import clip, visible
+
+PATIENCE = 3.0
+"""Seconds to wait for the hub's first answer before it counts as out of reach."""
+
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+"""The files that hold a model's weights, or say which files do."""
+
+SAFETENSORS_ONLY = "attnviz reads safetensors only (other formats can run code while they load)"
+
+WHAT_TO_DO = "download it where there is a network, give a local folder (--model ./folder), or use the home-built model (--toy)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Where to load a model from.
+
+    Attributes:
+        path: what the library is given: a folder, or a name on the hub.
+        where: whether that is a folder, the cache alone, or the hub.
+        name: what pictures call the model.
+    """
+
+    path: str
+    where: Literal["folder", "cache", "hub"]
+    name: str
+
+
+def locate(model: str, revision: str | None = None) -> Location:
+    """Find a model, within a few seconds.
+
+    Raises:
+        UnknownModelError: the name is neither a folder nor one the hub knows.
+        UnreachableModelError: it is not in the cache and the hub does not answer, or may not be asked.
+        ModelError: the hub refuses it, as it does gated models.
+    """
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        return _folder(folder)
+    shown = visible(model)
+    if model.startswith((".", "/", "~")) or model.count("/") > 1:
+        raise UnknownModelError(f"there is no folder {shown}")
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(model)
+    except HFValidationError:
+        raise UnknownModelError(f"{shown!r} is neither a folder nor a model's name on the hub") from None
+    if is_cached(model, revision):
+        return Location(path=model, where="cache", name=model)
+    _ask_hub(model, revision)
+    return Location(path=model, where="hub", name=model)
+
+
+def _folder(folder: Path) -> Location:
+    if not (folder / "config.json").is_file():
+        raise UnknownModelError(f"the folder {visible(str(folder))} holds no model: it has no config.json")
+    if not any((folder / name).is_file() for name in WEIGHTS):
+        raise ModelError(f"the folder {visible(str(folder))} has no model.safetensors: {SAFETENSORS_ONLY}")
+    whole = folder.resolve()
+    return Location(
+        path=str(folder), where="folder", name=visible(f"{whole.parent.name}/{whole.name}".lstrip("/"))
+    )
+
+
+def is_cached(model: str, revision: str | None = None) -> bool:
+    """Whether the cache holds the model's configuration and all of its weights."""
+    from huggingface_hub import try_to_load_from_cache
+
+    def cached(file: str) -> Path | None:
+        found = try_to_load_from_cache(model, file, revision=revision)
+        return Path(found) if isinstance(found, str) else None
+
+    if cached("config.json") is None:
+        return False
+    if cached("model.safetensors") is not None:
+        return True
+    index = cached("model.safetensors.index.json")
+    if index is None:
+        return False
+    try:
+        parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    except (OSError, ValueError, KeyError, AttributeError):
+        return False
+    return all(cached(part) is not None for part in parts)
+
+
+def _ask_hub(model: str, revision: str | None) -> None:
+    """Ask the hub whether the model is there. Bounded in time, whatever the name server or a proxy does."""
+    from huggingface_hub import constants
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+
+    if constants.HF_HUB_OFFLINE:
+        raise UnreachableModelError(
+            f"{model} is not in the cache, and the hub may not be asked (HF_HUB_OFFLINE is set): {WHAT_TO_DO}"
+        )
+    answer: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            _look(model, revision)
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is told apart below, in the asking thread
+            answer.append(error)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(PATIENCE)
+    if asking.is_alive():
+        raise UnreachableModelError(
+            f"{model} is not in the cache, and the hub did not answer within {PATIENCE:.0f} seconds: {WHAT_TO_DO}"
+        )
+    for error in answer:
+        if isinstance(error, ModelError):
+            raise error
+        if isinstance(error, GatedRepoError):
+            raise ModelError(
+                f"{model} is gated: ask its owner for access, then log in with `hf auth login`"
+            ) from None
+        if isinstance(error, RevisionNotFoundError):
+            raise UnknownModelError(f"{model} has no revision {revision!r} on the hub") from None
+        if isinstance(error, RepositoryNotFoundError):
+            raise UnknownModelError(f"there is no model {model!r} on the hub (or it is private)") from None
+        raise UnreachableModelError(
+            f"{model} is not in the cache, and the hub cannot be reached ({_reason(error)}): {WHAT_TO_DO}"
+        ) from None
+
+
+def _look(model: str, revision: str | None) -> None:
+    """See that the hub has the model's configuration and weights; what it says instead is raised.
+
+    Raises:
+        UnknownModelError: there is no configuration.
+        ModelError: the weights are in no format that attnviz reads.
+        UnreachableModelError: whoever answers is not the hub: a captive portal, perhaps.
+    """
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import EntryNotFoundError
+
+    def has(file: str) -> bool:
+        try:
+            found = get_hf_file_metadata(hf_hub_url(model, file, revision=revision), timeout=PATIENCE)
+        except EntryNotFoundError:
+            return False
+        if found.commit_hash is None:
+            raise UnreachableModelError(
+                f"{model} is not in the cache, and what answers in the hub's place is not the hub: {WHAT_TO_DO}"
+            )
+        return True
+
+    if not has("config.json"):
+        raise UnknownModelError(f"{model} on the hub holds no model: it has no config.json")
+    if not any(map(has, WEIGHTS)):  # the library would ask another server to convert them
+        raise ModelError(f"{model} has no model.safetensors on the hub: {SAFETENSORS_ONLY}")
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error, short."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return clip(visible(lines[0]), 120)

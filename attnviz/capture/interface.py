@@ -1,0 +1,121 @@
+"""The one place that all attention of a Hugging Face model passes through, with attnviz looking on.
+
+transformers lets a function be registered as an attention implementation. Ours calls the model's native
+implementation, returns exactly what that returned, and shows query, key and value to whoever watches: the forward
+pass stays the model's own.
+
+Two traps (each gives numbers that are wrong and says nothing): a registered function also needs a registered
+mask, or padding is attended to; and `from_config(attn_implementation=...)` writes into the config it was given.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from torch import Tensor, nn
+
+from attnviz.capture.stream import Run, Scoring
+
+_watching: ContextVar[Run | None] = ContextVar("attnviz_watching", default=None)
+
+NATIVE = ("sdpa", "eager")
+"""The native implementations that attnviz can look on at."""
+
+_KNOWN = {
+    "dropout", "scaling", "is_causal", "softcap", "position_bias", "s_aux", "sliding_window", "position_ids",
+    "cache_position", "use_cache", "output_attentions", "output_hidden_states", "return_dict", "past_key_values",
+    "position_embeddings",
+}  # fmt: skip
+"""Keywords of a layer that are read below, are already in the mask, or have no part in the weights."""
+
+
+def register() -> None:
+    """Make the watched implementations known to transformers, as ``attnviz_sdpa`` and ``attnviz_eager``."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+
+    for native in NATIVE:
+        AttentionInterface.register(f"attnviz_{native}", _watched(native))
+        AttentionMaskInterface.register(f"attnviz_{native}", ALL_MASK_ATTENTION_FUNCTIONS[native])
+
+
+@contextmanager
+def watched_by(run: Run) -> Iterator[None]:
+    """While this lasts, `run` sees each layer of any model that uses a watched implementation."""
+    token = _watching.set(run)
+    try:
+        yield
+    finally:
+        _watching.reset(token)
+
+
+def _watched(native: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
+    def attention(
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None,
+        **given: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        output, weights = _native(native, module)(module, query, key, value, attention_mask, **given)
+        run = _watching.get()
+        if run is not None:
+            number = getattr(module, "layer_idx", None)
+            run.layer(
+                query,
+                key,
+                value,
+                output,
+                _scoring(module, query, attention_mask, given),
+                number=number if isinstance(number, int) else None,
+                unknown=[name for name, what in given.items() if name not in _KNOWN and what is not None],
+            )
+        return output, weights
+
+    return attention
+
+
+def _native(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
+    """The implementation that the model would have used: the library's, or the eager one of the model's own file."""
+    if name == "eager":
+        for base in type(module).__mro__:
+            own = getattr(sys.modules[base.__module__], "eager_attention_forward", None)
+            if own is not None:
+                return own  # type: ignore[no-any-return]
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    return ALL_ATTENTION_FUNCTIONS[name]  # type: ignore[no-any-return]
+
+
+def _scoring(module: nn.Module, query: Tensor, mask: Tensor | None, given: Mapping[str, Any]) -> Scoring:
+    """What the layer was given, in our words. Where there is no mask, the layer's own flag says whether it is causal."""
+    flag = given.get("is_causal")
+    causal = bool(getattr(module, "is_causal", False) if flag is None else flag)
+    scaling = given.get("scaling")
+    return Scoring(
+        scaling=None if scaling is None else float(scaling),
+        mask=mask,
+        causal=causal and (mask is not None or query.shape[2] > 1),
+        softcap=given.get("softcap"),
+        bias=given.get("position_bias"),
+        sinks=given.get("s_aux"),
+    )
+
+
+def watch(model: Any) -> str:
+    """Switch a loaded model to the watched form of its native implementation.
+
+    Returns:
+        The native implementation's name.
+    """
+    native = model.config._attn_implementation  # noqa: SLF001 - the library's own name for it, and its only one
+    if native not in NATIVE:
+        native = "eager"
+    register()
+    model.set_attn_implementation(f"attnviz_{native}")
+    return str(native)

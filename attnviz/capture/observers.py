@@ -1,0 +1,172 @@
+"""What may be kept of the rows of attention that a model streams by.
+
+A source hands every observer each block of query rows once, layer by layer. Keeping all of the weights is one
+thing to do with a block; a pooled picture, the strongest links or a running sum are others, and none needs more than
+this interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float32
+from torch import Tensor
+
+from attnviz.attention import Kind, Token
+from attnviz.errors import InputError, NoAttentionError, SelectionError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """One input as the model reads it: its tokens, and what was done to it on the way in."""
+
+    text: str
+    pair: str | None
+    tokens: tuple[Token, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Sentences run together.
+
+    Attributes:
+        sentences: one for each row of the batch.
+        inputs: what the model takes, by name; for home-built models empty.
+        real: True where there is a token, False where there is padding.
+    """
+
+    sentences: tuple[Sentence, ...]
+    inputs: dict[str, Tensor]
+    real: Bool[Tensor, "batch token"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Some query rows of one layer.
+
+    Attributes:
+        layer: the layer's number, from 0.
+        first_row: the number of the first query row held.
+        n_rows: how many query rows the layer has in all.
+        causal: whether queries may look at earlier keys only.
+        weights: after the softmax; padding keys have weight 0. Valid only until `observe` returns.
+    """
+
+    layer: int
+    first_row: int
+    n_rows: int
+    causal: bool
+    weights: Float[Tensor, "batch head rows keys"]
+
+
+class Observer(Protocol):
+    """Something that sees every block of attention once."""
+
+    def begin(self, batch: Batch) -> None:
+        """A batch is about to run."""
+
+    def observe(self, block: Block) -> None:
+        """A block of rows has been computed."""
+
+
+KEEP_AT_MOST = 4 * 2**30
+"""Bytes of weights that `KeepWeights` will hold."""
+
+
+class KeepWeights:
+    """Keeps the weights of every head of every layer, or of those asked for."""
+
+    def __init__(self, layers: Collection[int] | None = None, heads: Collection[int] | None = None) -> None:
+        self._layers = layers
+        self._heads = None if heads is None else sorted(set(heads))
+        self._kept: dict[int, Float32[np.ndarray, "batch head query key"]] = {}
+        self._seen: list[int] = []
+        self._n_heads = 0
+        self._causal = False
+
+    def begin(self, batch: Batch) -> None:
+        """Forget what was kept of an earlier batch."""
+        self._batch = batch
+        self._kept.clear()
+        self._seen.clear()
+
+    def observe(self, block: Block) -> None:
+        """Copy the block.
+
+        Raises:
+            InputError: the weights asked for would not fit in memory.
+            SelectionError: a head asked for is not there.
+        """
+        batch, n_heads, n_rows, n_keys = block.weights.shape
+        if block.first_row == 0:
+            self._seen.append(block.layer)
+            self._n_heads, self._causal = n_heads, block.causal
+        if self._layers is not None and block.layer not in self._layers:
+            return
+        if self._heads is not None and self._heads[-1] >= n_heads:
+            raise SelectionError(
+                f"there is no head {self._heads[-1]}: this model has heads 0 to {n_heads - 1} (counted from 0)"
+            )
+        n_kept = n_heads if self._heads is None else len(self._heads)
+        if block.layer not in self._kept:
+            size = 4 * batch * n_kept * block.n_rows * n_keys
+            if size * (len(self._kept) + 1) > KEEP_AT_MOST:
+                raise InputError(
+                    f"the weights of {n_kept} heads at {n_keys:,} tokens take {size / 2**30:.1f} GiB a layer, more than "
+                    f"attnviz keeps ({KEEP_AT_MOST / 2**30:.0f} GiB in all): choose fewer layers and heads, or a "
+                    "shorter text"
+                )
+            self._kept[block.layer] = np.empty((batch, n_kept, block.n_rows, n_keys), dtype=np.float32)
+        weights = block.weights if self._heads is None else block.weights[:, self._heads]
+        self._kept[block.layer][:, :, block.first_row : block.first_row + n_rows] = (
+            weights.float().cpu().numpy()
+        )
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The layers kept.
+
+        Raises:
+            SelectionError: a layer asked for did not come by.
+        """
+        missing = sorted(set(self._layers or ()) - set(self._seen))
+        if missing:
+            raise SelectionError(
+                f"there is no layer {missing[0]}: this model has layers {self._seen[0]} to {self._seen[-1]} "
+                "(counted from 0)"
+            )
+        return tuple(self._kept)
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """The heads kept."""
+        return tuple(range(self._n_heads)) if self._heads is None else tuple(self._heads)
+
+    def weights(self, index: int) -> Float32[np.ndarray, "layer head query key"]:
+        """The weights of one sentence of the batch, without its padding.
+
+        Raises:
+            NoAttentionError: the layers have different numbers of heads.
+            SelectionError: a layer asked for did not come by.
+        """
+        real = self._batch.real[index].cpu().numpy()
+        layers = [self._kept[layer][index] for layer in self.layers]
+        if len({layer.shape for layer in layers}) > 1:
+            counts = ", ".join(str(layer.shape[0]) for layer in layers)
+            raise NoAttentionError(
+                f"the layers of this model have different numbers of heads ({counts}): choose one"
+            )
+        weights = np.stack(layers)
+        return weights if real.all() else np.ascontiguousarray(weights[:, :, real][..., real])
+
+    def kind(self, weights: Float32[np.ndarray, "layer head query key"]) -> Kind:
+        """Causal or bidirectional, as the model says and the weights confirm."""
+        ahead = torch.ones(weights.shape[2:], dtype=torch.bool).triu(1).numpy()
+        if weights.shape[2] == 1:
+            return "decoder" if self._causal else "encoder"
+        return "encoder" if weights[:, :, ahead].any() else "decoder"

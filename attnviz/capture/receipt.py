@@ -1,0 +1,58 @@
+"""Proof that what was captured is what the model computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from attnviz.errors import NotVerifiedError
+
+TOLERANCE = {
+    torch.float64: 1e-12,
+    torch.float32: 1e-5,
+    torch.float16: 4e-3,
+    torch.bfloat16: 3e-2,
+}
+"""The largest difference accepted between weights times values and the native output, per number format: about ten
+times what rounding alone makes. It is relative to the layer's largest output where that exceeds 1."""
+
+
+def tolerance_of(dtype: torch.dtype) -> float:
+    """The tolerance of a number format; of one not listed, that of float32."""
+    return TOLERANCE.get(dtype, TOLERANCE[torch.float32])
+
+
+def check_layer(
+    layer: int, difference: float, scale: float, dtype: torch.dtype, unknown: Sequence[str] = ()
+) -> None:
+    """Refuse a layer whose captured weights are not proved.
+
+    Args:
+        layer: its number, from 0.
+        difference: the largest absolute difference between weights times values and the native output.
+        scale: the layer's largest absolute output, at least 1.
+        dtype: the model's number format.
+        unknown: keywords the layer was given that attnviz does not know.
+
+    Raises:
+        NotVerifiedError: the difference is above the tolerance, or not a finite number.
+    """
+    tolerance = tolerance_of(dtype) * scale
+    if difference <= tolerance < math.inf:
+        return
+    if math.isfinite(difference):
+        fault = (
+            f"its captured weights times its values differ by {difference:.1e} from the model's own output "
+            f"(tolerance {tolerance:.1e} for {str(dtype).removeprefix('torch.')})"
+        )
+        why = (
+            f"it was given {', '.join(unknown)}, which attnviz does not know"
+            if unknown
+            else "it may compute attention in a way attnviz does not know (an extra term in its scores, or dropout)"
+        )
+    else:
+        fault = "its output, or its captured weights times its values, is not a finite number"
+        why = "its weights may be damaged, or too large for this number format (try --dtype float32)"
+    raise NotVerifiedError(f"refused, because layer {layer} is not verified: {fault}; {why}")

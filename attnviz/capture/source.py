@@ -1,0 +1,228 @@
+"""The one interface to a model, and the way from a name to it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from attnviz.attention import Attention, Receipt, ShortRows
+from attnviz.capture.hub import locate
+from attnviz.errors import AttnvizWarning, InputError, ModelError
+from attnviz.text.check import check_text
+from attnviz.text.display import visible
+
+if TYPE_CHECKING:
+    import torch
+
+    from attnviz.capture.observers import Batch, Observer
+
+DEFAULT_MODEL = "distilbert-base-uncased"
+TOY = "toy"
+"""The name of the home-built model."""
+
+DTYPES = ("auto", "float32", "float64", "float16", "bfloat16")
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+class Source(Protocol):
+    """A model that streams its attention.
+
+    Attributes:
+        name: what pictures call the model.
+        has_sinks: whether, in the last run, rows could sum to less than 1 because a head may look at nothing.
+    """
+
+    name: str
+    has_sinks: bool
+
+    def encode(
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False
+    ) -> Batch:
+        """Tokenize sentences into one padded batch."""
+
+    def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
+        """Run the model once; every observer sees every block of rows."""
+
+
+def open_source(
+    model: str | None = None,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    notify: Callable[[str], None] | None = None,
+) -> Source:
+    """Find and load a model.
+
+    Args:
+        model: ``toy``, a name on the hub, or a folder. None is DistilBERT, or the home-built model where that is
+            neither cached nor reachable within 3 seconds; `notify` is then told so.
+        device: where it runs; ``auto`` takes a GPU where there is one.
+        dtype: its number format; ``auto`` is the one it was saved in.
+        revision: a branch, tag or commit on the hub.
+        trust_remote_code: whether code that comes with the model may be run.
+        notify: who is told, in one line, what a user should know; by default a warning is issued.
+
+    Raises:
+        ModelError: the model cannot be used. One asked for by name is never replaced.
+    """
+    if model == TOY:
+        return _toy(device, dtype)
+    try:
+        location = locate(DEFAULT_MODEL if model is None else model, revision)
+        from attnviz.capture.pretrained import PretrainedSource
+
+        return PretrainedSource(
+            location,
+            device=_device(device),
+            dtype=_dtype(dtype),
+            revision=revision,
+            trust_remote_code=trust_remote_code,
+        )
+    except ModelError as error:
+        if model is not None:
+            raise
+        toy = _toy(device, dtype)  # first: with a device that is not there, this fails too
+        reason = str(error).partition(": download it")[0]
+        (notify or _warn)(f'{reason}; using the home-built model "{TOY}" instead')
+        return toy
+
+
+def attend(
+    text: str,
+    model: str | Source | None = None,
+    *,
+    pair: str | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    truncate: bool = False,
+    device: str = "auto",
+    dtype: str = "auto",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Attention:
+    """Run a model on a sentence and return its attention, proved to be the model's own.
+
+    Args:
+        text: the sentence.
+        model: ``toy``, a name on the hub, a folder, or a source that is already open; None is DistilBERT, or the
+            home-built model (with a warning) where that cannot be had.
+        pair: a second sentence, for models that read two.
+        layers: the layers to keep, counted from 0, negative from the end; None keeps all.
+        heads: the heads to keep, likewise.
+        truncate: cut the text where the model's positions end, and say so in the record, instead of refusing it.
+        device: as for `open_source`.
+        dtype: as for `open_source`.
+        revision: as for `open_source`.
+        trust_remote_code: as for `open_source`.
+
+    Returns:
+        The record: `weights` of shape (layer, head, query, key), float32.
+
+    Raises:
+        InputError: the text is empty, or longer than the model takes.
+        SelectionError: a layer or head that is not there.
+        ModelError: the model cannot be used, or its weights are not proved.
+    """
+    _check_texts([text], [pair])  # before a model is loaded for nothing
+    if model is None or isinstance(model, str):
+        model = open_source(
+            model, device=device, dtype=dtype, revision=revision, trust_remote_code=trust_remote_code
+        )
+    (record,) = attend_all([text], model, pairs=[pair], layers=layers, heads=heads, truncate=truncate)
+    return record
+
+
+def attend_all(
+    texts: Sequence[str],
+    source: Source,
+    *,
+    pairs: Sequence[str | None] | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    truncate: bool = False,
+) -> list[Attention]:
+    """Run a model on sentences as one batch, and return a record for each; padding changes no number.
+
+    The receipt of each record is that of the whole batch.
+
+    Raises:
+        InputError: there is no text, or one is empty or longer than the model takes.
+        SelectionError: a layer or head that is not there.
+        ModelError: the weights are not proved.
+    """
+    from attnviz.capture.observers import KeepWeights
+
+    _check_texts(texts, pairs or [])
+    batch = source.encode(texts, pairs, truncate=truncate)
+    keep = KeepWeights(_from_start(layers), _from_start(heads))
+    receipt = source.stream(batch, [keep])
+    short: tuple[ShortRows, ...] = ("sink",) if source.has_sinks else ()
+    sinks = ("heads have sinks: a row sums to less than 1 where its head looks at nothing",) if short else ()
+    records = []
+    for index, sentence in enumerate(batch.sentences):
+        weights = keep.weights(index)
+        record = Attention(
+            weights=weights,
+            query_tokens=sentence.tokens,
+            key_tokens=sentence.tokens,
+            kind=keep.kind(weights),
+            model=source.name,
+            text=sentence.text,
+            pair=sentence.pair,
+            receipt=receipt,
+            layers=keep.layers,
+            heads=keep.heads,
+            short_rows=short,
+            notes=(*sentence.notes, *sinks),
+        )
+        records.append(record.select(layers, heads))
+    return records
+
+
+def _check_texts(texts: Sequence[str], pairs: Sequence[str | None]) -> None:
+    if not texts:
+        raise InputError("there is no text: expected at least one")
+    for text in texts:
+        check_text(text)
+    for pair in pairs:
+        if pair is not None:
+            check_text(pair, "the second sentence")
+
+
+def _from_start(numbers: Sequence[int] | None) -> Sequence[int] | None:
+    """What can be chosen while rows stream by; numbers from the end must wait until the end is known."""
+    return numbers if numbers and all(number >= 0 for number in numbers) else None
+
+
+def _toy(device: str, dtype: str) -> Source:
+    from attnviz.capture.toy import ToySource
+
+    return ToySource(device=_device(device), dtype=_dtype(dtype))
+
+
+def _device(name: str) -> torch.device:
+    import torch
+
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
+    if name not in there:
+        raise InputError(f"the device must be one of {', '.join(DEVICES)}, not {visible(name)!r}")
+    if not there[name]:
+        raise ModelError(f"there is no {name.upper()} device here that torch can use: take --device cpu")
+    return torch.device(name)
+
+
+def _dtype(name: str) -> torch.dtype | None:
+    import torch
+
+    if name not in DTYPES:
+        raise InputError(f"the number format must be one of {', '.join(DTYPES)}, not {visible(name)!r}")
+    return None if name == "auto" else getattr(torch, name)  # type: ignore[no-any-return]
+
+
+def _warn(line: str) -> None:
+    warnings.warn(line, AttnvizWarning, stacklevel=3)

@@ -1,0 +1,195 @@
+"""From queries and keys to attention weights, a block of query rows at a time, each layer proved as it goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attnviz.attention import Receipt
+from attnviz.capture.observers import Batch, Block, Observer
+from attnviz.capture.receipt import check_layer, tolerance_of
+from attnviz.errors import NoAttentionError
+
+BLOCK_BYTES = 64 * 2**20
+"""How large a block of weights may be: large enough to keep the cores busy, small beside any model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """How a layer turns queries and keys into weights, beyond the dot product.
+
+    Attributes:
+        scaling: what the dot product is multiplied with; None for 1 / sqrt(d_k).
+        mask: True (or 0) where a query may look; a float mask is added to the scores.
+        causal: whether queries look at earlier keys only, where there is no mask that says so.
+        softcap: scores are squeezed into (-softcap, softcap) by tanh (Gemma Team 2024, "Gemma 2", section 2).
+        bias: added to the scores, such as relative positions (Raffel et al. 2020, T5).
+        sinks: a score a head for looking at nothing; it takes part in the softmax and is then dropped, so rows sum
+            to less than 1 (OpenAI 2025, gpt-oss).
+    """
+
+    scaling: float | None = None
+    mask: Tensor | None = None
+    causal: bool = False
+    softcap: float | None = None
+    bias: Tensor | None = None
+    sinks: Float[Tensor, " head"] | None = None
+
+
+def weights_in_blocks(
+    query: Float[Tensor, "batch head query d_k"],
+    key: Float[Tensor, "batch group key d_k"],
+    scoring: Scoring,
+    block_bytes: int = BLOCK_BYTES,
+) -> Iterator[tuple[int, Float[Tensor, "batch head rows key"]]]:
+    """The attention weights, softmax(q k^T * scaling + mask), as (first row, block of rows).
+
+    Computed in float32, or float64 where the model is. Where there are fewer key heads than query heads, each serves
+    a group of them (Ainslie et al. 2023, grouped-query attention). A row that may look nowhere is all zeros.
+    """
+    dtype = torch.promote_types(query.dtype, torch.float32)
+    n_batch, n_heads, n_queries, d_k = query.shape
+    n_keys = key.shape[2]
+    scaling = d_k**-0.5 if scoring.scaling is None else scoring.scaling
+    keys = key.to(dtype).repeat_interleave(n_heads // key.shape[1], dim=1).transpose(2, 3)  # (B, H, d, K)
+    rows = max(1, block_bytes // (n_batch * n_heads * n_keys * dtype.itemsize))
+    for first in range(0, n_queries, rows):
+        last = min(first + rows, n_queries)
+        scores = torch.matmul(query[:, :, first:last].to(dtype), keys).mul_(scaling)  # (B, H, rows, K)
+        if scoring.softcap is not None:
+            scores = torch.tanh(scores / scoring.softcap) * scoring.softcap
+        if scoring.bias is not None:
+            scores += _rows(scoring.bias, first, last)
+        visible = _visible(scoring, first, last, n_keys, scores.device)
+        if visible is not None and visible.dtype == torch.bool:
+            scores.masked_fill_(~visible, -torch.inf)
+        elif visible is not None:
+            scores += visible
+        if scoring.sinks is not None:
+            sinks = scoring.sinks.to(dtype).reshape(1, -1, 1, 1).expand(n_batch, n_heads, last - first, 1)
+            yield first, torch.softmax(torch.cat([scores, sinks], dim=-1), dim=-1)[..., :-1]
+            continue
+        weights = torch.softmax(scores, dim=-1)
+        if visible is not None and visible.dtype == torch.bool:
+            weights.masked_fill_(~visible.any(dim=-1, keepdim=True), 0.0)
+        yield first, weights
+
+
+def _rows(whole: Tensor, first: int, last: int) -> Tensor:
+    """These rows of a mask or bias, which may be one row for all."""
+    return whole if whole.shape[-2] == 1 else whole[..., first:last, :]
+
+
+def _visible(scoring: Scoring, first: int, last: int, n_keys: int, device: torch.device) -> Tensor | None:
+    """The mask of these rows: bool (may look), float (added to the scores), or None (all may be seen)."""
+    if scoring.mask is not None:
+        return _rows(scoring.mask, first, last)[..., :n_keys]
+    if not scoring.causal:
+        return None
+    rows: Bool[Tensor, "rows 1"] = torch.arange(first, last, device=device)[:, None]
+    return torch.arange(n_keys, device=device) <= rows
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One forward pass being watched: it shows each layer's rows to the observers and proves them.
+
+    Attributes:
+        batch: what is running.
+        observers: who sees the rows.
+        native: the name of the model's own implementation.
+        has_sinks: whether some head may look at nothing, so that its rows sum to less than 1.
+        dtype: the number format of the layers seen; None until one is.
+        observing: whether an observer has the word: an error raised then is its own, not the model's.
+    """
+
+    batch: Batch
+    observers: Sequence[Observer]
+    native: str
+    has_sinks: bool = False
+    dtype: torch.dtype | None = None
+    observing: bool = False
+    _differences: dict[int, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for observer in self.observers:
+            observer.begin(self.batch)
+
+    def layer(
+        self,
+        query: Float[Tensor, "batch head query d_k"],
+        key: Float[Tensor, "batch group key d_k"],
+        value: Float[Tensor, "batch group key d_v"],
+        output: Float[Tensor, "batch query head d_v"],
+        scoring: Scoring,
+        *,
+        number: int | None = None,
+        unknown: Sequence[str] = (),
+    ) -> None:
+        """Stream one layer's rows to the observers, compared with the model's own output of that layer.
+
+        Args:
+            query: after positions are applied, if they are rotary.
+            key: likewise.
+            value: what the weights are multiplied with.
+            output: what the native implementation made of the same query, key and value.
+            scoring: how scores become weights.
+            number: the layer's number, where the model says it.
+            unknown: keywords that the layer was given and attnviz does not know, for the refusal.
+
+        Raises:
+            NotVerifiedError: weights times values are not the native output.
+        """
+        last = max(self._differences, default=-1)
+        layer = number if number is not None and number > last else last + 1
+        self.dtype = query.dtype
+        self.has_sinks |= scoring.sinks is not None
+        dtype = torch.promote_types(query.dtype, torch.float32)
+        values = value.to(dtype).repeat_interleave(query.shape[1] // value.shape[1], dim=1)  # (B, H, K, d)
+        largest, scale = 0.0, 1.0
+        for first, weights in weights_in_blocks(query, key, scoring):
+            rows = slice(first, first + weights.shape[2])
+            native = output[:, rows].to(dtype)  # (B, rows, H, d)
+            context = torch.matmul(weights, values).transpose(1, 2)  # (B, rows, H, d)
+            off = (context - native).abs().amax(dim=(2, 3))  # (B, rows)
+            real = self.batch.real[:, rows].to(off.device)
+            largest = _larger(largest, off[real])
+            scale = _larger(scale, native[real].abs())
+            block = Block(
+                layer=layer, first_row=first, n_rows=query.shape[2], causal=scoring.causal, weights=weights
+            )
+            self.observing = True
+            for observer in self.observers:
+                observer.observe(block)
+            self.observing = False
+        check_layer(layer, largest, scale, query.dtype, unknown)
+        self._differences[layer] = largest
+
+    def receipt(self, name: str) -> Receipt:
+        """The proof of the whole pass.
+
+        Raises:
+            NoAttentionError: no layer came by.
+        """
+        if not self._differences or self.dtype is None:
+            raise NoAttentionError(
+                f"{name} has no attention that attnviz can see: its layers do not go through the library's attention "
+                "interface (or it has none)"
+            )
+        return Receipt(
+            native=self.native,
+            dtype=str(self.dtype).removeprefix("torch."),
+            tolerance=tolerance_of(self.dtype),
+            layers=tuple(self._differences),
+            differences=tuple(self._differences.values()),
+        )
+
+
+def _larger(largest: float, values: Tensor) -> float:
+    """The larger of the two, NaN if any value is: NaN must never pass for a small difference."""
+    top = values.max().item() if values.numel() else 0.0
+    return top if top != top or top > largest else largest  # noqa: PLR0124 - x != x is true of NaN alone

@@ -1,0 +1,97 @@
+"""The home-built models as a source: any sentence, no download."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from attnviz.attention import Receipt, Token
+from attnviz.capture.observers import Batch, Observer, Sentence
+from attnviz.capture.stream import Run, Scoring
+from attnviz.errors import InputError
+from attnviz.models.attention import scaled_dot_product_attention
+from attnviz.models.toy import ToyConfig, ToyEncoder
+from attnviz.models.transformer import pad
+from attnviz.text.display import visible
+from attnviz.text.words import split_words
+
+
+class ToySource:
+    """The home-built encoder; a word is a token.
+
+    Args:
+        config: its sizes and seed.
+        device: where it runs.
+        dtype: its number format; None is float32.
+    """
+
+    def __init__(
+        self,
+        config: ToyConfig | None = None,
+        *,
+        device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        config = config or ToyConfig()
+        self.name = f"toy (random weights, seed {config.seed})"
+        self.has_sinks = False
+        self._device = device or torch.device("cpu")
+        self._model = ToyEncoder(config).to(self._device, dtype or torch.float32)
+
+    def encode(
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False
+    ) -> Batch:
+        """Split sentences into words; there is no longest sentence, so nothing is ever truncated.
+
+        Raises:
+            InputError: a sentence has no word.
+        """
+        del truncate
+        sentences = []
+        for text, pair in zip(texts, pairs or [None] * len(texts), strict=True):
+            tokens = _tokens(text, 0, 0)
+            tokens += _tokens(pair or "", 1, len(tokens))
+            if not tokens:
+                raise InputError(f"there is no word in this text: {visible(text)[:40]!r}")
+            sentences.append(Sentence(text=text, pair=pair, tokens=tuple(tokens)))
+        lengths = torch.tensor([len(sentence.tokens) for sentence in sentences])
+        return Batch(
+            sentences=tuple(sentences),
+            inputs={},
+            real=torch.arange(int(lengths.max())) < lengths[:, None],
+        )
+
+    def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
+        """Run the model once; every observer sees every block of rows.
+
+        Raises:
+            NotVerifiedError: a layer's weights are not proved to be the model's own.
+        """
+        run = Run(batch=batch, observers=observers, native="home-built")
+
+        def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+            context, _ = scaled_dot_product_attention(query, key, value, mask)
+            run.layer(query, key, value, context.transpose(1, 2), Scoring(mask=mask))
+            return context, None
+
+        with torch.inference_mode():
+            vectors = [self._model.embed([token.piece for token in s.tokens]) for s in batch.sentences]
+            x, mask = pad(vectors)
+            self._model.encoder(x, None if batch.real.all() else mask, attend=attend)
+        return run.receipt(self.name)
+
+
+def _tokens(text: str, segment: int, before: int) -> list[Token]:
+    """The words of a sentence as tokens, numbered on from those before it."""
+    return [
+        Token(
+            text=visible(text[start:end]),
+            piece=text[start:end],
+            span=(start, end),
+            word=before + number,
+            segment=segment,
+        )
+        for number, (start, end) in enumerate(split_words(text))
+    ]

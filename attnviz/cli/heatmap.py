@@ -1,0 +1,214 @@
+"""``attnviz heatmap``: a sentence in, what every head does with it out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import typer
+
+from attnviz.cli import options
+from attnviz.text.display import visible
+
+if TYPE_CHECKING:
+    from attnviz.attention import Attention
+
+EXAMPLES = """Examples:
+
+attnviz heatmap "I love all you"
+
+attnviz heatmap --toy "나는 너희 모두를 사랑해" --layer 1 --head 2
+
+attnviz heatmap "She is eating a green apple" -m bert-base-uncased --words -o apple.svg"""
+
+
+def command(
+    text: options.Text = None,
+    model: options.Model = None,
+    toy: options.Toy = False,
+    layer: options.Layer = None,
+    head: options.Head = None,
+    words: options.Words = False,
+    hide_special: options.HideSpecial = False,
+    scale: options.Scale = "shared",
+    palette: options.Palette = "magma",
+    background: options.Background = "auto",
+    output: options.Output = None,
+    json: options.Json = False,
+    file: options.File = None,
+    pair: options.Pair = None,
+    truncate: options.Truncate = False,
+    load: options.Load = None,
+    device: options.Device = "auto",
+    dtype: options.Dtype = "auto",
+    revision: options.Revision = None,
+    trust_remote_code: options.TrustRemoteCode = False,
+) -> None:
+    """Show what every head of a model does with a sentence, in the terminal and as a picture.
+
+    Without --layer and --head: all heads of all layers as thumbnails and as one sheet in outputs/, and every head of
+    the first layer in full. With both: that head's pattern, large. Every picture says how it was verified.
+    """
+    outputs = list(output or [])
+    options.check_outputs(outputs)
+    layers, heads = options.chosen(layer, "--layer"), options.chosen(head, "--head")
+    if toy and model is not None:
+        raise typer.BadParameter("give --toy or --model, not both")
+    if load is not None:
+        if text is not None or file is not None or pair is not None or model is not None or toy:
+            raise typer.BadParameter("--load draws a saved record: it takes no sentence and no model")
+        from attnviz.storage import load as load_record
+
+        _check_writable(outputs)
+        record = load_record(load)
+    else:
+        from attnviz.text.check import check_text
+
+        sentence = options.read_text(text, file)
+        second = None if pair is None else options.read_text(pair, None)
+        check_text(sentence)
+        if second is not None:
+            check_text(second, "the second sentence")
+        if not outputs and not json:
+            _check_writable([Path("outputs") / "x.png"])
+        _check_writable(outputs)
+        from attnviz.capture.source import TOY, attend, open_source
+
+        with _Notices() as notices:
+            notices.loading(TOY if toy else model)
+            source = open_source(
+                TOY if toy else model,
+                device=device,
+                dtype=dtype,
+                revision=revision,
+                trust_remote_code=trust_remote_code,
+                notify=notices.say,
+            )
+            record = attend(
+                sentence,
+                source,
+                pair=second,
+                layers=layers and layers.known(),
+                heads=heads and heads.known(),
+                truncate=truncate,
+            )
+    record = record.select(layers and layers.among(record.layers), heads and heads.among(record.heads))
+    if words or hide_special:
+        from attnviz.analysis import merge
+
+        record = merge.merge_words(record) if words else record
+        record = merge.hide_special(record) if hide_special else record
+    if not outputs and not json:
+        outputs = [_named(record, everything=layers is None and heads is None)]
+    _show(record, scale, palette, background, json=json, overview=layers is None and heads is None)
+    for path in outputs:
+        _write(record, path, scale, palette)
+
+
+def _show(
+    record: Attention, scale: options.Scale, palette: str, background: str, *, json: bool, overview: bool
+) -> None:
+    """Print the record: as JSON, or as a picture that suits the terminal."""
+    if json:
+        from attnviz.storage import to_json
+
+        sys.stdout.write(to_json(record) + "\n")
+        return
+    from rich.console import Console
+
+    from attnviz.cli.screen import screen_of
+    from attnviz.views.heatmap import resolve
+    from attnviz.views.terminal import picture
+
+    console = Console(highlight=False, emoji=False, markup=False)
+    for line in picture(resolve(record, scale), screen_of(console, background, palette), overview=overview):
+        console.print(line, soft_wrap=True)
+
+
+def _write(record: Attention, path: Path, scale: options.Scale, palette: str) -> None:
+    """Write one file, whole or not at all, and say so."""
+    from attnviz.storage import write_whole
+
+    suffix = path.suffix.lower()
+    if suffix in options.RECORDS:
+        record.save(path)
+    else:
+        from attnviz.views.figure import write
+        from attnviz.views.fonts import advice
+        from attnviz.views.heatmap import resolve
+
+        sheet = resolve(record, scale)
+        missing: list[str] = []
+        write_whole(path, lambda temporary: missing.append(write(sheet, temporary, suffix, palette).missing))
+        if missing[0]:
+            sys.stderr.write(f"attnviz: {advice(missing[0])}\n")
+    sys.stderr.write(f"wrote {path}\n")
+
+
+def _check_writable(outputs: list[Path]) -> None:
+    """Find out before the model runs whether its pictures can be written."""
+    if outputs:
+        from attnviz.storage import check_writable
+
+        for path in outputs:
+            check_writable(path)
+
+
+def _named(record: Attention, *, everything: bool) -> Path:
+    """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
+    model = record.model.partition(" ")[0].rpartition("/")[2]
+    parts = ["heatmap", _slug(record.text or "record", 40), _slug(model, 30)]
+    if not everything:
+        parts += [f"layer-{_span(record.layers)}", f"head-{_span(record.heads)}"]
+    return Path("outputs") / f"{'-'.join(parts)}.png"
+
+
+def _span(numbers: tuple[int, ...]) -> str:
+    """Numbers for a file name: ``3``, ``0-5``, ``0+2+5``."""
+    first, last = numbers[0], numbers[-1]
+    if first == last:
+        return str(first)
+    return f"{first}-{last}" if len(numbers) == last - first + 1 else "+".join(map(str, numbers))
+
+
+def _slug(text: str, length: int) -> str:
+    """Letters and digits of any script, all else a hyphen; what is left out changes the short hash at the end."""
+    slug = re.sub(r"[\W_]+", "-", text.lower()).strip("-") or "text"
+    if len(slug) <= length:
+        return slug
+    return f"{slug[:length].rstrip('-')}-{hashlib.blake2b(text.encode(), digest_size=3).hexdigest()}"
+
+
+class _Notices:
+    """What is said on standard error while a model loads; the line that says so goes when it is there."""
+
+    def __init__(self) -> None:
+        self._loading = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._clear()
+
+    def loading(self, model: str | None) -> None:
+        """Say that a model is loading, where a person is looking."""
+        if model != "toy" and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            sys.stderr.write(f"loading {visible(model or 'distilbert-base-uncased')} ...")
+            sys.stderr.flush()
+            self._loading = True
+
+    def say(self, line: str) -> None:
+        """One line that a user should know."""
+        self._clear()
+        sys.stderr.write(f"attnviz: {line}\n")
+
+    def _clear(self) -> None:
+        if self._loading:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+        self._loading = False

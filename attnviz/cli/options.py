@@ -1,0 +1,255 @@
+"""The options that commands share, and what they mean."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, Optional
+
+import typer
+
+from attnviz.errors import InputError
+from attnviz.text.display import visible
+
+PALETTES = ("magma", "inferno", "plasma", "viridis", "cividis", "gray", "mako", "rocket", "crest", "flare")
+PICTURES = (".png", ".svg", ".pdf")
+RECORDS = (".json", ".npz", ".safetensors")
+
+_INPUT, _SHOWN, _FILES, _RUN = "Input", "What is shown", "Files", "The model"
+
+
+def _models(incomplete: str) -> list[str]:
+    """Names to complete: the home-built model, and what is in the cache."""
+    from huggingface_hub import constants
+
+    cached = Path(constants.HF_HUB_CACHE).glob("models--*")
+    names = ["toy", *(folder.name.removeprefix("models--").replace("--", "/") for folder in cached)]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _palette(name: str) -> str:
+    if name.removesuffix("_r") not in PALETTES:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(PALETTES)} (or one of them with _r)")
+    return name
+
+
+Text = Annotated[
+    str | None, typer.Argument(help="The sentence; - reads it from standard input.", show_default=False)
+]
+File = Annotated[
+    Path | None, typer.Option("--file", help="Read the sentence from a file.", rich_help_panel=_INPUT)
+]
+Pair = Annotated[
+    str | None,
+    typer.Option("--pair", help="A second sentence, for models that read two.", rich_help_panel=_INPUT),
+]
+Truncate = Annotated[
+    bool,
+    typer.Option(
+        "--truncate", help="Cut a text that is too long for the model, and say so.", rich_help_panel=_INPUT
+    ),
+]
+Load = Annotated[
+    Path | None,
+    typer.Option(
+        "--load", help="Draw a saved record (json, npz, safetensors) instead.", rich_help_panel=_INPUT
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="A Hugging Face model or a folder [default: distilbert-base-uncased].",
+        autocompletion=_models,
+        show_default=False,
+        rich_help_panel=_RUN,
+    ),
+]
+Toy = Annotated[bool, typer.Option("--toy", help="The home-built model: no download.", rich_help_panel=_RUN)]
+Revision = Annotated[
+    str | None,
+    typer.Option("--revision", help="A branch, tag or commit of the model.", rich_help_panel=_RUN),
+]
+Device = Annotated[
+    Literal["auto", "cpu", "cuda", "mps"],
+    typer.Option("--device", help="Where the model runs.", rich_help_panel=_RUN),
+]
+Dtype = Annotated[
+    Literal["auto", "float32", "float64", "float16", "bfloat16"],
+    typer.Option("--dtype", help="The model's number format; auto is as it was saved.", rich_help_panel=_RUN),
+]
+TrustRemoteCode = Annotated[
+    bool,
+    typer.Option("--trust-remote-code", help="Let code that comes with the model run.", rich_help_panel=_RUN),
+]
+Layer = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--layer", help="A layer or a range, such as 2, 0-3, -1 (the last); repeatable.", metavar="N",
+        show_default=False, rich_help_panel=_SHOWN,
+    ),
+]  # fmt: skip
+Head = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--head", help="A head or a range, likewise.", metavar="N", show_default=False, rich_help_panel=_SHOWN
+    ),
+]
+Words = Annotated[
+    bool,
+    typer.Option(
+        "--words", help="Merge word pieces: to a word the sum, from it the mean.", rich_help_panel=_SHOWN
+    ),
+]
+HideSpecial = Annotated[
+    bool,
+    typer.Option(
+        "--hide-special",
+        help="Leave out [CLS] and its like; rows are not renormalised.",
+        rich_help_panel=_SHOWN,
+    ),
+]
+Scale = Annotated[
+    Literal["shared", "panel", "unit"],
+    typer.Option(
+        "--scale",
+        help="Where colours end: one scale for all, each panel's own, or 0 to 1.",
+        rich_help_panel=_SHOWN,
+    ),
+]
+Palette = Annotated[
+    str,
+    typer.Option(
+        "--palette",
+        help=f"One of {', '.join(PALETTES)}; with _r turned round.",
+        autocompletion=lambda incomplete: [name for name in PALETTES if name.startswith(incomplete)],
+        callback=_palette,
+        metavar="NAME",
+        rich_help_panel=_SHOWN,
+    ),
+]
+Background = Annotated[
+    Literal["auto", "dark", "light"],
+    typer.Option("--background", help="The terminal's background; auto asks it.", rich_help_panel=_SHOWN),
+]
+Output = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--output", "-o",
+        help="A file to write, by its ending: png, svg, pdf, json, npz, safetensors; repeatable "
+        "[default: a named PNG in outputs/].",
+        show_default=False, rich_help_panel=_FILES,
+    ),
+]  # fmt: skip
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the record as JSON, and no picture.", rich_help_panel=_FILES)
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Layers or heads as typed: single numbers and ranges, some perhaps counted from the end.
+
+    Attributes:
+        ranges: first and last of each.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+
+    def known(self) -> list[int] | None:
+        """The numbers, where none is counted from the end."""
+        if any(number < 0 for both in self.ranges for number in both):
+            return None
+        return self.among(())
+
+    def among(self, held: Sequence[int]) -> list[int]:
+        """The numbers, where those held say what the last one is.
+
+        Raises:
+            BadParameter: a range that ends before it begins.
+        """
+        numbers: list[int] = []
+        n = held[-1] + 1 if held else 0
+        for first, last in self.ranges:
+            if first == last:
+                numbers.append(first)
+                continue
+            start, end = (number + n if number < 0 else number for number in (first, last))
+            if start > end:
+                raise typer.BadParameter(f"the range {first}-{last} ends before it begins")
+            numbers += range(start, end + 1)
+        return numbers
+
+
+def chosen(typed: Sequence[str] | None, option: str) -> Chosen | None:
+    """Read ``--layer`` or ``--head``: 2, 0-3, -1, -3--1; None where nothing was typed.
+
+    Raises:
+        BadParameter: something else was typed.
+    """
+    if not typed:
+        return None
+    ranges = []
+    for text in typed:
+        match = re.fullmatch(r"(-?\d{1,4})(?:-(-?\d{1,4}))?", text.strip(), re.ASCII)
+        if match is None:
+            raise typer.BadParameter(
+                f"{visible(text)!r} is neither a number nor a range such as 0-3", param_hint=f"'{option}'"
+            )
+        first = int(match[1])
+        ranges.append((first, first if match[2] is None else int(match[2])))
+    return Chosen(tuple(ranges))
+
+
+def read_text(text: str | None, file: Path | None) -> str:
+    """The sentence, from the argument, standard input or a file; the line end after it is not part of it.
+
+    Raises:
+        BadParameter: none or several of them are given.
+        InputError: it cannot be read, or is not UTF-8.
+    """
+    if text is not None and file is not None:
+        raise typer.BadParameter("give the sentence or --file, not both")
+    if file is not None:
+        try:
+            return _decoded(file.read_bytes(), visible(str(file)))
+        except OSError as error:
+            raise InputError(f"{visible(str(file))} cannot be read: {error.strerror}") from None
+    if text == "-":
+        return _decoded(sys.stdin.buffer.read(), "standard input")
+    if text is None:
+        raise typer.BadParameter(
+            'give a sentence, as in "I love all you", or - to read it from standard input'
+        )
+    try:
+        # What the shell handed over in another encoding arrives as lone surrogates.
+        return _decoded(text.encode("utf-8", "surrogateescape"), "the text")
+    except UnicodeEncodeError:
+        return text  # a surrogate of another kind: refused with all other texts that are no Unicode
+
+
+def _decoded(raw: bytes, source: str) -> str:
+    try:
+        return raw.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{source} is not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}"
+        ) from None
+
+
+def check_outputs(paths: Iterable[Path]) -> None:
+    """Refuse endings that nothing can be written as.
+
+    Raises:
+        BadParameter: such an ending.
+    """
+    for path in paths:
+        if path.suffix.lower() not in PICTURES + RECORDS:
+            known = ", ".join(suffix.removeprefix(".") for suffix in PICTURES + RECORDS)
+            raise typer.BadParameter(
+                f"{visible(str(path))}: the ending must be one of {known}", param_hint="'--output' / '-o'"
+            )

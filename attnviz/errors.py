@@ -1,0 +1,76 @@
+"""Every error that attnviz raises on purpose.
+
+::
+
+    AttnvizError
+    ├── InputError          the text cannot be used
+    │   └── TooLongError    more tokens than the model has positions
+    ├── SelectionError      a layer, head or kind that is not there
+    ├── ModelError          the model cannot be used
+    │   ├── UnknownModelError      no such model
+    │   ├── UnreachableModelError  neither in the cache nor to be downloaded now
+    │   ├── NoAttentionError       it has no attention that attnviz can see
+    │   └── NotVerifiedError       the weights are not proved to be the model's own
+    ├── RecordError         a record's parts do not fit together
+    │   └── FileFormatError        a file holds no record
+    └── OutputError         a file cannot be written
+
+    AttnvizWarning          something a user should know, where no error is due
+
+Each message is one line that says what is wrong and, where it helps, what to do. Only the command line
+turns errors into that line and an exit status.
+"""
+
+from __future__ import annotations
+
+
+class AttnvizError(Exception):
+    """Anything that attnviz refuses on purpose."""
+
+
+class InputError(AttnvizError):
+    """The text cannot be used."""
+
+
+class TooLongError(InputError):
+    """The text has more tokens than the model has positions."""
+
+
+class SelectionError(AttnvizError):
+    """A layer, head or kind of attention that is not there."""
+
+
+class ModelError(AttnvizError):
+    """The model cannot be used."""
+
+
+class UnknownModelError(ModelError):
+    """There is no such model."""
+
+
+class UnreachableModelError(ModelError):
+    """The model is neither in the cache nor can it be downloaded now."""
+
+
+class NoAttentionError(ModelError):
+    """The model has no attention that attnviz can see."""
+
+
+class NotVerifiedError(ModelError):
+    """The captured weights could not be proved to be what the model computed."""
+
+
+class RecordError(AttnvizError):
+    """The parts of a record do not fit together."""
+
+
+class FileFormatError(RecordError):
+    """A file does not hold a record that can be read."""
+
+
+class OutputError(AttnvizError):
+    """A file cannot be written."""
+
+
+class AttnvizWarning(UserWarning):
+    """Something a user should know, where no error is due."""

@@ -1,0 +1,192 @@
+"""Attention: the formula first, then one head, then many side by side.
+
+References:
+    Vaswani et al. 2017, "Attention Is All You Need", section 3.2: https://arxiv.org/abs/1706.03762
+    Rush 2018, "The Annotated Transformer": https://nlp.seas.harvard.edu/annotated-transformer/
+
+Everywhere: rows are queries, columns are keys, and True in a mask means "may look". The trails of shapes use
+B batch, H heads, Q queries, K keys, d the width of a head (d_k) and D the width of the model (d_model).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from attnviz.errors import ModelError
+from attnviz.models.shapes import expect_shape
+
+AttendFunction: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor | None]]
+"""What stands between the maps of every layer: (query, key, value, mask) -> (context, weights).
+
+Query and context are [batch, head, query, d_k], key and value [batch, head, key, d_k], the weights
+[batch, head, query, key]; the mask is [batch, 1, query, key], already checked, or None. The weights may be
+None too: whoever streams them, a block of rows at a time, never holds them all.
+"""
+
+
+def causal_mask(n: int, device: torch.device | None = None) -> Bool[Tensor, "query key"]:
+    """Each token may look at itself and at those before it: shape [query, key], both n long.
+
+    Source: Vaswani et al. 2017, section 3.2.3.
+    """
+    return torch.ones(n, n, dtype=torch.bool, device=device).tril()
+
+
+# scores = Q K^T / sqrt(d_k)
+def attention_scores(
+    query: Float[Tensor, "*batch query d_k"], key: Float[Tensor, "*batch key d_k"]
+) -> Float[Tensor, "*batch query key"]:
+    """How well each query fits each key, before the softmax: shape [..., query, key].
+
+    The dot product of two vectors of d_k independent numbers of variance 1 has variance d_k; divided by
+    sqrt(d_k) it has 1, so the softmax stays where its gradient is not tiny.
+
+    Raises:
+        ModelError: the keys do not match the queries.
+
+    Source: Vaswani et al. 2017, equation 1 and footnote 4.
+    """
+    expect_shape("query", query, *query.shape[:-2], "query", "d_k")
+    *batch, _, d_k = query.shape
+    expect_shape("key", key, *batch, "key", d_k)
+    scores: Tensor = query @ key.transpose(-2, -1) / d_k**0.5  # (.., Q, d) x (.., d, K) -> (.., Q, K)
+    return scores
+
+
+# Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V
+def scaled_dot_product_attention(
+    query: Float[Tensor, "*batch query d_k"],
+    key: Float[Tensor, "*batch key d_k"],
+    value: Float[Tensor, "*batch key d_v"],
+    mask: Bool[Tensor, "*#batch #query #key"] | None = None,
+) -> tuple[Float[Tensor, "*batch query d_v"], Float[Tensor, "*batch query key"]]:
+    """The context [..., query, d_v] and beside it the weights [..., query, key], whose rows each sum to 1.
+
+    Raises:
+        ModelError: shapes that do not match, or a mask that leaves a query no key to look at.
+
+    Source: Vaswani et al. 2017, equation 1.
+    """
+    scores = attention_scores(query, key)  # (.., Q, K)
+    expect_shape("value", value, *key.shape[:-1], "d_v")
+    if mask is not None:
+        # Minus infinity, not a large negative number: real scores of -110,208 have been seen.
+        scores = scores.masked_fill(~_checked(mask, scores.shape), -torch.inf)
+    weights = scores.softmax(dim=-1)
+    return weights @ value, weights  # (.., Q, K) x (.., K, d_v) -> (.., Q, d_v)
+
+
+def _checked(mask: Tensor, shape: Sequence[int]) -> Tensor:
+    """The mask in its full shape, refused where it does not fit or where the softmax would divide 0 by 0."""
+    if mask.dtype != torch.bool:
+        raise ModelError(f"a mask says True where a query may look: expected torch.bool, got {mask.dtype}")
+    try:
+        full = mask.expand(*shape)
+    except RuntimeError:
+        raise ModelError(
+            f"mask has the wrong shape: expected {tuple(shape)} or 1 for a size, got {tuple(mask.shape)}"
+        ) from None
+    if not mask.any(dim=-1).all():
+        query = int((~full.any(dim=-1)).nonzero()[0, -1])
+        raise ModelError(f"mask leaves a query nothing to look at: expected at least 1 key, got 0 (row {query})")
+    return full
+
+
+class SelfAttention(nn.Module):
+    """One head: three maps of the same sequence, and the formula.
+
+    Args:
+        d_model: the width of the words' vectors.
+        d_k: the width of queries, keys, values and of what comes out.
+    """
+
+    def __init__(self, d_model: int, d_k: int) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.query_map = nn.Linear(d_model, d_k)
+        self.key_map = nn.Linear(d_model, d_k)
+        self.value_map = nn.Linear(d_model, d_k)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch tokens d_model"],
+        mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
+        *,
+        attend: AttendFunction = scaled_dot_product_attention,
+    ) -> tuple[Float[Tensor, "batch tokens d_k"], Float[Tensor, "batch tokens tokens"] | None]:
+        """The context [batch, query, d_k] and the weights [batch, query, key].
+
+        Raises:
+            ModelError: x is not d_model wide, or the mask does not fit.
+        """
+        expect_shape("x", x, "batch", "tokens", self.d_model)
+        query = self.query_map(x)[:, None]  # (B, T, D) -> (B, 1, T, d): one head
+        key = self.key_map(x)[:, None]
+        value = self.value_map(x)[:, None]
+        context, weights = attend(query, key, value, _for_all_heads(mask, x, x))  # (B, 1, T, d), (B, 1, T, T)
+        return context[:, 0], None if weights is None else weights[:, 0]
+
+
+# MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, where head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
+class MultiHeadAttention(nn.Module):
+    """Many heads side by side, each d_model / n_heads wide, concatenated and mapped by W^O.
+
+    Args:
+        d_model: the width of the words' vectors.
+        n_heads: how many heads share that width.
+
+    Raises:
+        ModelError: d_model does not divide by n_heads.
+
+    Source: Vaswani et al. 2017, section 3.2.2.
+    """
+
+    def __init__(self, d_model: int, n_heads: int) -> None:
+        super().__init__()
+        if n_heads < 1 or d_model % n_heads:
+            raise ModelError(f"n_heads must divide d_model: expected a divisor of {d_model}, got {n_heads} heads")
+        self.d_model, self.n_heads, self.d_k = d_model, n_heads, d_model // n_heads
+        self.query_map = nn.Linear(d_model, d_model)  # W_1^Q .. W_h^Q, stacked
+        self.key_map = nn.Linear(d_model, d_model)
+        self.value_map = nn.Linear(d_model, d_model)
+        self.output_map = nn.Linear(d_model, d_model)  # W^O
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch query d_model"],
+        mask: Bool[Tensor, "*#batch #query #key"] | None = None,
+        *,
+        memory: Float[Tensor, "batch key d_model"] | None = None,
+        attend: AttendFunction = scaled_dot_product_attention,
+    ) -> tuple[Float[Tensor, "batch query d_model"], Float[Tensor, "batch head query key"] | None]:
+        """The output [batch, query, d_model] and the weights [batch, head, query, key].
+
+        Queries come from x; keys and values from memory (cross attention), or from x too where there is none.
+
+        Raises:
+            ModelError: x or memory is not d_model wide, or the mask does not fit.
+        """
+        memory = x if memory is None else memory
+        expect_shape("x", x, "batch", "query", self.d_model)
+        expect_shape("memory", memory, len(x), "key", self.d_model)
+        query = self._heads(self.query_map(x))  # (B, Q, D) -> (B, H, Q, d)
+        key = self._heads(self.key_map(memory))  # (B, K, D) -> (B, H, K, d)
+        value = self._heads(self.value_map(memory))  # (B, K, D) -> (B, H, K, d)
+        mask = _for_all_heads(mask, x, memory)  # (B, 1, Q, K)
+        context, weights = attend(query, key, value, mask)  # (B, H, Q, d) and (B, H, Q, K)
+        concatenated = context.transpose(1, 2).flatten(start_dim=2)  # (B, H, Q, d) -> (B, Q, H * d)
+        return self.output_map(concatenated), weights  # (B, Q, D) and (B, H, Q, K)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        batch, tokens, _ = x.shape
+        return x.view(batch, tokens, self.n_heads, self.d_k).transpose(1, 2)  # (B, T, H * d) -> (B, H, T, d)
+
+
+def _for_all_heads(mask: Tensor | None, x: Tensor, memory: Tensor) -> Tensor | None:
+    """The mask in full, with the axis of the heads: (Q, K) or (B, Q, K) -> (B, 1, Q, K)."""
+    return None if mask is None else _checked(mask, (len(x), x.shape[1], memory.shape[1]))[:, None]

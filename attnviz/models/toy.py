@@ -1,0 +1,113 @@
+"""A whole model, small enough to look at: words in, vectors and attention out.
+
+Its weights are random, but always the same random: what it shows is how attention is computed, not what a
+trained model has learned. It needs no vocabulary, so any word of any language has a vector of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from attnviz.errors import InputError, ModelError
+from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
+from attnviz.models.positions import sinusoidal_positions
+from attnviz.models.transformer import Encoder
+
+Positions = Literal["sinusoidal", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToyConfig:
+    """The sizes of a toy.
+
+    Attributes:
+        d_model: the width of the words' vectors.
+        n_heads: how many heads share it.
+        n_layers: how many layers follow one another.
+        d_ff: the width inside the feed-forward networks.
+        seed: another seed, another model; the same seed, the same model.
+        positions: ``none`` for a model that cannot tell the order of its words.
+    """
+
+    d_model: int = 20
+    n_heads: int = 4
+    n_layers: int = 2
+    d_ff: int = 80
+    seed: int = 0
+    positions: Positions = "sinusoidal"
+
+
+def word_vector(word: str, d_model: int, seed: int = 0) -> Float[Tensor, " d_model"]:
+    """The word's own vector [d_model]: normal numbers drawn from a generator that the word itself seeds.
+
+    One word spelled in two ways that look alike (a Korean syllable whole, or as its letters) has one vector.
+    """
+    spelled = f"{seed} {unicodedata.normalize('NFC', word)}".encode()
+    number = int.from_bytes(hashlib.blake2b(spelled, digest_size=8).digest())
+    return torch.randn(d_model, generator=torch.Generator().manual_seed(number))
+
+
+class ToyEncoder(nn.Module):
+    """Word vectors, positions and an encoder, all drawn from one seed.
+
+    For several sentences at once: ``toy.encoder(*pad([toy.embed(words) for words in sentences]))``.
+
+    Args:
+        config: its sizes.
+
+    Raises:
+        ModelError: sizes that do not fit together, or positions of an unknown kind.
+    """
+
+    def __init__(self, config: ToyConfig | None = None) -> None:
+        super().__init__()
+        self.config = config = config or ToyConfig()
+        if config.positions not in ("sinusoidal", "none"):
+            raise ModelError(f"no such positions: expected sinusoidal or none, got {config.positions}")
+        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay the caller's
+            # Not torch.manual_seed, which would seed every other device's generator too.
+            torch.default_generator.manual_seed(config.seed)
+            self.encoder = Encoder(config.n_layers, config.d_model, config.n_heads, config.d_ff)
+            # As The Annotated Transformer does. PyTorch's own choice is smaller: attention would be flat.
+            for parameter in self.encoder.parameters():
+                if parameter.ndim > 1:
+                    nn.init.xavier_uniform_(parameter)
+        self.eval()
+
+    def embed(self, words: Sequence[str]) -> Float[Tensor, "tokens d_model"]:
+        """Each word's vector plus its position's: shape [tokens, d_model].
+
+        Raises:
+            InputError: there are no words, or one string came in place of a sequence of them.
+        """
+        if isinstance(words, str) or not words:
+            raise InputError(f"no words: expected a sequence of at least 1, got {words!r}")
+        d_model, seed = self.config.d_model, self.config.seed
+        vectors = torch.stack([word_vector(word, d_model, seed) for word in words])  # (T, D)
+        if self.config.positions == "sinusoidal":
+            vectors = vectors + sinusoidal_positions(len(words), d_model)  # (T, D) + (T, D)
+        return vectors.to(next(self.parameters()))
+
+    def forward(
+        self,
+        words: Sequence[str],
+        mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
+        *,
+        attend: AttendFunction = scaled_dot_product_attention,
+    ) -> tuple[Float[Tensor, "1 tokens d_model"], list[Float[Tensor, "1 head tokens tokens"] | None]]:
+        """One sentence's output [1, tokens, d_model] and each layer's weights [1, head, query, key].
+
+        Raises:
+            InputError: there are no words.
+            ModelError: the mask does not fit.
+        """
+        output, weights = self.encoder(self.embed(words)[None], mask, attend=attend)
+        return output, weights

@@ -1,0 +1,95 @@
+"""The record as a file: ``.safetensors``, ``.npz`` without pickle, ``.json``; and attention made elsewhere.
+
+The three formats hold the same labels, one dictionary, and differ only in how the numbers lie beside it.
+Files are written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+
+from attnviz.attention import Attention
+from attnviz.errors import FileFormatError, OutputError, RecordError
+from attnviz.storage.fields import FORMAT, rebuild
+from attnviz.storage.foreign import adopt
+from attnviz.storage.formats import READERS, WRITERS, to_json
+from attnviz.storage.whole import check_writable, write_whole
+from attnviz.text.display import visible
+
+__all__ = ["check_writable", "load", "save", "to_json", "write_whole"]
+
+_SUFFIXES = ".safetensors, .npz or .json"
+
+
+def save(record: Attention, path: str | os.PathLike[str]) -> Path:
+    """Write a record, losing nothing, in the format that the path's ending names.
+
+    Returns:
+        The path.
+
+    Raises:
+        OutputError: the ending is none of the three, or the file cannot be written.
+        RecordError: a label holds what no file can hold: half a character, a number that is not finite.
+    """
+    path = Path(path)
+    write = WRITERS.get(path.suffix.lower())
+    if write is None:
+        raise OutputError(f"{visible(str(path))}: a record is saved as {_SUFFIXES}, not {path.suffix!r}")
+    return write_whole(path, lambda temporary: write(record, temporary))
+
+
+def load(path: str | os.PathLike[str]) -> Attention:
+    """Read a record that attnviz saved, or attention weights that another program saved.
+
+    Another program's file is an ``.npz`` or ``.json`` with ``weights``, of shape (layer, head, query, key) or
+    without the first axis or two, and ``tokens``, or both ``query_tokens`` and ``key_tokens``; ``model``,
+    ``text`` and ``kind`` if it likes. Its record has no receipt.
+
+    Raises:
+        FileFormatError: the file cannot be read, holds no attention, or was changed after its receipt was
+            issued.
+    """
+    path = Path(path)
+    try:
+        fields = _read(path)
+        ours = isinstance(fields.get("format"), str) and fields["format"] == FORMAT
+        with np.errstate(over="ignore", invalid="ignore"):  # the record refuses infinity in its own words
+            return rebuild(fields) if ours else adopt(fields, path.name)
+    except RecordError as error:
+        reason = str(error)
+    except OSError as error:
+        reason = f"it cannot be read: {error.strerror or error}"
+    except MemoryError:
+        reason = "it is too large for this computer's memory"
+    except RecursionError:
+        reason = "it is nested too deeply to be a record"
+    except OverflowError:
+        reason = "it holds a number too large to be one"
+    # The reason may quote the file, and the path may be any text: neither may break the line.
+    raise FileFormatError(visible(f"{path}: {reason}"))
+
+
+def _read(path: Path) -> dict[str, object]:
+    """What the file holds, by name."""
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
+        raise FileFormatError(f"a record is read from {_SUFFIXES}, not {suffix!r}")
+    try:
+        _check_is_file(path)
+        return READERS[suffix](path)
+    except (RecordError, OSError, MemoryError, RecursionError):
+        raise
+    except Exception as error:  # whatever a parser raises on foreign bytes, the file is at fault
+        raise FileFormatError(f"it is not a readable {suffix} file: {error}") from error
+
+
+def _check_is_file(path: Path) -> None:
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise FileFormatError("it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file")
+    if not found.st_size:
+        raise FileFormatError("it is empty")

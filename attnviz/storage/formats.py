@@ -1,0 +1,123 @@
+"""How a record lies in each format: `meta`, the labels as JSON text, beside `weights`; JSON is one object."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32, Float64
+
+from attnviz.attention import Attention
+from attnviz.errors import FileFormatError
+from attnviz.storage.fields import describe, from_text, to_text
+
+_LARGE = 2**30
+"""Bytes that an archive may unpack to, whatever it was packed to."""
+
+_PACKED = 200
+"""How many times smaller than what it unpacks to a larger archive may be. Attention packs about 2 times."""
+
+
+def to_json(record: Attention) -> str:
+    """The record as JSON, on one line: its labels, and its weights as nested lists.
+
+    Each weight is the shortest number that gives back the same float32.
+
+    Raises:
+        RecordError: a label holds half a character or a number that is not finite.
+    """
+    return to_text({**describe(record), "weights": _shortest(record.weights).tolist()})
+
+
+def _shortest(
+    weights: Float32[np.ndarray, "layer head query key"],
+) -> Float64[np.ndarray, "layer head query key"]:
+    """As float64, which Python writes in full, the decimals that float32 needs: 0.1, not 0.10000000149."""
+    texts = map(str, weights.ravel())
+    short = np.fromiter(map(float, texts), np.float64, count=weights.size).reshape(weights.shape)
+    # Read by way of float64, decimals close to the middle between two float32 may give the other of them.
+    return np.where(short.astype(np.float32) == weights, short, weights)
+
+
+def _write_json(record: Attention, path: Path) -> None:
+    path.write_text(to_json(record) + "\n", encoding="utf-8")
+
+
+def _write_npz(record: Attention, path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, weights=record.weights, meta=np.array(to_text(describe(record))))
+
+
+def _write_safetensors(record: Attention, path: Path) -> None:
+    from safetensors.numpy import save  # a library that few commands need
+
+    path.write_bytes(save({"weights": record.weights}, {"meta": to_text(describe(record))}))
+
+
+def _read_json(path: Path) -> dict[str, object]:
+    return from_text(path.read_bytes())
+
+
+def _read_safetensors(path: Path) -> dict[str, object]:
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata() or {}
+        if "meta" not in metadata or "weights" not in file.keys():  # noqa: SIM118  safe_open is no mapping
+            raise FileFormatError(
+                "it holds no record of attnviz's; attention made elsewhere is read from .npz and .json"
+            )
+        return {**from_text(metadata["meta"]), "weights": file.get_tensor("weights")}
+
+
+def _read_npz(path: Path) -> dict[str, object]:
+    with zipfile.ZipFile(path) as archive:
+        _check_members(archive.infolist(), path.stat().st_size)
+        arrays = [name for name in archive.namelist() if name.endswith(".npy")]
+        fields = {name.removesuffix(".npy"): _read_array(archive, name) for name in arrays}
+    meta = fields.pop("meta", None)
+    if meta is None:
+        return fields
+    if not isinstance(meta, str):
+        raise FileFormatError("its meta is not text")
+    return {**from_text(meta), **fields}
+
+
+def _check_members(members: list[zipfile.ZipInfo], packed: int) -> None:
+    names = [member.filename for member in members]
+    if len(names) != len(set(names)):
+        raise FileFormatError("it holds two arrays of one name")
+    unpacked = sum(member.file_size for member in members)
+    if unpacked > max(_LARGE, _PACKED * packed):
+        raise FileFormatError(f"it would unpack to {unpacked:,} bytes, which no attention does")
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> object:
+    """A member of the archive: text as Python's own, numbers as an array."""
+    try:
+        with archive.open(name) as member:
+            array = np.lib.format.read_array(member, allow_pickle=False)
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        raise FileFormatError(
+            f"its {name} is an array of Python objects, which attnviz does not unpickle: "
+            "save numbers as float32 and tokens as text (dtype=str)"
+        ) from None
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8")
+    return array.tolist() if array.dtype.kind == "U" else array
+
+
+WRITERS: dict[str, Callable[[Attention, Path], None]] = {
+    ".safetensors": _write_safetensors,
+    ".npz": _write_npz,
+    ".json": _write_json,
+}
+READERS: dict[str, Callable[[Path], dict[str, object]]] = {
+    ".safetensors": _read_safetensors,
+    ".npz": _read_npz,
+    ".json": _read_json,
+}

@@ -1,0 +1,91 @@
+"""Files written whole or not at all: what a record, a picture and a page have in common."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attnviz.errors import OutputError
+from attnviz.text.display import visible
+
+
+def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
+    """Let `write` fill a temporary file beside `path`, then put that in its place in one step.
+
+    Whatever goes wrong in between, an interrupt included, the old file stays as it was and nothing else stays
+    behind. The temporary file has the ending of `path`, for writers that choose a format by it. A missing
+    folder is made.
+
+    Returns:
+        The path.
+
+    Raises:
+        OutputError: the folder or the file cannot be written.
+    """
+    path = Path(path)
+    with _temporary_beside(path) as (temporary, target):
+        write(temporary)
+        temporary.replace(target)
+    return path
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Make sure, before hours of work, that its result can be written there.
+
+    A missing folder is made, since nothing less proves that it can be.
+
+    Raises:
+        OutputError: the folder or the file cannot be written.
+    """
+    with _temporary_beside(Path(path)):
+        pass
+
+
+@contextmanager
+def _temporary_beside(path: Path) -> Iterator[tuple[Path, Path]]:
+    """A new empty file in the folder of `path`, gone at the end, and the file that it may replace."""
+    try:
+        target = Path(os.path.realpath(path))  # through a link, as open() goes
+        _make_folder(target.parent)
+        mode = _mode(target)
+        temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}{target.suffix}")
+        try:
+            # Not mkstemp, whose files only their owner may read: this one is as open() makes it.
+            temporary.open("xb").close()
+            if mode is not None:
+                temporary.chmod(mode)
+            yield temporary, target
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(visible(f"{path} cannot be written: {error.strerror or error}")) from error
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder") from None
+
+
+def _mode(target: Path) -> int | None:
+    """The permissions of the file there now; None where there is none.
+
+    Replacing asks only for a writable folder, so what open() would refuse is refused here.
+    """
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return stat.S_IMODE(mode)

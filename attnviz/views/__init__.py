@@ -1,0 +1,1 @@
+"""One record, drawn in several ways. Nothing here knows a model library."""

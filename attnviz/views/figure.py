@@ -1,0 +1,115 @@
+"""Heatmaps for paper and slides: PNG, SVG and PDF, drawn with Matplotlib.
+
+Nothing here touches pyplot or Matplotlib's settings: every colour, size and font is given where it is used, so a
+picture looks the same whatever a notebook has set.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from attnviz.attention import Attention
+from attnviz.errors import SelectionError
+from attnviz.views.fonts import Typefaces, typefaces_for
+from attnviz.views.grid import draw_grid
+from attnviz.views.heatmap import AXES, Scale, Sheet, resolve
+from attnviz.views.palette import DEFAULT
+from attnviz.views.pattern import draw_pattern, draw_single
+from attnviz.views.pen import DPI, PIXELS, Pen
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def heatmap(
+    record: Attention,
+    *,
+    layer: int | None = None,
+    head: int | None = None,
+    scale: Scale = "shared",
+    palette: str = DEFAULT,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a record: one head's pattern where layer and head are given, else the sheet of all that is asked for.
+
+    Args:
+        record: what to draw.
+        layer: its number, counted from 0, negative from the end; None draws all layers.
+        head: likewise.
+        scale: `shared`, `panel` or `unit`: where the colour scale of each panel ends.
+        palette: one of `attnviz.views.palette.PALETTES`.
+        ax: where to draw one pattern; without it a new figure is made.
+
+    Returns:
+        The axes drawn on; its `figure` can be saved.
+
+    Raises:
+        SelectionError: a layer, head, scale or palette that is not there, or an `ax` for more than one pattern.
+    """
+    chosen = record.select(None if layer is None else [layer], None if head is None else [head])
+    sheet = resolve(chosen, scale)
+    if ax is None:
+        return figure(sheet, palette).axes[0]
+    if len(sheet.panels) > 1:
+        raise SelectionError(f"an ax holds one pattern, and this is {sheet.size}: give layer and head")
+    root = ax.get_figure(root=True)
+    if root is None:
+        raise SelectionError("the ax given belongs to no figure")
+    draw_pattern(ax, sheet, palette, Pen(root, typefaces_for(_texts(sheet))))
+    return ax
+
+
+def figure(sheet: Sheet, palette: str = DEFAULT) -> Figure:
+    """A figure of a sheet: one pattern large, or all panels on a grid."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    made = Figure(dpi=DPI, facecolor="white")
+    FigureCanvasAgg(made)
+    pen = Pen(made, typefaces_for(_texts(sheet)))
+    (draw_single if len(sheet.panels) == 1 else draw_grid)(sheet, palette, pen)
+    return made
+
+
+def write(sheet: Sheet, path: Path | BinaryIO, suffix: str, palette: str = DEFAULT) -> Typefaces:
+    """Draw a sheet into a file.
+
+    Args:
+        sheet: what to draw.
+        path: the file, or what it is written into.
+        suffix: `.png`, `.svg` or `.pdf`.
+        palette: one of `attnviz.views.palette.PALETTES`.
+
+    Returns:
+        The fonts used, with the characters that none has.
+    """
+    made = figure(sheet, palette)
+    width, height = made.get_size_inches()
+    description = f"{sheet.model}; {sheet.sentence}; {AXES}; {sheet.legend}; {sheet.proof}"
+    kind = suffix.removeprefix(".")
+    made.savefig(
+        path,
+        format=kind,
+        dpi=min(DPI, PIXELS / max(width, height)),
+        metadata={
+            "png": {"Title": sheet.model, "Description": description, "Software": "attnviz"},
+            "svg": {"Title": sheet.model, "Description": description, "Creator": "attnviz", "Date": None},
+            "pdf": {"Title": sheet.model, "Subject": description, "Creator": "attnviz", "CreationDate": None},
+        }[kind],
+        pil_kwargs={"compress_level": 2} if kind == "png" else None,  # nearly as small, in half the time
+    )
+    return typefaces_for(_texts(sheet))
+
+
+def png(record: Attention) -> bytes:
+    """The picture of a record, as a notebook shows it."""
+    buffer = BytesIO()
+    write(resolve(record), buffer, ".png")
+    return buffer.getvalue()
+
+
+def _texts(sheet: Sheet) -> list[str]:
+    return [*sheet.query_labels, *sheet.key_labels, sheet.model, sheet.sentence, *sheet.notes]

@@ -1,0 +1,161 @@
+"""A font for every script, without touching Matplotlib's settings."""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.font_manager import FontEntry
+
+BASE = "DejaVu Sans"
+"""Comes with Matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew, symbols."""
+
+KOREAN = Path(__file__).parent / "typefaces" / "NanumGothicCoding.ttf"
+"""Comes with attnviz: all 11,172 Korean syllables, single Korean letters, Japanese kana."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typefaces:
+    """The fonts for a picture.
+
+    Attributes:
+        families: their names, in the order in which each character is looked for.
+        missing: the characters that none of them has.
+    """
+
+    families: tuple[str, ...]
+    missing: str
+
+
+def typefaces_for(texts: Iterable[str]) -> Typefaces:
+    """Fonts that have every character of these texts, as far as this machine has them.
+
+    Looks no further than needed: first Matplotlib's own font, then the Korean one shipped here, then what is installed.
+    """
+    wanted = {character for text in texts for character in text if _is_drawn(character)}
+    families = [BASE]
+    wanted -= _drawn_by(_base_file(), frozenset(wanted))
+    korean = _drawn_by(str(KOREAN), frozenset(wanted))
+    if korean:
+        families.append(_family(str(KOREAN)))
+        wanted -= korean
+    while wanted:
+        family, found = _best_installed(frozenset(wanted))
+        if not found:
+            break
+        families.append(family)
+        wanted -= found
+    return Typefaces(families=tuple(families), missing="".join(sorted(wanted)))
+
+
+PACKAGES = {
+    "East Asian": "fonts-noto-cjk",
+    "emoji": "fonts-symbola",
+    "": "fonts-noto-core",
+}
+"""The Debian and Ubuntu packages that have what is missing."""
+
+
+def advice(missing: str) -> str:
+    """What to tell a user whose machine has no font for these characters: which they are, and what to install."""
+    packages = " and ".join(dict.fromkeys(PACKAGES[_group(character)] for character in missing))
+    return (
+        f"no installed font has {' '.join(missing)}: the picture shows a box there; on Debian or Ubuntu install "
+        f"{packages}, elsewhere the Noto fonts"
+    )
+
+
+def _group(character: str) -> str:
+    if unicodedata.name(character, "").startswith(("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO")):
+        return "East Asian"
+    return "emoji" if character >= "\U0001f000" else ""
+
+
+def _is_drawn(character: str) -> bool:
+    """Whether a character has a shape of its own; joiners, variation selectors and the like have none."""
+    return unicodedata.category(character) not in {"Cc", "Cf", "Zs"} and not "\ufe00" <= character <= "\ufe0f"
+
+
+@functools.cache
+def _drawn_by(file: str, wanted: frozenset[str]) -> frozenset[str]:
+    """Those of the characters that a font really draws.
+
+    A font's own list is not enough: some name thousands of characters and leave them blank. Fonts of coloured bitmaps
+    cannot be used in a figure at all.
+    """
+    if not wanted:
+        return wanted
+    from matplotlib.ft2font import FT2Font, LoadFlags
+
+    try:
+        font = FT2Font(file)
+        if not font.scalable:
+            return frozenset()
+        font.set_size(12, 72)
+        return frozenset(
+            character
+            for character in wanted
+            if font.get_char_index(ord(character))
+            and _has_width(font.load_char(ord(character), flags=LoadFlags.NO_HINTING).bbox)
+        )
+    except (OSError, RuntimeError):
+        return frozenset()
+
+
+def _has_width(box: tuple[int, int, int, int]) -> bool:
+    return box[2] > box[0]
+
+
+@functools.cache
+def _base_file() -> str:
+    from matplotlib import get_data_path
+
+    return str(Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf")
+
+
+@functools.cache
+def _family(file: str) -> str:
+    """Make a font file known to Matplotlib by its family name. This adds a font and changes no setting."""
+    from matplotlib.font_manager import fontManager
+    from matplotlib.ft2font import FT2Font
+
+    fontManager.addfont(file)
+    return str(FT2Font(file).family_name)
+
+
+@functools.cache
+def _best_installed(wanted: frozenset[str]) -> tuple[str, frozenset[str]]:
+    """The installed font that has most of these characters, and those it has."""
+    from matplotlib.font_manager import findSystemFonts, fontManager
+
+    listed = {entry.fname: entry.name for entry in fontManager.ttflist if _is_plain(entry)}
+    known = {entry.fname for entry in fontManager.ttflist}
+    name, found = _best(listed, wanted)
+    if found != wanted:
+        # Matplotlib lists the machine's fonts once and for all: what was installed since is not among them.
+        new = {file: Path(file).stem for file in findSystemFonts() if file not in known}
+        later, more = _best(new, wanted)
+        if len(more) > len(found):
+            return _family(next(file for file, stem in new.items() if stem == later)), more
+    return name, found
+
+
+def _best(fonts: Mapping[str, str], wanted: frozenset[str]) -> tuple[str, frozenset[str]]:
+    """Of fonts given as file and name, the one that draws most; of two that draw as much, one without serifs."""
+    best: tuple[str, frozenset[str]] = ("", frozenset())
+    for file, name in fonts.items():
+        found = _drawn_by(file, wanted)
+        if found and (len(found), "Sans" in name) > (len(best[1]), "Sans" in best[0]):
+            best = (name, found)
+    return best
+
+
+def _is_plain(entry: FontEntry) -> bool:
+    """Whether a font is upright, of normal weight, and not the one that draws boxes for what is missing."""
+    weights = {"400", "regular", "normal", "book"}
+    return entry.style == "normal" and str(entry.weight) in weights and not entry.name.startswith("Last Resort")

@@ -1,0 +1,175 @@
+"""What a heatmap shows, resolved before anything is drawn: labels, matrices, colour limits, and what must be said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.attention import Attention, Kind
+from attnviz.errors import SelectionError
+from attnviz.text.display import clip, visible
+
+Scale = Literal["shared", "panel", "unit"]
+
+AXES = "rows are queries, columns are keys; layers and heads count from 0"
+
+KINDS: dict[Kind, str] = {
+    "encoder": "bidirectional self-attention",
+    "decoder": "causal self-attention",
+    "cross": "cross-attention",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One head's matrix, with the upper end of its colour scale."""
+
+    layer: int
+    head: int
+    matrix: Float[np.ndarray, "query key"]
+    top: float
+
+    @property
+    def name(self) -> str:
+        """As ``layer 2, head 5``."""
+        return f"layer {self.layer}, head {self.head}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """All that a picture of a record shows.
+
+    Attributes:
+        panels: layer by layer, head by head.
+        layers: the layers shown.
+        heads: the heads shown.
+        query_labels: one a row.
+        key_labels: one a column.
+        model: the model's name and kind of attention.
+        sentence: the input, in quotation marks.
+        scale: `shared`, `panel` or `unit`.
+        notes: what else must be said.
+        proof: the receipt.
+    """
+
+    panels: tuple[Panel, ...]
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    query_labels: tuple[str, ...]
+    key_labels: tuple[str, ...]
+    model: str
+    sentence: str
+    scale: Scale
+    notes: tuple[str, ...]
+    proof: str
+
+    @property
+    def legend(self) -> str:
+        """What the colours mean, in words."""
+        largest = max(panel.top for panel in self.panels)
+        if self.scale == "unit":
+            return "colour: attention weight, 0 to 1"
+        if self.scale == "panel" and len(self.panels) > 1:
+            return "colour: attention weight, in each panel 0 to its own largest (given as max)"
+        return f"colour: attention weight, 0 to {largest:.3g}" + (
+            ", one scale for all panels" if len(self.panels) > 1 else ""
+        )
+
+    @property
+    def size(self) -> str:
+        """How much there is, as ``6 layers x 12 heads``."""
+        return f"{_count(len(self.layers), 'layer')} x {_count(len(self.heads), 'head')}"
+
+
+def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
+    """What to draw of a record.
+
+    Args:
+        record: with the layers and heads to show.
+        scale: `shared`, one colour scale up to the largest weight shown; `panel`, each head's up to its own;
+            `unit`, 0 to 1.
+
+    Raises:
+        SelectionError: no such scale.
+    """
+    if scale not in get_args(Scale):
+        raise SelectionError(f"the scale must be one of {', '.join(get_args(Scale))}, not {scale!r}")
+    matrices = record.weights.reshape(-1, *record.weights.shape[2:])
+    places = [(layer, head) for layer in record.layers for head in record.heads]
+    panels = tuple(
+        Panel(layer=layer, head=head, matrix=matrix, top=top)
+        for (layer, head), matrix, top in zip(places, matrices, _tops(list(matrices), scale), strict=True)
+    )
+    sentence = f"“{visible(record.text)}”" if record.text else ""
+    if record.pair is not None:
+        sentence += f" + “{visible(record.pair)}”"
+    return Sheet(
+        panels=panels,
+        layers=record.layers,
+        heads=record.heads,
+        query_labels=tuple(token.text for token in record.query_tokens),
+        key_labels=tuple(token.text for token in record.key_tokens),
+        model=f"{visible(record.model)} · {KINDS[record.kind]}",
+        sentence=sentence,
+        scale=scale,
+        notes=tuple(visible(note) for note in record.notes),
+        proof=record.proof,
+    )
+
+
+def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
+    """The same picture with at most so many rows and columns, or the sheet itself where it has no more.
+
+    Neighbouring tokens go together: to a group the sum over its keys, from it the mean over its queries (as for
+    words), so that rows sum to what they summed to. The colour scale grows with the sums, and a note says all this.
+    """
+    n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
+    if n_rows <= max_rows and n_columns <= max_columns:
+        return sheet
+    rows, columns = _edges(n_rows, max_rows), _edges(n_columns, max_columns)
+    sizes = np.diff([*rows, n_rows])[:, None]
+    matrices = [
+        np.add.reduceat(np.add.reduceat(panel.matrix, rows, axis=0), columns, axis=1) / sizes for panel in sheet.panels
+    ]
+    note = (
+        f"pooled for this size: {n_rows} x {n_columns} tokens in {len(rows)} x {len(columns)} cells "
+        "(to a group the sum, from it the mean)"
+    )
+    return replace(
+        sheet,
+        panels=tuple(
+            replace(panel, matrix=matrix, top=top)
+            for panel, matrix, top in zip(sheet.panels, matrices, _tops(matrices, sheet.scale), strict=True)
+        ),
+        query_labels=_group_labels(sheet.query_labels, rows),
+        key_labels=_group_labels(sheet.key_labels, columns),
+        notes=(*sheet.notes, note),
+    )
+
+
+def _tops(matrices: Sequence[np.ndarray], scale: Scale) -> list[float]:
+    """The upper end of each panel's colour scale."""
+    own = [float(matrix.max()) for matrix in matrices]
+    return {"shared": [max(own)] * len(own), "panel": own, "unit": [1.0] * len(own)}[scale]
+
+
+def _edges(n: int, at_most: int) -> list[int]:
+    """Where each of at most so many groups of nearly equal size begins."""
+    groups = min(n, max(1, at_most))
+    return [index * n // groups for index in range(groups)]
+
+
+def _group_labels(labels: Sequence[str], edges: Sequence[int]) -> tuple[str, ...]:
+    ends = [*edges[1:], len(labels)]
+    return tuple(
+        labels[first] if last - first == 1 else f"{clip(labels[first], 8)}…{clip(labels[last - 1], 8)}"
+        for first, last in zip(edges, ends, strict=True)
+    )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

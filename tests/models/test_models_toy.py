@@ -1,0 +1,160 @@
+"""The toy: any words, the same numbers each time, and nobody else's random numbers touched."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from attnviz.errors import InputError, ModelError
+from attnviz.models.attention import causal_mask, scaled_dot_product_attention
+from attnviz.models.positions import sinusoidal_positions
+from attnviz.models.toy import ToyConfig, ToyEncoder, word_vector
+from attnviz.models.transformer import pad
+
+WORDS = ["I", "love", "you", "all"]
+
+
+class TestWordVector:
+    """A vector for each word, with no vocabulary."""
+
+    @settings(deadline=None)  # a busy machine is no failure
+    @given(st.text(), st.text(), st.integers(0, 9))
+    def test_same_word_same_vector(self, one: str, other: str, seed: int) -> None:
+        """Two words share a vector exactly if they are the same word."""
+        same = unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
+        assert torch.equal(word_vector(one, 7, seed), word_vector(other, 7, seed)) == same
+
+    def test_korean_typed_in_two_ways(self) -> None:
+        """A word of whole syllables and the same word as a Mac stores it are one word."""
+        assert torch.equal(word_vector("사랑", 7), word_vector(unicodedata.normalize("NFD", "사랑"), 7))
+
+    def test_the_seed_counts(self) -> None:
+        """Another seed, another vector; seed 1 and word "1" do not get in each other's way."""
+        assert not torch.equal(word_vector("love", 7, seed=0), word_vector("love", 7, seed=1))
+        assert not torch.equal(word_vector("1 a", 7, seed=1), word_vector("a", 7, seed=11))
+
+    def test_numbers_are_normal(self) -> None:
+        """Mean 0 and variance 1, so that a word weighs about as much as its position."""
+        vector = word_vector("love", 10_007)
+        assert abs(vector.mean().item()) < 0.05
+        assert abs(vector.var().item() - 1) < 0.05
+
+
+class TestToyEncoder:
+    """Words in, vectors and attention out."""
+
+    def test_shapes_of_four_words(self) -> None:
+        """Two layers of four heads, 20 wide; each row of weights sums to 1."""
+        output, weights = ToyEncoder()(WORDS)
+        assert output.shape == (1, 4, 20)
+        assert [tuple(pattern.shape) for pattern in weights] == [(1, 4, 4, 4)] * 2
+        assert_close(torch.stack(weights).sum(dim=-1), torch.ones(2, 1, 4, 4))
+
+    def test_one_seed_one_model(self) -> None:
+        """The same configuration gives the same numbers to the last bit; another seed does not."""
+        assert_close(ToyEncoder()(WORDS), ToyEncoder(ToyConfig())(WORDS), rtol=0, atol=0)
+        assert not torch.allclose(ToyEncoder()(WORDS)[0], ToyEncoder(ToyConfig(seed=1))(WORDS)[0])
+
+    def test_nobody_elses_random_numbers(self) -> None:
+        """Making a toy and running it neither reads nor moves the global random numbers."""
+        torch.manual_seed(7)
+        before, first = torch.get_rng_state(), ToyEncoder()(WORDS)
+        assert torch.equal(torch.get_rng_state(), before)
+        torch.manual_seed(8)
+        assert_close(ToyEncoder()(WORDS), first, rtol=0, atol=0)
+
+    def test_word_plus_position(self) -> None:
+        """What the encoder reads is the word's vector plus its position's."""
+        vectors = torch.stack([word_vector(word, 20) for word in WORDS])
+        assert torch.equal(ToyEncoder().embed(WORDS), vectors + sinusoidal_positions(4, 20))
+        assert torch.equal(ToyEncoder(ToyConfig(positions="none")).embed(WORDS), vectors)
+
+    def test_word_order(self) -> None:
+        """There is a prince, is there a prince: with positions two sentences, without them one."""
+        statement, question = ["there", "is", "a", "prince"], ["is", "there", "a", "prince"]
+        with_positions, without = ToyEncoder(), ToyEncoder(ToyConfig(positions="none"))
+        swapped = [1, 0, 2, 3]
+        assert_close(without(statement)[0], without(question)[0][:, swapped], rtol=0, atol=1e-5)
+        assert not torch.allclose(
+            with_positions(statement)[0], with_positions(question)[0][:, swapped], atol=0.1
+        )
+
+    def test_attention_is_not_flat(self) -> None:
+        """Some head puts more than half of a row on one word: there is something to see."""
+        _, weights = ToyEncoder()(WORDS)
+        assert weights[0].max() > 0.5
+
+    def test_causal(self) -> None:
+        """With the causal mask, the first words do not know the last one."""
+        toy = ToyEncoder()
+        output, weights = toy(WORDS, causal_mask(4))
+        changed, _ = toy([*WORDS[:3], "none"], causal_mask(4))
+        assert torch.equal(output[:, :3], changed[:, :3])
+        assert all((pattern.triu(1) == 0).all() for pattern in weights)
+
+    def test_attend_is_passed_down(self) -> None:
+        """A caller's function sees every layer."""
+        shapes: list[tuple[int, ...]] = []
+
+        def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+            shapes.append(tuple(query.shape))
+            return scaled_dot_product_attention(query, key, value, mask)[0], None
+
+        output, weights = ToyEncoder(ToyConfig(n_layers=3))(WORDS, attend=attend)
+        assert weights == [None] * 3
+        assert shapes == [(1, 4, 4, 5)] * 3
+        assert torch.equal(output, ToyEncoder(ToyConfig(n_layers=3))(WORDS)[0])
+
+    def test_several_sentences(self) -> None:
+        """Padded into one batch, each sentence gets what it gets alone."""
+        toy = ToyEncoder()
+        sentences = [WORDS, ["나는", "너를", "사랑해"], ["yes"]]
+        output, weights = toy.encoder(*pad([toy.embed(words) for words in sentences]))
+        for row, words in enumerate(sentences):
+            n = len(words)
+            alone, patterns = toy(words)
+            assert_close(output[row, :n], alone[0], rtol=0, atol=3e-6)  # rounding, in single precision
+            for together, pattern in zip(weights, patterns, strict=True):
+                assert_close(together[row, :, :n, :n], pattern[0], rtol=0, atol=1e-6)
+
+    def test_double_precision(self) -> None:
+        """The words follow the model into another number format."""
+        output, _ = ToyEncoder().double()(WORDS)
+        assert output.dtype == torch.float64
+        assert_close(output.float(), ToyEncoder()(WORDS)[0])
+
+
+class TestConfig:
+    """The sizes never change under a model."""
+
+    def test_frozen(self) -> None:
+        """A configuration is replaced, not altered."""
+        config = ToyConfig()
+        with pytest.raises(FrozenInstanceError):
+            config.seed = 1  # type: ignore[misc]
+        assert replace(config, seed=1).seed == 1
+
+
+@pytest.mark.usefixtures("as_installed")
+class TestRefusals:
+    """What makes no sense is refused, and the message says what was expected and what came."""
+
+    @pytest.mark.parametrize("words", [[], "I love you all"])
+    def test_words(self, words: list[str]) -> None:
+        """No words at all, or a sentence that nobody has split."""
+        with pytest.raises(InputError, match="expected a sequence of at least 1, got"):
+            ToyEncoder().embed(words)
+
+    def test_sizes(self) -> None:
+        """Heads that do not divide, positions of an unknown kind."""
+        with pytest.raises(ModelError, match="expected a divisor of 20, got 3 heads"):
+            ToyEncoder(ToyConfig(n_heads=3))
+        with pytest.raises(ModelError, match="expected sinusoidal or none, got rotary"):
+            ToyEncoder(ToyConfig(positions="rotary"))  # type: ignore[arg-type]

@@ -1,0 +1,298 @@
+"""The record: it never changes, refuses what does not fit together, and finds layers by their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+from typing import Any
+
+import jaxtyping
+import numpy as np
+import pytest
+
+from attnviz import errors
+from attnviz.attention import NO_RECEIPT, Attention, Receipt, Token
+
+LAYERS, HEADS, QUERIES, KEYS = 2, 3, 5, 7
+
+
+def tokens(count: int) -> tuple[Token, ...]:
+    """So many different tokens."""
+    return tuple(
+        Token(text=f"word{i}", piece=f"▁word{i}", id=i, span=(i, i + 1), word=i) for i in range(count)
+    )
+
+
+def weights() -> np.ndarray:
+    """Rows that sum to 1, on axes of different prime sizes."""
+    rows = np.random.default_rng(11).dirichlet(np.ones(KEYS), size=(LAYERS, HEADS, QUERIES))
+    return rows.astype(np.float32)
+
+
+def record(**changes: Any) -> Attention:
+    """A small record of cross attention, with some parts changed."""
+    parts: dict[str, Any] = {
+        "weights": weights(),
+        "query_tokens": tokens(QUERIES),
+        "key_tokens": tokens(KEYS),
+        "kind": "cross",
+        "model": "made-up",
+    }
+    return Attention(**{**parts, **changes})
+
+
+@pytest.fixture
+def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the tests' own type checks, which would speak before the record's refusals do."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+def receipt(**changes: Any) -> Receipt:
+    """A receipt for two layers, with some parts changed."""
+    parts: dict[str, Any] = {
+        "native": "sdpa",
+        "dtype": "float32",
+        "tolerance": 1e-5,
+        "layers": (0, 1),
+        "differences": (1e-7, 3e-7),
+    }
+    return Receipt(**{**parts, **changes})
+
+
+def test_weights_are_a_read_only_copy() -> None:
+    """Whoever made the array may go on using it, and nobody can change the record's."""
+    given = weights()
+    made = record(weights=given)
+    given[0, 0, 0, 0] = 9
+    assert made.weights[0, 0, 0, 0] != 9
+    with pytest.raises(ValueError, match="read-only"):
+        made.weights[0, 0, 0, 0] = 9
+    with pytest.raises(ValueError, match="read-only"):
+        made.pattern(0, 0)[0, 0] = 9
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_weights_become_float32_in_order() -> None:
+    """Whatever the numbers came as, the record holds float32 row by row."""
+    made = record(weights=np.asfortranarray(weights().astype(np.float64)))
+    assert made.weights.dtype == np.float32
+    assert made.weights.flags.c_contiguous
+    np.testing.assert_array_equal(made.weights, weights())
+
+
+@pytest.mark.parametrize(
+    ("part", "name"), [(record(), "layers"), (receipt(), "layers"), (tokens(1)[0], "text")]
+)
+def test_nothing_can_be_set(part: object, name: str) -> None:
+    """A record, a receipt and a token are frozen."""
+    with pytest.raises(FrozenInstanceError):
+        setattr(part, name, "other")
+
+
+def test_layers_and_heads_are_numbered_from_0() -> None:
+    """Where nothing else is said, the record holds the model's first layers and heads."""
+    assert record().layers == (0, 1)
+    assert record().heads == (0, 1, 2)
+    assert record(layers=(4, 9)).layers == (4, 9)
+
+
+def broken(at: tuple[int, int, int, int], value: float) -> np.ndarray:
+    """The weights with one of them replaced."""
+    made = weights()
+    made[at] = value
+    return made
+
+
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "sideways"}, "kind must be one of encoder, decoder, cross, not 'sideways'"),
+        ({"short_rows": ("lazy",)}, "rows may be short for pooled, .*rounded, not 'lazy'"),
+        ({"weights": np.ones((3, 1), np.float32)}, r"weights must have 4 axes .*, but have 2: \(3, 1\)"),
+        ({"query_tokens": tokens(6)}, "weights have 5 query_tokens, but 6 are named"),
+        ({"key_tokens": tokens(5)}, "weights have 7 key_tokens, but 5 are named"),
+        ({"layers": (1,)}, "weights have 2 layers, but 1 are named"),
+        ({"heads": (0, 1, 2, 3)}, "weights have 3 heads, but 4 are named"),
+        ({"weights": weights()[:0]}, "a record needs at least one of each: there are no layers"),
+        ({"weights": weights()[..., :0], "key_tokens": ()}, "at least one of each: there are no key_tokens"),
+        (
+            {"weights": broken((1, 2, 3, 4), np.nan)},
+            "must be finite: layer 1, head 2, row 3 holds NaN or infinity",
+        ),
+        (
+            {"weights": broken((0, 1, 4, 0), np.inf)},
+            "must be finite: layer 0, head 1, row 4 holds NaN or infinity",
+        ),
+        (
+            {"weights": broken((1, 0, 2, 0), -0.5), "layers": (6, 8), "short_rows": ("pooled",)},
+            "must not be negative: layer 8, head 0, row 2 holds -0.5",
+        ),
+        ({"weights": broken((0, 0, 1, 6), 2)}, "each row must sum to 1: layer 0, head 0, row 1 sums to 2.*"),
+        (
+            {"weights": weights() * np.float32(0.99)},
+            "each row must sum to 1: layer 0, head 0, row 0 sums to 0.99",
+        ),
+        (
+            {"weights": weights() * np.float32(1.1), "short_rows": ("sink",)},
+            "each row must sum to 1: .* to 1.1",
+        ),
+        ({"weights": weights() * np.float32(0.97), "short_rows": ("rounded",)}, "each row must .* to 0.97"),
+    ],
+)
+def test_refuses_what_does_not_fit(changes: dict[str, Any], message: str) -> None:
+    """Each fault is refused in one line that says what is wrong and where."""
+    with pytest.raises(errors.RecordError, match=message) as caught:
+        record(**changes)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("reason", ["pooled", "truncated", "dropped", "sink"])
+def test_rows_may_be_short_for_a_reason(reason: str) -> None:
+    """Rows that lost something may sum to less than 1, and the record says why."""
+    assert record(weights=weights() / 3, short_rows=(reason,)).short_rows == (reason,)
+
+
+@pytest.mark.parametrize("factor", [0.985, 1.015])
+def test_rounded_rows_may_be_a_little_off(factor: float) -> None:
+    """Numbers rounded for reading sum to a little less or more than 1."""
+    assert record(weights=weights() * np.float32(factor), short_rows=("rounded",)).short_rows == ("rounded",)
+
+
+def test_pattern_goes_by_the_models_numbers() -> None:
+    """A record of some layers answers to the numbers they have in the model."""
+    made = record(layers=(4, 9), heads=(1, 5, 6))
+    np.testing.assert_array_equal(made.pattern(9, 5), weights()[1, 1])
+    np.testing.assert_array_equal(made.pattern(-2, -1), weights()[0, 2])
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ((2, 0), r"there is no layer 2: this model has layers 0 to 1 \(counted from 0\)"),
+        ((-3, 0), "there is no layer -3: this model has layers 0 to 1"),
+        ((0, 3), "there is no head 3: this model has heads 0 to 2"),
+    ],
+)
+def test_pattern_refuses_what_is_not_there(where: tuple[int, int], message: str) -> None:
+    """The refusal says which layers or heads there are."""
+    with pytest.raises(errors.SelectionError, match=message):
+        record().pattern(*where)
+
+
+def test_select_keeps_the_models_numbers() -> None:
+    """A selection is a record whose layers and heads still answer to their own numbers."""
+    chosen = record(layers=(4, 9), heads=(1, 5, 6), receipt=receipt()).select(layers=[9], heads=range(5, 7))
+    assert (chosen.layers, chosen.heads) == ((9,), (5, 6))
+    np.testing.assert_array_equal(chosen.weights, weights()[1:, 1:])
+    assert chosen.receipt == receipt()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "heads"),
+    [
+        ([2, 0, 2], (0, 2)),
+        ([-1], (2,)),
+        ([-1, 2], (2,)),
+        (range(3), (0, 1, 2)),
+        ((1,), (1,)),
+        (None, (0, 1, 2)),
+    ],
+)
+def test_select_keeps_the_order_and_each_once(wanted: Any, heads: tuple[int, ...]) -> None:
+    """Ranges, lists and numbers from the end all name the same heads, in the model's order."""
+    chosen = record().select(heads=wanted)
+    assert chosen.heads == heads
+    np.testing.assert_array_equal(chosen.weights, weights()[:, list(heads)])
+
+
+def test_select_of_nothing_in_particular_is_the_record() -> None:
+    """Without layers and heads named there is nothing to copy."""
+    made = record()
+    assert made.select() is made
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        ((0, 1), "this model has layers 0 to 1 "),
+        ((4, 9), "this model has layers 4, 9 "),
+    ],
+)
+def test_select_names_what_there_is(held: tuple[int, int], message: str) -> None:
+    """A layer that is not there is refused with the list of those that are."""
+    with pytest.raises(errors.SelectionError, match=f"there is no layer 3: {message}"):
+        record(layers=held).select(layers=[held[0], 3])
+
+
+def test_select_names_the_only_one() -> None:
+    """A record of one layer says so."""
+    with pytest.raises(errors.SelectionError, match="there is no layer 0: this model has layer 9 only"):
+        record(layers=(4, 9)).select(layers=[-1]).pattern(0, 0)
+
+
+def test_repr_is_one_short_line() -> None:
+    """A record shows its size and proof, not its numbers."""
+    assert repr(record()) == (
+        "<Attention of 'made-up' (cross): 2 layers x 3 heads, 5 queries x 7 keys; "
+        "not verified: this record came without a receipt>"
+    )
+
+
+def test_proof_is_the_receipt_in_words() -> None:
+    """Each view prints the same words about the receipt."""
+    assert record().proof == NO_RECEIPT
+    assert record(receipt=receipt()).proof == "verified: max difference 3.0e-07 over 2 layers"
+    assert str(receipt(layers=(1,), differences=(0.0,))) == "verified: max difference 0.0e+00 over 1 layer"
+
+
+def test_records_are_equal_by_value() -> None:
+    """Equal parts make equal records; any other label or number makes another."""
+    assert record() == record()
+    assert record() != "a record"
+    others = {
+        "weights": weights()[::-1],
+        "query_tokens": tokens(QUERIES)[::-1],
+        "key_tokens": tokens(KEYS)[::-1],
+        "kind": "encoder",
+        "model": "another",
+        "text": "other",
+        "pair": "",
+        "receipt": receipt(),
+        "layers": (0, 2),
+        "heads": (0, 1, 3),
+        "short_rows": ("pooled",),
+        "notes": ("cut",),
+    }
+    for name, value in others.items():
+        assert record(**{name: value}) != record(), name
+
+
+def test_records_have_no_hash() -> None:
+    """What is equal by value and large has no place in a set."""
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(record())
+
+
+def test_replace_makes_another_record() -> None:
+    """A changed copy is checked like any other."""
+    made = record()
+    assert replace(made, notes=("words merged",)).notes == ("words merged",)
+    assert made.notes == ()
+    with pytest.raises(errors.RecordError, match="6 are named"):
+        replace(made, key_tokens=tokens(6))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"differences": (1e-7,)}, "one difference a layer: got 1 for 2 layers"),
+        ({"layers": (), "differences": ()}, "one difference a layer: got 0 for 0 layers"),
+        ({"differences": (1e-7, np.nan)}, "must be finite and not negative"),
+        ({"differences": (1e-7, np.inf)}, "must be finite and not negative"),
+        ({"differences": (1e-7, -1.0)}, "must be finite and not negative"),
+    ],
+)
+def test_refuses_a_receipt_that_proves_nothing(changes: dict[str, Any], message: str) -> None:
+    """A receipt states one real difference for every layer compared."""
+    with pytest.raises(errors.RecordError, match=message):
+        receipt(**changes)
