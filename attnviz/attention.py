@@ -81,8 +81,11 @@ class Receipt:
             raise RecordError(
                 f"a receipt needs one difference a layer: got {len(self.differences)} for {len(self.layers)} layers"
             )
-        if not all(0 <= difference < np.inf for difference in self.differences):
-            raise RecordError(f"a receipt's differences must be finite and not negative: got {self.differences}")
+        if not all(0 <= number < np.inf for number in (*self.differences, self.tolerance)):
+            raise RecordError(
+                f"a receipt's numbers must be finite and not negative: got {self.differences}, "
+                f"tolerance {self.tolerance}"
+            )
 
     @property
     def max_difference(self) -> float:
@@ -141,9 +144,12 @@ class Attention:
         weights = np.array(weights, dtype=np.float32, order="C")
         weights.setflags(write=False)
         object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "query_tokens", tuple(self.query_tokens))
+        object.__setattr__(self, "key_tokens", tuple(self.key_tokens))
         object.__setattr__(self, "layers", tuple(self.layers) or tuple(range(weights.shape[0])))
         object.__setattr__(self, "heads", tuple(self.heads) or tuple(range(weights.shape[1])))
-        _check(self)
+        _check_labels(self)
+        _check_rows(self)
 
     def __repr__(self) -> str:
         n_layers, n_heads, n_queries, n_keys = self.weights.shape
@@ -170,15 +176,14 @@ class Attention:
         Raises:
             OutputError: another ending, or a file that cannot be written.
         """
-        from attnviz.storage import (
-            save,
-        )  # the one step against the stream of imports: what users expect of a record
+        # This and the next are the two steps against the stream of imports: what users expect of a record.
+        from attnviz.storage import save
 
         return save(self, path)
 
     def _repr_png_(self) -> bytes:
         """How a notebook shows the record: as the picture that `attnviz.heatmap` draws."""
-        from attnviz.views.figure import png  # as above
+        from attnviz.views.figure import png
 
         return png(self)
 
@@ -198,6 +203,9 @@ class Attention:
         """
         if layers is None and heads is None:
             return self
+        for chosen, what in ((layers, "layer"), (heads, "head")):
+            if chosen is not None and len(chosen) == 0:
+                raise SelectionError(f"choose at least one {what}")
         rows = positions(self.layers if layers is None else layers, self.layers, "layer")
         columns = positions(self.heads if heads is None else heads, self.heads, "head")
         return replace(
@@ -236,21 +244,29 @@ def _labels(record: Attention) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _check(record: Attention) -> None:
-    """Refuse a record whose labels do not match its axes or whose rows are no distribution."""
-    weights = record.weights
-    axes = ("layers", "heads", "query_tokens", "key_tokens")
-    for axis, size in zip(axes, weights.shape, strict=True):
+def _check_labels(record: Attention) -> None:
+    """Refuse a record whose labels do not match its axes."""
+    for axis, size in zip(("layers", "heads", "query_tokens", "key_tokens"), record.weights.shape, strict=True):
         if len(getattr(record, axis)) != size:
             raise RecordError(f"weights have {size} {axis}, but {len(getattr(record, axis))} are named")
         if size == 0:
             raise RecordError(f"a record needs at least one of each: there are no {axis}")
+    for axis in ("layers", "heads"):
+        numbers: tuple[int, ...] = getattr(record, axis)
+        if len(set(numbers)) != len(numbers) or min(numbers) < 0:
+            raise RecordError(f"{axis} are numbers from 0, each once: got {numbers}")
     if record.kind not in get_args(Kind):
         raise RecordError(f"kind must be one of {', '.join(get_args(Kind))}, not {record.kind!r}")
     for reason in record.short_rows:
         if reason not in get_args(ShortRows):
             raise RecordError(f"rows may be short for {', '.join(get_args(ShortRows))}, not {reason!r}")
-    sums = weights.sum(axis=-1, dtype=np.float64)
+
+
+def _check_rows(record: Attention) -> None:
+    """Refuse a record whose rows are no distribution."""
+    weights = record.weights
+    with np.errstate(invalid="ignore"):  # infinities of both signs: refused in a moment
+        sums = weights.sum(axis=-1, dtype=np.float64)
     # A NaN or an infinity anywhere makes its row's sum one too, so the sums tell without a second pass.
     if not np.isfinite(sums).all():
         raise RecordError(f"weights must be finite: {_where(record, ~np.isfinite(sums))} holds NaN or infinity")

@@ -17,9 +17,7 @@ LAYERS, HEADS, QUERIES, KEYS = 2, 3, 5, 7
 
 def tokens(count: int) -> tuple[Token, ...]:
     """So many different tokens."""
-    return tuple(
-        Token(text=f"word{i}", piece=f"▁word{i}", id=i, span=(i, i + 1), word=i) for i in range(count)
-    )
+    return tuple(Token(text=f"word{i}", piece=f"▁word{i}", id=i, span=(i, i + 1), word=i) for i in range(count))
 
 
 def weights() -> np.ndarray:
@@ -79,9 +77,7 @@ def test_weights_become_float32_in_order() -> None:
     np.testing.assert_array_equal(made.weights, weights())
 
 
-@pytest.mark.parametrize(
-    ("part", "name"), [(record(), "layers"), (receipt(), "layers"), (tokens(1)[0], "text")]
-)
+@pytest.mark.parametrize(("part", "name"), [(record(), "layers"), (receipt(), "layers"), (tokens(1)[0], "text")])
 def test_nothing_can_be_set(part: object, name: str) -> None:
     """A record, a receipt and a token are frozen."""
     with pytest.raises(FrozenInstanceError):

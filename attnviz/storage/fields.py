@@ -40,7 +40,7 @@ def rebuild(found: Mapping[str, object]) -> Attention:
     """
     version = read(found.get("version"), int, "version")
     if version != VERSION:
-        raise FileFormatError(f"it is of version {version}, but this attnviz reads version {VERSION}: update it")
+        raise FileFormatError(f"it is of version {version}, but this attnviz reads version {VERSION}: update attnviz")
     if "weights" not in found:
         raise FileFormatError("it lacks weights")
     weights = as_weights(found["weights"])

@@ -38,7 +38,7 @@ def adopt(found: Mapping[str, object], name: str) -> Attention:
         query_tokens=queries,
         key_tokens=keys,
         kind=read(found["kind"], Kind, "kind") if "kind" in found else _kind(weights, queries, keys),
-        model=visible(read(found.get("model", name), str, "model")),
+        model=visible(read(found.get("model", visible(name)), str, "model")),
         text=read(found.get("text", ""), str, "text"),
         short_rows=short_rows,
         notes=(_ROUNDED,) if rounded else (),

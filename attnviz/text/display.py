@@ -34,12 +34,12 @@ def _visible(character: str) -> str:
 
 
 def _spelled(characters: str) -> str:
-    return characters.encode("ascii", "backslashreplace").decode()
+    return characters.encode("unicode_escape").decode()
 
 
 def _is_noncharacter(character: str) -> bool:
     """The 66 code points that are no characters, by definition; no SVG file may hold them."""
-    return "\ufdd0" <= character <= "\ufdef" or ord(character) & 0xFFFE == 0xFFFE
+    return "\ufdd0" <= character <= "\ufdef" or ord(character) % 0x10000 in {0xFFFE, 0xFFFF}
 
 
 def token_text(
@@ -66,7 +66,7 @@ def token_text(
     if unknown:
         return f"{visible(typed.strip())}→{visible(decoded)}" if typed.strip() else visible(decoded)
     if part is not None:
-        return f"{visible(typed.strip()) or '�'} {part[0]}/{part[1]}"
+        return f"{visible(typed.strip()) or ('␣' if typed else '�')} {part[0]}/{part[1]}"
     text = visible(decoded).strip()
     if not text:
         return "␣" * max(1, len(typed or decoded))

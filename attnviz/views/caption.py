@@ -68,7 +68,7 @@ def colour_bar(ax: Axes, pen: Pen, sheet: Sheet, palette: str, place: tuple[floa
     frame(ax, left, top, 0.12, height)
     largest = max(panel.top for panel in sheet.panels)
     own = sheet.scale == "panel" and len(sheet.panels) > 1
-    marks = [(0.0, "0"), (1.0, "max")] if own else [(f, f"{f * largest:.2g}" if f else "0") for f in (0, 0.5, 1)]
+    marks = [(0.0, "0"), (1.0, "max")] if own else [(f, f"{f * largest:.3g}" if f else "0") for f in (0, 0.5, 1)]
     for fraction, label in marks:
         y = top + height * (1 - fraction)
         ax.plot([left + 0.12, left + 0.15], [y, y], color=GREY, linewidth=0.6)

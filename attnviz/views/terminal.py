@@ -88,16 +88,14 @@ def _body(sheet: Sheet, screen: Screen, overview: bool) -> tuple[list[Text], lis
     lines: list[Text] = []
     said: list[str] = []
     if overview and len(sheet.layers) > 1:
-        lines += [Text(), Text(f"all {len(sheet.panels)} heads: layers down, heads across")]
+        lines += [Text(), *_wrapped(f"all {len(sheet.panels)} heads: layers down, heads across", screen, "")]
         thumbnails, pooled = _thumbnails(sheet, screen)
         lines += thumbnails
         said += [f"thumbnails {note}" for note in pooled]
         first = sheet.layers[0]
         sheet = replace(sheet, layers=(first,), panels=tuple(p for p in sheet.panels if p.layer == first))
-        lines += [
-            Text(),
-            Text(f"layer {first}, every head (another: --layer N; one large: --layer N --head N)"),
-        ]
+        more = f"layer {first}, every head (another: --layer N; one large: --layer N --head N)"
+        lines += [Text(), *_wrapped(more, screen, "")]
     if len(sheet.panels) == 1:
         shown, cell = _fit_one(sheet, screen)
     else:
@@ -109,6 +107,8 @@ def _body(sheet: Sheet, screen: Screen, overview: bool) -> tuple[list[Text], lis
         said.append(f"numbers: percent, rounded; {dot} is less than 0.5, blank is exactly 0")
     elif cell.digits == "decimals":
         said.append("numbers: weights, rounded to 2 decimals; blank is exactly 0")
+    if cell.halves:
+        said.append("each line holds two rows, and names the upper one")
     return lines, said
 
 
@@ -296,6 +296,8 @@ def _thumbnails(sheet: Sheet, screen: Screen) -> tuple[list[Text], list[str]]:
     lines = []
     for start in range(0, len(sheet.heads), across):
         chosen = range(start, min(start + across, len(sheet.heads)))
+        if start:
+            lines.append(Text())
         lines.append(Text(" " * margin + " ".join(f"{sheet.heads[i]:<{width}}" for i in chosen), "dim", no_wrap=True))
         for index, layer in enumerate(sheet.layers):
             drawn = [_matrix(small.panels[index * len(sheet.heads) + i], screen, cell) for i in chosen]

