@@ -193,7 +193,9 @@ class Attention:
         Raises:
             SelectionError: this record does not hold that layer or head.
         """
-        return self.weights[positions([layer], self.layers, "layer")[0], positions([head], self.heads, "head")[0]]
+        (row,), (column,) = positions([layer], self.layers, "layer"), positions([head], self.heads, "head")
+        pattern: np.ndarray = self.weights[row, column]
+        return pattern
 
     def select(self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Attention:
         """The same record with these layers and heads only; None keeps all, negative numbers count from the end.
@@ -271,11 +273,11 @@ def _check_rows(record: Attention) -> None:
     if not np.isfinite(sums).all():
         raise RecordError(f"weights must be finite: {_where(record, ~np.isfinite(sums))} holds NaN or infinity")
     if weights.min() < 0:
-        negative = (weights < 0).any(axis=-1)
+        negative = np.asarray((weights < 0).any(axis=-1))
         raise RecordError(f"weights must not be negative: {_where(record, negative)} holds {weights.min():g}")
     slack = ROUNDED_TOLERANCE if "rounded" in record.short_rows else ROW_TOLERANCE
     may_be_short = bool(set(record.short_rows) - {"rounded"})
-    wrong = (sums > 1 + slack) | ((sums < 1 - slack) & (not may_be_short))
+    wrong = np.asarray(np.abs(sums - 1) > slack if not may_be_short else sums > 1 + slack)
     if wrong.any():
         total = sums[tuple(np.argwhere(wrong)[0])]
         raise RecordError(f"each row must sum to 1: {_where(record, wrong)} sums to {total:.6g}")

@@ -14,6 +14,9 @@ import pytest
 
 from attnviz.attention import Attention, Receipt, Token
 
+# One thread for each process: the tests run side by side, and threads that fight for a core make each other slow.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -65,7 +68,7 @@ def environment(tmp_path: Path) -> Callable[..., dict[str, str]]:
     """The environment of a fresh machine: an empty cache, no hub, no colour, 80 columns; more can be set."""
 
     def make(**more: str) -> dict[str, str]:
-        keep = {name: os.environ[name] for name in ("PATH", "MPLCONFIGDIR") if name in os.environ}
+        keep = {name: os.environ[name] for name in ("PATH", "MPLCONFIGDIR", "OMP_NUM_THREADS") if name in os.environ}
         plain = {
             "HOME": str(tmp_path / "home"),
             "HF_HOME": str(tmp_path / "home" / "hub"),

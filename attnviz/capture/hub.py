@@ -19,7 +19,9 @@ WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 
 SAFETENSORS_ONLY = "attnviz reads safetensors only (other formats can run code while they load)"
 
-WHAT_TO_DO = "download it where there is a network, give a local folder (--model ./folder), or use the home-built model (--toy)"
+WHAT_TO_DO = (
+    "download it where there is a network, give a local folder (--model ./folder), or use the home-built model (--toy)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,23 +47,29 @@ def locate(model: str, revision: str | None = None) -> Location:
         UnreachableModelError: it is not in the cache and the hub does not answer, or may not be asked.
         ModelError: the hub refuses it, as it does gated models.
     """
-    folder = Path(model).expanduser()
-    if folder.is_dir():
-        return _folder(folder)
-    shown = visible(model)
+    if _is_folder(model):
+        return _folder(Path(model).expanduser())
+    shown = clip(visible(model), 100)
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise UnknownModelError(f"there is no folder {shown}")
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, but its __init__ is lazy
 
     try:
         validate_repo_id(model)
     except HFValidationError:
-        raise UnknownModelError(f"{shown!r} is neither a folder nor a model's name on the hub") from None
+        raise UnknownModelError(f"'{shown}' is neither a folder nor a model's name on the hub") from None
     if is_cached(model, revision):
         return Location(path=model, where="cache", name=model)
     _ask_hub(model, revision)
     return Location(path=model, where="hub", name=model)
+
+
+def _is_folder(model: str) -> bool:
+    try:
+        return bool(model) and Path(model).expanduser().is_dir()
+    except (OSError, RuntimeError):  # longer than a path may be; in the home of nobody
+        return False
 
 
 def _folder(folder: Path) -> Location:
@@ -70,9 +78,7 @@ def _folder(folder: Path) -> Location:
     if not any((folder / name).is_file() for name in WEIGHTS):
         raise ModelError(f"the folder {visible(str(folder))} has no model.safetensors: {SAFETENSORS_ONLY}")
     whole = folder.resolve()
-    return Location(
-        path=str(folder), where="folder", name=visible(f"{whole.parent.name}/{whole.name}".lstrip("/"))
-    )
+    return Location(path=str(folder), where="folder", name=visible(f"{whole.parent.name}/{whole.name}".lstrip("/")))
 
 
 def is_cached(model: str, revision: str | None = None) -> bool:
@@ -106,18 +112,19 @@ def _ask_hub(model: str, revision: str | None) -> None:
         raise UnreachableModelError(
             f"{model} is not in the cache, and the hub may not be asked (HF_HUB_OFFLINE is set): {WHAT_TO_DO}"
         )
+    heard = threading.Event()
     answer: list[Exception] = []
 
     def ask() -> None:
         try:
-            _look(model, revision)
+            _look(model, revision, heard)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is told apart below, in the asking thread
             answer.append(error)
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(PATIENCE)
-    if asking.is_alive():
+    if asking.is_alive() and not heard.is_set():
         raise UnreachableModelError(
             f"{model} is not in the cache, and the hub did not answer within {PATIENCE:.0f} seconds: {WHAT_TO_DO}"
         )
@@ -125,9 +132,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
         if isinstance(error, ModelError):
             raise error
         if isinstance(error, GatedRepoError):
-            raise ModelError(
-                f"{model} is gated: ask its owner for access, then log in with `hf auth login`"
-            ) from None
+            raise ModelError(f"{model} is gated: ask its owner for access, then log in with `hf auth login`") from None
         if isinstance(error, RevisionNotFoundError):
             raise UnknownModelError(f"{model} has no revision {revision!r} on the hub") from None
         if isinstance(error, RepositoryNotFoundError):
@@ -137,8 +142,13 @@ def _ask_hub(model: str, revision: str | None) -> None:
         ) from None
 
 
-def _look(model: str, revision: str | None) -> None:
+def _look(model: str, revision: str | None, heard: threading.Event) -> None:
     """See that the hub has the model's configuration and weights; what it says instead is raised.
+
+    Args:
+        model: its name.
+        revision: a branch, tag or commit.
+        heard: set at the first good answer: from then on, the hub may take its time.
 
     Raises:
         UnknownModelError: there is no configuration.
@@ -157,6 +167,7 @@ def _look(model: str, revision: str | None) -> None:
             raise UnreachableModelError(
                 f"{model} is not in the cache, and what answers in the hub's place is not the hub: {WHAT_TO_DO}"
             )
+        heard.set()
         return True
 
     if not has("config.json"):

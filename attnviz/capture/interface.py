@@ -71,7 +71,7 @@ def _watched(native: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
                 key,
                 value,
                 output,
-                _scoring(module, query, attention_mask, given),
+                _scoring(native, module, attention_mask, given),
                 number=number if isinstance(number, int) else None,
                 unknown=[name for name, what in given.items() if name not in _KNOWN and what is not None],
             )
@@ -92,30 +92,31 @@ def _native(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor 
     return ALL_ATTENTION_FUNCTIONS[name]  # type: ignore[no-any-return]
 
 
-def _scoring(module: nn.Module, query: Tensor, mask: Tensor | None, given: Mapping[str, Any]) -> Scoring:
-    """What the layer was given, in our words. Where there is no mask, the layer's own flag says whether it is causal."""
-    flag = given.get("is_causal")
-    causal = bool(getattr(module, "is_causal", False) if flag is None else flag)
+def _scoring(native: str, module: nn.Module, mask: Tensor | None, given: Mapping[str, Any]) -> Scoring:
+    """What the layer was given, in our words. Without a mask, ``sdpa`` goes by the layer's flag, ``eager`` by none."""
+    unmasked = mask is None
+    causal = given.get("is_causal")
+    if causal is None:
+        causal = getattr(module, "is_causal", unmasked)
     scaling = given.get("scaling")
     return Scoring(
         scaling=None if scaling is None else float(scaling),
         mask=mask,
-        causal=causal and (mask is not None or query.shape[2] > 1),
+        causal=bool(causal) and not (unmasked and native == "eager"),
         softcap=given.get("softcap"),
         bias=given.get("position_bias"),
         sinks=given.get("s_aux"),
+        rounded=native == "eager",
     )
 
 
-def watch(model: Any) -> str:
-    """Switch a loaded model to the watched form of its native implementation.
+def native_of(model: Any) -> str:
+    """Which implementation a freshly loaded model uses: ``sdpa``, or ``eager`` where it cannot use that."""
+    name = model.config._attn_implementation  # noqa: SLF001 - the library's own name for it, and its only one
+    return "sdpa" if name == "sdpa" else "eager"
 
-    Returns:
-        The native implementation's name.
-    """
-    native = model.config._attn_implementation  # noqa: SLF001 - the library's own name for it, and its only one
-    if native not in NATIVE:
-        native = "eager"
+
+def watch(model: Any, native: str) -> None:
+    """Switch a loaded model to the watched form of one of its native implementations."""
     register()
     model.set_attn_implementation(f"attnviz_{native}")
-    return str(native)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -64,6 +64,7 @@ class Block:
     weights: Float[Tensor, "batch head rows keys"]
 
 
+@runtime_checkable  # the shape checks of the tests ask
 class Observer(Protocol):
     """Something that sees every block of attention once."""
 
@@ -117,15 +118,13 @@ class KeepWeights:
             size = 4 * batch * n_kept * block.n_rows * n_keys
             if size * (len(self._kept) + 1) > KEEP_AT_MOST:
                 raise InputError(
-                    f"the weights of {n_kept} heads at {n_keys:,} tokens take {size / 2**30:.1f} GiB a layer, more than "
-                    f"attnviz keeps ({KEEP_AT_MOST / 2**30:.0f} GiB in all): choose fewer layers and heads, or a "
+                    f"the weights of {n_kept} heads at {n_keys:,} tokens take {size / 2**30:.1f} GiB a layer, more "
+                    f"than attnviz keeps ({KEEP_AT_MOST / 2**30:.0f} GiB in all): choose fewer layers and heads, or a "
                     "shorter text"
                 )
             self._kept[block.layer] = np.empty((batch, n_kept, block.n_rows, n_keys), dtype=np.float32)
         weights = block.weights if self._heads is None else block.weights[:, self._heads]
-        self._kept[block.layer][:, :, block.first_row : block.first_row + n_rows] = (
-            weights.float().cpu().numpy()
-        )
+        self._kept[block.layer][:, :, block.first_row : block.first_row + n_rows] = weights.float().cpu().numpy()
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -158,9 +157,7 @@ class KeepWeights:
         layers = [self._kept[layer][index] for layer in self.layers]
         if len({layer.shape for layer in layers}) > 1:
             counts = ", ".join(str(layer.shape[0]) for layer in layers)
-            raise NoAttentionError(
-                f"the layers of this model have different numbers of heads ({counts}): choose one"
-            )
+            raise NoAttentionError(f"the layers of this model have different numbers of heads ({counts}): choose one")
         weights = np.stack(layers)
         return weights if real.all() else np.ascontiguousarray(weights[:, :, real][..., real])
 

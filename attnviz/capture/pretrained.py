@@ -14,7 +14,7 @@ from torch import nn
 
 from attnviz.attention import Receipt, Token
 from attnviz.capture.hub import Location
-from attnviz.capture.interface import watch, watched_by
+from attnviz.capture.interface import native_of, watch, watched_by
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.stream import Run
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError, UnreachableModelError
@@ -23,6 +23,11 @@ from attnviz.text.words import assign_words
 
 UNLIMITED = 1_000_000
 """Tokenizers without a limit give an astronomic number; so do some configurations."""
+
+EAGER_UP_TO = 2**20
+"""Pairs of a query and a key in a batch (1,024 tokens alone) up to which the model's eager implementation runs: the
+very numbers of `output_attentions=True`. Beyond, its fused one does, which rounds otherwise and never holds a whole
+matrix."""
 
 
 class PretrainedSource:
@@ -49,10 +54,10 @@ class PretrainedSource:
             "local_files_only": location.where != "hub",
             "trust_remote_code": trust_remote_code,
         }
-        # What the library fills in at random stands behind all attention; the caller's random numbers stay the caller's.
+        # The library may draw random numbers while it loads; the caller's stay the caller's.
         with _in_one_line(location), _quiet(), torch.random.fork_rng(devices=[]):
             self._tokenizer, self._model = _load(location, dtype, options)
-            self._native = watch(self._model)
+            self._native = native_of(self._model)
         self._model.to(device).eval()
         self._limit = _limit(self._model, self._tokenizer)
 
@@ -75,7 +80,7 @@ class PretrainedSource:
                 return_special_tokens_mask=True,
                 verbose=False,
             )
-            n_tokens, notes = len(encoded["input_ids"]), ()
+            n_tokens, notes = len(encoded["input_ids"]), tuple[str, ...]()
             if self._limit is not None and n_tokens > self._limit:
                 if not truncate:
                     raise TooLongError(
@@ -106,9 +111,12 @@ class PretrainedSource:
             NotVerifiedError: a layer's weights are not proved to be the model's own.
             ModelError: the model cannot be run.
         """
-        run = Run(batch=batch, observers=observers, native=self._native)
+        n_sentences, n_tokens = batch.real.shape
+        native = "eager" if n_sentences * n_tokens**2 <= EAGER_UP_TO else self._native
+        run = Run(batch=batch, observers=observers, native=native)
         with torch.inference_mode(), watched_by(run), _quiet():
             try:
+                watch(self._model, native)
                 self._model(**batch.inputs)
             except AttnvizError:
                 raise
@@ -148,18 +156,18 @@ class PretrainedSource:
             special = bool(encoded["special_tokens_mask"][index])
             span = tuple(encoded["offset_mapping"][index]) if fast and not special else None
             tokens.append(
-                Token(
-                    text="", piece=piece, id=number, span=span, special=special, segment=segments[index] or 0
-                )
+                Token(text="", piece=piece, id=number, span=span, special=special, segment=segments[index] or 0)
             )
         return self._labelled(assign_words(tokens, text, pair), (text, pair or ""))
 
     def _labelled(self, tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[Token, ...]:
         """The same tokens with the text to show for each."""
         decoded = [token.piece if token.special else self._decode(token.piece) for token in tokens]
+        parts = _parts(tokens, decoded)
         labelled = []
         for index, token in enumerate(tokens):
-            before = tokens[index - 1] if index else None
+            # A token that is only the space before the word has not begun it.
+            before = tokens[index - 1] if index and decoded[index - 1].strip() else None
             source = typed[token.segment][slice(*token.span)] if token.span else ""
             if token.special:
                 text = visible(token.piece)
@@ -167,7 +175,7 @@ class PretrainedSource:
                 text = token_text(
                     decoded[index],
                     typed=source,
-                    part=_part(tokens, decoded, index),
+                    part=parts[index],
                     continues=before is not None and token.word is not None and before.word == token.word,
                     unknown=token.id == self._tokenizer.unk_token_id,
                 )
@@ -178,36 +186,28 @@ class PretrainedSource:
         """A piece without its vocabulary's marks (``##``, ``Ġ``, ``▁``, ``</w>``)."""
         backend = getattr(self._tokenizer, "backend_tokenizer", None)
         if backend is None:
-            return str(self._tokenizer.convert_tokens_to_string([piece]))
+            # A byte of a character alone says nothing, and comes back empty.
+            return str(self._tokenizer.convert_tokens_to_string([piece])) or ("\ufffd" if piece.strip("▁") else "")
         prefix = getattr(backend.model, "continuing_subword_prefix", None)
         if prefix and piece.startswith(prefix) and piece != prefix:
             piece = piece.removeprefix(prefix)
         return piece if backend.decoder is None else str(backend.decoder.decode([piece]))
 
 
-def _part(tokens: Sequence[Token], decoded: Sequence[str], index: int) -> tuple[int, int] | None:
-    """Which of how many byte-level tokens of one character this is; None where it is a whole text."""
+def _parts(tokens: Sequence[Token], decoded: Sequence[str]) -> list[tuple[int, int] | None]:
+    """For tokens that are some bytes of a character: which of how many; None for all others."""
     broken = ["\ufffd" in text or (text.startswith("<0x") and text.endswith(">")) for text in decoded]
-    if not broken[index]:
-        return None
-
-    def same(other: int) -> bool:
-        return (
-            broken[other]
-            and tokens[other].word == tokens[index].word
-            and _overlap(tokens[other], tokens[index])
-        )
-
-    first = last = index
-    while first > 0 and same(first - 1):
-        first -= 1
-    while last + 1 < len(tokens) and same(last + 1):
-        last += 1
-    return (index - first + 1, last - first + 1) if first < last else None
+    runs: list[list[int]] = []
+    for index, token in enumerate(tokens):
+        if index and broken[index - 1] and broken[index] and _overlap(tokens[index - 1], token):
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return [(number, len(run)) if len(run) > 1 else None for run in runs for number in range(1, len(run) + 1)]
 
 
 def _overlap(one: Token, other: Token) -> bool:
-    if one.span is None or other.span is None:
+    if one.span is None or other.span is None or one.segment != other.segment:
         return False
     return one.span[0] < other.span[1] and other.span[0] < one.span[1]
 
@@ -218,6 +218,11 @@ def _load(location: Location, dtype: torch.dtype | None, options: dict[str, Any]
     config = AutoConfig.from_pretrained(location.path, **options)
     config.use_cache = False
     tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
+    # Where the files are missing, the library makes a tokenizer that knows its special tokens and at most a space.
+    if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
+        raise ModelError(
+            f"{location.name} has no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
+        )
     model, report = AutoModel.from_pretrained(
         location.path,
         config=config,
@@ -230,8 +235,8 @@ def _load(location: Location, dtype: torch.dtype | None, options: dict[str, Any]
     missing = sorted(name for name in report["missing_keys"] if "pooler" not in name)
     if missing:
         raise ModelError(
-            f"{location.name} lacks {len(missing)} of its weights ({missing[0]}, ...): the library would fill them with "
-            "random numbers, and the picture would not be the model"
+            f"{location.name} lacks {len(missing)} of its weights ({missing[0]}, ...): the library would fill them "
+            "with random numbers, and the picture would not be the model"
         )
     return tokenizer, model.get_encoder() if config.is_encoder_decoder else model
 
@@ -244,11 +249,7 @@ def _limit(model: nn.Module, tokenizer: Any) -> int | None:
         return None  # relative positions: the tokenizer's number is what it was trained on, not a limit
     for name, module in model.named_modules():
         # RoBERTa and its kin count positions from behind the padding token's.
-        if (
-            name.endswith("position_embeddings")
-            and isinstance(module, nn.Embedding)
-            and module.padding_idx is not None
-        ):
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
             limits.append(module.num_embeddings - module.padding_idx - 1)
     limit = min(limits)
     return int(limit) if limit < UNLIMITED else None
@@ -262,27 +263,26 @@ def _in_one_line(location: Location) -> Iterator[None]:
     except (ModelError, KeyboardInterrupt):
         raise
     except Exception as error:
-        problem = f"{location.name} cannot be loaded: {_first_line(error)}"
-        if location.where == "hub" and _is_network(error):
-            raise UnreachableModelError(problem) from error
-        raise ModelError(problem) from error
+        broken = _connection_error(error) if location.where == "hub" else None
+        if broken is not None:
+            raise UnreachableModelError(f"{location.name} cannot be downloaded: {_first_line(broken)}") from error
+        raise ModelError(f"{location.name} cannot be loaded: {_first_line(error)}") from error
 
 
-def _is_network(error: BaseException | None) -> bool:
-    """Whether a connection that failed is behind this error."""
+def _connection_error(error: BaseException | None) -> BaseException | None:
+    """The connection that failed behind this error, as near to the cause as is known; None if there is none."""
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
+    found = None
     while error is not None:
         module = type(error).__module__.partition(".")[0]
-        if isinstance(error, HfHubHTTPError | LocalEntryNotFoundError | ConnectionError) or module.startswith(
-            "http"
-        ):
-            return True
+        if isinstance(error, HfHubHTTPError | LocalEntryNotFoundError | ConnectionError) or module.startswith("http"):
+            found = error
         error = error.__cause__ or error.__context__
-    return False
+    return found
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return clip(visible(lines[0] if lines else type(error).__name__), 200)
 

@@ -24,9 +24,7 @@ def tolerance_of(dtype: torch.dtype) -> float:
     return TOLERANCE.get(dtype, TOLERANCE[torch.float32])
 
 
-def check_layer(
-    layer: int, difference: float, scale: float, dtype: torch.dtype, unknown: Sequence[str] = ()
-) -> None:
+def check_layer(layer: int, difference: float, scale: float, dtype: torch.dtype, unknown: Sequence[str] = ()) -> None:
     """Refuse a layer whose captured weights are not proved.
 
     Args:

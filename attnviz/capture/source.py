@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attnviz.attention import Attention, Receipt, ShortRows
 from attnviz.capture.hub import locate
@@ -25,6 +25,7 @@ DTYPES = ("auto", "float32", "float64", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
+@runtime_checkable  # the shape checks of the tests ask
 class Source(Protocol):
     """A model that streams its attention.
 
@@ -128,9 +129,7 @@ def attend(
     """
     _check_texts([text], [pair])  # before a model is loaded for nothing
     if model is None or isinstance(model, str):
-        model = open_source(
-            model, device=device, dtype=dtype, revision=revision, trust_remote_code=trust_remote_code
-        )
+        model = open_source(model, device=device, dtype=dtype, revision=revision, trust_remote_code=trust_remote_code)
     (record,) = attend_all([text], model, pairs=[pair], layers=layers, heads=heads, truncate=truncate)
     return record
 
@@ -221,7 +220,7 @@ def _dtype(name: str) -> torch.dtype | None:
 
     if name not in DTYPES:
         raise InputError(f"the number format must be one of {', '.join(DTYPES)}, not {visible(name)!r}")
-    return None if name == "auto" else getattr(torch, name)  # type: ignore[no-any-return]
+    return None if name == "auto" else getattr(torch, name)
 
 
 def _warn(line: str) -> None:

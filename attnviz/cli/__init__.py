@@ -7,7 +7,9 @@ Results go to standard output, everything else to standard error. Exit status 0,
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import warnings
 from typing import NoReturn
 
@@ -15,7 +17,8 @@ import typer
 
 import attnviz
 from attnviz.cli import heatmap
-from attnviz.errors import AttnvizError
+from attnviz.cli.streams import patient
+from attnviz.errors import AttnvizError, OutputError
 from attnviz.text.display import visible
 
 INTERRUPTED = 130
@@ -25,7 +28,6 @@ app = typer.Typer(
     name="attnviz",
     help="See, check and understand attention in neural networks.",
     epilog='Example: attnviz heatmap "I love all you"',
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help starts sooner, and brackets in it stay brackets
@@ -38,35 +40,38 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def attnviz_(
-    version: bool = typer.Option(
+    context: typer.Context,
+    version: bool = typer.Option(  # noqa: ARG001 - its callback has acted
         False, "--version", callback=_version, is_eager=True, help="Show the version."
     ),
 ) -> None:
     """See, check and understand attention in neural networks."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
-app.command(
-    "heatmap", epilog=heatmap.EXAMPLES, no_args_is_help=False, context_settings={"max_content_width": 100}
-)(heatmap.command)
+COMMANDS = {"heatmap": heatmap}
+
+for _name, _module in COMMANDS.items():
+    app.command(_name, epilog=_module.EXAMPLES, context_settings={"max_content_width": 100})(_module.command)
 
 
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character is shown its number, rather than a traceback.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    sys.stdout, sys.stderr = patient(sys.stdout), patient(sys.stderr)
+    signal.signal(signal.SIGINT, _interrupt)
     # A library's advice to programmers is not for the person at the terminal.
     warnings.simplefilter("ignore")
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
     status = _run()
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        _leave_the_pipe()
+    except OutputError as error:
+        status = _fail(str(error), 1)
     # Not sys.exit: tearing down torch costs a tenth of a second, and everything is written by now.
-    sys.stderr.flush()
     os._exit(status)
 
 
@@ -75,24 +80,39 @@ def _run() -> int:
     try:
         status = command.main(prog_name="attnviz", standalone_mode=False) or 0
     except typer.TyperException as error:  # what was typed cannot be understood
-        context = getattr(error, "ctx", None)
-        where = context.command_path if context else "attnviz"
-        return _fail(f"{visible(' '.join(error.format_message().split()))} (see {where} --help)", 2, where)
-    except AttnvizError as error:
-        return _fail(str(error), 1)
+        return _misused(error)
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED
-    except BrokenPipeError:
-        _leave_the_pipe()
-        return 0
+    except Exception as error:
+        if _PRESSED.is_set():
+            status = INTERRUPTED
+        elif isinstance(error, AttnvizError):
+            return _fail(str(error), 1)
+        else:
+            raise
     return _fail("interrupted", INTERRUPTED) if status == INTERRUPTED else int(status)
 
 
+_PRESSED = threading.Event()
+"""Whether Ctrl-C was pressed: while libraries load, some turn the exception that it raises into another."""
+
+
+def _interrupt(*_: object) -> None:
+    _PRESSED.set()
+    raise KeyboardInterrupt
+
+
+def _misused(error: typer.TyperException) -> int:
+    """Say in one line what cannot be understood, and where help is."""
+    context = getattr(error, "ctx", None)
+    named = [name for name in sys.argv[1:2] if name in COMMANDS]
+    where = context.command_path if context else " ".join(["attnviz", *named])
+    message = error.format_message().removeprefix("Invalid value: ").replace("Value error, ", "").rstrip(".")
+    if "unexpected extra argument" in message:
+        message += ": put a sentence in quotation marks"
+    return _fail(f"{message} (see {where} --help)", 2, where)
+
+
 def _fail(message: str, status: int, where: str = "attnviz") -> int:
-    sys.stderr.write(f"{where}: {message}\n")
+    sys.stderr.write(f"{where}: {visible(' '.join(message.split()))}\n")
     return status
-
-
-def _leave_the_pipe() -> None:
-    """Whoever read our output has seen enough: say nothing, and let nothing that is still buffered complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,8 +6,10 @@ import hashlib
 import os
 import re
 import sys
+from contextlib import closing
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -58,27 +60,26 @@ def command(
     layers, heads = options.chosen(layer, "--layer"), options.chosen(head, "--head")
     if toy and model is not None:
         raise typer.BadParameter("give --toy or --model, not both")
+    to_write = outputs or ([] if json else [Path("outputs") / "x.png"])
     if load is not None:
         if text is not None or file is not None or pair is not None or model is not None or toy:
             raise typer.BadParameter("--load draws a saved record: it takes no sentence and no model")
         from attnviz.storage import load as load_record
 
-        _check_writable(outputs)
+        _check_writable(to_write)
         record = load_record(load)
     else:
         from attnviz.text.check import check_text
 
         sentence = options.read_text(text, file)
-        second = None if pair is None else options.read_text(pair, None)
+        second = None if pair is None else options.read_text(pair, None, "the second sentence")
         check_text(sentence)
         if second is not None:
             check_text(second, "the second sentence")
-        if not outputs and not json:
-            _check_writable([Path("outputs") / "x.png"])
-        _check_writable(outputs)
+        _check_writable(to_write)
         from attnviz.capture.source import TOY, attend, open_source
 
-        with _Notices() as notices:
+        with closing(_Notices()) as notices:
             notices.loading(TOY if toy else model)
             source = open_source(
                 TOY if toy else model,
@@ -92,11 +93,13 @@ def command(
                 sentence,
                 source,
                 pair=second,
-                layers=layers and layers.known(),
-                heads=heads and heads.known(),
+                layers=layers.known() if layers else None,
+                heads=heads.known() if heads else None,
                 truncate=truncate,
             )
-    record = record.select(layers and layers.among(record.layers), heads and heads.among(record.heads))
+    record = record.select(
+        layers.among(record.layers) if layers else None, heads.among(record.heads) if heads else None
+    )
     if words or hide_special:
         from attnviz.analysis import merge
 
@@ -124,7 +127,8 @@ def _show(
     from attnviz.views.heatmap import resolve
     from attnviz.views.terminal import picture
 
-    console = Console(highlight=False, emoji=False, markup=False)
+    plain = bool(os.environ.get("NO_COLOR"))  # Rich would still print bold and dim
+    console = Console(highlight=False, emoji=False, markup=False, color_system=None if plain else "auto")
     for line in picture(resolve(record, scale), screen_of(console, background, palette), overview=overview):
         console.print(line, soft_wrap=True)
 
@@ -141,12 +145,12 @@ def _write(record: Attention, path: Path, scale: options.Scale, palette: str) ->
         from attnviz.views.fonts import advice
         from attnviz.views.heatmap import resolve
 
-        sheet = resolve(record, scale)
-        missing: list[str] = []
-        write_whole(path, lambda temporary: missing.append(write(sheet, temporary, suffix, palette).missing))
-        if missing[0]:
-            sys.stderr.write(f"attnviz: {advice(missing[0])}\n")
-    sys.stderr.write(f"wrote {path}\n")
+        drawn = BytesIO()  # Matplotlib has its own ways to fail on a full disk
+        missing = write(resolve(record, scale), drawn, suffix, palette).missing
+        write_whole(path, lambda temporary: temporary.write_bytes(drawn.getvalue()))
+        if missing:
+            sys.stderr.write(f"attnviz: {advice(missing)}\n")
+    sys.stderr.write(f"wrote {visible(str(path))}\n")
 
 
 def _check_writable(outputs: list[Path]) -> None:
@@ -161,7 +165,8 @@ def _check_writable(outputs: list[Path]) -> None:
 def _named(record: Attention, *, everything: bool) -> Path:
     """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
     model = record.model.partition(" ")[0].rpartition("/")[2]
-    parts = ["heatmap", _slug(record.text or "record", 40), _slug(model, 30)]
+    typed = " + ".join(sentence for sentence in (record.text, record.pair) if sentence)
+    parts = ["heatmap", _slug(typed or "record", 40), _slug(model, 30)]
     if not everything:
         parts += [f"layer-{_span(record.layers)}", f"head-{_span(record.heads)}"]
     return Path("outputs") / f"{'-'.join(parts)}.png"
@@ -176,11 +181,11 @@ def _span(numbers: tuple[int, ...]) -> str:
 
 
 def _slug(text: str, length: int) -> str:
-    """Letters and digits of any script, all else a hyphen; what is left out changes the short hash at the end."""
-    slug = re.sub(r"[\W_]+", "-", text.lower()).strip("-") or "text"
-    if len(slug) <= length:
+    """Letters and digits of any script, all else a hyphen; where that loses something, a short hash tells it apart."""
+    slug = re.sub(r"[\W_]+", "-", text.lower()).strip("-")
+    if slug == re.sub(r"[ ._-]", "-", text.lower()) and len(slug) <= length:
         return slug
-    return f"{slug[:length].rstrip('-')}-{hashlib.blake2b(text.encode(), digest_size=3).hexdigest()}"
+    return f"{slug[:length].rstrip('-') or 'text'}-{hashlib.blake2b(text.encode(), digest_size=3).hexdigest()}"
 
 
 class _Notices:
@@ -188,12 +193,6 @@ class _Notices:
 
     def __init__(self) -> None:
         self._loading = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._clear()
 
     def loading(self, model: str | None) -> None:
         """Say that a model is loading, where a person is looking."""
@@ -204,10 +203,11 @@ class _Notices:
 
     def say(self, line: str) -> None:
         """One line that a user should know."""
-        self._clear()
+        self.close()
         sys.stderr.write(f"attnviz: {line}\n")
 
-    def _clear(self) -> None:
+    def close(self) -> None:
+        """Take away the line that says that a model is loading."""
         if self._loading:
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()

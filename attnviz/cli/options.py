@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal
 
 import typer
 
@@ -36,27 +36,19 @@ def _palette(name: str) -> str:
     return name
 
 
-Text = Annotated[
-    str | None, typer.Argument(help="The sentence; - reads it from standard input.", show_default=False)
-]
-File = Annotated[
-    Path | None, typer.Option("--file", help="Read the sentence from a file.", rich_help_panel=_INPUT)
-]
+Text = Annotated[str | None, typer.Argument(help="The sentence; - reads it from standard input.", show_default=False)]
+File = Annotated[Path | None, typer.Option("--file", help="Read the sentence from a file.", rich_help_panel=_INPUT)]
 Pair = Annotated[
     str | None,
     typer.Option("--pair", help="A second sentence, for models that read two.", rich_help_panel=_INPUT),
 ]
 Truncate = Annotated[
     bool,
-    typer.Option(
-        "--truncate", help="Cut a text that is too long for the model, and say so.", rich_help_panel=_INPUT
-    ),
+    typer.Option("--truncate", help="Cut a text that is too long for the model, and say so.", rich_help_panel=_INPUT),
 ]
 Load = Annotated[
     Path | None,
-    typer.Option(
-        "--load", help="Draw a saved record (json, npz, safetensors) instead.", rich_help_panel=_INPUT
-    ),
+    typer.Option("--load", help="Draw a saved record (json, npz, safetensors) instead.", rich_help_panel=_INPUT),
 ]
 Model = Annotated[
     str | None,
@@ -101,9 +93,7 @@ Head = Annotated[
 ]
 Words = Annotated[
     bool,
-    typer.Option(
-        "--words", help="Merge word pieces: to a word the sum, from it the mean.", rich_help_panel=_SHOWN
-    ),
+    typer.Option("--words", help="Merge word pieces: to a word the sum, from it the mean.", rich_help_panel=_SHOWN),
 ]
 HideSpecial = Annotated[
     bool,
@@ -142,12 +132,10 @@ Output = Annotated[
         "--output", "-o",
         help="A file to write, by its ending: png, svg, pdf, json, npz, safetensors; repeatable "
         "[default: a named PNG in outputs/].",
-        show_default=False, rich_help_panel=_FILES,
+        metavar="FILE", show_default=False, rich_help_panel=_FILES,
     ),
 ]  # fmt: skip
-Json = Annotated[
-    bool, typer.Option("--json", help="Print the record as JSON, and no picture.", rich_help_panel=_FILES)
-]
+Json = Annotated[bool, typer.Option("--json", help="Print the record as JSON, and no picture.", rich_help_panel=_FILES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,15 +185,13 @@ def chosen(typed: Sequence[str] | None, option: str) -> Chosen | None:
     for text in typed:
         match = re.fullmatch(r"(-?\d{1,4})(?:-(-?\d{1,4}))?", text.strip(), re.ASCII)
         if match is None:
-            raise typer.BadParameter(
-                f"{visible(text)!r} is neither a number nor a range such as 0-3", param_hint=f"'{option}'"
-            )
+            raise typer.BadParameter(f"{text!r} is neither a number nor a range such as 0-3", param_hint=f"'{option}'")
         first = int(match[1])
         ranges.append((first, first if match[2] is None else int(match[2])))
     return Chosen(tuple(ranges))
 
 
-def read_text(text: str | None, file: Path | None) -> str:
+def read_text(text: str | None, file: Path | None, what: str = "the text") -> str:
     """The sentence, from the argument, standard input or a file; the line end after it is not part of it.
 
     Raises:
@@ -220,14 +206,14 @@ def read_text(text: str | None, file: Path | None) -> str:
         except OSError as error:
             raise InputError(f"{visible(str(file))} cannot be read: {error.strerror}") from None
     if text == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed")
         return _decoded(sys.stdin.buffer.read(), "standard input")
     if text is None:
-        raise typer.BadParameter(
-            'give a sentence, as in "I love all you", or - to read it from standard input'
-        )
+        raise typer.BadParameter('give a sentence, as in "I love all you", or - to read it from standard input')
     try:
         # What the shell handed over in another encoding arrives as lone surrogates.
-        return _decoded(text.encode("utf-8", "surrogateescape"), "the text")
+        return _decoded(text.encode("utf-8", "surrogateescape"), what)
     except UnicodeEncodeError:
         return text  # a surrogate of another kind: refused with all other texts that are no Unicode
 
@@ -236,9 +222,7 @@ def _decoded(raw: bytes, source: str) -> str:
     try:
         return raw.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{source} is not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}"
-        ) from None
+        raise InputError(f"{source} is not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}") from None
 
 
 def check_outputs(paths: Iterable[Path]) -> None:

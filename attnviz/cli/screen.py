@@ -51,7 +51,7 @@ def _asked() -> tuple[float, ...] | None:
         import tty
     except ImportError:  # Windows has no such terminal
         return None
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not _may_ask():
         return None
     where = sys.stdin.fileno()
     before = termios.tcgetattr(where)
@@ -69,3 +69,13 @@ def _asked() -> tuple[float, ...] | None:
     if found is None:
         return None
     return tuple(int(part, 16) / (16 ** len(part) - 1) for part in found.groups())
+
+
+def _may_ask() -> bool:
+    """Whether a terminal can answer: not in a pipe, nor in the background, where asking would stop us."""
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except OSError:
+        return False

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import ModelError
 from attnviz.models.shapes import expect_shape
+from attnviz.models.sizes import expect_sizes
 
 AttendFunction: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor | None]]
 """What stands between the maps of every layer: (query, key, value, mask) -> (context, weights).
@@ -72,17 +73,35 @@ def scaled_dot_product_attention(
 
     Source: Vaswani et al. 2017, equation 1.
     """
-    scores = attention_scores(query, key)  # (.., Q, K)
-    expect_shape("value", value, *key.shape[:-1], "d_v")
+    return weigh(attention_scores(query, key), value, mask)  # (.., Q, K), (.., K, d_v) -> (.., Q, d_v)
+
+
+# softmax(scores) V
+def weigh(
+    scores: Float[Tensor, "*batch query key"],
+    value: Float[Tensor, "*batch key d_v"],
+    mask: Bool[Tensor, "*#batch #query #key"] | None = None,
+) -> tuple[Float[Tensor, "*batch query d_v"], Float[Tensor, "*batch query key"]]:
+    """What attention makes of scores, however computed: the context [..., query, d_v] and the weights.
+
+    Raises:
+        ModelError: shapes that do not match, or a mask that leaves a query no key to look at.
+    """
+    *batch, _, n_keys = scores.shape
+    expect_shape("value", value, *batch, n_keys, "d_v")
     if mask is not None:
         # Minus infinity, not a large negative number: real scores of -110,208 have been seen.
-        scores = scores.masked_fill(~_checked(mask, scores.shape), -torch.inf)
+        scores = scores.masked_fill(~full_mask(mask, scores.shape), -torch.inf)
     weights = scores.softmax(dim=-1)
     return weights @ value, weights  # (.., Q, K) x (.., K, d_v) -> (.., Q, d_v)
 
 
-def _checked(mask: Tensor, shape: Sequence[int]) -> Tensor:
-    """The mask in its full shape, refused where it does not fit or where the softmax would divide 0 by 0."""
+def full_mask(mask: Tensor, shape: Sequence[int]) -> Tensor:
+    """The mask in its full shape, refused where it does not fit or where the softmax would divide 0 by 0.
+
+    Raises:
+        ModelError: it is not of torch.bool, has another shape, or leaves a query no key to look at.
+    """
     if mask.dtype != torch.bool:
         raise ModelError(f"a mask says True where a query may look: expected torch.bool, got {mask.dtype}")
     try:
@@ -103,10 +122,14 @@ class SelfAttention(nn.Module):
     Args:
         d_model: the width of the words' vectors.
         d_k: the width of queries, keys, values and of what comes out.
+
+    Raises:
+        ModelError: a width below 1.
     """
 
     def __init__(self, d_model: int, d_k: int) -> None:
         super().__init__()
+        expect_sizes(d_model=d_model, d_k=d_k)
         self.d_model = d_model
         self.query_map = nn.Linear(d_model, d_k)
         self.key_map = nn.Linear(d_model, d_k)
@@ -141,13 +164,14 @@ class MultiHeadAttention(nn.Module):
         n_heads: how many heads share that width.
 
     Raises:
-        ModelError: d_model does not divide by n_heads.
+        ModelError: d_model is below 1 or does not divide by n_heads.
 
     Source: Vaswani et al. 2017, section 3.2.2.
     """
 
     def __init__(self, d_model: int, n_heads: int) -> None:
         super().__init__()
+        expect_sizes(d_model=d_model)
         if n_heads < 1 or d_model % n_heads:
             raise ModelError(f"n_heads must divide d_model: expected a divisor of {d_model}, got {n_heads} heads")
         self.d_model, self.n_heads, self.d_k = d_model, n_heads, d_model // n_heads
@@ -189,4 +213,4 @@ class MultiHeadAttention(nn.Module):
 
 def _for_all_heads(mask: Tensor | None, x: Tensor, memory: Tensor) -> Tensor | None:
     """The mask in full, with the axis of the heads: (Q, K) or (B, Q, K) -> (B, 1, Q, K)."""
-    return None if mask is None else _checked(mask, (len(x), x.shape[1], memory.shape[1]))[:, None]
+    return None if mask is None else full_mask(mask, (len(x), x.shape[1], memory.shape[1]))[:, None]

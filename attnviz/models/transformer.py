@@ -4,8 +4,9 @@ References:
     Vaswani et al. 2017, "Attention Is All You Need", section 3.1 and figure 1: https://arxiv.org/abs/1706.03762
     Rush 2018, "The Annotated Transformer": https://nlp.seas.harvard.edu/annotated-transformer/
 
-As in the paper the norm comes after each residual sum (post-norm); its dropout is left out. The trails of
-shapes use B batch, T tokens, D the width of the model (d_model), F that of the feed-forward network (d_ff).
+As in the paper the norm comes after each residual sum (post-norm), and dropout, where it is asked for, before it.
+The trails of shapes use B batch, T tokens, D the width of the model (d_model), F that of the feed-forward network
+(d_ff).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from attnviz.errors import ModelError
 from attnviz.models.attention import AttendFunction, MultiHeadAttention, scaled_dot_product_attention
 from attnviz.models.shapes import expect_shape
+from attnviz.models.sizes import expect_share, expect_sizes
 
 Activation = Literal["relu", "gelu"]
 
@@ -34,13 +36,14 @@ class FeedForward(nn.Module):
         activation: ``relu`` as in the paper, or ``gelu`` as in BERT and GPT.
 
     Raises:
-        ModelError: no such activation.
+        ModelError: no such activation, or a width below 1.
 
     Source: Vaswani et al. 2017, equation 2.
     """
 
     def __init__(self, d_model: int, d_ff: int, activation: Activation = "relu") -> None:
         super().__init__()
+        expect_sizes(d_model=d_model, d_ff=d_ff)
         activations = {"relu": nn.ReLU, "gelu": nn.GELU}
         if activation not in activations:
             raise ModelError(f"no such activation: expected relu or gelu, got {activation}")
@@ -63,19 +66,24 @@ class EncoderLayer(nn.Module):
         n_heads: how many heads share it.
         d_ff: the width inside the feed-forward network.
         activation: ``relu`` or ``gelu``.
+        dropout: the share of what each sub-layer adds that training leaves out; 0.1 in the paper.
 
     Raises:
-        ModelError: n_heads does not divide d_model.
+        ModelError: n_heads does not divide d_model, or a size or share that makes no sense.
 
-    Source: Vaswani et al. 2017, section 3.1.
+    Source: Vaswani et al. 2017, sections 3.1 and 5.4.
     """
 
-    def __init__(self, d_model: int, n_heads: int, d_ff: int, activation: Activation = "relu") -> None:
+    def __init__(
+        self, d_model: int, n_heads: int, d_ff: int, activation: Activation = "relu", *, dropout: float = 0.0
+    ) -> None:
         super().__init__()
+        expect_share(dropout=dropout)
         self.attention = MultiHeadAttention(d_model, n_heads)
         self.attention_norm = nn.LayerNorm(d_model)
         self.feed_forward = FeedForward(d_model, d_ff, activation)
         self.feed_forward_norm = nn.LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(
         self,
@@ -90,8 +98,8 @@ class EncoderLayer(nn.Module):
             ModelError: x is not d_model wide, or the mask does not fit.
         """
         attended, weights = self.attention(x, mask, attend=attend)
-        x = self.attention_norm(x + attended)
-        x = self.feed_forward_norm(x + self.feed_forward(x))
+        x = self.attention_norm(x + self.dropout(attended))
+        x = self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
         return x, weights
 
 
@@ -104,18 +112,30 @@ class Encoder(nn.Module):
         n_heads: how many heads share it; 8 in the paper.
         d_ff: the width inside the feed-forward networks; 2048 in the paper.
         activation: ``relu`` or ``gelu``.
+        dropout: the share of what each sub-layer adds that training leaves out; 0.1 in the paper.
 
     Raises:
-        ModelError: there is no layer, or n_heads does not divide d_model.
+        ModelError: there is no layer, n_heads does not divide d_model, or a size or share that makes no sense.
 
     Source: Vaswani et al. 2017, section 3.1.
     """
 
-    def __init__(self, n_layers: int, d_model: int, n_heads: int, d_ff: int, activation: Activation = "relu") -> None:
+    def __init__(
+        self,
+        n_layers: int,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        activation: Activation = "relu",
+        *,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         if n_layers < 1:
             raise ModelError(f"an encoder needs layers: expected at least 1, got {n_layers}")
-        self.layers = nn.ModuleList(EncoderLayer(d_model, n_heads, d_ff, activation) for _ in range(n_layers))
+        self.layers = nn.ModuleList(
+            EncoderLayer(d_model, n_heads, d_ff, activation, dropout=dropout) for _ in range(n_layers)
+        )
 
     def forward(
         self,

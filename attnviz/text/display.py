@@ -64,7 +64,8 @@ def token_text(
         what the model does not know; "␣" for white space.
     """
     if unknown:
-        return f"{visible(typed.strip())}→{visible(decoded)}" if typed.strip() else visible(decoded)
+        typed = typed.strip()
+        return f"{visible(typed)}→{visible(decoded)}" if typed not in {"", decoded} else visible(decoded)
     if part is not None:
         return f"{visible(typed.strip()) or ('␣' if typed else '�')} {part[0]}/{part[1]}"
     text = visible(decoded).strip()

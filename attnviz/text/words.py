@@ -38,7 +38,8 @@ def assign_words(tokens: Sequence[Token], text: str, pair: str | None = None) ->
     """The same tokens, each with the number of the word it belongs to.
 
     A token that spans several words belongs to the first of them; one that the tokenizer added, or that is only
-    white space, belongs to none. Words are numbered over the sentence and its pair together.
+    white space, belongs to none, but for the space right before a word. Words are numbered over the sentence and
+    its pair together.
     """
     words = [split_words(text), split_words(pair or "")]
     past = [[end for _, end in spans] for spans in words]
@@ -49,12 +50,13 @@ def assign_words(tokens: Sequence[Token], text: str, pair: str | None = None) ->
         word = None
         if token.span is not None and not token.special:
             start, end = token.span
-            # Byte-level tokens carry the space before the word: the word starts after it.
+            # Many vocabularies mark a word by the space before it: the word starts after it.
             inside = texts[token.segment][start:end]
             start += len(inside) - len(inside.lstrip())
+            is_break = inside.isspace() and inside.strip(" ")  # such as a new line: never part of a word
             ends = past[token.segment]
             number = bisect.bisect_right(ends, start)  # the first word that ends behind the token's start
-            if number < len(ends) and words[token.segment][number][0] < max(end, start + 1):
+            if not is_break and number < len(ends) and words[token.segment][number][0] < max(end, start + 1):
                 word = number + offset[token.segment]
         assigned.append(replace(token, word=word))
     return tuple(assigned)

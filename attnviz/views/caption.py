@@ -13,18 +13,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-Lines = tuple[list[str], list[str]]
-"""What stands above a picture and below it, in lines."""
+Lines = tuple[list[str], list[str], list[str]]
+"""What stands above a picture, the sentence and the model, and what stands below it, in lines."""
 
 
 def caption(sheet: Sheet, pen: Pen, width: float, *more: str) -> Lines:
     """What must be said about a sheet, and `more`, in lines no wider than this."""
-    above = pen.wrap(sheet.sentence, width, TITLE * pen.larger)
+    above = pen.wrap(sheet.sentence, width, TITLE * pen.larger, SENTENCE_LINES + 1)
     if len(above) > SENTENCE_LINES:
         last = SENTENCE_LINES - 1
-        above = [*above[:last], clip(above[last], len(above[last]) - 2) + " …"]
+        above = [*above[:last], clip(above[last], len(above[last]) - 1)]
+    what = sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size
+    model = pen.wrap(f"{sheet.model} · {what}", width, TEXT * pen.larger + 0.5)
     below = [sheet.proof, AXES, sheet.legend, *more, *sheet.notes]
-    return above, [line for text in below for line in pen.wrap(text, width, TEXT * pen.larger)]
+    return above, model, [line for text in below for line in pen.wrap(text, width, TEXT * pen.larger)]
 
 
 def canvas(pen: Pen, width: float, height: float) -> Axes:
@@ -36,16 +38,17 @@ def canvas(pen: Pen, width: float, height: float) -> Axes:
     return ax
 
 
-def write_caption(ax: Axes, pen: Pen, sheet: Sheet, lines: Lines, bottom: float) -> None:
+def write_caption(ax: Axes, pen: Pen, lines: Lines, bottom: float) -> None:
     """Write the lines: the sentence and the model at the top, the rest so that it ends at the bottom."""
-    above, below = lines
+    above, model, below = lines
     title, text = TITLE * pen.larger, TEXT * pen.larger
     y = MARGIN
     for line in above:
         ax.text(MARGIN, y, line, va="top", **pen.style(title))
         y += 1.35 * title * POINT
-    what = sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size
-    ax.text(MARGIN, y, f"{sheet.model} · {what}", va="top", **pen.style(text + 0.5, color=GREY))
+    for line in model:
+        ax.text(MARGIN, y, line, va="top", **pen.style(text + 0.5, color=GREY))
+        y += 1.35 * text * POINT
     y = bottom - MARGIN - (len(below) - 1) * 1.3 * text * POINT
     for index, line in enumerate(below):
         ax.text(MARGIN, y, line, va="baseline", **pen.style(text, color=BLACK if index == 0 else GREY))
@@ -54,9 +57,9 @@ def write_caption(ax: Axes, pen: Pen, sheet: Sheet, lines: Lines, bottom: float)
 
 def caption_heights(lines: Lines, pen: Pen) -> tuple[float, float]:
     """How much room they take above and below, in inches."""
-    above, below = lines
+    above, model, below = lines
     return (
-        MARGIN + (1.35 * TITLE * len(above) + 1.6 * TEXT) * pen.larger * POINT + 0.1,
+        MARGIN + (1.35 * (TITLE * len(above) + TEXT * len(model)) + 0.25 * TEXT) * pen.larger * POINT + 0.1,
         MARGIN + 1.3 * TEXT * len(below) * pen.larger * POINT + 0.06,
     )
 

@@ -79,14 +79,14 @@ def draw_grid(sheet: Sheet, palette: str, pen: Pen) -> None:
     pen = replace(pen, larger=min(1.6, max(1.0, plan.panel[0] * across / 10)))
     plan = _plan(sheet, pen, across, wrapped=wrapped, size=plan.print)
     right, bottom = plan.place(across * down - 1)
-    right, bottom = right + plan.panel[0], bottom + plan.panel[1]
+    right, bottom = right + plan.panel[0] + plan.gaps[0] - GAP, bottom + plan.panel[1]
     width = max(right + 0.7 + MARGIN, 4.5)
     lines = caption(sheet, pen, width - 2 * MARGIN, *_thinned(plan))
     head, foot = caption_heights(lines, pen)
     plan = _plan(sheet, pen, across, wrapped=wrapped, above=head, size=plan.print)
-    height = plan.place(across * down - 1)[1] + plan.panel[1] + 0.15 + foot
+    height = plan.place(across * down - 1)[1] + plan.panel[1] + max(0.15, plan.gaps[1] - GAP) + foot
     ax = canvas(pen, width, height)
-    write_caption(ax, pen, sheet, lines, height)
+    write_caption(ax, pen, lines, height)
     # With an alpha channel Matplotlib resamples each panel in one pass instead of two.
     table = np.pad(colours(palette), ((0, 0), (0, 1)), constant_values=255)
     for index, panel in enumerate(sheet.panels):
@@ -135,6 +135,12 @@ def _plan(sheet: Sheet, pen: Pen, across: int, *, wrapped: bool, above: float = 
         (LARGEST - left - 0.7 - across * gaps[0]) / (across * n_columns),
         (LARGEST - top - 1.5 - down * gaps[1]) / (down * n_rows),
     )
+    # Where panels are narrower or lower than the names along them, they stand further apart.
+    wide, high = pen.widest(names, SMALL), 0.0
+    if not wrapped:
+        wide = max(wide, pen.widest([f"head {head}" for head in sheet.heads], TEXT * pen.larger))
+        high = pen.widest([f"layer {layer}" for layer in sheet.layers], TEXT * pen.larger)
+    gaps = (max(gaps[0], wide + 0.06 - n_columns * cell), max(gaps[1], high + 0.06 - n_rows * cell))
     size = max(LEAST_TEXT, min(TEXT, cell / POINT / 1.15))
     return Plan(
         across=across,

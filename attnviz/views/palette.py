@@ -39,7 +39,7 @@ def colours(name: str = DEFAULT, *, on_dark: bool = False) -> UInt8[np.ndarray, 
         from matplotlib import colormaps
 
         table = colormaps[base]
-    rgb = (table(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
+    rgb: np.ndarray = (table(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
     turned = bool(luminance(rgb[0]) > luminance(rgb[-1])) != (not on_dark)
     if turned != name.endswith("_r"):
         rgb = rgb[::-1]

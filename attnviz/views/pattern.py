@@ -46,13 +46,13 @@ def draw_single(sheet: Sheet, palette: str, pen: Pen) -> None:
     head, foot = caption_heights(lines, pen)
     upright = pen.widest(keys) > cell - 0.06
     top = head + (pen.widest(keys) if upright else PITCH) + 0.36
-    height = top + n_rows * cell + 0.12 + foot
+    height = top + max(n_rows * cell, 0.8) + 0.12 + foot  # as high as the colour bar at least
     pen.figure.set_size_inches(width, height)
     bottom = 1 - (top + n_rows * cell) / height
     ax = pen.figure.add_axes((left / width, bottom, n_columns * cell / width, n_rows * cell / height))
     draw_pattern(ax, sheet, palette, pen, cell=cell, upright=upright)
     frame = canvas(pen, width, height)
-    write_caption(frame, pen, sheet, lines, height)
+    write_caption(frame, pen, lines, height)
     place = (left + n_columns * cell + 0.15, top, max(0.8, n_rows * cell * 0.6))
     colour_bar(frame, pen, sheet, palette, place)
     frame.set(xlim=(0, width), ylim=(height, 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ LEAST_TEXT = 4.5
 LABEL_LENGTH = 18
 SENTENCE_LINES = 3
 """A longer sentence is cut in the title; its tokens are all in the picture."""
+LONGEST_LINE = 1000
+"""More characters than the widest sheet has room for in a line."""
 DPI = 150.0
 PIXELS = 4000
 """The widest and highest a PNG may get, in pixels."""
@@ -69,18 +72,28 @@ class Pen:
         """The width of the widest of these texts, in inches."""
         return max((self.width(text, size) for text in set(texts)), default=0.0)
 
-    def wrap(self, text: str, width: float, size: float = TEXT) -> list[str]:
-        """A text in lines no wider than this; a word that is wider itself is cut."""
+    def wrap(self, text: str, width: float, size: float = TEXT, most: int | None = None) -> list[str]:
+        """A text in `most` lines no wider than this; a word that is wider itself goes on in the next line."""
         lines: list[str] = []
         for word in text.split():
-            fitting = word
-            while self.width(fitting, size) > width and len(fitting) > 1:
-                fitting = clip(fitting, len(fitting) - 1)
-            if lines and self.width(f"{lines[-1]} {fitting}", size) <= width:
-                lines[-1] += f" {fitting}"
-            else:
-                lines.append(fitting)
+            rest = word
+            if lines and len(rest) <= LONGEST_LINE and self.width(f"{lines[-1]} {rest}", size) <= width:
+                lines[-1] += f" {rest}"
+                continue
+            while rest:
+                if len(lines) == most:
+                    return lines
+                end = self._fitting(rest, width, size)
+                lines.append(rest[:end])
+                rest = rest[end:]
         return lines
+
+    def _fitting(self, text: str, width: float, size: float) -> int:
+        """How many characters of a text fit, 1 at least."""
+        lengths = range(1, min(len(text), LONGEST_LINE) + 1)
+        if self.width(text[: lengths[-1]], size) <= width:
+            return lengths[-1]
+        return max(1, bisect_right(lengths, width, key=lambda length: self.width(text[:length], size)))
 
 
 def clipped(labels: Sequence[str]) -> list[str]:

@@ -24,6 +24,8 @@ LABEL_WIDTH = 14
 TALLEST = 64
 """Lines that the heads of a layer may take before cells are made smaller."""
 GAP = 2
+ASCII = str.maketrans({"“": '"', "”": '"', "·": "-", "…": "~", "→": ">", "␣": "_"})
+"""What stands for the marks of attnviz on a screen that knows no more than ASCII; each is one cell, as its likeness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,25 +75,47 @@ def picture(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Tex
         screen: where.
         overview: show all panels as thumbnails and only the first layer's in full.
     """
+    if not screen.unicode:
+        sheet = _spelled(sheet)
     lines = [*_wrapped(sheet.sentence, screen, "bold"), *_wrapped(_head_line(sheet), screen, "")]
-    body, said = _body(sheet, screen, overview)
+    body, said, shown = _body(sheet, screen, overview)
     lines += body
-    lines += _scale(sheet, screen)
+    lines += _scale(shown, screen)
     for text in (*said, *sheet.notes):
         lines += _wrapped(text, screen, "dim")
     lines += _wrapped(sheet.proof, screen, "bold" if sheet.proof.startswith("verified") else "")
+    if not screen.unicode:
+        for line in lines:
+            line.plain = line.plain.translate(ASCII)
     return lines
 
 
-def _body(sheet: Sheet, screen: Screen, overview: bool) -> tuple[list[Text], list[str]]:  # noqa: FBT001
-    """The matrices, and what must be said of how they are shown."""
+def _spelled(sheet: Sheet) -> Sheet:
+    r"""The same sheet in ASCII: a character that has no likeness there is spelled out, as in ``\ub098``."""
+
+    def spell(text: str) -> str:
+        return text.translate(ASCII).encode("ascii", "backslashreplace").decode()
+
+    return replace(
+        sheet,
+        query_labels=tuple(map(spell, sheet.query_labels)),
+        key_labels=tuple(map(spell, sheet.key_labels)),
+        model=spell(sheet.model),
+        sentence=spell(sheet.sentence),
+        notes=tuple(map(spell, sheet.notes)),
+        proof=spell(sheet.proof),
+    )
+
+
+def _body(sheet: Sheet, screen: Screen, overview: bool) -> tuple[list[Text], list[str], Sheet]:  # noqa: FBT001
+    """The matrices, what must be said of how they are shown, and the sheet whose colour scale they have."""
     lines: list[Text] = []
     said: list[str] = []
     if overview and len(sheet.layers) > 1:
         lines += [Text(), *_wrapped(f"all {len(sheet.panels)} heads: layers down, heads across", screen, "")]
-        thumbnails, pooled = _thumbnails(sheet, screen)
+        thumbnails, small = _thumbnails(sheet, screen)
         lines += thumbnails
-        said += [f"thumbnails {note}" for note in pooled]
+        said += [f"thumbnails {note}; {small.legend}" for note in small.notes if note not in sheet.notes]
         first = sheet.layers[0]
         sheet = replace(sheet, layers=(first,), panels=tuple(p for p in sheet.panels if p.layer == first))
         more = f"layer {first}, every head (another: --layer N; one large: --layer N --head N)"
@@ -109,7 +133,7 @@ def _body(sheet: Sheet, screen: Screen, overview: bool) -> tuple[list[Text], lis
         said.append("numbers: weights, rounded to 2 decimals; blank is exactly 0")
     if cell.halves:
         said.append("each line holds two rows, and names the upper one")
-    return lines, said
+    return lines, said, shown
 
 
 def _head_line(sheet: Sheet) -> str:
@@ -145,7 +169,13 @@ def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, Cell]:
         if n * cell.width <= room and (cell.width < labels or n <= 30):
             return sheet, cell
     thin = Cell(1, "", halves=screen.colour and screen.unicode)
-    return pool(sheet, max(room, 8), max(room, 8)), thin
+    return _pooled(sheet, screen, max(room, 8), max(room, 8)), thin
+
+
+def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
+    """A sheet pooled to at most so many rows and columns, and to no more than fit: groups have longer names."""
+    small = pool(sheet, rows, columns)
+    return pool(sheet, rows, min(columns, screen.width - _label_width(small) - 1))
 
 
 def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, Cell]:
@@ -157,11 +187,9 @@ def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, Cell]:
         across = (room + GAP) // (max(n_keys * cell.width, _title_width(sheet)) + GAP)
         bands = math.ceil(len(sheet.panels) / max(1, across))
         height = bands * (math.ceil(n_rows / (2 if cell.halves else 1)) + 3)
-        if across >= 1 and (height <= TALLEST or cell is thin):
-            most = 24 if height > TALLEST else n_keys
-            return pool(sheet, most * (2 if n_rows > n_keys else 1), most), thin if most < n_keys else cell
-    most = max(4, min(room, 24))
-    return pool(sheet, most, most), thin
+        if n_keys * cell.width <= room and height <= TALLEST:
+            return sheet, cell
+    return _pooled(sheet, screen, 48 if n_rows > n_keys else 24, 24), thin
 
 
 def _title_width(sheet: Sheet) -> int:
@@ -182,15 +210,18 @@ def _bands(sheet: Sheet, screen: Screen, cell: Cell) -> Iterator[Text]:
     """Labelled panels, as many side by side as the screen holds; the labels stand once at the left of each band."""
     labels = _row_labels(sheet)
     left = max(map(cell_len, labels))
+    room = screen.width - left - 1
     width = max(len(sheet.key_labels) * cell.width, _title_width(sheet) if len(sheet.panels) > 1 else 0)
-    across = max(1, (screen.width - left - 1 + GAP) // (width + GAP))
+    across = max(1, (room + GAP) // (width + GAP))
+    width = min(width, room)
     header = _column_header(sheet.key_labels, cell)
     for start in range(0, len(sheet.panels), across):
         panels = sheet.panels[start : start + across]
         yield Text()
         if len(sheet.panels) > 1:
-            titles = (" " * GAP).join(set_cell_size(_title(panel, sheet), width) for panel in panels)
-            yield Text(" " * (left + 1) + titles, "bold", no_wrap=True)
+            named = [_title(panel, sheet) for panel in panels]
+            titles = "".join(f"{title:<{width + GAP}}" for title in named[:-1]) + f"{named[-1]:<{width}}"
+            yield Text(" " * min(left + 1, screen.width - len(titles)) + titles, "bold", no_wrap=True)
         yield Text(
             " " * (left + 1) + (" " * GAP).join(set_cell_size(header, width) for _ in panels),
             "dim",
@@ -229,14 +260,14 @@ def _matrix(panel: Panel, screen: Screen, cell: Cell) -> list[Text]:
     if not screen.colour:
         return [
             Text("".join(_shaded(w, s, screen, cell) for w, s in zip(row, steps, strict=True)), no_wrap=True)
-            for row, steps in zip(panel.matrix, level, strict=True)
+            for row, steps in zip(panel.matrix.tolist(), level.tolist(), strict=True)
         ]
     table = colours(screen.palette, on_dark=screen.dark)
     if cell.halves:
         return _half_lines(level, table, cell.width)
     white = ink(table)
     lines = []
-    for row, steps in zip(panel.matrix, level, strict=True):
+    for row, steps in zip(panel.matrix.tolist(), level.tolist(), strict=True):
         line = Text(no_wrap=True)
         for weight, step in zip(row, steps, strict=True):
             colour = "#ffffff" if white[step] else "#000000"
@@ -279,7 +310,7 @@ def _digits(weight: float, cell: Cell, screen: Screen) -> str:
     return str(percent) if percent else ("·" if screen.unicode else ".")
 
 
-def _thumbnails(sheet: Sheet, screen: Screen) -> tuple[list[Text], list[str]]:
+def _thumbnails(sheet: Sheet, screen: Screen) -> tuple[list[Text], Sheet]:
     """All panels small, a line of them a layer; heads go on in further lines where the screen is narrow."""
     margin = len(f"layer {sheet.layers[-1]} ")
     n = len(sheet.key_labels)
@@ -309,7 +340,7 @@ def _thumbnails(sheet: Sheet, screen: Screen) -> tuple[list[Text], list[str]]:
                 lines.append(line)
             if index < len(sheet.layers) - 1:
                 lines.append(Text())
-    return lines, [note for note in small.notes if note not in sheet.notes]
+    return lines, small
 
 
 def _wrapped(text: str, screen: Screen, style: str, indent: int = 0) -> list[Text]:

@@ -1,0 +1,147 @@
+"""Words as numbers: which numbers are special, how they become vectors, and how one is chosen again.
+
+References:
+    Vaswani et al. 2017, "Attention Is All You Need", sections 3.4 and 3.5: https://arxiv.org/abs/1706.03762
+
+The trails of shapes use B batch, T tokens, W words of the vocabulary and D the width of their vectors (d_model).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from attnviz.errors import InputError, ModelError, TooLongError
+from attnviz.models.positions import sinusoidal_positions
+from attnviz.models.shapes import expect_shape
+from attnviz.models.sizes import expect_share, expect_sizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordsConfig:
+    """What every model that reads numbers of words is told about them.
+
+    Attributes:
+        pad: the number that fills a batch up, always after the words.
+        unknown: that of any word which is not in the vocabulary.
+        start: what a decoder begins with.
+        end: what a decoder stops with.
+        mask: what an encoder hides a word behind; a model that hides none may give it any other's number.
+        max_length: how many words the model reads or says at most.
+        dropout: the share that training leaves out, of the words' vectors and, in a Transformer, of what each
+            sub-layer adds.
+    """
+
+    pad: int = 0
+    unknown: int = 1
+    start: int = 2
+    end: int = 3
+    mask: int = 4
+    max_length: int = 128
+    dropout: float = 0.0
+
+    def expect_sense(self, n_words: int) -> None:
+        """Refuse what makes no sense with a vocabulary of this size.
+
+        Raises:
+            ModelError: special numbers that are alike or that it cannot hold, no length, or no share.
+        """
+        special = (self.pad, self.unknown, self.start, self.end)
+        if len(set(special)) < len(special) or min(*special, self.mask) < 0:
+            raise ModelError(f"special words must differ: expected 4 numbers from 0 on, got {special}")
+        least = max(*special, self.mask) + 1
+        if n_words < least:
+            raise ModelError(f"a vocabulary must hold the special words: expected at least {least}, got {n_words}")
+        expect_sizes(max_length=self.max_length)
+        expect_share(dropout=self.dropout)
+
+
+# x = sqrt(d_model) E[word] + PE
+class WordEmbedding(nn.Module):
+    """A vector for each word of the vocabulary, plus its position's.
+
+    Args:
+        config: the special words, the longest sentence and the dropout.
+        n_words: how many words there are, special ones included.
+        d_model: how wide their vectors are.
+        positions: whether the vectors say where a word stands.
+
+    Raises:
+        ModelError: sizes that make no sense.
+
+    Source: Vaswani et al. 2017, sections 3.4 and 3.5.
+    """
+
+    def __init__(self, config: WordsConfig, n_words: int, d_model: int, *, positions: bool = True) -> None:
+        super().__init__()
+        config.expect_sense(n_words)
+        expect_sizes(d_model=d_model)
+        self.config, self.positions = config, positions
+        self.table = nn.Embedding(n_words, d_model, padding_idx=config.pad)
+        with torch.no_grad():  # times sqrt(d_model) its numbers have variance 1, those of the positions 1/2
+            self.table.weight.mul_(d_model**-0.5)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self, words: Int[Tensor, "batch tokens"], *, positions: bool = True
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        """The words' vectors [batch, tokens, d_model]; without positions where either this or the module says so."""
+        d_model = self.table.embedding_dim
+        x = self.table(words) * d_model**0.5  # (B, T) -> (B, T, D)
+        if positions and self.positions:
+            x = x + sinusoidal_positions(words.shape[1], d_model).to(x)  # (B, T, D) + (T, D)
+        out: Tensor = self.dropout(x)
+        return out
+
+    def expect_words(self, words: Int[Tensor, "batch tokens"]) -> Bool[Tensor, "batch tokens"]:
+        """Where there are words and no padding; refused is what no model can read.
+
+        Raises:
+            InputError: a sentence without words.
+            TooLongError: more words than the model takes.
+            ModelError: another shape, a number that no word has, or padding before a word.
+        """
+        expect_shape("words", words, "batch", "tokens")
+        here = words != self.config.pad  # (B, T)
+        if not words.numel() or not here.any(dim=1).all():
+            raise InputError("a sentence without words: expected at least 1, got 0")
+        if words.shape[1] > self.config.max_length:
+            raise TooLongError(f"too many words: expected at most {self.config.max_length}, got {words.shape[1]}")
+        strange = (words < 0) | (words >= self.table.num_embeddings)
+        if strange.any():
+            raise ModelError(
+                f"no word has this number: expected 0 to {self.table.num_embeddings - 1}, "
+                f"got {words[strange][0].item()}"
+            )
+        if (here[:, 1:] & ~here[:, :-1]).any():
+            raise ModelError("padding in the wrong place: expected it after the words, got it before one")
+        return here
+
+
+def after_start(words: Int[Tensor, "batch tokens"], start: int) -> Int[Tensor, "batch tokens"]:
+    """What a decoder reads while it is made to say these words: the start, then each word but the last.
+
+    Source: Vaswani et al. 2017, section 3.1, "offset by one position".
+    """
+    return torch.cat([torch.full_like(words[:, :1], start), words[:, :-1]], dim=1)  # (B, T)
+
+
+def likeliest(logits: Float[Tensor, "*batch words"], config: WordsConfig) -> Int[Tensor, "*batch"]:
+    """The word with the largest logit; padding and start are never said."""
+    never = torch.tensor([config.pad, config.start], device=logits.device)
+    return logits.index_fill(-1, never, -torch.inf).argmax(dim=-1)  # (.., W) -> (..)
+
+
+def most_steps(max_length: int | None, config: WordsConfig) -> int:
+    """How many words to say at most: as many as asked for, and no more than the model ever says.
+
+    Raises:
+        ModelError: fewer than one.
+    """
+    if max_length is None:
+        return config.max_length
+    expect_sizes(max_length=max_length)
+    return min(max_length, config.max_length)

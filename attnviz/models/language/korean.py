@@ -1,0 +1,285 @@
+"""English-Korean pairs made up from a seed, each with its gold word alignment.
+
+Korean puts the verb last and marks each noun's part with a particle, so that alignments cross. A Korean word is what
+stands between spaces: a noun with its particle, a verb with its ending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from attnviz.models.language.lexicon import (
+    ANIMALS,
+    COLOURS_AND_SIZES,
+    EXAMS,
+    FEELINGS,
+    MOVES,
+    OBJECTS,
+    PEOPLE,
+    PLACES,
+    PROGRAMS,
+    PRONOUNS,
+    SCORES,
+    SHAPES,
+    VERBS,
+    Noun,
+    am_is_are,
+    takes_plural,
+    with_particle,
+)
+
+COMMA = ","
+ENDS = {".": ".", "?": "?"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A sentence, its translation, and which word comes from which.
+
+    Attributes:
+        english: the words of the source.
+        korean: the words of the translation.
+        sure: (Korean position, English position) of words that mean the same.
+        possible: the sure ones, and those that only go together: an article with its noun's translation.
+    """
+
+    english: tuple[str, ...]
+    korean: tuple[str, ...]
+    sure: frozenset[tuple[int, int]]
+    possible: frozenset[tuple[int, int]]
+
+
+Tagged = tuple[tuple[str, str], ...]
+"""English words, each with its tag."""
+Meaning = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
+"""Korean words, each with the tags of the English words it means, and of those it only goes with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some English words, in English order, and their Korean words, in Korean order.
+
+    Attributes:
+        english: words of one tag belong together.
+        korean: refers to the tags.
+    """
+
+    english: Tagged
+    korean: Meaning
+
+    def tagged(self, mark: str) -> Piece:
+        """The same piece with its tags made its own, so that two pieces can stand in one sentence."""
+
+        def own(tags: Sequence[str]) -> tuple[str, ...]:
+            return tuple(tag and mark + tag for tag in tags)
+
+        return Piece(
+            tuple((word, tag and mark + tag) for word, tag in self.english),
+            tuple((word, own(sure), own(possible)) for word, sure, possible in self.korean),
+        )
+
+
+def generate(random: Random, clauses: int | None = None) -> Pair:
+    """One pair; of so many clauses joined, or mostly of one."""
+    n = clauses or random.choices((1, 2, 3), (6, 3, 1))[0]
+    kinds = list(KINDS)
+    weights = [weight for _, weight in KINDS.values()]
+    if n == 1 and clauses is None:
+        return _pair(KINDS[random.choices(kinds, weights)[0]][0](random), random.random() < 0.7)  # noqa: PLR2004
+    return _pair(_joined(random, n), random.random() < 0.7)  # noqa: PLR2004
+
+
+def _pair(piece: Piece, stop: bool) -> Pair:  # noqa: FBT001
+    english, korean = list(piece.english), list(piece.korean)
+    if stop and english[-1][0] != "?":
+        english.append((".", "stop"))
+        korean.append((".", ("stop",), ()))
+    places: dict[str, list[int]] = {}
+    for index, (_, tag) in enumerate(english):
+        places.setdefault(tag, []).append(index)
+    sure, possible = set(), set()
+    for index, (_, means, goes_with) in enumerate(korean):
+        sure |= {(index, place) for tag in means for place in places[tag]}
+        possible |= {(index, place) for tag in goes_with for place in places[tag]}
+    return Pair(
+        english=tuple(word for word, _ in english),
+        korean=tuple(word for word, _, _ in korean),
+        sure=frozenset(sure),
+        possible=frozenset(sure | possible),
+    )
+
+
+def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str) -> Piece:
+    """A noun with its article and perhaps an adjective. A new subject takes 이/가, a known one 은/는."""
+    noun = random.choice(nouns)
+    adjective = random.choice(COLOURS_AND_SIZES) if random.random() < 0.4 else None  # noqa: PLR2004
+    known = random.random() < 0.6  # noqa: PLR2004
+    first = adjective.english if adjective else noun.one
+    article = "the" if known else "an" if first[0] in "aeiou" else "a"
+    particle = role if role == "object" else "topic" if known else "subject"
+    english = [(article, f"{tag}article")]
+    korean: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
+    if adjective:
+        english.append((adjective.english, f"{tag}adjective"))
+        korean.append((adjective.before, (f"{tag}adjective",), ()))
+    english.append((noun.one, f"{tag}noun"))
+    korean.append((with_particle(noun.korean, particle), (f"{tag}noun",), (f"{tag}article",)))
+    return Piece(tuple(english), tuple(korean))
+
+
+def _subject(random: Random) -> tuple[Piece, str | None]:
+    """A subject, and which pronoun it is, if one."""
+    if random.random() < 0.5:  # noqa: PLR2004
+        pronoun = random.choice(tuple(PRONOUNS))
+        return Piece(((pronoun, "subject"),), ((PRONOUNS[pronoun][0], ("subject",), ()),)), pronoun
+    return _noun(random, PEOPLE + ANIMALS, "subject", "s"), None
+
+
+def _object(random: Random, nouns: Sequence[Noun]) -> Piece:
+    if nouns is OBJECTS["any"] and random.random() < 0.25:  # noqa: PLR2004
+        if random.random() < 0.3:  # noqa: PLR2004
+            return Piece((("all", "all"), ("you", "object")), (("너희", ("object",), ()), ("모두를", ("all",), ())))
+        _, english, korean = PRONOUNS[random.choice(tuple(PRONOUNS))]
+        return Piece(((english, "object"),), ((korean, ("object",), ()),))
+    return _noun(random, nouns, "object", "o")
+
+
+def _clause(random: Random, *, because: bool = False) -> Piece:
+    """Subject, verb, object, perhaps a place; with `because` in the form that goes before 때문에."""
+    subject, pronoun = _subject(random)
+    plain = pronoun is not None and takes_plural(pronoun)
+    verb = random.choice(VERBS)
+    found = _object(random, OBJECTS[verb.objects])
+    how = random.choice(("plain", "not") if because else ("plain", "past", "ing", "not", "did not"))
+    be = am_is_are(pronoun or "", many=plain)
+    means, verb_tag = (("verb",), "verb")
+    last = "않기" if because else {"not": "않는다", "did not": "않았다"}.get(how, "")
+    english: Tagged
+    korean: Meaning
+    if how == "plain":
+        english = ((verb.base if plain else verb.third, verb_tag),)
+        korean = ((verb.doing if because else verb.present, means, ()),)
+    elif how == "past":
+        english, korean = ((verb.past, verb_tag),), ((verb.did, means, ()),)
+    elif how == "ing":
+        english = ((be, "be"), (verb.ing, verb_tag))
+        korean = ((verb.going, means, ()), ("있다", ("be",), ()))
+    else:
+        do = "did" if how == "did not" else "do" if plain else "does"
+        english = ((do, "do"), ("not", "not"), (verb.base, verb_tag))
+        korean = ((verb.not_, means, ()), (last, ("not",), ("do",)))
+    place = _place(random) if random.random() < 0.25 else Piece((), ())  # noqa: PLR2004
+    return Piece(
+        subject.english + english + found.english + place.english,
+        subject.korean + place.korean + found.korean + korean,
+    )
+
+
+def _place(random: Random) -> Piece:
+    noun = random.choice(PLACES)
+    english = (("in", "in"), ("the", "where"), (noun.one, "place"))
+    return Piece(english, ((f"{noun.korean}에서", ("place",), ("in", "where")),))
+
+
+def _is_so(random: Random, *, because: bool = False) -> Piece:
+    """The dog is big."""
+    subject, pronoun = _subject(random)
+    adjective = random.choice(COLOURS_AND_SIZES)
+    be = am_is_are(pronoun or "", many=pronoun is not None and takes_plural(pronoun))
+    word = adjective.being if because else adjective.is_so
+    return Piece((*subject.english, (be, "be"), (adjective.english, "so")), (*subject.korean, (word, ("so",), ("be",))))
+
+
+def _existence(random: Random) -> Piece:
+    """There is a prince; is there a prince?"""
+    noun = random.choice(PEOPLE + ANIMALS)
+    adjective = random.choice(COLOURS_AND_SIZES) if random.random() < 0.4 else None  # noqa: PLR2004
+    first = adjective.english if adjective else noun.one
+    what = [("an" if first[0] in "aeiou" else "a", "article")]
+    korean: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
+    if adjective:
+        what.append((adjective.english, "adjective"))
+        korean.append((adjective.before, ("adjective",), ()))
+    what.append((noun.one, "noun"))
+    korean.append((with_particle(noun.korean, "subject"), ("noun",), ("article",)))
+    if random.random() < 0.5:  # noqa: PLR2004
+        return Piece((("there", "there"), ("is", "be"), *what), (*korean, ("있다", ("be",), ("there",))))
+    return Piece(
+        (("is", "be"), ("there", "there"), *what, ("?", "ask")),
+        (*korean, ("있니", ("be",), ("there", "ask")), ("?", ("ask",), ())),
+    )
+
+
+def _reference(random: Random) -> Piece:
+    """The animal didn't cross the street because it was too tired (or: wide). Korean names what "it" is."""
+    animal, place, verb = random.choice(ANIMALS), random.choice(PLACES), random.choice(MOVES)
+    lives = random.random() < 0.5  # noqa: PLR2004
+    adjective = random.choice(FEELINGS if lives else SHAPES)
+    because = (("너무", ("too",), ()), (adjective.being, ("so",), ("was",)), ("때문에", ("because",), ()))
+    did_not = ((verb.not_, ("verb",), ()), ("않았다", ("didn't",), ()))
+    topic = (with_particle(animal.korean, "topic"), ("animal",), ("the",))
+    where = (with_particle(place.korean, "object"), ("place",), ("the2",))
+    english = (
+        ("the", "the"), (animal.one, "animal"), ("didn't", "didn't"), (verb.base, "verb"), ("the", "the2"),
+        (place.one, "place"), ("because", "because"), ("it", "it"), ("was", "was"), ("too", "too"),
+        (adjective.english, "so"),
+    )  # fmt: skip
+    if lives:
+        return Piece(english, (topic, *because, where, *did_not))
+    it = (with_particle(place.korean, "subject"), ("place",), ("it", "the2"))
+    there = ("그곳을", ("place",), ("the2", "it"))
+    return Piece(english, (it, *because, topic, there, *did_not))
+
+
+def _although(random: Random) -> Piece:
+    """Although I did not get 95 in last TOEFL, I could get in the Ph.D program."""
+    pronoun = random.choice(tuple(PRONOUNS))
+    score, exam, program = random.choice(SCORES), random.choice(tuple(EXAMS)), random.choice(tuple(PROGRAMS))
+    failed = random.random() < 0.5  # noqa: PLR2004
+    not_ = (("not", "not"),)
+    english = (
+        ("although", "although"), (pronoun, "subject"), ("did", "did"), *(not_ if failed else ()), ("get", "get"),
+        (score, "score"), ("in", "in"), ("last", "last"), (exam, "exam"), (",", "comma"), (pronoun, "subject2"),
+        ("could", "could"), *(() if failed else not_), ("get", "get2"), ("in", "in2"), ("the", "the"),
+        (program, "program"), ("program", "course"),
+    )  # fmt: skip
+    got = (("받지", ("get",), ()), ("못했지만", ("not",), ("although", "did"))) if failed else (
+        ("받았지만", ("get",), ("although", "did")),
+    )  # fmt: skip
+    korean = (
+        (PRONOUNS[pronoun][0], ("subject",), ("subject2",)), ("지난", ("last",), ()),
+        (f"{EXAMS[exam]}에서", ("exam",), ("in",)), (f"{score}점을", ("score",), ()), *got,
+        (PROGRAMS[program], ("program",), ("the",)), ("과정에", ("course",), ("in2",)),
+        ("들어갈", ("get2",), ("in2",)), ("수", ("could",), ()),
+        ("있었다", ("could",), ()) if failed else ("없었다", ("not",), ("could",)),
+    )  # fmt: skip
+    return Piece(english, korean)
+
+
+def _joined(random: Random, n: int) -> Piece:
+    """Clauses joined by "and" (in the same order) or by one "because" (in Korean the reason comes first)."""
+    if n == 2 and random.random() < 0.5:  # noqa: PLR2004
+        effect = _clause(random).tagged("1")
+        reason = random.choice((_clause, _is_so))(random, because=True).tagged("2")
+        return Piece(
+            (*effect.english, ("because", "because"), *reason.english),
+            (*reason.korean, ("때문에", ("because",), ()), *effect.korean),
+        )
+    pieces = [random.choice((_clause, _clause, _is_so))(random).tagged(str(i)) for i in range(n)]
+    english, korean = pieces[0].english, pieces[0].korean
+    for i, piece in enumerate(pieces[1:]):
+        english += (("and", f"and{i}"), *piece.english)
+        korean += (("그리고", (f"and{i}",), ()), *piece.korean)
+    return Piece(english, korean)
+
+
+KINDS: dict[str, tuple[Callable[[Random], Piece], float]] = {
+    "clause": (_clause, 5),
+    "is so": (_is_so, 1),
+    "existence": (_existence, 1),
+    "reference": (_reference, 1.5),
+    "although": (_although, 1),
+}
+"""Each kind of single sentence, with how often it comes up relative to the others."""

@@ -1,0 +1,169 @@
+"""How well a query fits a key, in four ways; attention is the same with each.
+
+References:
+    Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation", section 3.1:
+        https://arxiv.org/abs/1508.04025
+    Bahdanau et al. 2015, "Neural Machine Translation by Jointly Learning to Align and Translate", appendix A.1.2:
+        https://arxiv.org/abs/1409.0473
+    Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1: https://arxiv.org/abs/1706.03762
+
+The trails of shapes use Q queries, K keys, d their width (d_k) and A the width in which ``additive`` adds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnviz.errors import ModelError
+from attnviz.models.attention import attention_scores
+from attnviz.models.shapes import expect_shape
+from attnviz.models.sizes import expect_sizes
+
+ScoreFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""(query [..., query, d_k], key [..., key, d_k]) -> scores [..., query, key], before the softmax."""
+
+ScoreName = Literal["dot", "scaled_dot", "general", "additive"]
+
+
+# score(q, k) = q . k
+def dot(
+    query: Float[Tensor, "*batch query d_k"], key: Float[Tensor, "*batch key d_k"]
+) -> Float[Tensor, "*batch query key"]:
+    """The dot product alone: shape [..., query, key].
+
+    Raises:
+        ModelError: the keys do not match the queries.
+
+    Source: Luong et al. 2015, equation 8, "dot".
+    """
+    _expect_key(query, key, query.shape[-1])
+    scores: Tensor = query @ key.transpose(-2, -1)  # (.., Q, d) x (.., d, K) -> (.., Q, K)
+    return scores
+
+
+# score(q, k) = q . k / sqrt(d_k)
+scaled_dot = attention_scores
+
+
+# score(q, k) = q . W k
+def general(
+    query: Float[Tensor, "*batch query d_q"],
+    key: Float[Tensor, "*batch key d_k"],
+    weight: Float[Tensor, "d_q d_k"],
+) -> Float[Tensor, "*batch query key"]:
+    """The dot product after a learned map, so that query and key need not be alike: shape [..., query, key].
+
+    Raises:
+        ModelError: the keys do not match the queries, or the map does not match both.
+
+    Source: Luong et al. 2015, equation 8, "general".
+    """
+    expect_shape("weight", weight, query.shape[-1], "d_k")
+    _expect_key(query, key, weight.shape[-1])
+    scores: Tensor = query @ weight @ key.transpose(-2, -1)  # (.., Q, d) x (d, d) x (.., d, K) -> (.., Q, K)
+    return scores
+
+
+# score(q, k) = v . tanh(W q + U k)
+def additive(
+    query: Float[Tensor, "*batch query d_q"],
+    key: Float[Tensor, "*batch key d_k"],
+    query_weight: Float[Tensor, "d_a d_q"],
+    key_weight: Float[Tensor, "d_a d_k"],
+    direction: Float[Tensor, " d_a"],
+) -> Float[Tensor, "*batch query key"]:
+    """A small network that sees the sum of query and key: shape [..., query, key].
+
+    Raises:
+        ModelError: the keys do not match the queries, or the maps do not match both.
+
+    Source: Bahdanau et al. 2015, appendix A.1.2.
+    """
+    expect_shape("direction", direction, "d_a")
+    expect_shape("query_weight", query_weight, len(direction), query.shape[-1])
+    expect_shape("key_weight", key_weight, len(direction), "d_k")
+    _expect_key(query, key, key_weight.shape[-1])
+    mapped_query = query @ query_weight.T  # (.., Q, d) x (d, A) -> (.., Q, A)
+    mapped_key = key @ key_weight.T  # (.., K, d) x (d, A) -> (.., K, A)
+    together = torch.tanh(mapped_query.unsqueeze(-2) + mapped_key.unsqueeze(-3))  # -> (.., Q, K, A)
+    scores: Tensor = together @ direction  # (.., Q, K, A) x (A) -> (.., Q, K)
+    return scores
+
+
+class General(nn.Module):
+    """``general`` with the map that it learns.
+
+    Args:
+        d_k: the width of queries and keys.
+
+    Raises:
+        ModelError: it is below 1.
+    """
+
+    def __init__(self, d_k: int) -> None:
+        super().__init__()
+        expect_sizes(d_k=d_k)
+        self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_k, d_k)))  # W
+
+    def forward(
+        self, query: Float[Tensor, "*batch query d_k"], key: Float[Tensor, "*batch key d_k"]
+    ) -> Float[Tensor, "*batch query key"]:
+        """The scores [..., query, key]."""
+        return general(query, key, self.weight)
+
+
+class Additive(nn.Module):
+    """``additive`` with the maps and the direction that it learns.
+
+    Args:
+        d_k: the width of queries and keys, and of their sum.
+
+    Raises:
+        ModelError: it is below 1.
+    """
+
+    def __init__(self, d_k: int) -> None:
+        super().__init__()
+        expect_sizes(d_k=d_k)
+        self.query_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_k, d_k)))  # W
+        self.key_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_k, d_k)))  # U
+        self.direction = nn.Parameter(nn.init.normal_(torch.empty(d_k), std=d_k**-0.5))  # v
+
+    def forward(
+        self, query: Float[Tensor, "*batch query d_k"], key: Float[Tensor, "*batch key d_k"]
+    ) -> Float[Tensor, "*batch query key"]:
+        """The scores [..., query, key]."""
+        return additive(query, key, self.query_weight, self.key_weight, self.direction)
+
+
+SCORES: Mapping[ScoreName, Callable[[int], ScoreFunction]] = MappingProxyType(
+    {
+        "dot": lambda _: dot,
+        "scaled_dot": lambda _: scaled_dot,
+        "general": General,
+        "additive": Additive,
+    }
+)
+"""Each name, and what makes its score function for queries and keys of a width d_k."""
+
+
+def score_named(name: ScoreName, d_k: int) -> ScoreFunction:
+    """The score function of this name, for queries and keys d_k wide; a module where it has something to learn.
+
+    Raises:
+        ModelError: no such name.
+    """
+    if name not in SCORES:
+        raise ModelError(f"no such score function: expected {', '.join(SCORES)}, got {name}")
+    return SCORES[name](d_k)
+
+
+def _expect_key(query: Tensor, key: Tensor, d_k: int) -> None:
+    expect_shape("query", query, *query.shape[:-2], "query", "d_q")
+    expect_shape("key", key, *query.shape[:-2], "key", d_k)

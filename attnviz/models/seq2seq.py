@@ -1,0 +1,279 @@
+"""Recurrent sequence to sequence: one network reads the sentence, another says it anew, word by word.
+
+Without attention all that the second knows of the sentence is the first one's last state. With attention it asks at
+each step, with its own state, which of the first one's states matters now.
+
+References:
+    Sutskever et al. 2014, "Sequence to Sequence Learning with Neural Networks": https://arxiv.org/abs/1409.3215
+    Bahdanau et al. 2015, "Neural Machine Translation by Jointly Learning to Align and Translate":
+        https://arxiv.org/abs/1409.0473
+    Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation":
+        https://arxiv.org/abs/1508.04025
+
+The trails of shapes use B batch, S source, T steps, W words that can be said, E the width of the words' vectors
+(d_embedding) and D that of the states (d_hidden).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from attnviz.errors import ModelError
+from attnviz.models.attention import AttendFunction, weigh
+from attnviz.models.embedding import WordEmbedding, WordsConfig, likeliest, most_steps
+from attnviz.models.scores import ScoreName, score_named
+from attnviz.models.shapes import expect_shape
+from attnviz.models.sizes import expect_sizes
+
+Cell = Literal["gru", "lstm", "rnn"]
+
+NETWORKS = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
+CELLS = {"gru": nn.GRUCell, "lstm": nn.LSTMCell, "rnn": nn.RNNCell}
+
+State: TypeAlias = tuple[Tensor, ...]
+"""What a cell hands to its next step: the hidden state [batch, d_hidden] and, in an LSTM, the cell's beside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrentConfig(WordsConfig):
+    """The sizes of a recurrent encoder-decoder.
+
+    Attributes:
+        n_source_words: how many words it can read, special ones included.
+        n_target_words: how many words it can say, special ones included.
+        d_embedding: the width of the words' vectors.
+        d_hidden: the width of the states.
+        cell: ``gru``, ``lstm`` or ``rnn``.
+        attention: the name of its score function; None for a model without attention.
+    """
+
+    n_source_words: int
+    n_target_words: int
+    d_embedding: int = 32
+    d_hidden: int = 64
+    cell: Cell = "gru"
+    attention: ScoreName | None = "scaled_dot"
+
+
+# context = softmax(score(s W^Q, H W^K)) H W^V
+class RecurrentAttention(nn.Module):
+    """The decoder's state s asks, the encoder's states H answer.
+
+    Args:
+        d_hidden: the width of the states.
+        score: the name of the score function; ``scaled_dot`` divides by sqrt(d_hidden).
+
+    Raises:
+        ModelError: a width below 1, or no such score function.
+
+    Source: Bahdanau et al. 2015, section 3.1.
+    """
+
+    def __init__(self, d_hidden: int, score: ScoreName = "scaled_dot") -> None:
+        super().__init__()
+        expect_sizes(d_hidden=d_hidden)
+        self.d_hidden = d_hidden
+        self.query_map = nn.Linear(d_hidden, d_hidden)  # W^Q
+        self.key_map = nn.Linear(d_hidden, d_hidden)  # W^K
+        self.value_map = nn.Linear(d_hidden, d_hidden)  # W^V
+        self.score = score_named(score, d_hidden)
+
+    def keys_and_values(
+        self, states: Float[Tensor, "batch source hidden"]
+    ) -> tuple[Float[Tensor, "batch source hidden"], Float[Tensor, "batch source hidden"]]:
+        """The encoder's states, mapped: the same at every step, so computed once.
+
+        Raises:
+            ModelError: the states are not d_hidden wide.
+        """
+        expect_shape("states", states, "batch", "source", self.d_hidden)
+        return self.key_map(states), self.value_map(states)  # (B, S, D) each
+
+    def forward(
+        self,
+        state: Float[Tensor, "batch hidden"],
+        key: Float[Tensor, "batch source hidden"],
+        value: Float[Tensor, "batch source hidden"],
+        mask: Bool[Tensor, "batch source"] | None = None,
+        *,
+        attend: AttendFunction | None = None,
+    ) -> tuple[Float[Tensor, "batch hidden"], Float[Tensor, "batch source"] | None]:
+        """One step's context [batch, hidden] and weights [batch, source].
+
+        ``attend`` takes the place of the formula, the score function included, which ``self.attend`` keeps. It
+        sees one head and one query: (B, 1, 1, D), twice (B, 1, S, D) and the mask (B, 1, 1, S).
+
+        Raises:
+            ModelError: shapes that do not match, or a sentence that is all masked.
+        """
+        expect_shape("state", state, "batch", self.d_hidden)
+        expect_shape("key", key, len(state), "source", self.d_hidden)
+        expect_shape("value", value, *key.shape)
+        query = self.query_map(state)[:, None, None]  # (B, D) -> (B, 1, 1, D)
+        mask = None if mask is None else mask[:, None, None]  # (B, S) -> (B, 1, 1, S)
+        context, weights = (attend or self.attend)(query, key[:, None], value[:, None], mask)
+        return context[:, 0, 0], None if weights is None else weights[:, 0, 0]  # (B, D), (B, S)
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The formula with this model's own score function: context and weights."""
+        return weigh(self.score(query, key), value, mask)
+
+
+class Encoded(NamedTuple):
+    """What the encoder hands to the decoder.
+
+    Attributes:
+        states: one for each source word, zero at the padding [batch, source, hidden].
+        last: what the encoder held after each sentence's last word; the decoder begins with it.
+        mask: True where there is a word [batch, source].
+        key: the states mapped to keys; None without attention.
+        value: the states mapped to values; None without attention.
+    """
+
+    states: Tensor
+    last: State
+    mask: Tensor
+    key: Tensor | None
+    value: Tensor | None
+
+
+class RecurrentTranslation(NamedTuple):
+    """What the decoder says, step by step.
+
+    Attributes:
+        words: its own choice at each step, padding after the end [batch, step].
+        logits: how likely each word was [batch, step, words].
+        weights: which source words it looked at [batch, step, source]; None without attention, or where whoever
+            attended kept them.
+    """
+
+    words: Tensor
+    logits: Tensor
+    weights: Tensor | None
+
+
+# s_t = cell([y_(t-1), context(s_(t-1))], s_(t-1)), logits_t = s_t W^O
+class RecurrentTranslator(nn.Module):
+    """Encoder, decoder and the attention between them; without it the encoder's last state alone.
+
+    Args:
+        config: its sizes.
+
+    Raises:
+        ModelError: sizes that make no sense, or no such cell or score function.
+
+    Source: Bahdanau et al. 2015, section 3; without attention Sutskever et al. 2014, section 2.
+    """
+
+    def __init__(self, config: RecurrentConfig) -> None:
+        super().__init__()
+        self.config = config
+        d_embedding, d_hidden = config.d_embedding, config.d_hidden
+        if config.cell not in CELLS:
+            raise ModelError(f"no such cell: expected {', '.join(CELLS)}, got {config.cell}")
+        expect_sizes(d_embedding=d_embedding, d_hidden=d_hidden)
+        self.source_embedding = WordEmbedding(config, config.n_source_words, d_embedding, positions=False)
+        self.encoder = NETWORKS[config.cell](d_embedding, d_hidden, batch_first=True)
+        self.target_embedding = WordEmbedding(config, config.n_target_words, d_embedding, positions=False)
+        self.attention = None if config.attention is None else RecurrentAttention(d_hidden, config.attention)
+        d_context = 0 if self.attention is None else d_hidden
+        self.cell = CELLS[config.cell](d_embedding + d_context, d_hidden)
+        self.word_map = nn.Linear(d_hidden, config.n_target_words)
+
+    def encode(self, source: Int[Tensor, "batch source"]) -> Encoded:
+        """The sentences read, each to its own last word, and no further.
+
+        Raises:
+            InputError: a sentence without words, or too long.
+            ModelError: numbers that are no words'.
+        """
+        here = self.source_embedding.expect_words(source)
+        x = self.source_embedding(source)  # (B, S) -> (B, S, E)
+        packed = pack_padded_sequence(x, here.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False)
+        packed_states, last = self.encoder(packed)
+        states, _ = pad_packed_sequence(packed_states, batch_first=True, total_length=source.shape[1])  # (B, S, D)
+        last = tuple(part[0] for part in (last if isinstance(last, tuple) else (last,)))  # (1, B, D) -> (B, D)
+        key, value = (None, None) if self.attention is None else self.attention.keys_and_values(states)
+        return Encoded(states, last, here, key, value)
+
+    def step(
+        self,
+        word: Int[Tensor, " batch"],
+        state: State,
+        encoded: Encoded,
+        *,
+        attend: AttendFunction | None = None,
+    ) -> tuple[Float[Tensor, "batch words"], State, Float[Tensor, "batch source"] | None]:
+        """From the previous word and state to the next word's logits, the new state, and the weights."""
+        x, weights = self.target_embedding(word[:, None])[:, 0], None  # (B) -> (B, E)
+        if self.attention is not None and encoded.key is not None and encoded.value is not None:
+            context, weights = self.attention(state[0], encoded.key, encoded.value, encoded.mask, attend=attend)
+            x = torch.cat([x, context], dim=-1)  # (B, E) and (B, D) -> (B, E + D)
+        state = self.cell(x, state) if self.config.cell == "lstm" else (self.cell(x, *state),)
+        return self.word_map(state[0]), state, weights  # (B, D) -> (B, W)
+
+    def forward(
+        self,
+        source: Int[Tensor, "batch source"],
+        target: Int[Tensor, "batch target"],
+        *,
+        attend: AttendFunction | None = None,
+    ) -> RecurrentTranslation:
+        """Teacher forcing: at each step it reads the right word before, whatever it would have said.
+
+        ``target`` is what should be said, its end included; ``logits[:, i]`` is about ``target[:, i]``.
+
+        Raises:
+            InputError: a sentence without words, or too long.
+            ModelError: numbers that are no words', or not one target for each source.
+        """
+        expect_shape("target", target, len(source), "target")
+        self.target_embedding.expect_words(target)
+        return self._say(source, target, target.shape[1], attend)
+
+    @torch.no_grad()
+    def translate(
+        self,
+        source: Int[Tensor, "batch source"],
+        *,
+        max_length: int | None = None,
+        attend: AttendFunction | None = None,
+    ) -> RecurrentTranslation:
+        """Free running: at each step it reads its own word, the likeliest, until the end.
+
+        Raises:
+            InputError: a sentence without words, or too long.
+            ModelError: numbers that are no words'.
+        """
+        return self._say(source, None, most_steps(max_length, self.config), attend)
+
+    def _say(
+        self, source: Tensor, target: Tensor | None, n_steps: int, attend: AttendFunction | None
+    ) -> RecurrentTranslation:
+        config = self.config
+        encoded = self.encode(source)
+        state = encoded.last
+        read = source.new_full((len(source),), config.start)
+        finished = torch.zeros_like(read, dtype=torch.bool)
+        words, all_logits, all_weights = [], [], []
+        for step in range(n_steps):
+            logits, state, weights = self.step(read, state, encoded, attend=attend)
+            words.append(likeliest(logits, config).masked_fill(finished, config.pad))
+            all_logits.append(logits)
+            if weights is not None:
+                all_weights.append(weights)
+            read = words[-1] if target is None else target[:, step]
+            finished = finished | (read == config.end)
+            if target is None and finished.all():
+                break
+        return RecurrentTranslation(
+            torch.stack(words, dim=1),  # T of (B) -> (B, T)
+            torch.stack(all_logits, dim=1),  # T of (B, W) -> (B, T, W)
+            torch.stack(all_weights, dim=1) if all_weights else None,  # T of (B, S) -> (B, T, S)
+        )

@@ -1,0 +1,221 @@
+"""How good a model is, on sentences that it never saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from attnviz.models.language import splits, vocabulary
+from attnviz.models.language.english import English
+from attnviz.models.language.korean import Pair
+from attnviz.models.language.lexicon import FEELINGS, SHAPES
+from attnviz.models.language.splits import Split
+from attnviz.models.seq2seq import RecurrentTranslator
+from attnviz.models.training.tasks import encoded, padded
+from attnviz.models.translation import TranslationTransformer
+from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
+
+Translator = RecurrentTranslator | TranslationTransformer
+Head = tuple[int, int]
+"""A layer and a head."""
+
+SAMPLES = 500
+"""Sentences that a measure is taken on."""
+
+
+@torch.inference_mode()
+def decided_words(model: LanguageEncoder, split: Split = "test", n: int = SAMPLES) -> float:
+    """The share of words that the grammar decides, hidden one at a time, that the model names right."""
+    words, places = [], []
+    for sentence in islice(splits.sentences(split), n):
+        for place in sorted(sentence.decided):
+            words.append(vocabulary.english().encode(sentence.words))
+            places.append(place)
+    shown = padded(words)
+    rows = torch.arange(len(words))
+    hidden = shown[rows, places]
+    shown[rows, places] = model.config.mask
+    said = torch.cat([model(part).logits.argmax(dim=-1) for part in shown.split(512)])  # (B, T)
+    return float((said[rows, places] == hidden).float().mean())
+
+
+def references(split: Split, n: int = SAMPLES) -> list[English]:
+    """Sentences of the kind "The animal didn't cross the street because it was too tired"."""
+    return list(islice(splits.sentences(split, kind="reference"), n))
+
+
+@torch.inference_mode()
+def named_referents(model: LanguageEncoder, split: Split = "test", n: int = SAMPLES) -> float:
+    """The share of sentences in which the model names the noun that "it" stands for."""
+    found = references(split, n)
+    words = padded([vocabulary.english().encode(s.words) for s in found])
+    said = model(words).referents.argmax(dim=-1)  # (B, T)
+    right = [
+        said[row, s.reference.pronoun] == words[row, s.reference.noun] for row, s in enumerate(found) if s.reference
+    ]
+    return sum(map(bool, right)) / len(right)
+
+
+@torch.inference_mode()
+def looks_from_it(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
+    """Where each head puts its largest weight from "it": positions [layer, head, sentence]."""
+    reading = model(padded([vocabulary.english().encode(s.words) for s in sentences]))
+    rows = torch.arange(len(sentences))
+    pronouns = [s.reference.pronoun for s in sentences if s.reference]
+    return torch.stack([w[rows, :, pronouns].argmax(dim=-1).T for w in reading.weights if w is not None])  # (L, H, B)
+
+
+def right_looks(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
+    """The share of sentences in which each head's largest weight from "it" is on the noun it stands for [layer, head]."""
+    nouns = torch.tensor([s.reference.noun for s in sentences if s.reference])
+    return (looks_from_it(model, sentences) == nouns).float().mean(dim=-1)
+
+
+def reference_head(model: LanguageEncoder, n: int = SAMPLES) -> Head:
+    """The head that looks from "it" at the right noun most often, chosen on validation sentences."""
+    return _best(right_looks(model, references("validation", n)))
+
+
+def turned(sentence: English, last: str) -> English:
+    """A sentence of reference with another last word, and with what "it" then stands for."""
+    reference = sentence.reference
+    if reference is None:
+        raise ValueError("the sentence refers to nothing")
+    animal, place = sorted((reference.noun, reference.other))
+    lives = last in {adjective.english for adjective in FEELINGS}
+    noun, other = (animal, place) if lives else (place, animal)
+    words = list(sentence.words)
+    words[reference.pronoun + 3] = last
+    return English(
+        words=tuple(words),
+        kind=sentence.kind,
+        decided=sentence.decided,
+        reference=type(reference)(reference.pronoun, noun, other),
+    )
+
+
+def turning_looks(model: LanguageEncoder, head: Head, sentences: Sequence[English]) -> float:
+    """The share of sentences whose head looks right both ways: as they are, and with tired turned to wide (or back)."""
+    living = {adjective.english for adjective in FEELINGS}
+    other = [
+        turned(s, (SHAPES if s.words[s.reference.pronoun + 3] in living else FEELINGS)[i % len(SHAPES)].english)
+        for i, s in enumerate(sentences)
+        if s.reference
+    ]
+    both = []
+    for found in (sentences, other):
+        nouns = torch.tensor([s.reference.noun for s in found if s.reference])
+        both.append(looks_from_it(model, found)[head] == nouns)
+    return float((both[0] & both[1]).float().mean())
+
+
+def fixed_offset(sentences: Sequence[English]) -> int:
+    """The distance from "it" at which the noun it stands for is found most often."""
+    offsets = [s.reference.noun - s.reference.pronoun for s in sentences if s.reference]
+    return max(sorted(set(offsets)), key=offsets.count)
+
+
+def offset_looks(offset: int, sentences: Sequence[English]) -> float:
+    """The share of sentences in which the noun that "it" stands for is at this distance."""
+    hits = [s.reference.noun - s.reference.pronoun == offset for s in sentences if s.reference]
+    return sum(hits) / len(hits)
+
+
+@torch.inference_mode()
+def next_words(model: LanguageDecoder, split: Split = "test", n: int = SAMPLES) -> float:
+    """How surprised the model is by each next word, in nats; the end of the sentence counts as a word."""
+    config = model.config
+    english = vocabulary.english()
+    words = padded([[*english.encode(s.words), config.end] for s in islice(splits.sentences(split), n)])
+    logits, _ = model(words[:, :-1])
+    target = words[:, 1:].flatten()
+    return float(torch.nn.functional.cross_entropy(logits.flatten(0, 1), target, ignore_index=config.pad))
+
+
+@torch.inference_mode()
+def translated(model: Translator, pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
+    """What the model makes of each English sentence, running free."""
+    config = model.config
+    source, _ = encoded(pairs, config.end)
+    said = []
+    for part in source.split(256):
+        for row in model.translate(part).words.tolist():
+            words = row[: row.index(config.end)] if config.end in row else row
+            said.append(vocabulary.korean().decode([word for word in words if word != config.pad]))
+    return said
+
+
+def exact_match(model: Translator, pairs: Sequence[Pair]) -> float:
+    """The share of sentences translated without a fault."""
+    return _share(said == pair.korean for said, pair in zip(translated(model, pairs), pairs, strict=True))
+
+
+def word_accuracy(model: Translator, pairs: Sequence[Pair]) -> float:
+    """The share of the words of the right translations that the model says at the same place."""
+    return _share(
+        place < len(said) and said[place] == word
+        for said, pair in zip(translated(model, pairs), pairs, strict=True)
+        for place, word in enumerate(pair.korean)
+    )
+
+
+@torch.inference_mode()
+def alignments(model: Translator, pairs: Sequence[Pair]) -> Tensor:
+    """Which source word each head's largest weight is on, at each word of the right translation:
+    positions [layer, head, sentence, step]."""
+    source, target = encoded(pairs, model.config.end)
+    if isinstance(model, TranslationTransformer):
+        weights = [w for w in model(source, target).weights.cross if w is not None]
+        return torch.stack([w.argmax(dim=-1).transpose(0, 1) for w in weights])  # (L, H, B, T)
+    recurrent = model(source, target).weights
+    if recurrent is None:
+        raise ValueError("a model without attention aligns nothing")
+    return recurrent.argmax(dim=-1)[None, None]  # (1, 1, B, T)
+
+
+def alignment_error(looks: Callable[[int, int], int], pairs: Sequence[Pair]) -> float:
+    """The alignment error rate: 1 - (|A and S| + |A and P|) / (|A| + |S|).
+
+    Args:
+        looks: from a pair's number and a step, the source position aligned.
+        pairs: with their sure (S) and possible (P) alignments.
+
+    Source: Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models", section 4.
+    """
+    right = total = 0
+    for number, pair in enumerate(pairs):
+        made = {(step, looks(number, step)) for step in range(len(pair.korean))}
+        right += len(made & pair.sure) + len(made & pair.possible)
+        total += len(made) + len(pair.sure)
+    return 1 - right / total
+
+
+def alignment_errors(model: Translator, pairs: Sequence[Pair]) -> Tensor:
+    """The alignment error rate of each head's largest weights [layer, head]."""
+    looks = alignments(model, pairs)
+    return torch.tensor(
+        [[alignment_error(lambda b, t, h=head: int(h[b, t]), pairs) for head in layer] for layer in looks]  # type: ignore[misc]
+    )
+
+
+def diagonal_error(pairs: Sequence[Pair]) -> float:
+    """The alignment error rate of the diagonal: as far along in the source as in the target."""
+    return alignment_error(lambda b, t: t * len(pairs[b].english) // len(pairs[b].korean), pairs)
+
+
+def alignment_head(model: Translator, n: int = SAMPLES) -> Head:
+    """The head that aligns best, chosen on validation pairs."""
+    return _best(-alignment_errors(model, list(islice(splits.pairs("validation"), n))))
+
+
+def _best(scores: Tensor) -> Head:
+    layer, head = divmod(int(scores.argmax()), scores.shape[1])
+    return layer, head
+
+
+def _share(hits: object) -> float:
+    found = list(hits)  # type: ignore[call-overload]
+    return sum(found) / len(found)

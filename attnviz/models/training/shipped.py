@@ -1,0 +1,172 @@
+"""The trained models that ship with attnviz: weights as safetensors, all that is known about them in the metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from attnviz.errors import FileFormatError
+from attnviz.models.language import vocabulary
+from attnviz.models.language.vocabulary import Vocabulary
+from attnviz.models.seq2seq import RecurrentConfig, RecurrentTranslator
+from attnviz.models.training.tasks import HiddenWords, NextWord, Recipe, Task, Translate
+from attnviz.models.translation import TranslationConfig, TranslationTransformer
+from attnviz.models.wholes import LanguageConfig, LanguageDecoder, LanguageEncoder
+
+FOLDER = Path(__file__).parent.parent / "weights"
+
+Model = LanguageEncoder | LanguageDecoder | RecurrentTranslator | TranslationTransformer
+Config = LanguageConfig | RecurrentConfig | TranslationConfig
+
+_CLASSES: dict[str, tuple[type[Model], type[Config]]] = {
+    "encoder": (LanguageEncoder, LanguageConfig),
+    "decoder": (LanguageDecoder, LanguageConfig),
+    "recurrent": (RecurrentTranslator, RecurrentConfig),
+    "translation": (TranslationTransformer, TranslationConfig),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A model to be trained: what it is, what it learns, and how.
+
+    Attributes:
+        kind: ``encoder``, ``decoder``, ``recurrent`` or ``translation``.
+        config: its sizes.
+        recipe: how it is trained.
+        learns: what it was trained on, in words.
+    """
+
+    kind: str
+    config: Config
+    recipe: Recipe
+    learns: str
+
+    def task(self) -> Task:
+        """The model with its first weights, drawn from the recipe's seed, and what it learns."""
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(self.recipe.seed)
+            model = _CLASSES[self.kind][0](self.config)  # type: ignore[arg-type]
+        if isinstance(model, LanguageEncoder):
+            return HiddenWords(model, self.recipe)
+        if isinstance(model, LanguageDecoder):
+            return NextWord(model, self.recipe)
+        return Translate(model, self.recipe)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What is known about a trained model.
+
+    Attributes:
+        name: its name.
+        plan: how it was made.
+        source: the words it reads.
+        target: the words it says; empty where it reads and says the same.
+        quality: what was measured on test sentences, by name.
+    """
+
+    name: str
+    plan: Plan
+    source: Vocabulary
+    target: Vocabulary | None = None
+    quality: Mapping[str, float] = field(default_factory=dict)
+
+
+def save(path: Path, card: Card, model: nn.Module) -> None:
+    """Write a model's weights and its card into one file."""
+    from safetensors.torch import save_file
+
+    described = {
+        "name": card.name,
+        "kind": card.plan.kind,
+        "config": asdict(card.plan.config),
+        "recipe": asdict(card.plan.recipe),
+        "learns": card.plan.learns,
+        "source": card.source.words,
+        "target": card.target.words if card.target else None,
+        "quality": dict(card.quality),
+    }
+    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    save_file(weights, path, {"card": json.dumps(described, ensure_ascii=False)})
+
+
+def load_card(path: Path) -> Card:
+    """The card of a model, without its weights.
+
+    Raises:
+        FileFormatError: the file holds no model of attnviz.
+    """
+    return _open(path)[0]
+
+
+def load(path: Path) -> tuple[Card, Model]:
+    """A trained model, ready to run, and its card.
+
+    Raises:
+        FileFormatError: the file holds no model of attnviz.
+    """
+    card, weights = _open(path)
+    with torch.device("meta"):  # no first weights are drawn, only to be overwritten
+        model = _CLASSES[card.plan.kind][0](card.plan.config)  # type: ignore[arg-type]
+    model.load_state_dict(weights, assign=True)
+    return card, model.eval()
+
+
+def _open(path: Path) -> tuple[Card, dict[str, Tensor]]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            described = json.loads((file.metadata() or {})["card"])
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
+        plan = Plan(
+            kind=described["kind"],
+            config=_CLASSES[described["kind"]][1](**described["config"]),
+            recipe=Recipe(**described["recipe"]),
+            learns=described["learns"],
+        )
+        target = described["target"]
+        card = Card(
+            name=described["name"],
+            plan=plan,
+            source=Vocabulary(tuple(described["source"])),
+            target=Vocabulary(tuple(target)) if target else None,
+            quality=described["quality"],
+        )
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{path} holds no model of attnviz: {type(error).__name__}: {error}") from error
+    return card, weights
+
+
+def plans() -> dict[str, Plan]:
+    """The models that ship with attnviz, by name."""
+    english, korean = len(vocabulary.english()), len(vocabulary.korean())
+    translates = "English-Korean sentence pairs of the small language: to say each in Korean"
+    recurrent = RecurrentConfig(n_source_words=english, n_target_words=korean, d_embedding=48, d_hidden=96)
+    return {
+        "toy": Plan(
+            kind="encoder",
+            config=LanguageConfig(n_words=english),
+            recipe=Recipe(steps=2500, drop_heads=0.3),
+            learns="English sentences of the small language: to name hidden words, and at 'it' the noun it stands for",
+        ),
+        "toy-decoder": Plan(
+            kind="decoder",
+            config=LanguageConfig(n_words=english),
+            recipe=Recipe(steps=1500),
+            learns="English sentences of the small language: to say the next word",
+        ),
+        "toy-seq2seq": Plan(kind="recurrent", config=recurrent, recipe=Recipe(steps=2000), learns=translates),
+        "toy-transformer": Plan(
+            kind="translation",
+            config=TranslationConfig(n_source_words=english, n_target_words=korean, n_heads=4, n_layers=2),
+            recipe=Recipe(steps=2000, drop_heads=0.3),
+            learns=translates,
+        ),
+    }

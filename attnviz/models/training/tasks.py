@@ -1,0 +1,176 @@
+"""What each home-built model learns: hidden words and referents, next words, translations.
+
+Only words are targets. What the heads look at is whatever helped to say the right word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
+from attnviz.models.language import splits, vocabulary
+from attnviz.models.language.korean import Pair
+from attnviz.models.seq2seq import RecurrentTranslator
+from attnviz.models.translation import TranslationTransformer
+from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
+
+IGNORED = -100
+"""The target that no loss counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a model is trained.
+
+    Attributes:
+        steps: how many batches it sees.
+        batch: sentences in each.
+        rate: the largest learning rate; it rises over the first twentieth and falls to nothing as a cosine.
+        seed: of the first weights and of the sentences.
+        drop_heads: the share of heads left out in each sentence, so that each learns to do its part alone (Zhou et al.
+            2020, "Scheduled DropHead").
+        unknown: the share of words shown as unknown, so that a stranger among them does no harm.
+    """
+
+    steps: int
+    batch: int = 128
+    rate: float = 3e-3
+    seed: int = 0
+    drop_heads: float = 0.0
+    unknown: float = 0.01
+
+
+class Task(Protocol):
+    """A model and what it learns."""
+
+    model: nn.Module
+    recipe: Recipe
+
+    def loss(self, step: int) -> Tensor:
+        """How wrong the model is on the batch of this step, in nats. The step alone decides which batch it is."""
+
+
+class HiddenWords:
+    """To name hidden words, and at "it" the noun that it stands for (Devlin et al. 2019, BERT, section 3.1)."""
+
+    def __init__(self, model: LanguageEncoder, recipe: Recipe) -> None:
+        self.model, self.recipe = model, recipe
+        self._vocabulary = vocabulary.english()
+
+    def loss(self, step: int) -> Tensor:
+        """Cross entropy of the hidden words plus that of the referents."""
+        random = Random(f"hidden {self.recipe.seed} {step}")
+        batch = list(islice(splits.sentences("train", random.randrange(2**62)), self.recipe.batch))
+        words = padded([self._vocabulary.encode(_perhaps_open(random, s.words)) for s in batch])
+        shown, hidden = self._hide(random, words)
+        referents = torch.full_like(words, IGNORED)
+        for row, sentence in enumerate(batch):
+            if sentence.reference is not None:
+                pronoun, noun = sentence.reference.pronoun, sentence.reference.noun
+                referents[row, pronoun] = words[row, noun]
+                shown[row, noun] = words[row, noun]  # what is hidden cannot be named
+        reading = self.model(shown, attend=dropping_heads(self.recipe.drop_heads, random))
+        loss = cross_entropy(reading.logits.flatten(0, 1), hidden.flatten(), ignore_index=IGNORED)
+        if (referents != IGNORED).any():
+            loss = loss + cross_entropy(reading.referents.flatten(0, 1), referents.flatten(), ignore_index=IGNORED)
+        return loss
+
+    def _hide(self, random: Random, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Three words in twenty hidden; of those one in ten is another word instead, and one in ten is left as it was."""
+        config = self.model.config
+        shown, hidden = words.clone(), torch.full_like(words, IGNORED)
+        for row, column in (words != config.pad).nonzero().tolist():
+            chance = random.random()
+            if chance < 0.15:  # noqa: PLR2004
+                hidden[row, column] = words[row, column]
+                if chance < 0.12:  # noqa: PLR2004
+                    shown[row, column] = config.mask
+                elif chance < 0.135:  # noqa: PLR2004
+                    shown[row, column] = random.randrange(len(vocabulary.SPECIAL), config.n_words)
+            elif chance < 0.15 + self.recipe.unknown:
+                shown[row, column] = config.unknown
+        return shown, hidden
+
+
+class NextWord:
+    """To say, after each word, which one comes next (Radford et al. 2018, GPT, section 3.1)."""
+
+    def __init__(self, model: LanguageDecoder, recipe: Recipe) -> None:
+        self.model, self.recipe = model, recipe
+        self._vocabulary = vocabulary.english()
+
+    def loss(self, step: int) -> Tensor:
+        """Cross entropy of each next word, the end of the sentence included."""
+        random = Random(f"next {self.recipe.seed} {step}")
+        batch = list(islice(splits.sentences("train", random.randrange(2**62)), self.recipe.batch))
+        config = self.model.config
+        words = padded([[*self._vocabulary.encode(_perhaps_open(random, s.words)), config.end] for s in batch])
+        logits, _ = self.model(words[:, :-1], attend=dropping_heads(self.recipe.drop_heads, random))
+        return cross_entropy(logits.flatten(0, 1), words[:, 1:].flatten(), ignore_index=config.pad)
+
+
+class Translate:
+    """To say an English sentence in Korean, each word after the right ones before it (teacher forcing)."""
+
+    def __init__(
+        self, model: RecurrentTranslator | TranslationTransformer, recipe: Recipe, clauses: Sequence[int | None] = (None,)
+    ) -> None:
+        self.model, self.recipe = model, recipe
+        self._clauses = clauses
+
+    def loss(self, step: int) -> Tensor:
+        """Cross entropy of each word of the translation, its end included."""
+        random = Random(f"translate {self.recipe.seed} {step}")
+        config = self.model.config
+        clauses = self._clauses[random.randrange(len(self._clauses))]
+        batch = list(islice(splits.pairs("train", random.randrange(2**62), clauses), self.recipe.batch))
+        source, target = encoded(batch, config.end)
+        unknown = torch.tensor([[random.random() < self.recipe.unknown for _ in row] for row in source.tolist()])
+        source = source.masked_fill(unknown & (source != config.pad), config.unknown)
+        if isinstance(self.model, TranslationTransformer):
+            dropping = dropping_heads(self.recipe.drop_heads, random)
+            logits = self.model(source, target, attend_cross=dropping).logits
+        else:
+            logits = self.model(source, target).logits
+        return cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=config.pad)
+
+
+def encoded(pairs: Sequence[Pair], end: int) -> tuple[Tensor, Tensor]:
+    """Pairs as numbers: the sources, and the targets with their end."""
+    english, korean = vocabulary.english(), vocabulary.korean()
+    return (
+        padded([english.encode(pair.english) for pair in pairs]),
+        padded([[*korean.encode(pair.korean), end] for pair in pairs]),
+    )
+
+
+def padded(rows: Sequence[Sequence[int]]) -> Tensor:
+    """Rows of numbers as one tensor [batch, tokens], zeros after the shorter ones."""
+    return nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+
+
+def dropping_heads(share: float, random: Random) -> AttendFunction:
+    """Attention in which each sentence does without this share of the heads, another choice each time."""
+    if not share:
+        return scaled_dot_product_attention
+    generator = torch.Generator().manual_seed(random.randrange(2**62))
+
+    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        context, weights = scaled_dot_product_attention(query, key, value, mask)
+        kept = torch.rand(*context.shape[:2], 1, 1, generator=generator) >= share  # (B, H, 1, 1)
+        return context * kept / (1 - share), weights
+
+    return attend
+
+
+def _perhaps_open(random: Random, words: Sequence[str]) -> Sequence[str]:
+    """The sentence, three times in ten without its full stop, as people type."""
+    return words[:-1] if words[-1] == "." and random.random() < 0.3 else words  # noqa: PLR2004

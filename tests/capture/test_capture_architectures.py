@@ -1,0 +1,154 @@
+"""What architectures do differently: biases, caps, windows, sinks, groups, shared layers, limits, and none of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.capture import interface
+from attnviz.capture.source import attend, open_source
+from attnviz.errors import ModelError, NoAttentionError, NotVerifiedError, TooLongError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from attnviz.capture.stream import Scoring
+    from tests.capture.conftest import Zoo
+
+LONG = "The animal didn't cross the street because it was too tired"
+
+
+class TestTerms:
+    """Each thing that a layer adds to the dot product is needed for the proof."""
+
+    @pytest.mark.parametrize(
+        ("name", "without"),
+        [
+            ("t5", {"bias": None}),
+            ("t5", {"scaling": None}),
+            ("gemma2", {"softcap": None}),
+            ("gpt_oss", {"sinks": None}),
+            ("mistral", {"mask": None}),
+        ],
+    )
+    def test_left_out(self, zoo: Zoo, name: str, without: dict[str, None], monkeypatch: pytest.MonkeyPatch) -> None:
+        """Were one of them overlooked, the first layer would be refused."""
+        found = interface._scoring
+
+        def overlook(*given: Any) -> Scoring:
+            return replace(found(*given), **without)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(interface, "_scoring", overlook)
+        with pytest.raises(NotVerifiedError, match="layer 0 is not verified"):
+            attend(LONG, zoo.source(name))
+
+    def test_window(self, zoo: Zoo) -> None:
+        """Mistral looks at itself and the 4 tokens before it, no further."""
+        weights = attend(LONG, zoo.source("mistral")).weights
+        row, column = np.indices(weights.shape[2:])
+        outside = (column > row) | (column <= row - 5)
+        assert not weights[..., outside].any()
+        assert weights[..., ~outside].all()
+
+    def test_groups(self, zoo: Zoo) -> None:
+        """Llama's 6 query heads on 2 key heads are 6 heads, each a pattern of its own."""
+        record = attend(LONG, zoo.source("llama"))
+        assert record.heads == (0, 1, 2, 3, 4, 5)
+        assert len({pattern.tobytes() for pattern in record.weights[0]}) == 6
+
+    def test_shared_layer(self, zoo: Zoo) -> None:
+        """ALBERT runs one layer three times: three layers, numbered as they run."""
+        record = attend(LONG, zoo.source("albert"))
+        assert record.receipt is not None
+        assert record.layers == record.receipt.layers == (0, 1, 2)
+        assert not np.array_equal(record.weights[0], record.weights[1])
+
+
+class TestSinks:
+    """Heads that may look at nothing."""
+
+    def test_rows_are_short(self, zoo: Zoo) -> None:
+        """Each row of gpt-oss lacks what went to the sink, and the record says so."""
+        record = attend(LONG, zoo.source("gpt_oss"))
+        sums = record.weights.sum(axis=-1)
+        assert sums.max() < 1
+        assert sums.min() < 0.5
+        assert record.short_rows == ("sink",)
+        assert record.notes == ("heads have sinks: a row sums to less than 1 where its head looks at nothing",)
+
+    def test_others_have_none(self, zoo: Zoo) -> None:
+        """Rows of all other models sum to 1."""
+        record = attend(LONG, zoo.source("gemma2"))
+        np.testing.assert_allclose(record.weights.sum(axis=-1), 1, rtol=0, atol=1e-6)
+        assert record.short_rows == record.notes == ()
+
+
+class TestNothingToSee:
+    """Models whose attention cannot be seen say so, in one line."""
+
+    @pytest.mark.parametrize("name", ["bloom", "mamba"])
+    def test_not_on_the_interface(self, zoo: Zoo, name: str) -> None:
+        """BLOOM's attention goes another way; Mamba has none."""
+        with pytest.raises(NoAttentionError, match=rf"^zoo0/{name} has no attention that attnviz can see: [^\n]*$"):
+            attend(LONG, zoo.source(name))
+
+    def test_images(self, zoo: Zoo, tmp_path: Path) -> None:
+        """A model that looks at images has no tokenizer, and with a borrowed one cannot be run."""
+        import transformers
+
+        config = transformers.ViTConfig(
+            hidden_size=6, num_hidden_layers=1, num_attention_heads=1, intermediate_size=7, image_size=4, patch_size=2
+        )
+        with torch.random.fork_rng(devices=[]):
+            transformers.ViTModel(config).save_pretrained(tmp_path)
+        with pytest.raises(ModelError, match=r"cannot be loaded: [^\n]*$"):
+            open_source(str(tmp_path))
+        for file in zoo.folder("distilbert").glob("tokenizer*"):
+            shutil.copy(file, tmp_path)
+        with pytest.raises(NoAttentionError, match=r"cannot be run on this text: [^\n]*$"):
+            attend(LONG, str(tmp_path))
+
+    def test_a_vocabulary_too_large(self, zoo: Zoo, tmp_path: Path) -> None:
+        """A tokenizer that knows tokens the model does not is the model's fault, not a traceback."""
+        folder = shutil.copytree(zoo.folder("gpt2"), tmp_path / "odd")
+        tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+        tokenizer["added_tokens"].append({**tokenizer["added_tokens"][0], "id": 5003, "content": "street"})
+        (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+        with pytest.raises(ModelError, match=r"/odd cannot be run on this text: index out of range[^\n]*$"):
+            attend(LONG, str(folder))
+
+
+class TestLimits:
+    """How long an input may be."""
+
+    @pytest.mark.parametrize(
+        ("name", "limit"), [("xlm_roberta", 512), ("roberta", 512), ("gpt2", 61), ("opt", 61), ("distilbert", 512)]
+    )
+    def test_longest(self, zoo: Zoo, name: str, limit: int) -> None:
+        """The longest sentence runs; with one token more, both numbers are said. RoBERTa's 514 positions hold 512."""
+        source = zoo.source(name)
+        n_special = sum(token.special for token in attend("Yes", source, layers=[0]).query_tokens)
+        longest = " love" * (limit - n_special)
+        assert attend(longest, source, layers=[0], heads=[0]).weights.shape == (1, 1, limit, limit)
+        said = f"^the text has {limit + 1} tokens, but zoo0/{name} has {limit} positions: "
+        with pytest.raises(TooLongError, match=said):
+            attend(longest + " love", source)
+
+    def test_without_limit(self, zoo: Zoo) -> None:
+        """T5's positions are relative: a text may be longer than any it was trained on."""
+        record = attend(" love" * 601, zoo.source("t5"), layers=[0], heads=[0])
+        assert record.weights.shape == (1, 1, 602, 602)
+
+
+def test_one_token(zoo: Zoo) -> None:
+    """A single token looks at itself, and a decoder is still called one."""
+    record = attend("I", zoo.source("gpt2"))
+    assert record.kind == "decoder"
+    assert record.weights.shape == (5, 3, 1, 1)
+    assert (record.weights == 1).all()

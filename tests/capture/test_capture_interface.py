@@ -1,0 +1,159 @@
+"""The library's attention interface, its two traps, and the state of the library, which stays as it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from attnviz.capture import interface, pretrained
+from attnviz.capture.source import attend, attend_all, open_source
+from attnviz.errors import ModelError, RecordError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.capture.conftest import Zoo
+
+
+@pytest.mark.parametrize("native", ["eager", "sdpa"])
+def test_without_the_mask(zoo: Zoo, native: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were no mask registered, padding would be attended to: rows would have lost what went there, and be refused."""
+    from transformers import AttentionMaskInterface
+
+    monkeypatch.setattr(pretrained, "EAGER_UP_TO", 2**20 if native == "eager" else 0)
+    source = zoo.source("distilbert")
+    alone = attend(zoo.sentences[0], source).weights
+    np.testing.assert_allclose(attend_all(zoo.sentences, source)[0].weights, alone, rtol=0, atol=1e-6)
+
+    monkeypatch.delitem(AttentionMaskInterface._global_mapping, f"attnviz_{native}")
+    monkeypatch.setattr(interface, "register", lambda: None)
+    np.testing.assert_allclose(attend(zoo.sentences[0], source).weights, alone, rtol=0, atol=1e-6)
+    with pytest.raises(RecordError, match=r"^each row must sum to 1: layer 0, head 0, row 0 sums to 0"):
+        attend_all(zoo.sentences, source)
+
+
+class TestConfig:
+    """Choosing an implementation writes into the configuration: into no other than the model's own."""
+
+    def test_the_trap(self, zoo: Zoo) -> None:
+        """The library writes into the configuration that it is given; should it no longer, this says so."""
+        from transformers import AutoConfig, AutoModel
+
+        config = AutoConfig.from_pretrained(zoo.folder("distilbert"))
+        assert config._attn_implementation != "eager"
+        with torch.random.fork_rng(devices=[]):
+            AutoModel.from_config(config, attn_implementation="eager")
+        assert config._attn_implementation == "eager"
+
+    def test_others_stay(self, zoo: Zoo) -> None:
+        """A configuration and a model of the caller's, from the same folder, are as before; so are the files."""
+        from transformers import AutoConfig, AutoModel
+
+        folder = zoo.folder("distilbert")
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        config = AutoConfig.from_pretrained(folder)
+        model = AutoModel.from_pretrained(folder, config=config)
+        before = config.to_dict()
+        attend("I love all you", str(folder), device="cpu")
+        assert config.to_dict() == before
+        assert model.config._attn_implementation == "sdpa"
+        assert AutoModel.from_pretrained(folder).config._attn_implementation == "sdpa"
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+
+
+class TestForwardPass:
+    """The forward pass is the model's own."""
+
+    @pytest.mark.parametrize("name", ["distilbert", "gpt2", "t5", "llama"])
+    def test_same_output(self, zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What comes out of a watched model is, to the bit, what comes out of it unwatched."""
+        source = zoo.source(name)
+        assert isinstance(source, pretrained.PretrainedSource)
+        batch = source.encode([zoo.sentences[1]])
+        outputs = []
+        forward = source._model.forward
+
+        def kept(*given: object, **more: object) -> object:
+            outputs.append(forward(*given, **more))
+            return outputs[-1]
+
+        source.stream(batch, [])
+        monkeypatch.setattr(source._model, "forward", kept)
+        source.stream(batch, [])
+        _, model = zoo.library(name)
+        with torch.inference_mode():
+            expected = model(**batch.inputs)
+        assert torch.equal(outputs[0].last_hidden_state, expected.last_hidden_state)
+
+    def test_nobody_watches(self, zoo: Zoo) -> None:
+        """After a run, good or refused, nobody watches: the model runs as it did."""
+        source = zoo.source("distilbert")
+        attend(zoo.sentences[0], source)
+        assert interface._watching.get() is None
+        with pytest.raises(ModelError):
+            attend(zoo.sentences[0], zoo.source("bloom"))
+        assert interface._watching.get() is None
+
+
+class TestState:
+    """Nobody else notices that attnviz ran."""
+
+    @pytest.mark.parametrize("verbosity", [10, 30, 50])
+    def test_library(self, zoo: Zoo, tmp_path: Path, verbosity: int, capfd: pytest.CaptureFixture[str]) -> None:
+        """Verbosity, bars and the bars' hook are as before, after a success and a failure; nothing was printed."""
+        from huggingface_hub.utils.tqdm import are_progress_bars_disabled
+        from transformers.utils import logging
+
+        def mine(factory: Any, given: Any, more: Any) -> Any:
+            return factory(*given, **more)
+
+        folder = zoo.folder("distilbert")
+        broken = shutil.copytree(folder, tmp_path / "broken")
+        (broken / "model.safetensors").write_bytes(b"nothing")
+        before = logging.get_verbosity(), logging.set_tqdm_hook(mine)
+        logging.set_verbosity(verbosity)
+        logging.enable_progress_bar()
+        capfd.readouterr()
+        attend("I love all you", str(folder), device="cpu")
+        with pytest.raises(ModelError):
+            open_source(str(broken))
+        after = logging.get_verbosity(), logging.set_tqdm_hook(before[1])
+        bars = logging.is_progress_bar_enabled(), not are_progress_bars_disabled()
+        logging.set_verbosity(before[0])
+        logging.disable_progress_bar()  # as the tests have it
+        assert after == (verbosity, mine)
+        assert bars == (True, True)
+        assert capfd.readouterr() == ("", "")
+
+    def test_random_numbers(self, zoo: Zoo, tmp_path: Path) -> None:
+        """Weights that are missing behind all attention are drawn at random, but not from the caller's numbers."""
+        folder = shutil.copytree(zoo.folder("roberta"), tmp_path / "without-pooler")
+        weights = load_file(folder / "model.safetensors")
+        kept = {name: tensor for name, tensor in weights.items() if "pooler" not in name}
+        assert len(kept) == len(weights) - 2
+        save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+        before = torch.get_rng_state(), np.random.get_state(legacy=False)  # noqa: NPY002 - its state
+        record = attend("I love all you", str(folder), device="cpu")
+        after = torch.get_rng_state(), np.random.get_state(legacy=False)  # noqa: NPY002 - likewise
+        assert torch.equal(before[0], after[0])
+        assert str(before[1]) == str(after[1])
+        np.testing.assert_array_equal(record.weights, zoo.eager("roberta", "I love all you")[0])
+
+    def test_torch_and_environment(self, zoo: Zoo) -> None:
+        """Neither torch's settings nor the process's environment change."""
+
+        def settings() -> tuple[object, ...]:
+            return (
+                torch.get_default_dtype(), torch.is_grad_enabled(), torch.is_inference_mode_enabled(),
+                torch.get_num_threads(), torch.backends.cuda.matmul.allow_tf32, dict(os.environ),
+            )  # fmt: skip
+
+        before = settings()
+        attend("I love all you", str(zoo.folder("distilbert")), device="cpu", dtype="bfloat16")
+        assert settings() == before

@@ -1,0 +1,119 @@
+"""What is shown for each token, by the kinds of vocabulary that models have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attnviz.capture.source import attend
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from attnviz.attention import Token
+    from tests.capture.conftest import Zoo
+
+
+def tokens_of(zoo: Zoo, name: str, text: str) -> list[Token]:
+    """The tokens of a text, without those that the tokenizer added."""
+    return [token for token in attend(text, zoo.source(name)).query_tokens if not token.special]
+
+
+def shown(zoo: Zoo, name: str, text: str) -> list[str]:
+    """What is shown for each of them."""
+    return [token.text for token in tokens_of(zoo, name, text)]
+
+
+class TestWordPiece:
+    """DistilBERT's vocabulary: ``##`` continues a word, accents are dropped, syllables taken apart."""
+
+    def test_pieces(self, zoo: Zoo) -> None:
+        """A piece that continues a word has a dot for its mark."""
+        assert shown(zoo, "distilbert", "unhappily tokenized") == ["un", "·ha", "·pp", "·ily", "token", "·ized"]
+        assert [token.word for token in tokens_of(zoo, "distilbert", "unhappily tokenized")] == [0, 0, 0, 0, 1, 1]
+
+    def test_mark_as_text(self, zoo: Zoo) -> None:
+        """Two number signs that were typed are two number signs."""
+        assert shown(zoo, "distilbert", "## a") == ["#", "#", "a"]
+
+    def test_contraction(self, zoo: Zoo) -> None:
+        """Pieces of "didn't" belong to one word, and show that they do."""
+        assert shown(zoo, "distilbert", "didn't") == ["didn", "·'", "·t"]
+
+    def test_jamo(self, zoo: Zoo) -> None:
+        """Korean letters are shown in the form that fonts draw alone, not as empty boxes."""
+        assert shown(zoo, "distilbert", "사랑") == ["ㅅ", "·ㅏ", "·ㄹ", "·ㅏ", "·ㅇ"]
+
+    def test_unknown(self, zoo: Zoo) -> None:
+        """What the model reads as unknown is shown beside what was typed."""
+        assert shown(zoo, "distilbert", "I 🙂 you") == ["i", "🙂→[UNK]", "you"]
+
+    def test_han(self, zoo: Zoo) -> None:
+        """Chinese characters are tokens and words of their own."""
+        assert shown(zoo, "distilbert", "我们") == ["我", "们→[UNK]"]
+        assert [token.word for token in tokens_of(zoo, "distilbert", "我们")] == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "roberta"])
+class TestByteLevel:
+    """Bytes as letters, ``Ġ`` for a space."""
+
+    def test_spaces(self, zoo: Zoo, name: str) -> None:
+        """The mark of a space is no part of the label; more spaces than one are seen."""
+        assert shown(zoo, name, "I love all you") == ["I", "love", "all", "you"]
+        assert shown(zoo, name, "I  love\nyou") == ["I", "␣", "love", "\\n", "you"]
+
+    def test_whole_syllables(self, zoo: Zoo, name: str) -> None:
+        """Bytes that make whole characters are shown as these."""
+        assert shown(zoo, name, "나는 love") == ["나는", "love"]
+
+    def test_broken_syllables(self, zoo: Zoo, name: str) -> None:
+        """A character in several tokens is shown in each, with the number of its part."""
+        assert shown(zoo, name, "I 너") == ["I", "␣", "너 1/3", "너 2/3", "너 3/3"]
+        assert shown(zoo, name, "🙂🙂") == [f"🙂 {part}/4" for part in (1, 2, 3, 4)] * 2
+
+    def test_words(self, zoo: Zoo, name: str) -> None:
+        """The bytes of a character, and the space before it, belong to one word; a new line to none."""
+        assert [token.word for token in tokens_of(zoo, name, "I 너")] == [0, 1, 1, 1, 1]
+        assert [token.word for token in tokens_of(zoo, name, "I\n너")] == [0, None, 1, 1, 1]
+
+    def test_odd_characters(self, zoo: Zoo, name: str) -> None:
+        """A space that is no common space, and the sign for a broken character, typed as such."""
+        assert shown(zoo, name, "I\u00a0I") == ["I", "␣ 1/2", "␣ 2/2", "I"]
+        assert shown(zoo, name, "\ufffd") == ["� 1/3", "� 2/3", "� 3/3"]
+
+
+class TestByteFallback:
+    """``▁`` for a space, ``<0xED>`` for a byte that stands for itself."""
+
+    def test_spaces(self, zoo: Zoo) -> None:
+        """The mark of a space is no part of the label."""
+        assert shown(zoo, "llama", "I love all you") == ["I", "love", "all", "you"]
+        assert shown(zoo, "llama", "I  love") == ["I", "␣", "love"]
+
+    def test_bytes(self, zoo: Zoo) -> None:
+        """Bytes of one character are shown as its parts; those of a whole one as it is."""
+        assert shown(zoo, "llama", "사랑해") == ["사랑해"]
+        assert shown(zoo, "llama", "I 한🙂") == [
+            "I", "␣", "한 1/3", "한 2/3", "한 3/3", "🙂 1/4", "🙂 2/4", "🙂 3/4", "🙂 4/4",
+        ]  # fmt: skip
+        assert [token.piece for token in tokens_of(zoo, "llama", "I 한")] == ["▁I", "▁", "<0xED>", "<0x95>", "<0x9C>"]
+        assert shown(zoo, "llama", "I\nI") == ["I", "\\n", "I"]
+
+    def test_bytes_as_text(self, zoo: Zoo) -> None:
+        """What looks like a byte and was typed is text."""
+        assert "".join(shown(zoo, "llama", "<0xED>")).replace("·", "") == "␣<0xED>"
+
+
+def test_without_a_fast_tokenizer(tmp_path: Path) -> None:
+    """ByT5 has no fast tokenizer, so nobody knows where a token stands: letters are shown, and what is broken said."""
+    import transformers
+
+    config = transformers.T5Config(vocab_size=384, d_model=6, num_heads=2, d_kv=3, d_ff=7, num_layers=2)
+    transformers.T5Model(config).save_pretrained(tmp_path)
+    transformers.ByT5Tokenizer().save_pretrained(tmp_path)
+    record = attend("a 한", str(tmp_path), device="cpu")
+    assert [token.text for token in record.query_tokens] == ["a", "␣", "�", "�", "�", "</s>"]
+    assert {token.span for token in record.query_tokens} == {None}
+    assert record.query_tokens[-1].special

@@ -1,0 +1,155 @@
+"""Folders that hold no model, or half of one: one line that says so, and never a picture of random numbers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from attnviz.capture.source import attend, open_source
+from attnviz.errors import ModelError, UnknownModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.capture.conftest import Zoo
+
+TEXT = "I love all you"
+
+
+@pytest.fixture
+def folder(zoo: Zoo, tmp_path: Path) -> Path:
+    """A copy of tiny DistilBERT, to be broken."""
+    return shutil.copytree(zoo.folder("distilbert"), tmp_path / "copy")
+
+
+def refusal(folder: Path) -> str:
+    """What is said of a folder: one line that any terminal can show."""
+    with pytest.raises(ModelError) as refused:
+        open_source(str(folder), device="cpu")
+    said = str(refused.value)
+    assert said.isprintable()
+    return said
+
+
+def change_config(folder: Path, **changes: Any) -> None:
+    """Write something else into config.json."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+
+
+def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    """Write other weights into model.safetensors."""
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+class TestWeights:
+    """model.safetensors, whole, or nothing."""
+
+    def test_none(self, folder: Path) -> None:
+        """A folder without weights is refused."""
+        (folder / "model.safetensors").unlink()
+        assert "has no model.safetensors" in refusal(folder)
+
+    def test_pickled(self, folder: Path) -> None:
+        """Weights that can run code while they load are not read, even where there are no others."""
+        torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+        (folder / "model.safetensors").unlink()
+        assert "safetensors only" in refusal(folder)
+
+    def test_pickled_beside(self, folder: Path) -> None:
+        """Beside safetensors they are passed over."""
+        (folder / "pytorch_model.bin").write_bytes(b"never read")
+        assert attend(TEXT, str(folder), device="cpu").weights.shape == (5, 3, 6, 6)
+
+    @pytest.mark.parametrize("kept", [0, 4, 100, -1])
+    def test_truncated(self, folder: Path, kept: int) -> None:
+        """A file that was broken off is refused, wherever that happened."""
+        path = folder / "model.safetensors"
+        path.write_bytes(path.read_bytes()[:kept])
+        assert refusal(folder).startswith(f"{folder.parent.name}/copy cannot be loaded: ")
+
+    def test_missing(self, folder: Path) -> None:
+        """Where the library would fill in random numbers, attnviz refuses, and says which."""
+        change_weights(folder, lambda weights: weights.pop("transformer.layer.3.attention.q_lin.weight"))
+        assert refusal(folder) == (
+            f"{folder.parent.name}/copy lacks 1 of its weights (transformer.layer.3.attention.q_lin.weight, ...): the "
+            "library would fill them with random numbers, and the picture would not be the model"
+        )
+
+    def test_too_few_layers(self, folder: Path) -> None:
+        """A configuration with one layer more than there are weights for is refused too."""
+        change_config(folder, n_layers=6)
+        assert " lacks 16 of its weights (transformer.layer.5.attention.k_lin.bias, ...)" in refusal(folder)
+
+    def test_other_shapes(self, folder: Path) -> None:
+        """So are weights of other sizes."""
+        change_config(folder, hidden_dim=43)
+        assert refusal(folder).startswith(f"{folder.parent.name}/copy cannot be loaded: ")
+
+    def test_damaged(self, folder: Path) -> None:
+        """One NaN in the weights of layer 2, and the receipt refuses the whole."""
+
+        def damage(weights: dict[str, torch.Tensor]) -> None:
+            weights["transformer.layer.2.attention.v_lin.weight"][7, 11] = torch.nan
+
+        change_weights(folder, damage)
+        with pytest.raises(ModelError, match=r"layer 2 is not verified: .* its weights may be damaged"):
+            attend(TEXT, str(folder), device="cpu")
+
+    def test_with_a_head(self, folder: Path, zoo: Zoo) -> None:
+        """Weights saved with a head for another task, as DistilBERT's own are, load as the model inside."""
+
+        def wrap(weights: dict[str, torch.Tensor]) -> None:
+            for name in list(weights):
+                weights[f"distilbert.{name}"] = weights.pop(name)
+            weights["vocab_projector.bias"] = torch.zeros(30522)
+
+        change_weights(folder, wrap)
+        change_config(folder, architectures=["DistilBertForMaskedLM"])
+        record = attend(TEXT, str(folder), device="cpu")
+        np.testing.assert_array_equal(record.weights, zoo.eager("distilbert", TEXT)[0])
+
+
+class TestOtherFiles:
+    """The rest of the folder."""
+
+    def test_no_folder(self, tmp_path: Path) -> None:
+        """A folder that is not there, and one with nothing in it."""
+        for path in (tmp_path / "none", tmp_path):
+            with pytest.raises(UnknownModelError):
+                open_source(str(path))
+
+    def test_config(self, folder: Path) -> None:
+        """A configuration that is no JSON, or of a model nobody knows."""
+        change_config(folder, model_type="no\x1b[2Jsuch")
+        assert refusal(folder).startswith(f"{folder.parent.name}/copy cannot be loaded: ")
+        (folder / "config.json").write_text("{", encoding="utf-8")
+        assert refusal(folder).startswith(f"{folder.parent.name}/copy cannot be loaded: ")
+
+    def test_no_tokenizer(self, folder: Path) -> None:
+        """A model without its tokenizer cannot read text: the library would make one to which every word is unknown."""
+        for file in folder.glob("*token*"):
+            file.unlink()
+        assert " has no vocabulary (no tokenizer.json, vocab.txt or the like)" in refusal(folder)
+
+    def test_code(self, folder: Path, tmp_path: Path) -> None:
+        """Code that comes with a model does not run unless it is allowed to."""
+        trace = tmp_path / "ran"
+        (folder / "own.py").write_text(f"open({str(trace)!r}, 'w').close()", encoding="utf-8")
+        change_config(folder, model_type="own", auto_map={"AutoConfig": "own.Config", "AutoModel": "own.Model"})
+        assert "cannot be loaded" in refusal(folder)
+        assert not trace.exists()
+
+    def test_odd_name(self, folder: Path, tmp_path: Path) -> None:
+        """A folder's name is shown, never obeyed."""
+        odd = folder.rename(tmp_path / "나의 [red]\x1b[2J모델")
+        assert attend(TEXT, str(odd), device="cpu").model == f"{tmp_path.name}/나의 [red]\\x1b[2J모델"

@@ -1,0 +1,246 @@
+"""What may be kept of a stream: everything, or a picture, the strongest links, running sums; one interface for all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from attnviz.capture import observers, stream
+from attnviz.capture.observers import Batch, Block, KeepWeights
+from attnviz.capture.source import attend, attend_all
+from attnviz.capture.toy import ToySource
+from attnviz.errors import InputError, NoAttentionError, SelectionError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attnviz.capture.source import Source
+    from tests.capture.conftest import Zoo
+
+TEXT = "The animal didn't cross the street because it was too tired"
+"""15 tokens for DistilBERT's vocabulary: 3 blocks of 7 rows, the last of which is not full."""
+
+
+class Pooled:
+    """A picture of each head in 4 x 4 squares, each the sum of the weights that fall into it."""
+
+    SIDE = 4
+
+    def __init__(self) -> None:
+        self.pictures: dict[int, Tensor] = {}
+
+    def begin(self, batch: Batch) -> None:
+        self.pictures.clear()
+        n_tokens = batch.real.shape[1]
+        self.square = torch.arange(n_tokens) * self.SIDE // n_tokens
+
+    def observe(self, block: Block) -> None:
+        _, heads, rows, _ = block.weights.shape
+        picture = self.pictures.setdefault(block.layer, torch.zeros(heads, self.SIDE, self.SIDE))
+        narrow = torch.zeros(heads, rows, self.SIDE).index_add(2, self.square, block.weights[0])
+        picture.index_add_(1, self.square[block.first_row :][:rows], narrow)
+
+
+class Strongest:
+    """The 5 strongest links of each layer, as (weight, head, query, key)."""
+
+    COUNT = 5
+
+    def begin(self, batch: Batch) -> None:
+        assert len(batch.sentences) == 1
+        self.links: dict[int, list[tuple[float, int, int, int]]] = {}
+
+    def observe(self, block: Block) -> None:
+        weights = block.weights[0]
+        values, where = weights.flatten().topk(min(self.COUNT, weights.numel()))
+        found = [
+            (value, int(head), int(row) + block.first_row, int(key))
+            for value, head, row, key in zip(values.tolist(), *torch.unravel_index(where, weights.shape), strict=True)
+        ]
+        self.links[block.layer] = sorted([*self.links.get(block.layer, []), *found], reverse=True)[: self.COUNT]
+
+
+class Entropy:
+    """The mean entropy of each head's rows, over as many batches as are shown; two of them can be added."""
+
+    def __init__(self) -> None:
+        self.total: dict[int, Tensor] = {}
+        self.rows: dict[int, int] = {}
+
+    def begin(self, batch: Batch) -> None:
+        self.real = batch.real
+
+    def observe(self, block: Block) -> None:
+        last = block.first_row + block.weights.shape[2]
+        real = self.real[:, block.first_row : last]
+        rows = torch.special.entr(block.weights.double()).sum(dim=-1)  # (B, H, rows)
+        total = (rows * real[:, None]).sum(dim=(0, 2))
+        self.total[block.layer] = self.total.get(block.layer, torch.zeros(())) + total
+        self.rows[block.layer] = self.rows.get(block.layer, 0) + int(real.sum())
+
+    def __add__(self, other: Entropy) -> Entropy:
+        both = Entropy()
+        both.total = {layer: self.total[layer] + other.total[layer] for layer in self.total}
+        both.rows = {layer: self.rows[layer] + other.rows[layer] for layer in self.rows}
+        return both
+
+    def mean(self) -> np.ndarray:
+        """[layer, head]."""
+        return np.stack([(self.total[layer] / self.rows[layer]).numpy() for layer in sorted(self.total)])
+
+
+def small_blocks(monkeypatch: pytest.MonkeyPatch, rows: int = 7, heads: int = 3, tokens: int = 15) -> None:
+    """Blocks of so many rows for one sentence."""
+    monkeypatch.setattr(stream, "BLOCK_BYTES", rows * heads * tokens * 4)
+
+
+def entropies(source: Source, texts: Sequence[str]) -> Entropy:
+    """The running entropy over one batch."""
+    entropy = Entropy()
+    source.stream(source.encode(texts), [entropy])
+    return entropy
+
+
+class TestManyObservers:
+    """Observers that keep less than all of it, written here: the interface serves them as it is."""
+
+    @pytest.fixture(autouse=True)
+    def blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Everything comes in several blocks."""
+        small_blocks(monkeypatch)
+
+    def test_all_at_once(self, zoo: Zoo) -> None:
+        """In one run, a picture, links and statistics are those of the full record."""
+        source = zoo.source("distilbert")
+        weights = attend(TEXT, source).weights
+        pooled, strongest, entropy = Pooled(), Strongest(), Entropy()
+        source.stream(source.encode([TEXT]), [pooled, strongest, entropy])
+
+        edges = [0, 4, 8, 12, 15]  # 15 tokens on 4 squares
+        assert pooled.square.bincount().tolist() == [4, 4, 4, 3]
+        for layer, picture in pooled.pictures.items():
+            for row, column in np.ndindex(4, 4):
+                cut = weights[layer, :, edges[row] : edges[row + 1], edges[column] : edges[column + 1]]
+                np.testing.assert_allclose(picture[:, row, column], cut.sum(axis=(1, 2)), atol=1e-5)
+        for layer, links in strongest.links.items():
+            assert [link[0] for link in links] == sorted(weights[layer].flatten().tolist(), reverse=True)[:5]
+            assert all(weights[layer, head, query, key] == value for value, head, query, key in links)
+        expected = -(weights * np.log(weights)).sum(axis=-1).mean(axis=-1)
+        np.testing.assert_allclose(entropy.mean(), expected, atol=1e-5)
+
+    def test_halves_merge(self, zoo: Zoo) -> None:
+        """Two halves of a corpus, however batched and padded, give what the whole gives."""
+        source = zoo.source("distilbert")
+        first, second = list(zoo.sentences[:3]), [zoo.sentences[3], TEXT]
+        merged = entropies(source, first) + entropies(source, second)
+        everything = entropies(source, first + second)
+        assert merged.rows == everything.rows == dict.fromkeys(range(5), 6 + 15 + 4 + 26 + 15)
+        np.testing.assert_allclose(merged.mean(), everything.mean(), atol=1e-6)
+
+    def test_of_the_toy(self) -> None:
+        """The home-built model streams to the same observers."""
+        source = ToySource()
+        weights = attend(TEXT, source).weights
+        entropy = entropies(source, [TEXT, "Yes!"])
+        alone = entropies(source, [TEXT])
+        assert set(entropy.rows.values()) == {11 + 2}
+        expected = -(weights * np.log(weights)).sum(axis=-1).mean(axis=-1)
+        np.testing.assert_allclose(alone.mean(), expected, atol=1e-5)
+
+    def test_their_errors_are_theirs(self, zoo: Zoo) -> None:
+        """What an observer raises arrives as it was raised, no fault of the model; the next run is as any other."""
+
+        class Faulty(Strongest):
+            def observe(self, block: Block) -> None:
+                raise ValueError(f"layer {block.layer} is one too many")
+
+        source = zoo.source("distilbert")
+        with pytest.raises(ValueError, match=r"^layer 0 is one too many$"):
+            source.stream(source.encode([TEXT]), [Faulty()])
+        assert attend("Yes!", source).weights.shape == (5, 3, 4, 4)
+
+
+@pytest.mark.parametrize("name", ["distilbert", "gpt2", "gpt_oss", "gemma2", "t5"])
+def test_blocks_change_no_record(zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record put together from blocks of one row, padded batch and all, is that of one block."""
+    source = zoo.source(name)
+    records = attend_all(zoo.sentences, source)
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 1)
+    for whole, built in zip(records, attend_all(zoo.sentences, source), strict=True):
+        np.testing.assert_allclose(built.weights, whole.weights, rtol=0, atol=1e-6)
+        assert built.query_tokens == whole.query_tokens
+
+
+class TestKeepWeights:
+    """The observer that keeps everything, or what was asked for."""
+
+    @staticmethod
+    def batch(n_tokens: int = 5) -> Batch:
+        return Batch(sentences=(), inputs={}, real=torch.ones(1, n_tokens, dtype=torch.bool))
+
+    @staticmethod
+    def block(layer: int, heads: int = 3, n_tokens: int = 5) -> Block:
+        weights = torch.full((1, heads, n_tokens, n_tokens), 1 / n_tokens)
+        weights *= torch.arange(heads)[None, :, None, None]  # not weights any more, but each head knows its number
+        return Block(layer=layer, first_row=0, n_rows=n_tokens, causal=False, weights=weights)
+
+    def kept(self, *layers: int, **choice: Any) -> KeepWeights:
+        """What was kept of these layers."""
+        keep = KeepWeights(**choice)
+        keep.begin(self.batch())
+        for layer in layers:
+            keep.observe(self.block(layer))
+        return keep
+
+    def test_choice(self) -> None:
+        """Only the chosen layers and heads are kept, each once, in order."""
+        keep = self.kept(0, 1, 2, layers=[2, 0], heads=[2, 1, 2])
+        assert (keep.layers, keep.heads) == ((0, 2), (1, 2))
+        assert keep.weights(0).shape == (2, 2, 5, 5)
+        np.testing.assert_allclose(keep.weights(0)[:, :, 0, 0], [[1 / 5, 2 / 5]] * 2)
+
+    def test_numbers_with_gaps(self) -> None:
+        """A model whose every other layer is no attention keeps its own numbers."""
+        assert self.kept(1, 3, 5).layers == (1, 3, 5)
+
+    def test_missing(self) -> None:
+        """A layer or head that is not there is refused, and the range is said."""
+        with pytest.raises(SelectionError, match=r"^there is no layer 3: this model has layers 0 to 2 \(counted"):
+            self.kept(0, 1, 2, layers=[1, 3]).weights(0)
+        with pytest.raises(SelectionError, match=r"^there is no head 3: this model has heads 0 to 2 \(counted"):
+            self.kept(0, heads=[0, 3])
+
+    def test_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What would not fit is refused before it is computed to the end; less of it is kept."""
+        monkeypatch.setattr(observers, "KEEP_AT_MOST", 2 * 3 * 5 * 5 * 4)
+        assert self.kept(0, 1).layers == (0, 1)
+        with pytest.raises(InputError, match=r"^the weights of 3 heads at 5 tokens take .* GiB a layer, more than"):
+            self.kept(0, 1, 2)
+        assert self.kept(0, 1, 2, layers=[1, 2]).layers == (1, 2)
+        assert self.kept(0, 1, 2, 3, 4, 5, heads=[1]).layers == (0, 1, 2, 3, 4, 5)
+
+    def test_memory_of_a_model(self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The refusal comes out of a model's run as it is."""
+        monkeypatch.setattr(observers, "KEEP_AT_MOST", 4 * 3 * 15 * 15 * 4)
+        with pytest.raises(InputError, match=r"choose fewer layers and heads, or a shorter text$"):
+            attend(TEXT, zoo.source("distilbert"))
+        assert attend(TEXT, zoo.source("distilbert"), layers=[1, 2, 3, 4]).layers == (1, 2, 3, 4)
+
+    def test_uneven_heads(self) -> None:
+        """Layers with different numbers of heads are no single array: choose one."""
+        keep = self.kept(0)
+        keep.observe(self.block(1, heads=2))
+        with pytest.raises(NoAttentionError, match=r"different numbers of heads \(3, 2\): choose one$"):
+            keep.weights(0)
+
+    def test_again(self) -> None:
+        """A second batch starts afresh."""
+        keep = self.kept(0, 1, 2)
+        keep.begin(self.batch(7))
+        keep.observe(self.block(0, n_tokens=7))
+        assert keep.layers == (0,)
+        assert keep.weights(0).shape == (1, 3, 7, 7)

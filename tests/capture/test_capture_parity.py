@@ -1,0 +1,90 @@
+"""Captured weights are those of the eager implementation's `output_attentions=True`, alone and in padded batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from attnviz.capture import pretrained
+from attnviz.capture.source import attend, attend_all
+
+if TYPE_CHECKING:
+    from tests.capture.conftest import Zoo
+
+TINY = [
+    "albert", "bart", "distilbert", "gemma2", "gpt2", "gpt_oss", "llama", "mistral", "modernbert", "opt", "roberta",
+    "t5", "xlm_roberta",
+]  # fmt: skip
+
+DECODERS = {"gemma2", "gpt2", "gpt_oss", "llama", "mistral", "opt"}
+
+
+def close(one: np.ndarray, other: np.ndarray, within: float = 1e-6) -> None:
+    """Two sets of weights are equal, but for rounding."""
+    np.testing.assert_allclose(one, other, rtol=0, atol=within)
+
+
+@pytest.mark.parametrize("name", ["real", *TINY])
+class TestEager:
+    """Short inputs, which run the model's eager implementation."""
+
+    def test_alone(self, zoo: Zoo, name: str) -> None:
+        """A sentence alone has the weights that the library gives."""
+        for sentence in zoo.sentences:
+            record = attend(sentence, zoo.source(name))
+            close(record.weights, zoo.eager(name, sentence)[0])
+            assert record.receipt is not None
+            assert record.receipt.native == "eager"
+            assert record.kind == ("decoder" if name in DECODERS else "encoder")
+
+    def test_pair(self, zoo: Zoo, name: str) -> None:
+        """Two sentences together, with their segments, likewise."""
+        record = attend(zoo.sentences[0], zoo.source(name), pair=zoo.sentences[2])
+        close(record.weights, zoo.eager(name, zoo.sentences[0], pair=zoo.sentences[2])[0])
+        assert {token.segment for token in record.query_tokens} == {0, 1}
+
+    def test_padded_batch(self, zoo: Zoo, name: str) -> None:
+        """In a padded batch each sentence has the weights that the library gives it in that batch."""
+        records = attend_all(zoo.sentences, zoo.source(name))
+        for record, expected in zip(records, zoo.eager(name, *zoo.sentences), strict=True):
+            close(record.weights, expected)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_batch_equals_alone(zoo: Zoo, name: str) -> None:
+    """Padding changes no number: a sentence in a batch has the weights that it has alone."""
+    for record, sentence in zip(attend_all(zoo.sentences, zoo.source(name)), zoo.sentences, strict=True):
+        close(record.weights, zoo.eager(name, sentence)[0])
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_fused(zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fused implementation, which longer inputs run, gives the same weights, in a batch too."""
+    monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
+    for record, sentence in zip(attend_all(zoo.sentences, zoo.source(name)), zoo.sentences, strict=True):
+        close(record.weights, zoo.eager(name, sentence)[0])
+        assert record.receipt is not None
+        assert record.receipt.native == ("eager" if name in {"gemma2", "gpt_oss"} else "sdpa")
+
+
+def test_the_real_model_in_a_batch(zoo: Zoo) -> None:
+    """Real weights round more: in a batch, the library's own numbers are as far from those of the sentence alone."""
+    together = zoo.eager("real", *zoo.sentences)
+    records = attend_all(zoo.sentences, zoo.source("real"))
+    for record, sentence, batched in zip(records, zoo.sentences, together, strict=True):
+        alone = zoo.eager("real", sentence)[0]
+        close(record.weights, alone, within=1e-6 + float(np.abs(batched - alone).max()))
+
+
+def test_the_real_model_without_rounding(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float64, alone, batched and fused are one: what differs in float32 is rounding and nothing else."""
+    source = zoo.source("real", "float64")
+    alone = [attend(sentence, source).weights for sentence in zoo.sentences]
+    batched = [record.weights for record in attend_all(zoo.sentences, source)]
+    monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
+    fused = [record.weights for record in attend_all(zoo.sentences, source)]
+    for one, two, three in zip(alone, batched, fused, strict=True):
+        close(one, two, within=1e-7)
+        close(one, three, within=1e-7)

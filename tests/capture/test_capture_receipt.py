@@ -1,0 +1,169 @@
+"""The receipt: what it prints, what it refuses, and how far each number format may be off."""
+
+from __future__ import annotations
+
+import math
+import pkgutil
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnviz.capture import pretrained
+from attnviz.capture.observers import Batch
+from attnviz.capture.receipt import check_layer, tolerance_of
+from attnviz.capture.source import attend, open_source
+from attnviz.errors import NotVerifiedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.capture.conftest import Zoo
+
+TEXT = "The animal didn't cross the street because it was too tired"
+DTYPES = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+def counted(native: Callable[..., Any], layer: int, change: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
+    """A native implementation whose output is another in one layer."""
+    calls = iter(range(99))
+
+    def attention(*given: Any, **more: Any) -> tuple[Tensor, Tensor | None]:
+        output, weights = native(*given, **more)
+        return change(output) if next(calls) == layer else output, weights
+
+    return attention
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, model: str, layer: int, change: Callable[[Tensor], Tensor]) -> None:
+    """Make the eager implementation of an architecture another in one layer."""
+    path = f"transformers.models.{model}.modeling_{model}.eager_attention_forward"
+    monkeypatch.setattr(path, counted(pkgutil.resolve_name(path), layer, change))
+
+
+class TestPrinted:
+    """What a reader sees."""
+
+    def test_of_a_run(self, zoo: Zoo) -> None:
+        """Each layer of the model has its line in the record."""
+        receipt = attend(TEXT, zoo.source("distilbert")).receipt
+        assert receipt is not None
+        assert re.fullmatch(r"verified: max difference \d\.\de[+-]\d\d over 5 layers", str(receipt))
+        assert receipt.layers == (0, 1, 2, 3, 4)
+        assert (receipt.native, receipt.dtype, receipt.tolerance) == ("eager", "float32", 1e-5)
+
+    def test_of_all_layers(self, zoo: Zoo) -> None:
+        """Whatever is kept, all layers are compared."""
+        record = attend(TEXT, zoo.source("distilbert"), layers=[1], heads=[2])
+        assert record.layers == (1,)
+        assert record.proof.endswith("over 5 layers")
+
+
+class TestRefusal:
+    """A model whose attention is not the captured one."""
+
+    @pytest.mark.parametrize("fused", [False, True])
+    def test_unknown_term(self, *, zoo: Zoo, fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Something added to the scores of layer 3 is found: the layer and the tolerance are named."""
+        if fused:
+            from transformers import AttentionInterface
+
+            monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
+            registered = AttentionInterface._global_mapping
+            monkeypatch.setitem(registered, "sdpa", counted(registered["sdpa"], 3, lambda output: output + 0.01))
+        else:
+            plant(monkeypatch, "distilbert", 3, lambda output: output + 0.01)
+        with pytest.raises(NotVerifiedError) as refused:
+            attend(TEXT, zoo.source("distilbert"))
+        assert re.fullmatch(
+            r"refused, because layer 3 is not verified: its captured weights times its values differ by 1\.0e-02 from "
+            r"the model's own output \(tolerance [1-9]\.\de-05 for float32\); it may compute attention in a way "
+            r"attnviz does not know \(an extra term in its scores, or dropout\)",
+            str(refused.value),
+        )
+
+    def test_dropout(self, zoo: Zoo) -> None:
+        """Weights that are drawn anew each time are not those that were used."""
+        source = open_source(str(zoo.folder("distilbert")), device="cpu")
+        source._model.train()  # type: ignore[attr-defined]
+        with pytest.raises(NotVerifiedError, match=r"layer 0 is not verified: .* dropout"):
+            attend(TEXT, source)
+
+    def test_unknown_keyword(self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A bias under a name that attnviz does not know is refused, and the name is said."""
+        from transformers.models.distilbert import modeling_distilbert
+
+        native = modeling_distilbert.eager_attention_forward
+
+        def biased(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, **given: Any) -> Any:
+            alibi = given.pop("alibi")
+            return native(module, query, key, value, alibi if mask is None else mask + alibi, **given)
+
+        monkeypatch.setattr(modeling_distilbert, "eager_attention_forward", biased)
+        source = zoo.source("distilbert")
+        batch = source.encode([TEXT])
+        alibi = -torch.arange(15.0).expand(1, 1, 15, 15)
+        batch = Batch(sentences=batch.sentences, inputs={**batch.inputs, "alibi": alibi}, real=batch.real)
+        with pytest.raises(NotVerifiedError, match=r"layer 0 .*; it was given alibi, which attnviz does not know$"):
+            source.stream(batch, [])
+
+    @pytest.mark.parametrize("broken", [math.nan, math.inf])
+    def test_not_a_number(self, zoo: Zoo, broken: float, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One NaN or infinity among all numbers of a layer is enough."""
+
+        def change(output: Tensor) -> Tensor:
+            output = output.clone()
+            output[0, 14, 2, 10] = broken
+            return output
+
+        plant(monkeypatch, "distilbert", 1, change)
+        with pytest.raises(NotVerifiedError, match=r"layer 1 is not verified: its output, .* is not a finite number; "):
+            attend(TEXT, zoo.source("distilbert"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+class TestFormats:
+    """Every number format has its tolerance, and the real model's weights keep it."""
+
+    @pytest.mark.parametrize("fused", [False, True])
+    def test_passes(self, *, zoo: Zoo, dtype: str, fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The real model passes with three times to spare, eager and fused; the record is float32 in any case."""
+        if fused:
+            monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
+        record = attend(TEXT, zoo.source("real", dtype))
+        assert record.receipt is not None
+        assert (record.receipt.dtype, record.receipt.tolerance) == (dtype, DTYPES[dtype])
+        assert record.receipt.max_difference < DTYPES[dtype] / 3
+        assert record.weights.dtype == "float32"
+
+    def test_refuses(self, zoo: Zoo, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A planted error of a tenth of the output is refused, even where numbers are coarse."""
+        plant(monkeypatch, "bert", 5, lambda output: output * 1.1)
+        with pytest.raises(NotVerifiedError, match=rf"layer 5 .* \(tolerance \S+ for {dtype}\)"):
+            attend(TEXT, zoo.source("real", dtype))
+
+    def test_borders(self, dtype: str) -> None:
+        """At the tolerance a layer passes, above it not; it grows with the largest output, from 1 on."""
+        kind, tolerance = getattr(torch, dtype), DTYPES[dtype]
+        check_layer(0, tolerance, 1.0, kind)
+        check_layer(0, 50 * tolerance, 50.0, kind)
+        with pytest.raises(NotVerifiedError, match=f"for {dtype}"):
+            check_layer(0, 1.01 * tolerance, 1.0, kind)
+        with pytest.raises(NotVerifiedError):
+            check_layer(0, 51 * tolerance, 50.0, kind)
+
+
+def test_unlisted_format() -> None:
+    """A number format that nobody thought of has float32's tolerance."""
+    assert tolerance_of(torch.float8_e5m2) == 1e-5
+
+
+@pytest.mark.parametrize(
+    ("difference", "scale"), [(math.nan, 1.0), (math.nan, math.nan), (math.inf, math.inf), (0.0, math.nan)]
+)
+def test_nothing_finite_passes(difference: float, scale: float) -> None:
+    """Neither NaN nor infinity is ever below a tolerance, not even an infinite one."""
+    with pytest.raises(NotVerifiedError, match=r"^refused, because layer 7 is not verified"):
+        check_layer(7, difference, scale, torch.float32)

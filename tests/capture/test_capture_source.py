@@ -1,0 +1,274 @@
+"""From a name to a record: what `attend` takes, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+import attnviz
+from attnviz.capture import source as source_module
+from attnviz.capture.source import DEFAULT_MODEL, attend, attend_all, open_source
+from attnviz.errors import (
+    AttnvizWarning,
+    InputError,
+    ModelError,
+    SelectionError,
+    TooLongError,
+    UnknownModelError,
+    UnreachableModelError,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.capture.conftest import Zoo
+
+TEXT = "I love all you"
+
+
+@pytest.fixture
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty cache, and a hub that may not be asked."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+
+
+class TestRecord:
+    """What comes back."""
+
+    def test_public_name(self, zoo: Zoo) -> None:
+        """`attnviz.attend(text, model=folder)` is all that it takes."""
+        record = attnviz.attend(TEXT, model=str(zoo.folder("distilbert")))
+        assert record.weights.shape == (5, 3, 6, 6)
+        assert record.weights.dtype == np.float32
+        assert record.query_tokens == record.key_tokens
+        assert [token.text for token in record.query_tokens] == ["[CLS]", "i", "love", "all", "you", "[SEP]"]
+        assert (record.model, record.text, record.pair, record.kind) == ("zoo0/distilbert", TEXT, None, "encoder")
+        assert record.notes == record.short_rows == ()
+
+    def test_tokens(self, zoo: Zoo) -> None:
+        """Each token says its piece, number, place, word and whether it is special."""
+        first, second, third, *_, last = attend("Don't!", zoo.source("distilbert")).query_tokens
+        assert (first.piece, first.id, first.span, first.word, first.special) == ("[CLS]", 101, None, None, True)
+        assert (second.piece, second.span, second.word, second.special) == ("don", (0, 3), 0, False)
+        assert (third.piece, third.span, third.word) == ("'", (3, 4), 0)
+        assert (last.piece, last.special) == ("[SEP]", True)
+
+    def test_pair(self, zoo: Zoo) -> None:
+        """Two sentences are read together: segments, spans in their own sentence, words numbered on."""
+        record = attend("I love", zoo.source("distilbert"), pair="all you")
+        assert [token.text for token in record.query_tokens] == ["[CLS]", "i", "love", "[SEP]", "all", "you", "[SEP]"]
+        assert [token.segment for token in record.query_tokens[1:6]] == [0, 0, 0, 1, 1]
+        assert [token.span for token in record.query_tokens if token.span] == [(0, 1), (2, 6), (0, 3), (4, 7)]
+        assert [token.word for token in record.query_tokens] == [None, 0, 1, None, 2, 3, None]
+        assert record.pair == "all you"
+
+    @pytest.mark.parametrize(
+        ("layers", "heads", "expected"),
+        [
+            ([-1], None, ((4,), (0, 1, 2))),
+            (None, [-3, -1], ((0, 1, 2, 3, 4), (0, 2))),
+            ([0, -2], [1], ((0, 3), (1,))),
+            ([3, 1, 3], [2, 0], ((1, 3), (0, 2))),
+            (range(1, 3), (2,), ((1, 2), (2,))),
+        ],
+    )
+    def test_layers_and_heads(self, zoo: Zoo, layers: Any, heads: Any, expected: tuple[tuple[int, ...], ...]) -> None:
+        """Layers and heads are chosen by number, negative from the end, and keep their numbers."""
+        whole = attend(TEXT, zoo.source("distilbert"))
+        record = attend(TEXT, zoo.source("distilbert"), layers=layers, heads=heads)
+        assert (record.layers, record.heads) == expected
+        for layer in record.layers:
+            for head in record.heads:
+                np.testing.assert_array_equal(record.pattern(layer, head), whole.pattern(layer, head))
+
+    @pytest.mark.parametrize(
+        ("choice", "said"),
+        [
+            ({"layers": [5]}, "there is no layer 5: this model has layers 0 to 4 (counted from 0)"),
+            ({"layers": [0, -6]}, "there is no layer -6: this model has layers 0 to 4 (counted from 0)"),
+            ({"heads": [3]}, "there is no head 3: this model has heads 0 to 2 (counted from 0)"),
+            ({"heads": [-4]}, "there is no head -4: this model has heads 0 to 2 (counted from 0)"),
+        ],
+    )
+    def test_not_there(self, zoo: Zoo, choice: dict[str, list[int]], said: str) -> None:
+        """A layer or head that is not there is refused, and the range is said."""
+        with pytest.raises(SelectionError, match=f"^{re.escape(said)}$"):
+            attend(TEXT, zoo.source("distilbert"), layers=choice.get("layers"), heads=choice.get("heads"))
+
+    def test_batch(self, zoo: Zoo) -> None:
+        """Several sentences, some in pairs, come back in their order."""
+        records = attend_all([TEXT, "Yes!"], zoo.source("distilbert"), pairs=[None, "No way at all"], heads=[-1])
+        assert [(record.text, record.pair) for record in records] == [(TEXT, None), ("Yes!", "No way at all")]
+        assert [record.weights.shape for record in records] == [(5, 1, 6, 6), (5, 1, 9, 9)]
+
+
+class TestTruncation:
+    """Longer than the model has positions."""
+
+    LONG = " love" * 101
+
+    def test_refused(self, zoo: Zoo) -> None:
+        """Unless it is asked for, nothing is cut; both numbers are said."""
+        with pytest.raises(TooLongError, match=r"^the text has 101 tokens, but zoo0/gpt2 has 61 positions: shorten it"):
+            attend(self.LONG, zoo.source("gpt2"))
+
+    def test_said(self, zoo: Zoo) -> None:
+        """Where it is asked for, the record says how much is left, and its weights are those of the beginning."""
+        record = attend(self.LONG, zoo.source("gpt2"), truncate=True)
+        assert record.notes == ("input truncated: 61 of 101 tokens",)
+        assert record.text == self.LONG
+        np.testing.assert_allclose(record.weights, attend(" love" * 61, zoo.source("gpt2")).weights, atol=1e-6)
+
+    def test_pair(self, zoo: Zoo) -> None:
+        """A pair is cut where it is longest, and keeps its separators."""
+        record = attend(" love" * 700, zoo.source("roberta"), pair=" all you", truncate=True)
+        assert record.notes == ("input truncated: 512 of 706 tokens",)
+        assert [token.text for token in record.query_tokens[-5:]] == ["</s>", "</s>", "all", "you", "</s>"]
+
+    def test_short_text(self, zoo: Zoo) -> None:
+        """A text that fits is not cut, and no note says so."""
+        assert attend(TEXT, zoo.source("gpt2"), truncate=True).notes == ()
+
+
+class TestText:
+    """Texts that no model can read, and texts that look so."""
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("", "the text is empty"),
+            ("  \n\t ", "the text is empty (only spaces)"),
+            ("\u3000\u2003", "the text is empty (only spaces)"),
+            ("ab\ud83d", r"the text is not valid Unicode: character 3 is a lone surrogate (\ud83d)"),
+        ],
+    )
+    def test_refused(self, zoo: Zoo, text: str, said: str) -> None:
+        """Empty, blank and broken texts are refused in one line, by every way in."""
+        source = zoo.source("distilbert")
+        for refused in (
+            lambda: attend(text, source),
+            lambda: attend(text, "toy"),
+            lambda: attend_all(["Yes!", text], source),
+        ):
+            with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+                refused()
+        second = said.replace("the text", "the second sentence")
+        for refused in (lambda: attend("Yes!", source, pair=text), lambda: attend_all(["Yes!"], source, pairs=[text])):
+            with pytest.raises(InputError, match=f"^{re.escape(second)}$"):
+                refused()
+
+    def test_no_text(self, zoo: Zoo) -> None:
+        """A batch of nothing is refused too."""
+        with pytest.raises(InputError, match=r"^there is no text"):
+            attend_all([], zoo.source("distilbert"))
+
+    def test_nothing_left(self, zoo: Zoo) -> None:
+        """What the tokenizer drops altogether leaves nothing to show; the character is spelled out."""
+        with pytest.raises(InputError, match=r"^zoo0/distilbert finds no token in this text: '\\+u200b'$"):
+            attend("\u200b", zoo.source("distilbert"))
+
+    @pytest.mark.parametrize("name", ["distilbert", "gpt2", "llama"])
+    def test_hostile(self, zoo: Zoo, name: str) -> None:
+        """Control characters, escapes, marks of direction and special tokens in the text are shown, never obeyed."""
+        text = "a\x1b[2J[red]\u202eb\x00\x07 [SEP] <s> <|endoftext|> </script>\r\n"
+        record = attend(text, zoo.source(name))
+        assert record.text == text
+        assert all(token.text.isprintable() for token in record.query_tokens)
+
+    @pytest.mark.parametrize(("name", "typed"), [("distilbert", "[SEP]"), ("gpt2", "<|endoftext|>"), ("llama", "</s>")])
+    def test_typed_special(self, zoo: Zoo, name: str, typed: str) -> None:
+        """A special token that was typed is text: it has a place and is not hidden with those that were added."""
+        tokens = attend(f"I {typed} you", zoo.source(name)).query_tokens
+        (found,) = [token for token in tokens if token.piece == typed and token.span]
+        assert found.text == typed
+        assert not found.special
+
+
+class TestModel:
+    """Which model runs, and where."""
+
+    @pytest.mark.usefixtures("offline")
+    def test_default_is_not_there(self) -> None:
+        """Without DistilBERT the home-built model stands in; a warning says so in one line, and why."""
+        assert DEFAULT_MODEL == "distilbert-base-uncased"
+        with pytest.warns(AttnvizWarning) as warned:
+            record = attend(TEXT)
+        assert record.model == "toy (random weights, seed 0)"
+        (line,) = [str(warning.message) for warning in warned]
+        assert line == (
+            "distilbert-base-uncased is not in the cache, and the hub may not be asked (HF_HUB_OFFLINE is set); using "
+            'the home-built model "toy" instead'
+        )
+
+    @pytest.mark.usefixtures("offline")
+    def test_who_is_told(self) -> None:
+        """Whoever asks to be told is, and no warning is issued."""
+        told: list[str] = []
+        assert open_source(notify=told.append).name.startswith("toy")
+        assert len(told) == 1
+
+    @pytest.mark.usefixtures("offline")
+    @pytest.mark.parametrize("model", ["distilbert-base-uncased", "no-such-model", "google-bert/bert-base-uncased"])
+    def test_named_is_never_replaced(self, model: str) -> None:
+        """A model asked for by name is that or an error that says what to do, the default's own name included."""
+        with pytest.raises(UnreachableModelError, match=rf"^{model} is not in the cache.*--model ./folder.*--toy"):
+            attend(TEXT, model)
+
+    @pytest.mark.parametrize("model", ["", "./no/such/folder", "a/b/c", "no model\x1b[2J", "no\ud800model"])
+    def test_no_model(self, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What can be no model's name is refused in one line that obeys no control character."""
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(UnknownModelError) as refused:
+            attend(TEXT, model)
+        assert str(refused.value).isprintable()
+
+    def test_toy(self) -> None:
+        """`toy` is the home-built model, with a receipt like any other."""
+        record = attend(TEXT, "toy")
+        assert record.weights.shape == (2, 4, 4, 4)
+        assert record.receipt is not None
+        assert record.receipt.native == "home-built"
+        assert record.proof.startswith("verified: max difference ")
+
+    @pytest.mark.parametrize("device", ["cuda", "mps"])
+    @pytest.mark.parametrize("model", ["toy", None])
+    def test_device_not_there(
+        self, device: str, model: str | None, offline: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A device that is not there is refused, whichever model: no warning first, and nothing runs elsewhere."""
+        del offline
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+        with pytest.raises(ModelError, match=f"^there is no {device.upper()} device here that torch can use: take"):
+            attend(TEXT, model, device=device)
+
+    def test_unknown_choices(self, zoo: Zoo) -> None:
+        """Devices and number formats that nobody knows are refused, and the known ones named."""
+        folder = str(zoo.folder("distilbert"))
+        with pytest.raises(InputError, match=r"^the device must be one of auto, cpu, cuda, mps, not 'tpu'$"):
+            attend(TEXT, folder, device="tpu")
+        with pytest.raises(InputError, match=r"^the number format must be one of auto, float32, .*, not 'int8'$"):
+            attend(TEXT, folder, dtype="int8")
+
+    @pytest.mark.parametrize(
+        ("cuda", "mps", "expected"), [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")]
+    )
+    def test_automatic_device(self, *, cuda: bool, mps: bool, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """By itself it takes a GPU where there is one."""
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+        assert source_module._device("auto") == torch.device(expected)
+
+    @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
+    def test_format(self, dtype: str) -> None:
+        """The home-built model runs in every number format, and the receipt names it."""
+        record = attend(TEXT, "toy", dtype=dtype)
+        assert record.receipt is not None
+        assert record.receipt.dtype == dtype

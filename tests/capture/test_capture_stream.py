@@ -1,0 +1,262 @@
+"""From queries and keys to weights: the formula by hand, a block of rows at a time, and each layer proved."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnviz.capture import stream
+from attnviz.capture.observers import Batch, Block, Sentence
+from attnviz.capture.stream import Run, Scoring, weights_in_blocks
+from attnviz.errors import NoAttentionError, NotVerifiedError
+
+E = math.e
+BATCH, HEADS, GROUPS, TOKENS, WIDTH = 2, 6, 3, 13, 7
+
+
+def numbers(*shape: int, seed: int = 5) -> Tensor:
+    """Normal numbers, the same each time."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def whole(query: Tensor, key: Tensor, scoring: Scoring, block_bytes: int | None = None) -> Tensor:
+    """All rows put together again, after a look at where each block says it begins."""
+    blocks = list(weights_in_blocks(query, key, scoring, block_bytes))
+    starts = [first for first, _ in blocks]
+    lengths = [block.shape[2] for _, block in blocks]
+    assert starts == [sum(lengths[:index]) for index in range(len(lengths))]
+    return torch.cat([block for _, block in blocks], dim=2)
+
+
+def only(query: list[list[float]], key: list[list[float]], **scoring: Any) -> list[list[float]]:
+    """One head of one sentence, worked out by hand."""
+    weights = whole(torch.tensor([[query]]), torch.tensor([[key]]), Scoring(**scoring))
+    rows: list[list[float]] = weights[0, 0].tolist()
+    return rows
+
+
+QUERY, KEY = [[1.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+"""Scores [[1, 0, 0], [0, 2, 0]]: a small sum that can be written out."""
+
+
+class TestFormula:
+    """Weights written out."""
+
+    def test_plain(self) -> None:
+        """Each row is e to the scores, divided by their sum."""
+        expected = [[E / (E + 2), 1 / (E + 2), 1 / (E + 2)], [1 / (E**2 + 2), E**2 / (E**2 + 2), 1 / (E**2 + 2)]]
+        for row, wanted in zip(only(QUERY, KEY, scaling=1.0), expected, strict=True):
+            assert row == pytest.approx(wanted)
+
+    def test_scaled(self) -> None:
+        """Unless the model says otherwise, scores are divided by the root of the width."""
+        assert only([[2.0, 0, 0, 0]], [[1.0, 0, 0, 0], [0.0, 0, 0, 0]])[0] == pytest.approx([E / (E + 1), 1 / (E + 1)])
+
+    def test_softcap(self) -> None:
+        """A cap of 1 makes tanh(1) of a score of 1."""
+        top = math.exp(math.tanh(1))
+        assert only(QUERY, KEY, scaling=1.0, softcap=1.0)[0] == pytest.approx([top / (top + 2), *[1 / (top + 2)] * 2])
+
+    def test_bias(self) -> None:
+        """A bias is added to the scores: one of minus 1 takes a score of 1 back."""
+        bias = torch.tensor([[[[-1.0, 0, 0]]]])
+        assert only(QUERY, KEY, scaling=1.0, bias=bias)[0] == pytest.approx([1 / 3] * 3)
+
+    def test_sink(self) -> None:
+        """A sink with score 1 takes e from the sum, and is then dropped."""
+        weights = only(QUERY, KEY, scaling=1.0, sinks=torch.tensor([1.0]))
+        assert weights[0] == pytest.approx([E / (2 * E + 2), 1 / (2 * E + 2), 1 / (2 * E + 2)])
+
+    def test_masks_say_the_same(self) -> None:
+        """A mask of truth values and one of numbers to add leave the same keys."""
+        may_look = torch.tensor([[[[True, True, False]]]])
+        to_add = torch.tensor([[[[0.0, 0.0, torch.finfo(torch.float32).min]]]])
+        expected = [E / (E + 1), 1 / (E + 1), 0]
+        assert only(QUERY, KEY, scaling=1.0, mask=may_look)[0] == pytest.approx(expected)
+        assert only(QUERY, KEY, scaling=1.0, mask=to_add)[0] == pytest.approx(expected)
+
+    def test_hidden_is_hidden(self) -> None:
+        """Real scores of -110,208 have been seen: next to one, a hidden key still has weight 0."""
+        hidden = torch.tensor([[[[True, False]]]])
+        assert only([[1.0]], [[-110_208.0], [3.0]], scaling=1.0, mask=hidden) == [[1.0, 0.0]]
+
+    def test_nothing_to_look_at(self) -> None:
+        """A row that may look nowhere is all zeros, not NaN."""
+        nowhere = torch.tensor([[[[False, False, False], [True, False, False]]]])
+        assert only(QUERY, KEY, scaling=1.0, mask=nowhere) == [[0, 0, 0], [1, 0, 0]]
+
+    def test_causal(self) -> None:
+        """A decoder's first row looks at itself, its second at both."""
+        rows = only(QUERY, KEY[:2], scaling=1.0, causal=True)
+        assert rows[0] == [1, 0]
+        assert rows[1] == pytest.approx([1 / (E**2 + 1), E**2 / (E**2 + 1)])
+
+    def test_groups(self) -> None:
+        """Heads 0 and 1 share the first key head, 2 and 3 the second."""
+        query, key = numbers(1, 4, 3, WIDTH), numbers(1, 2, 3, WIDTH, seed=6)
+        grouped = whole(query, key, Scoring())
+        spread = whole(query, key[:, [0, 0, 1, 1]], Scoring())
+        assert torch.equal(grouped, spread)
+
+    def test_rounded(self) -> None:
+        """An eager model in bfloat16 cannot tell a score of 33.3125 from one of 33.25."""
+        query, key = torch.ones(1, 1, 1, 3), torch.tensor([[[[33.25, 0, 0], [33.25, 0.0625, 0]]]])
+        query, key = query.bfloat16(), key.bfloat16()
+        exact, rounded = (whole(query, key, Scoring(scaling=1.0, rounded=rounded)) for rounded in (False, True))
+        assert exact.flatten().tolist() == pytest.approx([1 / (1 + E**0.0625), E**0.0625 / (1 + E**0.0625)])
+        assert rounded.flatten().tolist() == [0.5, 0.5]
+        assert rounded.dtype == torch.float32
+
+    @pytest.mark.parametrize(
+        ("given", "computed"),
+        [
+            (torch.float16, torch.float32),
+            (torch.bfloat16, torch.float32),
+            (torch.float32, torch.float32),
+            (torch.float64, torch.float64),
+        ],
+    )
+    def test_precision(self, given: torch.dtype, computed: torch.dtype) -> None:
+        """Weights are computed in float32 at least, and in float64 where the model is."""
+        query = numbers(1, 1, 2, WIDTH).to(given)
+        assert whole(query, query, Scoring()).dtype == computed
+
+
+SCORINGS = {
+    "plain": Scoring(),
+    "causal": Scoring(causal=True),
+    "softcap": Scoring(softcap=0.7),
+    "sinks": Scoring(sinks=numbers(HEADS)),
+    "mask of each row": Scoring(mask=numbers(BATCH, 1, TOKENS, TOKENS) > -1),
+    "mask of all rows": Scoring(mask=(numbers(BATCH, 1, 1, TOKENS) > -1)),
+    "mask to add": Scoring(mask=numbers(BATCH, 1, TOKENS, TOKENS)),
+    "bias": Scoring(bias=numbers(1, HEADS, TOKENS, TOKENS)),
+    "all": Scoring(
+        scaling=0.3,
+        softcap=0.7,
+        sinks=numbers(HEADS),
+        bias=numbers(1, HEADS, TOKENS, TOKENS),
+        mask=numbers(BATCH, 1, TOKENS, TOKENS) > -1,
+    ),
+}
+
+
+@pytest.mark.parametrize("scoring", SCORINGS.values(), ids=SCORINGS)
+@pytest.mark.parametrize("rows", [0, 1, 2, 5, 12, 13, 99])
+def test_blocks_are_the_whole(scoring: Scoring, rows: int) -> None:
+    """However many rows a block has, the weights are the same; a block has one row at least."""
+    query, key = numbers(BATCH, HEADS, TOKENS, WIDTH), numbers(BATCH, GROUPS, TOKENS, WIDTH, seed=6)
+    block_bytes = rows * BATCH * HEADS * TOKENS * 4 + 3
+    one, many = whole(query, key, scoring), whole(query, key, scoring, block_bytes)
+    assert len(list(weights_in_blocks(query, key, scoring, block_bytes))) == math.ceil(TOKENS / max(1, rows))
+    torch.testing.assert_close(many, one, rtol=0, atol=1e-6)
+
+
+class Blocks:
+    """An observer that keeps every block's own words."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, int, int, bool, tuple[int, ...]]] = []
+
+    def begin(self, batch: Batch) -> None:
+        assert batch.real.shape == (BATCH, TOKENS)
+
+    def observe(self, block: Block) -> None:
+        self.seen.append((block.layer, block.first_row, block.n_rows, block.causal, tuple(block.weights.shape)))
+
+
+def batch_of(*lengths: int) -> Batch:
+    """Sentences of these lengths; nothing but their padding matters."""
+    sentence = Sentence(text="", pair=None, tokens=())
+    real = torch.arange(TOKENS) < torch.tensor(lengths)[:, None]
+    return Batch(sentences=(sentence,) * len(lengths), inputs={}, real=real)
+
+
+def layer_of(scoring: Scoring | None = None) -> dict[str, Any]:
+    """What a layer is given, and the right output."""
+    query, key = numbers(BATCH, HEADS, TOKENS, WIDTH), numbers(BATCH, GROUPS, TOKENS, WIDTH, seed=6)
+    value = numbers(BATCH, GROUPS, TOKENS, 5, seed=7)
+    scoring = scoring or Scoring()
+    output = whole(query, key, scoring) @ value.repeat_interleave(HEADS // GROUPS, dim=1)
+    return {"query": query, "key": key, "value": value, "output": output.transpose(1, 2), "scoring": scoring}
+
+
+class TestRun:
+    """A forward pass watched."""
+
+    def test_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each block says its layer, its first row and how many rows there are in all."""
+        monkeypatch.setattr(stream, "BLOCK_BYTES", 5 * BATCH * HEADS * TOKENS * 4)
+        blocks = Blocks()
+        run = Run(batch=batch_of(13, 7), observers=[blocks], native="eager")
+        run.layer(**layer_of())
+        run.layer(**layer_of(Scoring(causal=True)))
+        shapes = [(0, 5), (5, 5), (10, 3)]
+        assert blocks.seen == [
+            (layer, first, TOKENS, causal, (BATCH, HEADS, rows, TOKENS))
+            for layer, causal in ((0, False), (1, True))
+            for first, rows in shapes
+        ]
+
+    def test_numbers(self) -> None:
+        """A layer's own number counts; where it has none, or one that was seen, it is the next."""
+        run = Run(batch=batch_of(13, 7), observers=[], native="eager")
+        for number in (None, 2, None, 2, 7):
+            run.layer(**layer_of(), number=number)
+        assert run.receipt("made-up").layers == (0, 2, 3, 4, 7)
+
+    def test_difference(self) -> None:
+        """What is planted in one number of the output is the difference on the receipt."""
+        given = layer_of()
+        given["output"][1, 4, 3, 2] += 7e-6
+        run = Run(batch=batch_of(13, 7), observers=[], native="eager")
+        run.layer(**given)
+        receipt = run.receipt("made-up")
+        assert receipt.max_difference == pytest.approx(7e-6, abs=1e-6)
+        assert (receipt.native, receipt.dtype, receipt.tolerance) == ("eager", "float32", 1e-5)
+
+    def test_any_row_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In whichever block an error is, it is found, and the layer named."""
+        monkeypatch.setattr(stream, "BLOCK_BYTES", 1)
+        for row in (0, 6, 12):
+            given = layer_of()
+            given["output"][0, row, 5, 4] += 0.01
+            run = Run(batch=batch_of(13, 7), observers=[], native="eager")
+            with pytest.raises(NotVerifiedError, match=r"layer 3 .* differ by 1\.0e-02 .* \(tolerance [12]\.\de-05 "):
+                run.layer(**given, number=3)
+
+    def test_padding_does_not_count(self) -> None:
+        """What a model computes where there is no token is nobody's business, NaN included."""
+        given = layer_of()
+        given["output"][1, 7:] = torch.nan
+        run = Run(batch=batch_of(13, 7), observers=[], native="eager")
+        run.layer(**given)
+        assert run.receipt("made-up").max_difference < 1e-6
+
+    @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
+    def test_not_a_number(self, broken: float) -> None:
+        """NaN and infinity are refused, whichever row they are in: neither passes for a small difference."""
+        for row in (0, 12):
+            given = layer_of()
+            given["output"][0, row, 0, 0] = broken
+            run = Run(batch=batch_of(13, 7), observers=[], native="eager")
+            with pytest.raises(NotVerifiedError, match=r"layer 0 is not verified: .* is not a finite number"):
+                run.layer(**given)
+
+    def test_sinks(self) -> None:
+        """A run knows whether some layer had sinks."""
+        run = Run(batch=batch_of(13, 7), observers=[], native="eager")
+        run.layer(**layer_of())
+        assert not run.has_sinks
+        run.layer(**layer_of(Scoring(sinks=numbers(HEADS))))
+        run.layer(**layer_of())
+        assert run.has_sinks
+
+    def test_no_layer(self) -> None:
+        """A run that saw nothing proves nothing."""
+        with pytest.raises(NoAttentionError, match=r"^made-up has no attention that attnviz can see"):
+            Run(batch=batch_of(13, 7), observers=[], native="eager").receipt("made-up")

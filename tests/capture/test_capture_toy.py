@@ -1,0 +1,75 @@
+"""The home-built model as a source: any sentence, no download, the same receipt."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnviz.capture.source import attend, attend_all
+from attnviz.capture.toy import ToySource
+from attnviz.errors import InputError
+from attnviz.models.toy import ToyConfig, ToyEncoder
+
+SIZES = ToyConfig(d_model=21, n_heads=3, n_layers=5, d_ff=11, seed=13)
+TEXTS = ["I love all you", "Yes!", "The animal didn't cross the street.", "나는 너희 모두를 사랑해"]
+
+
+class TestToySource:
+    """The same model, seen through the stream."""
+
+    def test_weights(self) -> None:
+        """The record holds what the model itself returns beside its output."""
+        _, weights = ToyEncoder(SIZES)(["I", "love", "all", "you"])
+        record = attend(TEXTS[0], ToySource(SIZES))
+        expected = np.stack([pattern[0].detach().numpy() for pattern in weights if pattern is not None])
+        np.testing.assert_allclose(record.weights, expected, rtol=0, atol=1e-6)
+        assert record.weights.shape == (5, 3, 4, 4)
+        assert record.model == "toy (random weights, seed 13)"
+
+    def test_batch(self) -> None:
+        """In a padded batch each sentence has the weights that it has alone."""
+        source = ToySource(SIZES)
+        for record, text in zip(attend_all(TEXTS, source), TEXTS, strict=True):
+            np.testing.assert_allclose(record.weights, attend(text, source).weights, rtol=0, atol=1e-6)
+
+    def test_tokens(self) -> None:
+        """A word is a token, split as a person would, in a pair too."""
+        record = attend("I can't, 3.14!", ToySource(SIZES), pair="나는 너희")
+        assert [token.text for token in record.query_tokens] == ["I", "can't", ",", "3.14", "!", "나는", "너희"]
+        assert [token.span for token in record.query_tokens] == [
+            (0, 1), (2, 7), (7, 8), (9, 13), (13, 14), (0, 2), (3, 5),
+        ]  # fmt: skip
+        assert [token.segment for token in record.query_tokens] == [0, 0, 0, 0, 0, 1, 1]
+        assert [token.word for token in record.query_tokens] == [0, 1, 2, 3, 4, 5, 6]
+        assert not any(token.special for token in record.query_tokens)
+
+    @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.bfloat16, 3e-2)])
+    def test_formats(self, dtype: torch.dtype, tolerance: float) -> None:
+        """It runs in other number formats, and is proved in each."""
+        receipt = attend(TEXTS[2], ToySource(SIZES, dtype=dtype)).receipt
+        assert receipt is not None
+        assert receipt.tolerance == tolerance
+        assert receipt.max_difference < tolerance
+        assert receipt.layers == (0, 1, 2, 3, 4)
+
+    def test_any_length(self) -> None:
+        """There is no longest sentence, so nothing is cut even where it may be."""
+        record = attend("word " * 1009, ToySource(SIZES), layers=[0], heads=[0], truncate=True)
+        assert record.weights.shape == (1, 1, 1009, 1009)
+        assert record.notes == ()
+
+
+@settings(deadline=None, max_examples=150)  # a busy machine is no failure
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
+def test_any_sentence(text: str) -> None:
+    """Any Unicode sentence works, or is refused in one line as empty."""
+    if not text.strip():
+        with pytest.raises(InputError, match=r"^the text is empty"):
+            attend(text, "toy")
+        return
+    tokens = attend(text, "toy").query_tokens
+    assert all(token.text.strip() for token in tokens)
+    assert [text[slice(*token.span)] for token in tokens if token.span] == [token.piece for token in tokens]

@@ -1,0 +1,233 @@
+"""Bad input to ``attnviz heatmap``: one clear line, nothing on standard output, nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Result
+
+SEE = "(see attnviz heatmap --help)"
+ENDINGS = "the ending must be one of png, svg, pdf, json, npz, safetensors"
+NAMES = "magma, inferno, plasma, viridis, cividis, gray, mako, rocket, crest, flare (or one of them with _r)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([""], "the text is empty"),
+        (["  \t "], "the text is empty (only spaces)"),
+        (["\u3000\u00a0"], "the text is empty (only spaces)"),
+        (["I", "--pair", ""], "the second sentence is empty"),
+        (["I", "--pair", "\n "], "the second sentence is empty (only spaces)"),
+        (["a\ud800"], r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
+        (["caf\udce9"], "the text is not UTF-8: byte 4 is 0xe9"),
+        (["I", "--pair", "\udcff"], "the second sentence is not UTF-8: byte 1 is 0xff"),
+        (["I", "--layer", "2"], "there is no layer 2: this model has layers 0 to 1 (counted from 0)"),
+        (["I", "--layer", "-3"], "there is no layer -3: this model has layers 0 to 1 (counted from 0)"),
+        (["I", "--layer", "0-7"], "there is no layer 2: this model has layers 0 to 1 (counted from 0)"),
+        (["I", "--head", "4"], "there is no head 4: this model has heads 0 to 3 (counted from 0)"),
+        (["I", "--head", "-5"], "there is no head -5: this model has heads 0 to 3 (counted from 0)"),
+        (["I", "--device", "cuda"], "there is no CUDA device here that torch can use: take --device cpu"),
+    ],
+)
+def test_text_and_numbers(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+    """What is wrong with the sentence, or which layers and heads there are."""
+    assert refused("heatmap", "--toy", *arguments) == (1, f"attnviz: {line}")
+
+
+@pytest.mark.parametrize(
+    ("raw", "line"),
+    [
+        (b"", "the text is empty"),
+        (b" \r\n", "the text is empty (only spaces)"),
+        (b"caf\xe9", "{} is not UTF-8: byte 4 is 0xe9"),
+        ("I".encode("utf-16"), "{} is not UTF-8: byte 1 is 0xff"),
+        (b"a\xed\xa0\x80", "{} is not UTF-8: byte 2 is 0xed"),  # half a character, as some programs write it
+        (None, "standard input is closed"),
+    ],
+)
+def test_standard_input_and_files(
+    refused: Callable[..., tuple[int, str]], here: Path, raw: bytes | None, line: str
+) -> None:
+    """A sentence that cannot be read, from standard input or from a file."""
+    assert refused("heatmap", "--toy", "-", stdin=raw) == (1, f"attnviz: {line.format('standard input')}")
+    if raw is not None:
+        (here / "text").write_bytes(raw)
+        assert refused("heatmap", "--toy", "--file", "text") == (1, f"attnviz: {line.format('text')}")
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("none", "none cannot be read: No such file or directory"),
+        (".", ". cannot be read: Is a directory"),
+        ("\x1b[2J", r"\x1b[2J cannot be read: No such file or directory"),
+        ("long" * 99, f"{'long' * 99} cannot be read: File name too long"),
+    ],
+)
+def test_files_that_cannot_be_read(refused: Callable[..., tuple[int, str]], name: str, line: str) -> None:
+    """A file that is not there, or none."""
+    assert refused("heatmap", "--toy", "--file", name) == (1, f"attnviz: {line}")
+
+
+def foreign(weights: object, **more: object) -> bytes:
+    """A record that another program wrote as JSON."""
+    return json.dumps({"weights": weights, "tokens": ["a", "b"], **more}).encode()
+
+
+def half(path: Path) -> bytes:
+    """The first half of a file."""
+    raw = path.read_bytes()
+    return raw[: len(raw) // 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "reason"),
+    [
+        ("none.json", None, "No such file or directory"),
+        ("empty.npz", b"", "empty"),
+        ("text.json", b"hello", "not JSON"),
+        ("list.json", b"[]", "must hold a JSON object"),
+        ("name.txt", b"{}", "a record is read from .safetensors, .npz or .json, not '.txt'"),
+        ("bytes.npz", b"\x00" * 99, ".npz file"),
+        ("bytes.safetensors", b"\xff" * 99, "not a readable .safetensors file"),
+        ("sums.json", foreign([[0.5, 0.4], [0, 1]]), "each row must sum to 1: layer 0, head 0, row 0 sums to 0.9"),
+        ("nan.json", foreign([[float("nan"), 1], [0, 1]]), "NaN"),
+        ("negative.json", foreign([[-1, 2], [0, 1]]), "must not be negative"),
+        ("ragged.json", foreign([[1], [0, 1]]), "rows differ in length"),
+        ("axes.json", foreign([0.5, 0.5]), "must have the axes"),
+        ("tokens.json", foreign([[1, 0, 0]] * 3), "3"),
+        ("words.json", foreign([["a", "b"]] * 2), "numbers"),
+        ("escape.json", foreign([[1, 0], [0, 1]], kind="\x1b[2J\nkind"), "kind"),
+    ],
+)
+def test_records_that_are_none(
+    refused: Callable[..., tuple[int, str]], here: Path, name: str, raw: bytes | None, reason: str
+) -> None:
+    """A file that --load cannot draw is named, with the reason."""
+    if raw is not None:
+        (here / name).write_bytes(raw)
+    status, line = refused("heatmap", "--load", name)
+    assert status == 1
+    assert line.startswith(f"attnviz: {name}: ")
+    assert reason in line
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json", ".safetensors"])
+def test_truncated_records(
+    refused: Callable[..., tuple[int, str]], here: Path, make_record: Callable[..., object], suffix: str
+) -> None:
+    """Half of a record's file is refused in every format."""
+    path = here / f"half{suffix}"
+    make_record().save(path)  # type: ignore[attr-defined]
+    path.write_bytes(half(path))
+    status, line = refused("heatmap", "--load", path.name)
+    assert (status, line.partition(": ")[0]) == (1, "attnviz")
+    assert path.name in line
+
+
+def test_a_record_of_python_objects(refused: Callable[..., tuple[int, str]], here: Path) -> None:
+    """A pickle inside an .npz is never opened."""
+    np.savez(here / "a.npz", weights=np.eye(2), tokens=np.array(["a", {}], dtype=object))
+    status, line = refused("heatmap", "--load", "a.npz")
+    assert status == 1
+    assert "Python objects" in line
+
+
+def test_a_record_that_lacks_a_layer(refused: Callable[..., tuple[int, str]], saved: Path) -> None:
+    """Of a saved record, too, the range is said."""
+    line = "attnviz: there is no head 3: this model has heads 0 to 2 (counted from 0)"
+    assert refused("heatmap", "--load", saved.name, "--head", "3") == (1, line)
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ("file/a.png", "{}/file is not a folder"),
+        ("file/b/a.png", "Not a directory"),
+        ("folder.png", "it is a folder"),
+        ("/proc/none/a.json", "No such file or directory"),
+        (f"{'long' * 99}.png", "File name too long"),
+    ],
+)
+def test_outputs_that_cannot_be_written(
+    refused: Callable[..., tuple[int, str]], here: Path, saved: Path, output: str, reason: str
+) -> None:
+    """Where a picture cannot be written, that is said before any work, and before another one is."""
+    (here / "file").touch()
+    (here / "folder.png").mkdir()
+    line = f"attnviz: {output} cannot be written: {reason.format(here)}"
+    for source in (["--load", saved.name], ["--toy", "I"]):
+        assert refused("heatmap", *source, "-o", "good.png", "-o", output) == (1, line)
+
+
+def test_the_default_folder_cannot_be_written(
+    refused: Callable[..., tuple[int, str]], typed: Callable[..., Result], here: Path, saved: Path
+) -> None:
+    """A file named outputs where the folder should be is said before any work; --json needs no folder."""
+    (here / "outputs").touch()
+    for source in (["--load", saved.name], ["--toy", "I"]):
+        status, line = refused("heatmap", *source)
+        assert status == 1
+        assert line.endswith(f"cannot be written: {here}/outputs is not a folder")
+        assert typed("heatmap", *source, "--json").status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([], 'give a sentence, as in "I love all you", or - to read it from standard input'),
+        (["I", "--file", "x"], "give the sentence or --file, not both"),
+        (["I", "--toy", "-m", "x"], "give --toy or --model, not both"),
+        (["I", "--load", "x.npz"], "--load draws a saved record: it takes no sentence and no model"),
+        (["--load", "x.npz", "--toy"], "--load draws a saved record: it takes no sentence and no model"),
+        (["--load", "x.npz", "--pair", "I"], "--load draws a saved record: it takes no sentence and no model"),
+        (["I", "love", "you"], "Got unexpected extra argument(s) (love you): put a sentence in quotation marks"),
+        (["I", "-o", "a.gif"], f"Invalid value for '--output' / '-o': a.gif: {ENDINGS}"),
+        (["I", "-o", "png"], f"Invalid value for '--output' / '-o': png: {ENDINGS}"),
+        (["I", "-o", "\x1b[2J"], rf"Invalid value for '--output' / '-o': \x1b[2J: {ENDINGS}"),
+        (["I", "--scale", "log"], "Invalid value for '--scale': 'log' is not one of 'shared', 'panel', 'unit'"),
+        (["I", "--palette", "jet"], f"Invalid value for '--palette': 'jet' is none of {NAMES}"),
+        (["I", "--palette", "\x1b"], rf"Invalid value for '--palette': '\x1b' is none of {NAMES}"),
+        (["I", "--device", "tpu"], "Invalid value for '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'"),
+        (["I", "--toy", "--layer", "1-0"], "the range 1-0 ends before it begins"),
+        (["I", "--toy", "--head", "-1-0"], "the range -1-0 ends before it begins"),
+        (["I", "--nonsense"], "No such option: --nonsense"),
+        (["I", "--layer"], "Option '--layer' requires an argument"),
+    ],
+)
+def test_usage(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+    """What cannot be understood exits with 2, and says where help is."""
+    assert refused("heatmap", *arguments) == (2, f"attnviz heatmap: {line} {SEE}")
+
+
+@pytest.mark.parametrize("option", ["--layer", "--head"])
+@pytest.mark.parametrize("shown", ["", "a", "1,2", "0-", "1.5", "0-3-5", "--1", "12345", "٣", r"\x1b[2J", r"1\n2"])
+def test_numbers_that_are_none(refused: Callable[..., tuple[int, str]], option: str, shown: str) -> None:
+    """What is neither a number nor a range is shown, not obeyed."""
+    meant = shown.replace(r"\x1b", "\x1b").replace(r"\n", "\n")
+    line = f"Invalid value for '{option}': '{shown}' is neither a number nor a range such as 0-3"
+    assert refused("heatmap", "--toy", "I", option, meant) == (2, f"attnviz heatmap: {line} {SEE}")
+
+
+def test_usage_of_the_whole(refused: Callable[..., tuple[int, str]]) -> None:
+    """An unknown command is one line, too."""
+    assert refused("heatmop") == (2, "attnviz: No such command 'heatmop'. Did you mean 'heatmap'? (see attnviz --help)")
+    assert refused("\x1b[2J") == (2, r"attnviz: No such command '\x1b[2J' (see attnviz --help)")
+
+
+def test_nothing_typed(typed: Callable[..., Result]) -> None:
+    """Without a command the help is shown, and the status is that of wrong usage."""
+    result = typed()
+    assert (result.status, result.output) == (2, "")
+    assert result.errors.startswith("Usage: attnviz [OPTIONS] COMMAND")
+    assert os.linesep in result.errors

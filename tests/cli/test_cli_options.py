@@ -1,0 +1,321 @@
+"""Each option of ``attnviz heatmap``, and what it changes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import typer
+
+from attnviz import __version__
+from attnviz.cli import COMMANDS, app
+from attnviz.cli.options import PALETTES
+from attnviz.storage import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from attnviz.attention import Attention
+    from tests.cli.conftest import Result
+
+
+# ---------------------------------------------------------------------------------------- layers and heads
+
+
+@pytest.mark.parametrize(
+    ("typed_numbers", "numbers"),
+    [
+        (["2"], (2,)),
+        (["0-3"], (0, 1, 2, 3)),
+        (["3-3"], (3,)),
+        (["-1"], (6,)),
+        (["-3--1"], (4, 5, 6)),
+        (["5--1"], (5, 6)),
+        (["-2-6"], (5, 6)),
+        (["4", "0"], (0, 4)),
+        (["1-3", "2-4", "-1", "6"], (1, 2, 3, 4, 6)),
+        ([" 1 "], (1,)),
+    ],
+)
+def test_layers_and_heads(
+    typed: Callable[..., Result],
+    here: Path,
+    make_record: Callable[..., Attention],
+    typed_numbers: list[str],
+    numbers: tuple[int, ...],
+) -> None:
+    """Single numbers, ranges, numbers from the end, repeated: each once, in order; of a record or of a model."""
+    record = make_record(n_layers=7, n_heads=7)
+    record.save(here / "a.npz")
+    for option, held in (("--layer", "layers"), ("--head", "heads")):
+        chosen = [part for number in typed_numbers for part in (option, number)]
+        result = typed("heatmap", "--load", "a.npz", *chosen, "-o", "b.npz")
+        assert result.status == 0
+        shown = load(here / "b.npz")
+        assert getattr(shown, held) == numbers
+        assert np.array_equal(shown.pattern(shown.layers[-1], shown.heads[-1]), record.pattern(
+            shown.layers[-1], shown.heads[-1]))  # fmt: skip
+
+
+def test_layers_and_heads_of_a_model(typed: Callable[..., Result], here: Path) -> None:
+    """The same numbers choose what is kept while the model runs."""
+    assert typed("heatmap", "--toy", "I love you", "-o", "all.npz").status == 0
+    whole = load(here / "all.npz")
+    for layer, head in (("-1", "1-2"), ("0-1", "-1"), ("1", "0")):
+        assert typed("heatmap", "--toy", "I love you", "--layer", layer, "--head", head, "-o", "some.npz").status == 0
+        some = load(here / "some.npz")
+        assert some == whole.select(some.layers, some.heads)
+
+
+def test_one_head_is_shown_large(typed: Callable[..., Result], saved: Path) -> None:
+    """With one layer and one head the numbers stand in the cells, and the picture names them."""
+    result = typed("heatmap", "--load", saved.name, "--layer", "1", "--head", "-1", "-o", "a.json")
+    pattern = load(saved).pattern(1, 2)
+    assert "layer 1, head 2" in result.output
+    assert "numbers: weights, rounded to 2 decimals" in result.output
+    assert [f"{weight:.2f}" in result.output for weight in pattern[pattern > 0.05]].count(False) == 0
+    assert "all 6 heads" not in result.output
+
+
+def test_overview(typed: Callable[..., Result], saved: Path) -> None:
+    """Without numbers all heads are shown small, and those of the first layer in full."""
+    result = typed("heatmap", "--load", saved.name, "-o", "a.json")
+    assert "all 6 heads: layers down, heads across" in result.output
+    assert "layer 0, every head (another: --layer N; one large: --layer N --head N)" in result.output
+
+
+# --------------------------------------------------------------------------------------------- what is shown
+
+
+def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> None:
+    """Special tokens are left out, the other weights stay as they are, and that rows are not renormalised is said."""
+    result = typed("heatmap", "--load", saved.name, "--hide-special", "-o", "a.json")
+    assert "special tokens hidden ([CLS] [SEP]); rows not renormalised: what they lack went there" in " ".join(
+        result.output.split()
+    )
+    assert np.array_equal(load(here / "a.json").weights, load(saved).weights[:, :, 1:-1, 1:-1])
+    assert [token.text for token in load(here / "a.json").key_tokens] == ["I", "love", "you"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "legend"),
+    [
+        ("shared", "colour: attention weight, 0 to {largest:.3g}, one scale for all panels"),
+        ("panel", "colour: attention weight, in each panel 0 to its own largest (given as max)"),
+        ("unit", "colour: attention weight, 0 to 1"),
+    ],
+)
+def test_scale(typed: Callable[..., Result], saved: Path, scale: str, legend: str) -> None:
+    """Where colours end is said."""
+    result = typed("heatmap", "--load", saved.name, "--scale", scale, "-o", "a.json", columns=120)
+    said = legend.format(largest=load(saved).weights.max())
+    assert f"[ ░▒▓█] {said}\n" in result.output
+
+
+def test_palette(typed: Callable[..., Result], saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every palette, either way round, draws another picture."""
+    run = typed
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    shown = {
+        run("heatmap", "--load", saved.name, "--background", "dark", "--palette", name, "-o", "a.json").output
+        for palette in PALETTES
+        for name in (palette, f"{palette}_r")
+    }
+    assert len(shown) == 2 * len(PALETTES)
+    assert all("\x1b[" in picture for picture in shown)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+def test_dtype_and_device(typed: Callable[..., Result], here: Path, dtype: str) -> None:
+    """The model runs where and in the number format that was asked for, and the receipt says in which."""
+    result = typed("heatmap", "--toy", "I love you", "--dtype", dtype, "--device", "cpu", "-o", "a.npz")
+    assert result.status == 0
+    receipt = load(here / "a.npz").receipt
+    assert receipt is not None
+    assert receipt.dtype == dtype
+
+
+# ---------------------------------------------------------------------------------------------------- files
+
+
+def test_a_file_by_its_ending(typed: Callable[..., Result], here: Path, saved: Path) -> None:
+    """Each ending, in capitals too, makes its own kind of file, in a folder that is made; each is named."""
+    png = b"\x89PNG\r\n"
+    first = {
+        "a.png": png, "a.svg": b"<?xml", "a.pdf": b"%PDF-", "b/c.PNG": png, "a.json": b'{"format"', "a.npz": b"PK",
+        "a.SafeTensors": b"",
+    }  # fmt: skip
+    outputs = [part for name in first for part in ("-o", name)]
+    result = typed("heatmap", "--load", saved.name, *outputs)
+    assert result.status == 0
+    assert result.errors == "".join(f"wrote {name}\n" for name in first)
+    for name, beginning in first.items():
+        assert (here / name).read_bytes().startswith(beginning)
+    assert not (here / "outputs").exists()
+    for name in ("a.json", "a.npz", "a.SafeTensors"):
+        assert load(here / name) == load(saved)
+
+
+def test_json(typed: Callable[..., Result], here: Path, saved: Path) -> None:
+    """The record on standard output is JSON and nothing else, and loads back equal; no file is made."""
+    result = typed("heatmap", "--load", saved.name, "--json")
+    assert (result.status, result.errors) == (0, "")
+    assert json.loads(result.output)["model"] == "made by hand"
+    (here / "again.json").write_text(result.output)
+    assert load(here / "again.json") == load(saved)
+    assert sorted(path.name for path in here.iterdir()) == ["again.json", "saved.npz"]
+
+
+def test_json_beside_files(typed: Callable[..., Result], here: Path) -> None:
+    """With --json the files asked for are written all the same."""
+    result = typed("heatmap", "--toy", "나는 너를 사랑해", "--json", "-o", "a.npz")
+    assert result.errors == "wrote a.npz\n"
+    (here / "b.json").write_text(result.output)
+    assert load(here / "a.npz") == load(here / "b.json")
+    assert "나는" in result.output
+
+
+def test_made_elsewhere(typed: Callable[..., Result]) -> None:
+    """Attention from another program is drawn, and that nobody vouches for it is said."""
+    sample = Path(__file__).parents[2] / "sample_inputs" / "made_elsewhere.json"
+    result = typed("heatmap", "--load", str(sample), "-o", "a.png")
+    assert result.status == 0
+    assert "not verified" in result.output
+
+
+# -------------------------------------------------------------------------------------------------- sentences
+
+
+@pytest.mark.parametrize("raw", ["I love 너 🙂", "I love 너 🙂\n", "\ufeffI love 너 🙂\r\n"])
+def test_where_the_sentence_comes_from(typed: Callable[..., Result], here: Path, raw: str) -> None:
+    """Argument, standard input and file give the same record; a line end and a byte order mark are no part of it."""
+    (here / "text").write_bytes(raw.encode())
+    assert typed("heatmap", "--toy", raw, "-o", "argument.npz").status == 0
+    assert typed("heatmap", "--toy", "-", "-o", "stdin.npz", stdin=raw.encode()).status == 0
+    assert typed("heatmap", "--toy", "--file", "text", "-o", "file.npz").status == 0
+    records = [load(here / f"{name}.npz") for name in ("argument", "stdin", "file")]
+    assert records[0] == records[1] == records[2]
+    assert records[0].text == "I love 너 🙂"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[red]a[/red] [bold]b", "[red]a[/red] [bold]b"),
+        ("\x1b[2Ja\x07 \x1b]0;title\x1b\\b", r"\x1b[2Ja\x07 \x1b]0;title\x1b\b"),
+        ("a\u202eb \u200bc", r"a\u202eb \u200bc"),
+        ("a\rb\nc", r"a\rb\nc"),
+        (":smile: `x` <script>", ":smile: `x` <script>"),
+    ],
+)
+def test_shown_but_never_obeyed(typed: Callable[..., Result], here: Path, text: str, shown: str) -> None:
+    """Markup, control and escape characters of the text stand in the picture as what they are."""
+    result = typed("heatmap", "--toy", text, "-o", "a.svg", "-o", "a.json", columns=200)
+    assert result.status == 0
+    assert result.output.startswith(f"“{shown}”\n")
+    assert not set(result.output) & set("\x1b\x07\r\u202e\u200b")
+    assert not set((here / "a.svg").read_text()) & set("\x1b\x07\u202e\u200b")
+    assert load(here / "a.json").text == text
+
+
+def test_a_record_is_not_obeyed(typed: Callable[..., Result], here: Path) -> None:
+    """Nor are those of a file that somebody sent."""
+    fields = {"weights": [[1, 0], [0, 1]], "tokens": ["\x1b[2J", "[red]"], "model": "\x1b]0;x\x07", "text": "\x1b[31m"}
+    (here / "sent.json").write_text(json.dumps(fields))
+    result = typed("heatmap", "--load", "sent.json", "-o", "\x1b[2J.json")
+    assert result.status == 0
+    assert not set(result.output + result.errors) & set("\x1b\x07")
+    assert result.errors == "wrote \\x1b[2J.json\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("I love all you", "heatmap-i-love-all-you-toy.png"),
+        ("나는 너희 모두를 사랑해", "heatmap-나는-너희-모두를-사랑해-toy.png"),
+        ("../../etc/passwd", "heatmap-etc-passwd-*-toy.png"),
+        ("/etc/passwd", "heatmap-etc-passwd-*-toy.png"),
+        ("..\\..\\con:", "heatmap-con-*-toy.png"),
+        ("🙂🚀", "heatmap-text-*-toy.png"),
+        ("?!*", "heatmap-text-*-toy.png"),
+        ("a" * 99, f"heatmap-{'a' * 40}-*-toy.png"),
+        ("𠀀" * 100, f"heatmap-{'𠀀' * 40}-*-toy.png"),
+        ("-rf .", "heatmap-rf-*-toy.png"),
+        ("a\x1b[2J\nb", "heatmap-a-2j-b-*-toy.png"),
+    ],
+    ids=lambda value: value[:12].encode("ascii", "backslashreplace").decode(),
+)
+def test_a_name_made_from_the_text(typed: Callable[..., Result], here: Path, text: str, name: str) -> None:
+    """Whatever the sentence, its picture lies in outputs/, under a name that a person can read."""
+    result = typed("heatmap", "--toy", "--layer", "0", "--head", "1", "--", text)
+    assert result.status == 0
+    (picture,) = (path for path in here.rglob("*") if path.is_file())
+    assert picture.parent == here / "outputs"
+    assert picture.match(name.replace("-toy", "-toy-layer-0-head-1"))
+    assert result.errors.endswith(f"wrote {picture.relative_to(here)}\n")
+
+
+def test_ten_thousand_characters(typed: Callable[..., Result], here: Path) -> None:
+    """A word that no window, no sheet and no file name can hold is cut there, and drawn in seconds."""
+    result = typed("heatmap", "--toy", "a" * 10_000, "--layer", "0", "--head", "1")
+    assert result.status == 0
+    (picture,) = (here / "outputs").iterdir()
+    assert picture.match(f"heatmap-{'a' * 40}-*-toy-layer-0-head-1.png")
+
+
+def test_names_differ(typed: Callable[..., Result], here: Path) -> None:
+    """The same command writes the same file again; another sentence, pair, layer or head never overwrites it."""
+    commands = [
+        ["Let's eat, grandma"], ["Let's eat grandma"], ["Let's eat", "--pair", "grandma"], ["lets eat grandma"],
+        ["lets eat grandma", "--layer", "0"], ["lets eat grandma", "--head", "0"],
+        ["lets eat grandma", "--head", "0", "--head", "2"], ["lets eat grandma", "--head", "0-2"],
+    ]  # fmt: skip
+    for arguments in (*commands, *commands[:2]):
+        assert typed("heatmap", "--toy", *arguments).status == 0
+    assert len(list((here / "outputs").iterdir())) == len(commands)
+
+
+# ------------------------------------------------------------------------------------------------------- help
+
+
+def test_help_ends_in_an_example(typed: Callable[..., Result]) -> None:
+    """The help of every command, by either name, ends in an example that the command understands."""
+    group = typer.main.get_command(app)
+    for arguments in ([], *([name] for name in COMMANDS)):
+        result = typed(*arguments, "--help")
+        assert (result.status, result.errors) == (0, "")
+        assert typed(*arguments, "-h") == result
+        example = shlex.split(result.output.rstrip().rpartition("attnviz ")[2])
+        command = group.commands[example[0]]  # type: ignore[attr-defined]
+        with command.make_context(example[0], example[1:]) as context:
+            assert context.params["text"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_example_is_understood(name: str) -> None:
+    """No example of a command's help has an option that the command lacks."""
+    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    examples = [line for line in COMMANDS[name].EXAMPLES.splitlines() if line.startswith("attnviz ")]
+    assert examples
+    for example in examples:
+        with command.make_context(name, shlex.split(example)[2:]) as context:
+            assert context.params["text"]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+def test_help_fits_the_window(typed: Callable[..., Result], columns: int) -> None:
+    """No line of any help is wider than the window."""
+    for arguments in ([], *([name] for name in COMMANDS)):
+        result = typed(*arguments, "--help", columns=columns)
+        assert max(map(len, result.output.splitlines())) <= columns
+
+
+def test_version(typed: Callable[..., Result]) -> None:
+    """The version is that of the package."""
+    result = typed("--version")
+    assert (result.status, result.output, result.errors) == (0, f"attnviz {__version__}\n", "")

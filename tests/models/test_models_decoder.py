@@ -1,0 +1,302 @@
+"""The decoder: PyTorch's own beside it, no look ahead, and what a mask must not change."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import Any, TypeVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from attnviz.errors import ModelError
+from attnviz.models.attention import AttendFunction, MultiHeadAttention, causal_mask, scaled_dot_product_attention
+from attnviz.models.decoder import Decoder, DecoderLayer, EncoderDecoder
+from attnviz.models.fused import split
+from attnviz.models.transformer import Activation, pad
+
+# Different primes; only d_model must divide by the heads: 3 x 7.
+BATCH, TOKENS, SOURCE, HEADS, D_MODEL, D_FF, LAYERS = 2, 11, 13, 3, 21, 17, 5
+
+
+def copy_attention(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    """Give home-built attention the weights of PyTorch's, which holds the three maps fused."""
+    fused = nn.Linear(D_MODEL, 3 * D_MODEL)
+    fused.load_state_dict({"weight": theirs.in_proj_weight, "bias": theirs.in_proj_bias})
+    mine.query_map, mine.key_map, mine.value_map = split(fused)
+    mine.output_map.load_state_dict(theirs.out_proj.state_dict())
+
+
+def copy_decoder_layer(mine: Any, theirs: Any) -> None:
+    """Give the home-built layer the weights of PyTorch's."""
+    copy_attention(mine.attention, theirs.self_attn)
+    copy_attention(mine.cross_attention, theirs.multihead_attn)
+    for ours, other in (
+        (mine.attention_norm, theirs.norm1), (mine.cross_attention_norm, theirs.norm2),
+        (mine.feed_forward.widen, theirs.linear1), (mine.feed_forward.narrow, theirs.linear2),
+        (mine.feed_forward_norm, theirs.norm3),
+    ):  # fmt: skip
+        ours.load_state_dict(other.state_dict())
+
+
+def copy_encoder_layer(mine: Any, theirs: Any) -> None:
+    """Give a layer without cross attention the weights of PyTorch's encoder layer."""
+    copy_attention(mine.attention, theirs.self_attn)
+    for ours, other in (
+        (mine.attention_norm, theirs.norm1), (mine.feed_forward.widen, theirs.linear1),
+        (mine.feed_forward.narrow, theirs.linear2), (mine.feed_forward_norm, theirs.norm2),
+    ):  # fmt: skip
+        ours.load_state_dict(other.state_dict())
+
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+def stirred(module: Module) -> Module:
+    """The module with random norms and biases too, which begin as ones and zeros."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module
+
+
+def vectors(*shape: int) -> Tensor:
+    """Random vectors in double precision, which rounds too little to hide a mistake."""
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def watched(shapes: list[tuple[tuple[int, ...], ...]]) -> AttendFunction:
+    """The formula, writing down the shapes of what it is given and keeping the weights to itself."""
+
+    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+        shapes.append(tuple(tuple(part.shape) for part in (query, key, value, mask) if part is not None))
+        return scaled_dot_product_attention(query, key, value, mask)[0], None
+
+    return attend
+
+
+class TestDecoderLayer:
+    """Self-attention, cross attention, feed-forward, each with its sum and norm."""
+
+    @pytest.mark.parametrize("activation", ["relu", "gelu"])
+    @pytest.mark.parametrize("masked", [False, True])
+    def test_parity_with_torch(self, activation: Activation, *, masked: bool) -> None:
+        """PyTorch's layer with the same weights gives the same vectors, and the same attention inside."""
+        theirs = stirred(
+            nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True)
+        ).double()
+        mine = DecoderLayer(D_MODEL, HEADS, D_FF, activation).double()
+        copy_decoder_layer(mine, theirs)
+        mine, x, memory = mine.double(), vectors(BATCH, TOKENS, D_MODEL), vectors(BATCH, SOURCE, D_MODEL)
+        here = torch.arange(SOURCE) < torch.tensor([[SOURCE], [4]])
+        mask, memory_mask = (causal_mask(TOKENS), here[:, None]) if masked else (None, None)
+        output, weights, cross_weights = mine(x, mask, memory=memory, memory_mask=memory_mask)
+        hidden = {"tgt_mask": ~causal_mask(TOKENS), "memory_key_padding_mask": ~here} if masked else {}
+        assert_close(output, theirs(x, memory, **hidden))
+        hidden_from_self = ~causal_mask(TOKENS) if masked else None
+        attended, expected = theirs.self_attn(x, x, x, attn_mask=hidden_from_self, average_attn_weights=False)
+        assert_close(weights, expected)
+        asking, hidden_from_cross = theirs.norm1(x + attended), ~here if masked else None
+        _, expected = theirs.multihead_attn(
+            asking, memory, memory, key_padding_mask=hidden_from_cross, average_attn_weights=False
+        )
+        assert expected.shape == (BATCH, HEADS, TOKENS, SOURCE)
+        assert_close(cross_weights, expected)
+
+    def test_without_cross_attention(self) -> None:
+        """What is left is an encoder's layer, and there are no cross weights."""
+        theirs = stirred(nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True)).double()
+        mine = DecoderLayer(D_MODEL, HEADS, D_FF, cross=False)
+        copy_encoder_layer(mine, theirs)
+        x = vectors(BATCH, TOKENS, D_MODEL)
+        output, weights, cross_weights = mine.double()(x, causal_mask(TOKENS))
+        assert_close(output, theirs(x, ~causal_mask(TOKENS)))
+        assert weights.shape == (BATCH, HEADS, TOKENS, TOKENS)
+        assert cross_weights is None
+
+
+class TestDecoder:
+    """N layers that never look ahead."""
+
+    def test_parity_with_torch(self) -> None:
+        """PyTorch's stack, told not to look ahead, gives the same vectors."""
+        layer = nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True)
+        theirs = stirred(nn.TransformerDecoder(layer, LAYERS)).double()
+        mine = Decoder(LAYERS, D_MODEL, HEADS, D_FF)
+        for ours, other in zip(mine.layers.children(), theirs.layers.children(), strict=True):
+            copy_decoder_layer(ours, other)
+        x, memory = vectors(BATCH, TOKENS, D_MODEL), vectors(BATCH, SOURCE, D_MODEL)
+        output, weights, cross_weights = mine.double()(x, memory=memory)
+        assert_close(output, theirs(x, memory, tgt_mask=~causal_mask(TOKENS)))
+        assert [tuple(pattern.shape) for pattern in weights] == [(BATCH, HEADS, TOKENS, TOKENS)] * LAYERS
+        assert [tuple(pattern.shape) for pattern in cross_weights] == [(BATCH, HEADS, TOKENS, SOURCE)] * LAYERS
+
+    def test_parity_with_torch_without_memory(self) -> None:
+        """Alone it is PyTorch's encoder, told not to look ahead."""
+        layer = nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True)
+        theirs = stirred(nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)).double()
+        mine = Decoder(LAYERS, D_MODEL, HEADS, D_FF, cross=False)
+        for ours, other in zip(mine.layers.children(), theirs.layers.children(), strict=True):
+            copy_encoder_layer(ours, other)
+        x = vectors(BATCH, TOKENS, D_MODEL)
+        output, weights, cross_weights = mine.double()(x)
+        assert_close(output, theirs(x, ~causal_mask(TOKENS)))
+        assert len(weights) == LAYERS
+        assert cross_weights == []
+
+    @pytest.mark.parametrize("cross", [False, True])
+    def test_a_later_word_changes_no_earlier_row(self, *, cross: bool) -> None:
+        """New words at the end leave vectors and weights before them as they were, to the last bit."""
+        decoder, x = Decoder(LAYERS, D_MODEL, HEADS, D_FF, cross=cross).double(), vectors(BATCH, TOKENS, D_MODEL)
+        memory = vectors(BATCH, SOURCE, D_MODEL) if cross else None
+        changed = x.clone()
+        changed[:, 7:] = vectors(BATCH, TOKENS - 7, D_MODEL)
+        output, *patterns = decoder(x, memory=memory)
+        other, *other_patterns = decoder(changed, memory=memory)
+        assert torch.equal(output[:, :7], other[:, :7])
+        assert not torch.allclose(output[:, 7:], other[:, 7:])
+        for pattern, other_pattern in zip(chain(*patterns), chain(*other_patterns), strict=True):
+            assert torch.equal(pattern[:, :, :7], other_pattern[:, :, :7])
+        assert all((pattern.triu(1) == 0).all() for pattern in patterns[0])
+
+    def test_padding_changes_nothing(self) -> None:
+        """In a batch each target gets the numbers that it gets alone, with its own memory alone."""
+        decoder = Decoder(LAYERS, D_MODEL, HEADS, D_FF).double()
+        targets, sources = ([vectors(n, D_MODEL) for n in lengths] for lengths in ((5, 11, 1), (13, 2, 7)))
+        (x, mask), (memory, memory_mask) = pad(targets), pad(sources)
+        output, weights, cross_weights = decoder(x, mask, memory=memory, memory_mask=memory_mask)
+        for row, (target, source) in enumerate(zip(targets, sources, strict=True)):
+            n, n_source = len(target), len(source)
+            alone, patterns, cross_patterns = decoder(target[None], memory=source[None])
+            assert_close(output[row, :n], alone[0], rtol=0, atol=1e-12)
+            for together, pattern in zip(weights, patterns, strict=True):
+                assert_close(together[row, :, :n, :n], pattern[0], rtol=0, atol=1e-12)
+            for together, pattern in zip(cross_weights, cross_patterns, strict=True):
+                assert_close(together[row, :, :n, :n_source], pattern[0], rtol=0, atol=1e-12)
+                assert (together[row, :, :, n_source:] == 0).all()
+
+    def test_attend_tells_self_from_cross(self) -> None:
+        """Each of the two functions sees its own attention, once a layer, and may keep the weights to itself."""
+        own: list[tuple[tuple[int, ...], ...]] = []
+        across: list[tuple[tuple[int, ...], ...]] = []
+        decoder = Decoder(LAYERS, D_MODEL, HEADS, D_FF)
+        x, memory = torch.randn(BATCH, TOKENS, D_MODEL), torch.randn(BATCH, SOURCE, D_MODEL)
+        output, weights, cross_weights = decoder(x, memory=memory, attend=watched(own), attend_cross=watched(across))
+        assert torch.equal(output, decoder(x, memory=memory)[0])
+        assert weights == cross_weights == [None] * LAYERS
+        query, key, d_k = (BATCH, HEADS, TOKENS, 7), (BATCH, HEADS, SOURCE, 7), (BATCH, 1, TOKENS, TOKENS)
+        assert own == [(query, query, query, d_k)] * LAYERS
+        assert across == [(query, key, key)] * LAYERS
+
+
+class TestEncoderDecoder:
+    """The two halves, and the cross attention between them."""
+
+    def test_parity_with_torch(self) -> None:
+        """PyTorch's Transformer, its last norms left out as in the paper, gives the same vectors."""
+        encoder = nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True),
+            LAYERS,
+            enable_nested_tensor=False,
+        )
+        decoder = nn.TransformerDecoder(
+            nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True), LAYERS
+        )
+        theirs = stirred(
+            nn.Transformer(D_MODEL, HEADS, custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
+        ).double()
+        mine = EncoderDecoder(LAYERS, D_MODEL, HEADS, D_FF)
+        for ours, other in zip(mine.encoder.layers, encoder.layers, strict=True):
+            copy_encoder_layer(ours, other)
+        for ours, other in zip(mine.decoder.layers, decoder.layers, strict=True):
+            copy_decoder_layer(ours, other)
+        source, target = vectors(BATCH, SOURCE, D_MODEL), vectors(BATCH, TOKENS, D_MODEL)
+        here = torch.arange(SOURCE) < torch.tensor([[4], [SOURCE]])
+        output, _ = mine.double()(source, target, here[:, None])
+        expected = theirs(
+            source,
+            target,
+            tgt_mask=~causal_mask(TOKENS),
+            src_key_padding_mask=~here,
+            memory_key_padding_mask=~here,
+        )
+        assert_close(output, expected)
+
+    def test_the_papers_size(self) -> None:
+        """Six layers in each half, 512 wide, eight heads."""
+        model = EncoderDecoder(n_layers=6, d_model=512, n_heads=8, d_ff=2048)
+        output, weights = model(torch.randn(1, 5, 512), torch.randn(1, 3, 512))
+        assert output.shape == (1, 3, 512)
+        assert [tuple(pattern.shape) for pattern in weights.encoder] == [(1, 8, 5, 5)] * 6
+        assert [tuple(pattern.shape) for pattern in weights.decoder] == [(1, 8, 3, 3)] * 6
+        assert [tuple(pattern.shape) for pattern in weights.cross] == [(1, 8, 3, 5)] * 6
+
+    def test_attend_tells_the_three_kinds_apart(self) -> None:
+        """Encoder, decoder and cross attention each go through their own function, and only through that."""
+        seen: dict[str, list[tuple[tuple[int, ...], ...]]] = {"encoder": [], "decoder": [], "cross": []}
+        model = EncoderDecoder(LAYERS, D_MODEL, HEADS, D_FF)
+        source, target = torch.randn(BATCH, SOURCE, D_MODEL), torch.randn(BATCH, TOKENS, D_MODEL)
+        hooks = {f"attend_{kind}": watched(shapes) for kind, shapes in seen.items()}
+        output, weights = model(source, target, **hooks)
+        assert torch.equal(output, model(source, target)[0])
+        assert tuple(weights) == ([None] * LAYERS,) * 3
+        sizes = {kind: [(query[2], key[2]) for query, key, *_ in shapes] for kind, shapes in seen.items()}
+        assert sizes == {
+            "encoder": [(SOURCE, SOURCE)] * LAYERS,
+            "decoder": [(TOKENS, TOKENS)] * LAYERS,
+            "cross": [(TOKENS, SOURCE)] * LAYERS,
+        }
+
+    def test_dropout_is_for_training(self) -> None:
+        """In training two passes differ; after that they do not, and it is as if there were no dropout."""
+        model, without = (EncoderDecoder(2, D_MODEL, HEADS, D_FF, dropout=share) for share in (0.5, 0.0))
+        without.load_state_dict(model.state_dict())
+        source, target = torch.randn(BATCH, SOURCE, D_MODEL), torch.randn(BATCH, TOKENS, D_MODEL)
+        assert not torch.allclose(model(source, target)[0], model(source, target)[0])
+        assert torch.equal(model.eval()(source, target)[0], without(source, target)[0])
+
+
+@pytest.mark.usefixtures("as_installed")
+class TestRefusals:
+    """What makes no sense is refused, and the message says what was expected and what came."""
+
+    def test_sizes(self) -> None:
+        """No layer, no width, heads that do not divide, a dropout of everything."""
+        for n in (0, -1):
+            with pytest.raises(ModelError, match=f"a decoder needs layers: expected at least 1, got {n}"):
+                Decoder(n, D_MODEL, HEADS, D_FF)
+        with pytest.raises(ModelError, match="expected a divisor of 21, got 2 heads"):
+            Decoder(LAYERS, D_MODEL, 2, D_FF)
+        with pytest.raises(ModelError, match="d_model is too small: expected at least 1, got -21"):
+            EncoderDecoder(LAYERS, -D_MODEL, HEADS, D_FF)
+        with pytest.raises(ModelError, match="d_ff is too small: expected at least 1, got 0"):
+            EncoderDecoder(LAYERS, D_MODEL, HEADS, 0)
+        with pytest.raises(ModelError, match=re.escape("dropout must be a share: expected at least 0 and less than 1")):
+            EncoderDecoder(LAYERS, D_MODEL, HEADS, D_FF, dropout=1.0)
+
+    def test_memory(self) -> None:
+        """Cross attention without a memory, a memory without cross attention, a memory of another width."""
+        x, memory = torch.ones(BATCH, TOKENS, D_MODEL), torch.ones(BATCH, SOURCE, D_MODEL)
+        with pytest.raises(ModelError, match="expected a memory, got none"):
+            Decoder(LAYERS, D_MODEL, HEADS, D_FF)(x)
+        with pytest.raises(ModelError, match="expected no memory, got one"):
+            Decoder(LAYERS, D_MODEL, HEADS, D_FF, cross=False)(x, memory=memory)
+        with pytest.raises(ModelError, match=re.escape("expected (2, key, 21), got (2, 13, 19)")):
+            Decoder(LAYERS, D_MODEL, HEADS, D_FF)(x, memory=memory[:, :, :19])
+
+    def test_masks(self) -> None:
+        """A mask of another size, and one that together with the causal one hides everything from a word."""
+        decoder, x = Decoder(LAYERS, D_MODEL, HEADS, D_FF, cross=False), torch.ones(BATCH, TOKENS, D_MODEL)
+        with pytest.raises(ModelError, match=re.escape("expected (2, 11, 11) or 1 for a size, got (2, 1, 13)")):
+            decoder(x, torch.ones(BATCH, 1, SOURCE, dtype=torch.bool))
+        late = torch.arange(TOKENS) > 0
+        with pytest.raises(ModelError, match=re.escape("expected at least 1 key, got 0 (row 0)")):
+            decoder(x, late.expand(BATCH, 1, TOKENS))
+
+    def test_shapes(self) -> None:
+        """Vectors of another width."""
+        with pytest.raises(
+            ModelError, match=re.escape("x has the wrong shape: expected (batch, tokens, 21), got (2, 11, 19)")
+        ):
+            Decoder(LAYERS, D_MODEL, HEADS, D_FF, cross=False)(torch.ones(BATCH, TOKENS, 19))

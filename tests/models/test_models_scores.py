@@ -1,0 +1,154 @@
+"""Score functions: each by hand, and refused where query and key do not fit."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import get_args
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from attnviz.errors import ModelError
+from attnviz.models.attention import scaled_dot_product_attention, weigh
+from attnviz.models.scores import SCORES, Additive, General, ScoreName, additive, dot, general, scaled_dot, score_named
+
+# Different primes, so that no two axes can be confused.
+BATCH, QUERIES, KEYS, D_K, D_QUERY, D_ADD = 2, 11, 13, 7, 5, 3
+
+QUERY = torch.tensor([[1.0, 2.0]])
+KEY = torch.tensor([[3.0, 5.0], [7.0, 11.0]])
+
+
+class TestByHand:
+    """The query [1, 2] and the keys [3, 5] and [7, 11]."""
+
+    def test_dot(self) -> None:
+        """1 x 3 + 2 x 5 = 13, and 1 x 7 + 2 x 11 = 29."""
+        assert dot(QUERY, KEY).tolist() == [[13, 29]]
+
+    def test_scaled_dot(self) -> None:
+        """The same, divided by the root of 2."""
+        assert_close(scaled_dot(QUERY, KEY), torch.tensor([[13, 29]]) / math.sqrt(2))
+
+    def test_general(self) -> None:
+        """The map [[0, 2], [1, 0]] makes of the query [2, 2], which scores 16 and 36."""
+        weight = torch.tensor([[0.0, 2.0], [1.0, 0.0]])
+        assert general(QUERY, KEY, weight).tolist() == [[16, 36]]
+
+    def test_additive(self) -> None:
+        """W q = [1, 4], U k = [-1, -3] and [0, 0]: the sums are [0, 1] and [1, 4], and v adds their tanh as 2 and 3."""
+        query_weight, key_weight = torch.diag(torch.tensor([1.0, 2.0])), -torch.eye(2)
+        key, direction = torch.tensor([[1.0, 3.0], [0.0, 0.0]]), torch.tensor([2.0, 3.0])
+        expected = [[3 * math.tanh(1), 2 * math.tanh(1) + 3 * math.tanh(4)]]
+        assert_close(additive(QUERY, key, query_weight, key_weight, direction), torch.tensor(expected))
+
+
+class TestFunctions:
+    """Any number of queries and keys, in any batch."""
+
+    def test_scaled_dot_is_dot_over_the_root(self) -> None:
+        """There is nothing else between the two."""
+        query, key = torch.randn(BATCH, QUERIES, D_K), torch.randn(BATCH, KEYS, D_K)
+        assert_close(scaled_dot(query, key), dot(query, key) / math.sqrt(D_K))
+
+    def test_general_against_torch(self) -> None:
+        """PyTorch's bilinear form gives the same, also where query and key differ in width."""
+        query, key = torch.randn(BATCH, QUERIES, D_QUERY), torch.randn(BATCH, KEYS, D_K)
+        bilinear = nn.Bilinear(D_QUERY, D_K, 1, bias=False)
+        weight = bilinear.weight[0]
+        pairs = (query[:, :, None].expand(-1, -1, KEYS, -1), key[:, None].expand(-1, QUERIES, -1, -1))
+        expected = bilinear(*(pair.contiguous() for pair in pairs))[..., 0]
+        assert_close(general(query, key, weight), expected, rtol=0, atol=1e-5)
+
+    def test_additive_pair_by_pair(self) -> None:
+        """Each score is the network's output for its own query and key."""
+        query, key = torch.randn(BATCH, QUERIES, D_QUERY), torch.randn(BATCH, KEYS, D_K)
+        query_map, key_map, out = (
+            nn.Linear(D_QUERY, D_ADD, bias=False),
+            nn.Linear(D_K, D_ADD, bias=False),
+            torch.randn(D_ADD),
+        )
+        scores = additive(query, key, query_map.weight, key_map.weight, out)
+        assert scores.shape == (BATCH, QUERIES, KEYS)
+        for i, j in ((0, 0), (10, 12), (3, 7)):
+            expected = (out * torch.tanh(query_map(query[1, i]) + key_map(key[1, j]))).sum()
+            assert_close(scores[1, i, j], expected)
+
+
+class TestNames:
+    """Four names."""
+
+    def test_all_names_are_there(self) -> None:
+        """The names that a type checker knows are the names that there are."""
+        assert tuple(SCORES) == get_args(ScoreName) == ("dot", "scaled_dot", "general", "additive")
+
+    @pytest.mark.parametrize("name", SCORES)
+    def test_attention_with_each(self, name: ScoreName) -> None:
+        """Whatever the scores, each row is a distribution over the keys, and gradients reach what is learned."""
+        score = score_named(name, D_K)
+        query, key = torch.randn(BATCH, QUERIES, D_K, requires_grad=True), torch.randn(BATCH, KEYS, D_K)
+        context, weights = weigh(score(query, key), key)
+        assert_close(weights.sum(dim=-1), torch.ones(BATCH, QUERIES))
+        assert_close(context, weights @ key)
+        torch.autograd.backward(context.square().sum())
+        parameters = list(score.parameters()) if isinstance(score, nn.Module) else []
+        assert len(parameters) == {"dot": 0, "scaled_dot": 0, "general": 1, "additive": 3}[name]
+        assert all(learned.grad is not None and learned.grad.any() for learned in [query, *parameters])
+
+    def test_scaled_dot_is_the_transformers(self) -> None:
+        """Weighed by this score, attention is the Transformer's."""
+        query, key, value = torch.randn(QUERIES, D_K), torch.randn(KEYS, D_K), torch.randn(KEYS, D_ADD)
+        expected = scaled_dot_product_attention(query, key, value)
+        assert_close(weigh(score_named("scaled_dot", D_K)(query, key), value), expected, rtol=0, atol=0)
+
+    def test_modules_are_their_functions(self) -> None:
+        """A module adds to its function only what it learns."""
+        query, key = torch.randn(QUERIES, D_K), torch.randn(KEYS, D_K)
+        assert_close(General(D_K)(query, key).shape, (QUERIES, KEYS))
+        module = Additive(D_K)
+        expected = additive(query, key, module.query_weight, module.key_weight, module.direction)
+        assert torch.equal(module(query, key), expected)
+
+
+@pytest.mark.usefixtures("as_installed")
+class TestRefusals:
+    """What makes no sense is refused, and the message says what was expected and what came."""
+
+    @pytest.mark.parametrize("name", SCORES)
+    def test_shapes(self, name: ScoreName) -> None:
+        """Keys of another width, or of another batch."""
+        score = score_named(name, D_K)
+        with pytest.raises(
+            ModelError, match=re.escape("key has the wrong shape: expected (2, key, 7), got (2, 13, 5)")
+        ):
+            score(torch.ones(BATCH, QUERIES, D_K), torch.ones(BATCH, KEYS, 5))
+        with pytest.raises(
+            ModelError, match=re.escape("key has the wrong shape: expected (2, key, 7), got (3, 13, 7)")
+        ):
+            score(torch.ones(BATCH, QUERIES, D_K), torch.ones(3, KEYS, D_K))
+
+    def test_maps_that_do_not_fit(self) -> None:
+        """A map as wide as the query on one side and as the key on the other."""
+        query, key = torch.ones(QUERIES, D_QUERY), torch.ones(KEYS, D_K)
+        with pytest.raises(ModelError, match=re.escape("weight has the wrong shape: expected (5, d_k), got (7, 5)")):
+            general(query, key, torch.ones(D_K, D_QUERY))
+        maps = torch.ones(D_ADD, D_QUERY), torch.ones(D_ADD, D_K)
+        with pytest.raises(
+            ModelError, match=re.escape("query_weight has the wrong shape: expected (2, 5), got (3, 5)")
+        ):
+            additive(query, key, *maps, torch.ones(2))
+        with pytest.raises(
+            ModelError, match=re.escape("key_weight has the wrong shape: expected (3, d_k), got (2, 7)")
+        ):
+            additive(query, key, maps[0], torch.ones(2, D_K), torch.ones(D_ADD))
+
+    def test_names_and_sizes(self) -> None:
+        """A score function of no known name, and one of no width."""
+        with pytest.raises(ModelError, match="expected dot, scaled_dot, general, additive, got cosine"):
+            score_named("cosine", D_K)  # type: ignore[arg-type]
+        for kind in (General, Additive):
+            with pytest.raises(ModelError, match="d_k is too small: expected at least 1, got -1"):
+                kind(-1)

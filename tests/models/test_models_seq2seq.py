@@ -1,0 +1,415 @@
+"""Recurrent sequence to sequence: by hand, against PyTorch's own networks, forced and free."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from attnviz.errors import InputError, ModelError, TooLongError
+from attnviz.models.attention import scaled_dot_product_attention
+from attnviz.models.scores import SCORES, ScoreName
+from attnviz.models.seq2seq import (
+    CELLS,
+    NETWORKS,
+    Cell,
+    RecurrentAttention,
+    RecurrentConfig,
+    RecurrentTranslator,
+)
+
+# Different primes, so that no two axes can be confused.
+BATCH, SOURCE, STEPS, EMBEDDING, HIDDEN, READ, SAID = 3, 11, 7, 5, 13, 23, 19
+CONFIG = RecurrentConfig(n_source_words=READ, n_target_words=SAID, d_embedding=EMBEDDING, d_hidden=HIDDEN)
+WITHOUT = replace(CONFIG, attention=None)
+
+
+def words(n_words: int, *lengths: int) -> Tensor:
+    """Sentences of these lengths, in one batch."""
+    rows = [torch.randint(CONFIG.mask + 1, n_words, (length,)) for length in lengths]
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True)
+
+
+def translator(config: RecurrentConfig = CONFIG) -> RecurrentTranslator:
+    """A model in double precision, which rounds too little to hide a mistake."""
+    return RecurrentTranslator(config).double().eval()
+
+
+def all_configs() -> list[RecurrentConfig]:
+    """Every cell, with attention and without."""
+    return [replace(config, cell=cell) for config in (CONFIG, WITHOUT) for cell in ("gru", "lstm", "rnn")]
+
+
+@pytest.fixture(params=all_configs(), ids=lambda config: f"{config.cell}-{config.attention}")
+def model(request: pytest.FixtureRequest) -> RecurrentTranslator:
+    """A model of each kind."""
+    return translator(request.param)
+
+
+def plain(attention: RecurrentAttention) -> RecurrentAttention:
+    """Its three maps made to change nothing."""
+    for linear in (attention.query_map, attention.key_map, attention.value_map):
+        nn.init.eye_(linear.weight)
+        nn.init.zeros_(linear.bias)
+    return attention
+
+
+class TestRecurrentAttention:
+    """One step: the decoder's state asks, the encoder's states answer."""
+
+    def test_five_steps_by_hand(self) -> None:
+        """The example of the course notes: scores 15, 60, 15, 35 give the context [5, 6.94397194e-11, 1]."""
+        attention = plain(RecurrentAttention(3, score="dot")).double()
+        state = torch.tensor([[10.0, 5, 10]], dtype=torch.float64)
+        states = torch.tensor([[[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]], dtype=torch.float64)
+        key, value = attention.keys_and_values(states)
+        assert attention.score(state, key[0]).tolist() == [[15, 60, 15, 35]]
+        context, weights = attention(state, key, value)
+        expected = torch.tensor([[2.86251858e-20, 1, 2.86251858e-20, 1.38879439e-11]], dtype=torch.float64)
+        assert_close(weights, expected, rtol=1e-8, atol=0)
+        assert_close(context, torch.tensor([[5, 6.94397194e-11, 1]], dtype=torch.float64), rtol=1e-8, atol=0)
+
+    def test_scores_are_divided_by_the_root_of_the_hidden_width(self) -> None:
+        """With four numbers, a query of ones and keys of zeros and threes score 0 and 6."""
+        attention = plain(RecurrentAttention(4))
+        states = torch.stack([torch.zeros(4), 3 * torch.ones(4)])[None]
+        _, weights = attention(torch.ones(1, 4), *attention.keys_and_values(states))
+        assert_close(weights, torch.tensor([[1, math.exp(6)]]) / (1 + math.exp(6)))
+
+    @pytest.mark.parametrize("masked", [False, True])
+    def test_parity_with_torch(self, *, masked: bool) -> None:
+        """Mapped by hand, PyTorch's function gives the same context."""
+        attention = RecurrentAttention(HIDDEN)
+        state, states = torch.randn(BATCH, HIDDEN), torch.randn(BATCH, SOURCE, HIDDEN)
+        mask = torch.arange(SOURCE) < torch.tensor([[SOURCE], [1], [7]]) if masked else None
+        context, weights = attention(state, *attention.keys_and_values(states), mask)
+        expected = nn.functional.scaled_dot_product_attention(
+            attention.query_map(state)[:, None],
+            attention.key_map(states),
+            attention.value_map(states),
+            None if mask is None else mask[:, None],
+        )
+        assert_close(context, expected[:, 0])
+        assert weights.shape == (BATCH, SOURCE)
+        assert mask is None or (weights[~mask] == 0).all()
+
+    @pytest.mark.parametrize("score", SCORES)
+    def test_any_score_function(self, score: ScoreName) -> None:
+        """The weights are the softmax of the chosen scores."""
+        attention = RecurrentAttention(HIDDEN, score)
+        state, states = torch.randn(BATCH, HIDDEN), torch.randn(BATCH, SOURCE, HIDDEN)
+        key, value = attention.keys_and_values(states)
+        _, weights = attention(state, key, value)
+        scores = attention.score(attention.query_map(state)[:, None], key)
+        assert_close(weights, scores[:, 0].softmax(dim=-1))
+
+
+class TestEncoding:
+    """The sentence read."""
+
+    def test_parity_with_torch(self, model: RecurrentTranslator) -> None:
+        """Each sentence of a batch gets the states that PyTorch's network gives it alone, and zeros after them."""
+        source = words(READ, 11, 1, 5)
+        encoded = model.encode(source)
+        assert encoded.states.shape == (BATCH, SOURCE, HIDDEN)
+        for row, n in enumerate((11, 1, 5)):
+            states, last = model.encoder(model.source_embedding(source[row : row + 1, :n]))
+            assert_close(encoded.states[row, :n], states[0])
+            assert (encoded.states[row, n:] == 0).all()
+            for mine, theirs in zip(encoded.last, last if isinstance(last, tuple) else (last,), strict=True):
+                assert_close(mine[row], theirs[0, 0])
+        assert encoded.mask.sum(dim=1).tolist() == [11, 1, 5]
+
+
+class TestDecoding:
+    """The sentence said, the right words forced on the decoder."""
+
+    @pytest.mark.parametrize("cell", CELLS)
+    def test_parity_with_torch_without_attention(self, cell: Cell) -> None:
+        """PyTorch's network with the cell's weights, begun with the encoder's last state, gives the same logits."""
+        model = translator(replace(WITHOUT, cell=cell))
+        theirs = NETWORKS[cell](EMBEDDING, HIDDEN, batch_first=True).double()
+        theirs.load_state_dict({f"{name}_l0": tensor for name, tensor in model.cell.state_dict().items()})
+        source, target = words(READ, 11, 1, 5), words(SAID, 7, 7, 7)
+        read = torch.cat([torch.full((BATCH, 1), CONFIG.start), target[:, :-1]], dim=1)
+        last = tuple(part[None] for part in model.encode(source).last)
+        states, _ = theirs(model.target_embedding(read), last if cell == "lstm" else last[0])
+        logits = model(source, target).logits
+        assert logits.shape == (BATCH, STEPS, SAID)
+        assert_close(logits, model.word_map(states))
+
+    @pytest.mark.parametrize("cell", CELLS)
+    def test_parity_with_torch_with_attention(self, cell: Cell) -> None:
+        """Step by step, PyTorch's attention and network with the same weights give the same logits and weights."""
+        model = translator(replace(CONFIG, cell=cell))
+        attention = model.attention
+        assert attention is not None
+        theirs = NETWORKS[cell](EMBEDDING + HIDDEN, HIDDEN, batch_first=True).double()
+        theirs.load_state_dict({f"{name}_l0": tensor for name, tensor in model.cell.state_dict().items()})
+        maps = nn.MultiheadAttention(HIDDEN, 1, batch_first=True).double()
+        linears = (attention.query_map, attention.key_map, attention.value_map)
+        maps.load_state_dict(
+            {
+                "in_proj_weight": torch.cat([linear.weight for linear in linears]),
+                "in_proj_bias": torch.cat([linear.bias for linear in linears]),
+                "out_proj.weight": torch.eye(HIDDEN),
+                "out_proj.bias": torch.zeros(HIDDEN),
+            }
+        )
+        source, target = words(READ, 11, 1, 5), words(SAID, 7, 7, 7)
+        translation, encoded = model(source, target), model.encode(source)
+        read = torch.cat([torch.full((BATCH, 1), CONFIG.start), target[:, :-1]], dim=1)
+        state = tuple(part[None] for part in encoded.last)
+        for step in range(STEPS):
+            query = state[0].transpose(0, 1)  # the hidden state of before this step
+            context, weights = maps(query, encoded.states, encoded.states, key_padding_mask=~encoded.mask)
+            x = torch.cat([model.target_embedding(read[:, step : step + 1]), context], dim=-1)
+            hidden, state = theirs(x, state if cell == "lstm" else state[0])
+            state = state if cell == "lstm" else (state,)
+            assert_close(translation.logits[:, step], model.word_map(hidden[:, 0]))
+            assert_close(translation.weights[:, step], weights[:, 0])
+
+    def test_one_row_for_each_step(self) -> None:
+        """Each row of weights is a distribution over the source's words, with nothing on its padding."""
+        source = words(READ, 11, 1, 5)
+        weights = translator()(source, words(SAID, 7, 7, 7)).weights
+        assert weights.shape == (BATCH, STEPS, SOURCE)
+        assert_close(weights.sum(dim=-1), torch.ones(BATCH, STEPS, dtype=torch.float64))
+        assert (weights.transpose(1, 2)[source == CONFIG.pad] == 0).all()
+
+    def test_without_attention_there_are_no_weights(self) -> None:
+        """Nothing is looked at but the last state."""
+        model = translator(WITHOUT)
+        assert model.attention is None
+        assert model(words(READ, 11), words(SAID, 7)).weights is None
+
+    def test_only_the_last_state_speaks_without_attention(self) -> None:
+        """With its states wiped out but for the last, a model with attention says something else, one without not."""
+        source, word = words(READ, 11), torch.tensor([CONFIG.start])
+        for config in (CONFIG, WITHOUT):
+            model = translator(config)
+            encoded = model.encode(source)
+            key, value = (None if part is None else torch.zeros_like(part) for part in (encoded.key, encoded.value))
+            wiped = encoded._replace(states=torch.zeros_like(encoded.states), key=key, value=value)
+            before, after = (model.step(word, encoded.last, memory)[0] for memory in (encoded, wiped))
+            assert torch.equal(before, after) == (config.attention is None)
+
+    def test_a_later_word_changes_no_earlier_logit(self, model: RecurrentTranslator) -> None:
+        """New words at the end of the target leave what came before as it was, to the last bit."""
+        source, target = words(READ, 11, 1, 5), words(SAID, 7, 7, 7)
+        changed = target.clone()
+        changed[:, 4:] = CONFIG.unknown
+        before, after = model(source, target), model(source, changed)
+        assert torch.equal(before.logits[:, :5], after.logits[:, :5])  # step 5 is the first to read word 4
+        assert not torch.allclose(before.logits[:, 5:], after.logits[:, 5:])
+        if before.weights is not None:
+            assert torch.equal(before.weights[:, :5], after.weights[:, :5])
+
+    def test_padding_changes_nothing(self, model: RecurrentTranslator) -> None:
+        """In a batch each pair gets the numbers that it gets alone."""
+        sizes = ((11, 2), (1, 7), (5, 3))
+        source, target = words(READ, *(n for n, _ in sizes)), words(SAID, *(n for _, n in sizes))
+        together = model(source, target)
+        for row, (n_source, n_target) in enumerate(sizes):
+            alone = model(source[row : row + 1, :n_source], target[row : row + 1, :n_target])
+            assert_close(together.logits[row, :n_target], alone.logits[0])
+            if alone.weights is not None:
+                assert_close(together.weights[row, :n_target, :n_source], alone.weights[0])
+
+    def test_words_are_the_models_own_choice(self) -> None:
+        """At each step the likeliest word, whatever was forced; after the end nothing."""
+        target = words(SAID, 7, 7)
+        target[1, 2] = CONFIG.end
+        translation = translator()(words(READ, 5, 5), target)
+        best = translation.logits.index_fill(-1, torch.tensor([CONFIG.pad, CONFIG.start]), -torch.inf).argmax(dim=-1)
+        assert torch.equal(translation.words[0], best[0])
+        assert torch.equal(translation.words[1], torch.cat([best[1, :3], torch.zeros(4, dtype=torch.long)]))
+
+    def test_gradients_reach_every_parameter(self, model: RecurrentTranslator) -> None:
+        """Nothing stands between the logits and the parameters, so the model can be trained."""
+        model(words(READ, 11, 1, 5), words(SAID, 7, 7, 7)).logits.square().sum().backward()
+        for name, parameter in model.named_parameters():
+            assert parameter.grad is not None, name
+
+
+def outspoken(model: RecurrentTranslator) -> RecurrentTranslator:
+    """The model with larger weights, so that it does not say one word again and again."""
+    for parameter in model.parameters():
+        parameter.data.mul_(4)
+    return model
+
+
+class TestFreeRunning:
+    """The sentence said, each step on the word of the one before."""
+
+    def test_equals_teacher_forcing_on_its_own_words(self, model: RecurrentTranslator) -> None:
+        """Forced to say what it says anyway, a model computes the same numbers, to the last bit."""
+        source = words(READ, 11, 1, 5)
+        free = outspoken(model).translate(source, max_length=STEPS)
+        forced = model(source, free.words)
+        assert torch.equal(free.logits, forced.logits)
+        assert torch.equal(free.words, forced.words)
+        if free.weights is not None:
+            assert torch.equal(free.weights, forced.weights)
+
+    def test_finished_sentences_stay_finished(self, model: RecurrentTranslator) -> None:
+        """After its end a sentence is padding while the others go on, and is what it is alone."""
+        source = words(READ, *range(1, 11))
+        first = outspoken(model).translate(source, max_length=1).logits[:, 0]
+        lead = first[:, CONFIG.end + 1 :].amax(dim=1) - first[:, CONFIG.end]
+        model.word_map.bias.data[CONFIG.end] += lead.quantile(0.5)  # for half of them, the end comes at once
+        together = model.translate(source, max_length=29)
+        lengths = []
+        for row, said in enumerate(together.words):
+            ends = (said == CONFIG.end).nonzero()
+            n = int(ends[0]) + 1 if len(ends) else len(said)
+            assert (said[:n] >= CONFIG.unknown).all()
+            assert (said[:n] != CONFIG.start).all()
+            assert (said[n:] == CONFIG.pad).all()
+            alone = model.translate(source[row : row + 1, : row + 1], max_length=29)
+            assert torch.equal(alone.words[0], said[:n])
+            lengths.append(n)
+        assert min(lengths) == 1 < max(lengths) == together.words.shape[1]
+
+    def test_it_stops(self) -> None:
+        """At the end, at the length asked for, and never after the model's own."""
+        model, source = translator(replace(CONFIG, max_length=17)), words(READ, 5, 5)
+        model.word_map.bias.data[CONFIG.end] = -99
+        assert [model.translate(source, max_length=n).words.shape[1] for n in (1, 7, 29)] == [1, 7, 17]
+        assert model.translate(source).words.shape[1] == 17
+        model.word_map.bias.data[CONFIG.end] = 99
+        assert model.translate(source).words.tolist() == [[CONFIG.end]] * 2
+
+    def test_padding_and_start_are_never_said(self) -> None:
+        """Not even where they are the likeliest."""
+        model = translator()
+        model.word_map.bias.data[[CONFIG.pad, CONFIG.start]] = 99
+        said = model.translate(words(READ, 5), max_length=7).words
+        assert not torch.isin(said, torch.tensor([CONFIG.pad, CONFIG.start])).any()
+
+
+class TestAttendFunction:
+    """A caller can stand where the formula stands."""
+
+    def test_it_sees_each_step(self) -> None:
+        """One head, one query, and the source's keys; the weights may be kept."""
+        seen: list[tuple[tuple[int, ...], ...]] = []
+
+        def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+            assert mask is not None
+            seen.append(tuple(tuple(part.shape) for part in (query, key, value, mask)))
+            return scaled_dot_product_attention(query, key, value, mask)[0], None
+
+        model, source, target = translator(), words(READ, 11, 1, 5), words(SAID, 7, 7, 7)
+        translation = model(source, target, attend=attend)
+        assert translation.weights is None
+        assert torch.equal(translation.logits, model(source, target).logits)
+        key = (BATCH, 1, SOURCE, HIDDEN)
+        assert seen == [((BATCH, 1, 1, HIDDEN), key, key, (BATCH, 1, 1, SOURCE))] * STEPS
+        seen.clear()
+        free = model.translate(source, max_length=2, attend=attend)
+        assert len(seen) == free.words.shape[1]
+
+    @pytest.mark.parametrize("score", SCORES)
+    def test_the_models_own_score_can_be_kept(self, score: ScoreName) -> None:
+        """A function that calls the model's own formula changes nothing."""
+        model, source, target = translator(replace(CONFIG, attention=score)), words(READ, 11), words(SAID, 7)
+        attention = model.attention
+        assert attention is not None
+        kept: list[Tensor | None] = []
+
+        def attend(*parts: Tensor) -> tuple[Tensor, None]:
+            context, weights = attention.attend(*parts)
+            kept.append(weights)
+            return context, None
+
+        translation, expected = model(source, target, attend=attend), model(source, target)
+        assert torch.equal(translation.logits, expected.logits)
+        assert torch.equal(torch.cat([row[:, 0] for row in kept if row is not None], dim=1), expected.weights)
+
+
+class TestConfig:
+    """The sizes never change under a model."""
+
+    def test_frozen(self) -> None:
+        """A configuration is replaced, not altered."""
+        with pytest.raises(FrozenInstanceError):
+            CONFIG.d_hidden = 1  # type: ignore[misc]
+
+    def test_dropout_is_for_training(self) -> None:
+        """In training two passes differ; after that they do not."""
+        model = RecurrentTranslator(replace(CONFIG, dropout=0.5))
+        source, target = words(READ, 11), words(SAID, 7)
+        assert not torch.allclose(model(source, target).logits, model(source, target).logits)
+        model.eval()
+        assert torch.equal(model(source, target).logits, model(source, target).logits)
+
+
+@pytest.mark.usefixtures("as_installed")
+class TestRefusals:
+    """What makes no sense is refused, and the message says what was expected and what came."""
+
+    def test_shapes_of_the_keys(self) -> None:
+        """States of another width, keys of another batch or width, values of another number."""
+        attention, state = RecurrentAttention(HIDDEN), torch.ones(BATCH, HIDDEN)
+        key = torch.ones(BATCH, SOURCE, HIDDEN)
+        with pytest.raises(
+            ModelError, match=re.escape("states has the wrong shape: expected (batch, source, 13), got (3, 11, 5)")
+        ):
+            attention.keys_and_values(key[..., :5])
+        with pytest.raises(
+            ModelError, match=re.escape("key has the wrong shape: expected (3, source, 13), got (3, 11, 5)")
+        ):
+            attention(state, key[..., :5], key)
+        with pytest.raises(
+            ModelError, match=re.escape("key has the wrong shape: expected (3, source, 13), got (2, 11, 13)")
+        ):
+            attention(state, key[:2], key)
+        with pytest.raises(
+            ModelError, match=re.escape("key has the wrong shape: expected (3, source, 13), got (3, 13)")
+        ):
+            attention(state, key[:, 0], key)
+        with pytest.raises(
+            ModelError, match=re.escape("value has the wrong shape: expected (3, 11, 13), got (3, 7, 13)")
+        ):
+            attention(state, key, key[:, :7])
+        with pytest.raises(ModelError, match=re.escape("state has the wrong shape: expected (batch, 13), got (3, 5)")):
+            attention(state[:, :5], key, key)
+
+    def test_sizes(self) -> None:
+        """Sizes below 1, names that are not there, a vocabulary without room for the special words."""
+        for change, message in (
+            ({"d_hidden": 0}, "d_hidden is too small: expected at least 1, got 0"),
+            ({"d_embedding": -5}, "d_embedding is too small: expected at least 1, got -5"),
+            ({"max_length": 0}, "max_length is too small: expected at least 1, got 0"),
+            ({"cell": "tanh"}, "expected gru, lstm, rnn, got tanh"),
+            ({"attention": "cosine"}, "expected dot, scaled_dot, general, additive, got cosine"),
+            ({"dropout": 1.5}, "expected at least 0 and less than 1, got 1.5"),
+            ({"n_target_words": 4}, "must hold the special words: expected at least 5, got 4"),
+            ({"end": 2}, "special words must differ: expected 4 numbers from 0 on, got (0, 1, 2, 2)"),
+        ):
+            with pytest.raises(ModelError, match=re.escape(message)):
+                RecurrentTranslator(replace(CONFIG, **change))
+        with pytest.raises(ModelError, match="max_length is too small: expected at least 1, got 0"):
+            translator().translate(words(READ, 5), max_length=0)
+
+    def test_words(self) -> None:
+        """No words, too many, numbers of no word, padding before a word, another number of targets."""
+        model, source, target = translator(replace(CONFIG, max_length=11)), words(READ, 11), words(SAID, 7)
+        with pytest.raises(InputError, match="a sentence without words: expected at least 1, got 0"):
+            model(torch.zeros_like(source), target)
+        with pytest.raises(TooLongError, match="too many words: expected at most 11, got 13"):
+            model(words(READ, 13), target)
+        with pytest.raises(ModelError, match="no word has this number: expected 0 to 22, got 23"):
+            model(torch.full_like(source, 23), target)
+        with pytest.raises(ModelError, match="no word has this number: expected 0 to 18, got -1"):
+            model(source, torch.full_like(target, -1))
+        with pytest.raises(ModelError, match="expected it after the words, got it before one"):
+            model(torch.tensor([[0, 5]]), target)
+        with pytest.raises(ModelError, match=re.escape("target has the wrong shape: expected (1, target), got (2, 7)")):
+            model(source, words(SAID, 7, 7))

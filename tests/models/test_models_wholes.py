@@ -1,0 +1,386 @@
+"""Whole models: words embedded, one direction or both, forced and free."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import FrozenInstanceError, replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from attnviz.errors import InputError, ModelError, TooLongError
+from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
+from attnviz.models.embedding import WordEmbedding, WordsConfig, after_start, likeliest
+from attnviz.models.positions import sinusoidal_positions
+from attnviz.models.translation import TranslationConfig, TranslationTransformer
+from attnviz.models.wholes import LanguageConfig, LanguageDecoder, LanguageEncoder
+
+# Different primes; only d_model must divide by the heads: 3 x 7.
+BATCH, SOURCE, TARGET, READ, SAID, HEADS, D_MODEL, D_FF, LAYERS = 3, 11, 5, 23, 19, 3, 21, 17, 2
+SIZES: dict[str, Any] = {"d_model": D_MODEL, "n_heads": HEADS, "d_ff": D_FF, "n_layers": LAYERS}
+LANGUAGE = LanguageConfig(n_words=READ, **SIZES)
+TRANSLATION = TranslationConfig(n_source_words=READ, n_target_words=SAID, **SIZES)
+
+
+def words(n_words: int, *lengths: int) -> Tensor:
+    """Sentences of these lengths, in one batch."""
+    rows = [torch.randint(TRANSLATION.mask + 1, n_words, (length,)) for length in lengths]
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True)
+
+
+def ready(model: nn.Module) -> Any:
+    """The model after training, in double precision, which rounds too little to hide a mistake."""
+    return model.double().eval()
+
+
+def counting(calls: list[tuple[int, int]]) -> AttendFunction:
+    """The formula, writing down how many queries met how many keys and keeping the weights to itself."""
+
+    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+        calls.append((query.shape[2], key.shape[2]))
+        return scaled_dot_product_attention(query, key, value, mask)[0], None
+
+    return attend
+
+
+class TestWordEmbedding:
+    """x = sqrt(d_model) E[word] + PE."""
+
+    def test_is_its_equation(self) -> None:
+        """The word's row, times the root of the width, plus the position's wave."""
+        embedding, sentence = WordEmbedding(WordsConfig(), READ, D_MODEL), words(READ, 11)
+        rows = math.sqrt(D_MODEL) * embedding.table.weight[sentence]
+        assert_close(embedding(sentence), rows + sinusoidal_positions(SOURCE, D_MODEL))
+        assert_close(embedding(sentence, positions=False), rows)
+        embedding.positions = False
+        assert_close(embedding(sentence), rows)
+
+    def test_words_weigh_about_as_much_as_positions(self) -> None:
+        """The words' numbers have variance 1, those of the positions 1/2; padding has none."""
+        embedding = WordEmbedding(WordsConfig(), 997, 101)
+        vectors = embedding(torch.arange(997)[None], positions=False)[0]
+        assert abs(vectors[1:].var().item() - 1) < 0.05
+        assert (vectors[0] == 0).all()
+
+    def test_where_words_are(self) -> None:
+        """Padding is what follows the words."""
+        here = WordEmbedding(WordsConfig(), READ, D_MODEL).expect_words(torch.tensor([[7, 5, 0], [9, 0, 0]]))
+        assert here.tolist() == [[True, True, False], [True, False, False]]
+
+
+class TestWords:
+    """What a decoder reads and says."""
+
+    def test_after_start(self) -> None:
+        """The start, then each word but the last."""
+        assert after_start(torch.tensor([[7, 9, 3], [8, 3, 0]]), start=2).tolist() == [[2, 7, 9], [2, 8, 3]]
+
+    def test_likeliest(self) -> None:
+        """The largest logit wins, but padding and start are no words; the logits stay as they were."""
+        logits = torch.tensor([[9.0, 1, 8, 3, 2], [0, 5, 0, 4, 1]])
+        before = logits.clone()
+        assert likeliest(logits, WordsConfig()).tolist() == [3, 1]
+        assert torch.equal(logits, before)
+
+
+class TestLanguageEncoder:
+    """Both directions."""
+
+    def test_shapes(self) -> None:
+        """A logit for each word at each place, twice, and each layer's weights."""
+        reading = LanguageEncoder(LANGUAGE)(words(READ, 11, 1, 5))
+        assert reading.logits.shape == reading.referents.shape == (BATCH, SOURCE, READ)
+        assert reading.vectors.shape == (BATCH, SOURCE, D_MODEL)
+        assert [tuple(pattern.shape) for pattern in reading.weights] == [(BATCH, HEADS, SOURCE, SOURCE)] * LAYERS
+
+    def test_is_its_parts(self) -> None:
+        """Embedding, encoder, and a map each for the hidden word and for what is meant."""
+        model, sentence = LanguageEncoder(LANGUAGE), words(READ, 11)
+        vectors, weights = model.encoder(model.embedding(sentence))
+        expected = (model.word_map(vectors), model.referent_map(vectors), vectors, weights)
+        assert_close(tuple(model(sentence)), expected, rtol=0, atol=0)
+
+    def test_padding_changes_nothing(self) -> None:
+        """In a batch each sentence gets the numbers that it gets alone."""
+        model, sentences = ready(LanguageEncoder(LANGUAGE)), words(READ, 11, 1, 5)
+        together = model(sentences)
+        for row, n in enumerate((11, 1, 5)):
+            alone = model(sentences[row : row + 1, :n])
+            assert_close(together.logits[row, :n], alone.logits[0])
+            assert_close(together.referents[row, :n], alone.referents[0])
+            for pattern, other in zip(together.weights, alone.weights, strict=True):
+                assert_close(pattern[row, :, :n, :n], other[0])
+                assert (pattern[row, :, :, n:] == 0).all()
+
+    def test_word_order(self) -> None:
+        """Without positions shuffled words give the same numbers, shuffled; with them, not."""
+        model, sentence, shuffled = ready(LanguageEncoder(LANGUAGE)), words(READ, 11), torch.randperm(SOURCE)
+        without = (model(ids, positions=False).logits for ids in (sentence, sentence[:, shuffled]))
+        straight, mixed = without
+        assert_close(mixed, straight[:, shuffled])
+        assert not torch.allclose(model(sentence[:, shuffled]).logits, model(sentence).logits[:, shuffled])
+        never = ready(LanguageEncoder(replace(LANGUAGE, positions=False)))
+        never.load_state_dict(model.state_dict())
+        assert torch.equal(never(sentence).logits, straight)
+
+    def test_attend_is_passed_down(self) -> None:
+        """A caller's function sees every layer."""
+        calls: list[tuple[int, int]] = []
+        model, sentence = LanguageEncoder(LANGUAGE), words(READ, 11)
+        reading = model(sentence, attend=counting(calls))
+        assert calls == [(SOURCE, SOURCE)] * LAYERS
+        assert reading.weights == [None] * LAYERS
+        assert torch.equal(reading.logits, model(sentence).logits)
+
+    def test_attention_is_not_flat(self) -> None:
+        """Fresh from its making, some head puts more than half of a row on one word."""
+        assert LanguageEncoder(LANGUAGE)(words(READ, 11)).weights[0].max() > 0.5
+
+
+class TestLanguageDecoder:
+    """From left to right."""
+
+    def test_is_its_parts(self) -> None:
+        """Embedding, decoder without cross attention, and a map to the next word."""
+        model, sentence = LanguageDecoder(LANGUAGE), words(READ, 11)
+        vectors, weights, _ = model.decoder(model.embedding(sentence))
+        assert_close(model(sentence), (model.word_map(vectors), weights), rtol=0, atol=0)
+        assert [tuple(pattern.shape) for pattern in weights] == [(1, HEADS, SOURCE, SOURCE)] * LAYERS
+
+    def test_a_later_word_changes_nothing_before_it(self) -> None:
+        """Neither a logit nor a weight, to the last bit."""
+        model, sentence = ready(LanguageDecoder(LANGUAGE)), words(READ, 11)
+        changed = sentence.clone()
+        changed[:, 7:] = LANGUAGE.unknown
+        (logits, weights), (other, other_weights) = model(sentence), model(changed)
+        assert torch.equal(logits[:, :7], other[:, :7])
+        assert not torch.allclose(logits[:, 7:], other[:, 7:])
+        for pattern, other_pattern in zip(weights, other_weights, strict=True):
+            assert torch.equal(pattern[:, :, :7], other_pattern[:, :, :7])
+            assert (pattern.triu(1) == 0).all()
+
+    def test_padding_changes_nothing(self) -> None:
+        """In a batch each sentence gets the numbers that it gets alone."""
+        model, sentences = ready(LanguageDecoder(LANGUAGE)), words(READ, 11, 1, 5)
+        together, _ = model(sentences)
+        for row, n in enumerate((11, 1, 5)):
+            assert_close(together[row, :n], model(sentences[row : row + 1, :n])[0][0])
+
+    def test_attend_and_positions_are_passed_down(self) -> None:
+        """A caller's function sees every layer; without positions the first of two equal words is the second."""
+        calls: list[tuple[int, int]] = []
+        model, twice = ready(LanguageDecoder(LANGUAGE)), torch.tensor([[7, 7]])
+        logits, weights = model(twice, positions=False, attend=counting(calls))
+        assert calls == [(2, 2)] * LAYERS
+        assert weights == [None] * LAYERS
+        assert_close(logits[:, 0], logits[:, 1])
+        assert not torch.allclose(model(twice)[0][:, 0], model(twice)[0][:, 1])
+
+
+def outspoken(model: Any) -> Any:
+    """The model with a larger last map, so that it does not say one word again and again."""
+    model.word_map.weight.data.mul_(4)
+    return model
+
+
+class TestTranslationTransformer:
+    """It reads one language and says another."""
+
+    def test_shapes(self) -> None:
+        """A logit for each word that can be said at each step, and the weights of the three kinds."""
+        translation = TranslationTransformer(TRANSLATION)(words(READ, 11, 1, 5), words(SAID, 5, 5, 5))
+        assert translation.logits.shape == (BATCH, TARGET, SAID)
+        assert translation.words.shape == (BATCH, TARGET)
+        for patterns, shape in zip(
+            translation.weights, ((SOURCE, SOURCE), (TARGET, TARGET), (TARGET, SOURCE)), strict=True
+        ):
+            assert [tuple(pattern.shape) for pattern in patterns] == [(BATCH, HEADS, *shape)] * LAYERS
+
+    def test_is_its_parts(self) -> None:
+        """Two embeddings, encoder-decoder, and a map to the words; the decoder reads what it was to say before."""
+        model, source, target = TranslationTransformer(TRANSLATION), words(READ, 11), words(SAID, 5)
+        read = torch.cat([torch.tensor([[TRANSLATION.start]]), target[:, :-1]], dim=1)
+        vectors, weights = model.transformer(model.source_embedding(source), model.target_embedding(read))
+        translation = model(source, target)
+        assert_close(translation.logits, model.word_map(vectors), rtol=0, atol=0)
+        assert_close(tuple(translation.weights), tuple(weights), rtol=0, atol=0)
+
+    def test_a_later_word_changes_no_earlier_logit(self) -> None:
+        """New words at the end of the target leave what came before as it was, to the last bit."""
+        model, source, target = ready(TranslationTransformer(TRANSLATION)), words(READ, 11), words(SAID, 7)
+        changed = target.clone()
+        changed[:, 3:] = TRANSLATION.unknown
+        before, after = model(source, target).logits, model(source, changed).logits
+        assert torch.equal(before[:, :4], after[:, :4])  # step 4 is the first to read word 3
+        assert not torch.allclose(before[:, 4:], after[:, 4:])
+
+    def test_padding_changes_nothing(self) -> None:
+        """In a batch each pair gets the numbers that it gets alone."""
+        model, sizes = ready(TranslationTransformer(TRANSLATION)), ((11, 2), (1, 7), (5, 3))
+        source, target = words(READ, *(n for n, _ in sizes)), words(SAID, *(n for _, n in sizes))
+        together = model(source, target)
+        assert torch.equal(together.words == TRANSLATION.pad, target == TRANSLATION.pad)
+        for row, (n_source, n_target) in enumerate(sizes):
+            alone = model(source[row : row + 1, :n_source], target[row : row + 1, :n_target])
+            assert_close(together.logits[row, :n_target], alone.logits[0])
+            for pattern, other in zip(together.weights.cross, alone.weights.cross, strict=True):
+                assert_close(pattern[row, :, :n_target, :n_source], other[0])
+
+    def test_free_running_equals_teacher_forcing_on_its_own_words(self) -> None:
+        """Each word is the likeliest after those that it said before, and the numbers are the forced ones."""
+        model, source = outspoken(ready(TranslationTransformer(TRANSLATION))), words(READ, 11, 1, 5)
+        free = model.translate(source, max_length=7)
+        forced = model(source, free.words)
+        assert torch.equal(free.words, forced.words)
+        assert torch.equal(free.logits, forced.logits)
+        assert_close(tuple(free.weights), tuple(forced.weights), rtol=0, atol=0)
+        assert len(free.words.unique()) > 3
+
+    def test_finished_sentences_stay_finished(self) -> None:
+        """After its end a sentence is padding while the others go on, and is what it is alone."""
+        model, source = outspoken(ready(TranslationTransformer(TRANSLATION))), words(READ, 11, 1, 5, 7)
+        first = model.translate(source, max_length=1).logits[:, 0]
+        lead = first[:, TRANSLATION.end + 1 :].amax(dim=1) - first[:, TRANSLATION.end]
+        model.word_map.bias.data[TRANSLATION.end] += lead.quantile(0.5)  # for half of them, the end comes at once
+        together = model.translate(source, max_length=5).words
+        lengths = []
+        for row, said in enumerate(together):
+            ends = (said == TRANSLATION.end).nonzero()
+            n = int(ends[0]) + 1 if len(ends) else len(said)
+            assert not torch.isin(said[:n], torch.tensor([TRANSLATION.pad, TRANSLATION.start])).any()
+            assert (said[n:] == TRANSLATION.pad).all()
+            alone = model.translate(source[row : row + 1, : source[row].count_nonzero()], max_length=5)
+            assert torch.equal(alone.words[0], said[:n])
+            lengths.append(n)
+        assert min(lengths) == 1 < max(lengths) == together.shape[1]
+
+    def test_it_stops(self) -> None:
+        """At the length asked for, and never after the model's own."""
+        model, source = TranslationTransformer(replace(TRANSLATION, max_length=5, n_layers=1)), words(READ, 5)
+        model.word_map.bias.data[TRANSLATION.end] = -99
+        assert [model.translate(source, max_length=n).words.shape[1] for n in (1, 3, 29)] == [1, 3, 5]
+        assert model.translate(source).words.shape[1] == 5
+
+    def test_attend_tells_the_three_kinds_apart(self) -> None:
+        """Forced or free, each function sees its own kind once a layer, for all steps at once."""
+        model, source = TranslationTransformer(TRANSLATION), words(READ, 11)
+        target = model.translate(source, max_length=5).words
+        n = target.shape[1]
+        for run in (
+            lambda **hooks: model(source, target, **hooks),
+            lambda **hooks: model.translate(source, max_length=5, **hooks),
+        ):
+            calls: dict[str, list[tuple[int, int]]] = {"encoder": [], "decoder": [], "cross": []}
+            translation = run(**{f"attend_{kind}": counting(seen) for kind, seen in calls.items()})
+            assert calls == {
+                "encoder": [(SOURCE, SOURCE)] * LAYERS, "decoder": [(n, n)] * LAYERS, "cross": [(n, SOURCE)] * LAYERS,
+            }  # fmt: skip
+            assert tuple(translation.weights) == ([None] * LAYERS,) * 3
+            assert torch.equal(translation.words, target)
+
+    def test_positions_can_be_left_out(self) -> None:
+        """Without them the order of the source's words is not seen; with them it is."""
+        model, source, target = ready(TranslationTransformer(TRANSLATION)), words(READ, 11), words(SAID, 5)
+        shuffled = source[:, torch.randperm(SOURCE)]
+        assert_close(model(shuffled, target, positions=False).logits, model(source, target, positions=False).logits)
+        assert not torch.allclose(model(shuffled, target).logits, model(source, target).logits)
+
+
+class TestAllWholes:
+    """What holds for each of them."""
+
+    @pytest.mark.parametrize("kind", ["encoder", "decoder", "translation"])
+    def test_training(self, kind: str) -> None:
+        """Gradients reach every parameter, and dropout stops with training."""
+        model: Any
+        if kind == "translation":
+            model = TranslationTransformer(replace(TRANSLATION, dropout=0.5))
+            inputs = [words(READ, 11, 1, 5), words(SAID, 5, 5, 5)]
+        else:
+            whole = {"encoder": LanguageEncoder, "decoder": LanguageDecoder}[kind]
+            model, inputs = whole(replace(LANGUAGE, dropout=0.5)), [words(READ, 11, 1, 5)]
+
+        def logits() -> Tensor:
+            parts = (part for part in model(*inputs) if isinstance(part, Tensor) and part.is_floating_point())
+            return torch.cat([part.flatten() for part in parts])
+
+        torch.autograd.backward(logits().square().sum())
+        for name, parameter in model.named_parameters():
+            assert parameter.grad is not None, name
+        assert not torch.allclose(logits(), logits())
+        model.eval()
+        assert torch.equal(logits(), logits())
+
+    def test_the_papers_size(self) -> None:
+        """Six layers, 512 wide, eight heads."""
+        config = TranslationConfig(
+            n_source_words=READ, n_target_words=SAID, n_layers=6, d_model=512, n_heads=8, d_ff=2048
+        )
+        translation = TranslationTransformer(config)(words(READ, 11), words(SAID, 5))
+        assert translation.logits.shape == (1, TARGET, SAID)
+        assert len(translation.weights.cross) == 6
+
+    def test_frozen(self) -> None:
+        """A configuration is replaced, not altered."""
+        for config in (LANGUAGE, TRANSLATION):
+            with pytest.raises(FrozenInstanceError):
+                config.d_model = 1  # type: ignore[misc]
+
+
+@pytest.mark.usefixtures("as_installed")
+class TestRefusals:
+    """What makes no sense is refused, and the message says what was expected and what came."""
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"d_model": 0}, "d_model is too small: expected at least 1, got 0"),
+            ({"d_model": -21}, "d_model is too small: expected at least 1, got -21"),
+            ({"n_heads": 2}, "n_heads must divide d_model: expected a divisor of 21, got 2 heads"),
+            ({"n_heads": -3}, "expected a divisor of 21, got -3 heads"),
+            ({"n_layers": 0}, "needs layers: expected at least 1, got 0"),
+            ({"d_ff": -1}, "d_ff is too small: expected at least 1, got -1"),
+            ({"dropout": -0.5}, "dropout must be a share: expected at least 0 and less than 1, got -0.5"),
+            ({"max_length": -7}, "max_length is too small: expected at least 1, got -7"),
+            ({"mask": 29}, "must hold the special words: expected at least 30, got "),
+            ({"pad": -1}, "special words must differ: expected 4 numbers from 0 on, got (-1, 1, 2, 3)"),
+        ],
+    )
+    def test_sizes(self, change: dict[str, Any], message: str) -> None:
+        """Sizes that make no sense, in whichever model."""
+        with pytest.raises(ModelError, match=re.escape(message)):
+            LanguageEncoder(replace(LANGUAGE, **change))
+        with pytest.raises(ModelError, match=re.escape(message)):
+            LanguageDecoder(replace(LANGUAGE, **change))
+        with pytest.raises(ModelError, match=re.escape(message)):
+            TranslationTransformer(replace(TRANSLATION, **change))
+
+    def test_words(self) -> None:
+        """No words, too many, numbers of no word, padding before a word."""
+        short = replace(LANGUAGE, max_length=11)
+        for model in (LanguageEncoder(short), LanguageDecoder(short)):
+            for nothing in (torch.zeros(1, 0, dtype=torch.long), torch.tensor([[7], [0]])):
+                with pytest.raises(InputError, match="a sentence without words: expected at least 1, got 0"):
+                    model(nothing)
+            with pytest.raises(TooLongError, match="too many words: expected at most 11, got 13"):
+                model(words(READ, 13))
+            with pytest.raises(ModelError, match="no word has this number: expected 0 to 22, got 23"):
+                model(torch.tensor([[7, 23]]))
+            with pytest.raises(ModelError, match="expected it after the words, got it before one"):
+                model(torch.tensor([[7, 0, 7]]))
+            with pytest.raises(
+                ModelError, match=re.escape("words has the wrong shape: expected (batch, tokens), got (2,)")
+            ):
+                model(torch.tensor([7, 7]))
+
+    def test_pairs(self) -> None:
+        """Another number of targets than of sources."""
+        model = TranslationTransformer(TRANSLATION)
+        with pytest.raises(ModelError, match=re.escape("target has the wrong shape: expected (1, target), got (3, 5)")):
+            model(words(READ, 11), words(SAID, 5, 5, 5))
+        with pytest.raises(ModelError, match="max_length is too small: expected at least 1, got 0"):
+            model.translate(words(READ, 11), max_length=0)

@@ -1,0 +1,120 @@
+"""Text that a person can read and that no terminal obeys."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.text.display import JOINERS, clip, token_text, visible
+
+
+class TestVisible:
+    """Characters that do something are spelled out; characters that are seen stay."""
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("I love all you", "I love all you"),
+            ("[red]bold[/red]", "[red]bold[/red]"),
+            ("a\nb\tc\rd", r"a\nb\tc\rd"),
+            ("\x1b[2J", r"\x1b[2J"),
+            ("\x00\x07\x7f\x9b", r"\x00\x07\x7f\x9b"),
+            ("a\u202eb\u2066c", r"a\u202eb\u2066c"),
+            ("\u200b\ufeff\u00ad", r"\u200b\ufeff\xad"),
+            ("\u2028\u2029", r"\u2028\u2029"),
+            ("\ud83d", r"\ud83d"),
+            ("\ue000", r"\ue000"),
+            ("\ufffe\ufdd0\U0001ffff", r"\ufffe\ufdd0\U0001ffff"),
+            ("\U000e0041", r"\U000e0041"),
+            ("사랑", "사랑"),
+            ("مرحبا", "مرحبا"),
+        ],
+    )
+    def test_characters(self, text: str, shown: str) -> None:
+        """Controls, escapes, marks of direction, halves of characters and non-characters show their numbers."""
+        assert visible(text) == shown
+
+    def test_put_together(self) -> None:
+        """Letters typed in parts, as Macs store Korean and accents, are put together."""
+        assert visible(unicodedata.normalize("NFD", "사랑 é")) == "사랑 é"
+
+    @pytest.mark.parametrize("text", ["👨‍👩‍👧‍👦", "می‌خواهم", "क्‍ष", "അവന്‍"])
+    def test_joiners(self, text: str) -> None:
+        """Families of emoji, Persian and Indic words keep the joiners that shape them."""
+        assert visible(text) == text
+
+    @pytest.mark.parametrize(("text", "shown"), [("\u200d", r"\u200d"), ("a \u200c\u200db", r"a \u200c\u200db")])
+    def test_joiners_of_nothing(self, text: str, shown: str) -> None:
+        """A joiner with nothing before it would be a label that nobody sees."""
+        assert visible(text) == shown
+
+    @given(st.text())
+    def test_nothing_is_obeyed(self, text: str) -> None:
+        """Whatever went in, what comes out can be encoded and is seen, but for joiners behind something."""
+        shown = visible(text)
+        shown.encode()
+        for index, character in enumerate(shown):
+            category = unicodedata.category(character)
+            assert category not in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"} or (
+                character in JOINERS and index > 0 and not shown[index - 1].isspace()
+            )
+
+    @given(st.text(st.characters(codec="utf-8")))
+    def test_twice(self, text: str) -> None:
+        """What can be seen is left as it is."""
+        assert visible(visible(text)) == visible(text)
+
+
+class TestTokenText:
+    """The label of one token."""
+
+    @pytest.mark.parametrize(
+        ("decoded", "more", "shown"),
+        [
+            ("love", {}, "love"),
+            (" love", {}, "love"),
+            ("ing", {"continues": True}, "·ing"),
+            ("\n\n", {}, r"\n\n"),
+            (" \t", {}, r"\t"),
+            (" ", {}, "␣"),
+            ("   ", {}, "␣␣␣"),
+            ("", {}, "␣"),
+            ("", {"typed": "   "}, "␣␣␣"),
+            ("\u00a0\u3000", {}, "␣␣"),
+            ("[UNK]", {"typed": "🙂", "unknown": True}, "🙂→[UNK]"),
+            ("<unk>", {"typed": " \x1b", "unknown": True}, "\\x1b→<unk>"),
+            ("[UNK]", {"unknown": True}, "[UNK]"),
+            ("<|end|>", {"typed": "<|end|>", "unknown": True}, "<|end|>"),
+            ("\ufffd", {"typed": "한", "part": (1, 3)}, "한 1/3"),
+            ("\ufffd", {"typed": " 한", "part": (3, 3)}, "한 3/3"),
+            ("\ufffd", {"typed": "\u00a0", "part": (1, 2)}, "␣ 1/2"),
+            ("\ufffd", {"part": (2, 4)}, "� 2/4"),
+            ("\ufffd", {}, "\ufffd"),
+            ("\u1109", {}, "ㅅ"),
+            ("\u1161", {"continues": True}, "·ㅏ"),
+            ("\u11bc", {}, "ㅇ"),
+            ("\u1101", {}, "ㄲ"),
+            ("\u1109\u1161\u11bc", {}, "상"),
+            ("\u1140", {}, "ㅿ"),
+            ("\u115f", {}, "\u115f"),
+        ],
+    )
+    def test_label(self, decoded: str, more: dict[str, object], shown: str) -> None:
+        """Marks are gone, white space is seen, and bytes, unknowns and Korean letters are readable."""
+        assert token_text(decoded, **more) == shown  # type: ignore[arg-type]
+
+    @given(decoded=st.text(max_size=7), continues=st.booleans())
+    def test_something_is_seen(self, *, decoded: str, continues: bool) -> None:
+        """No label is empty or blank."""
+        assert token_text(decoded, continues=continues).strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "cut"), [("love", 4, "love"), ("loving", 4, "lov…"), ("I love", 3, "I…"), ("love", 1, "…")]
+)
+def test_clip(text: str, length: int, cut: str) -> None:
+    """A text that is too long ends in an ellipsis, and has no space before it."""
+    assert clip(text, length) == cut
