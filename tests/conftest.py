@@ -95,9 +95,8 @@ def attnviz(tmp_path: Path, environment: Callable[..., dict[str, str]]) -> Run:
             "encoding": "utf-8",
             "capture_output": True,
             "timeout": 120,
-            "check": False,
         }
         options |= more
-        return subprocess.run([sys.executable, "-m", "attnviz", *arguments], **options)  # type: ignore[call-overload, no-any-return]
+        return subprocess.run([sys.executable, "-m", "attnviz", *arguments], check=False, **options)  # type: ignore[call-overload, no-any-return]
 
     return run

@@ -1,4 +1,4 @@
-"""The README cannot drift: its commands are run, its Python too, and its pictures are what the commands beside them make."""
+"""The README cannot drift: its commands and its Python are run, its pictures are what their commands make."""
 
 from __future__ import annotations
 

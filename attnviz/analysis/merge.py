@@ -24,9 +24,7 @@ def merge_words(record: Attention) -> Attention:
     query_groups, key_groups = _groups(record.query_tokens), _groups(record.key_tokens)
     n_merged = len(record.query_tokens) - len(query_groups) + len(record.key_tokens) - len(key_groups)
     if not any(token.word is not None for token in (*record.query_tokens, *record.key_tokens)):
-        raise SelectionError(
-            "word pieces cannot be merged: this record does not say which word each token is of"
-        )
+        raise SelectionError("word pieces cannot be merged: this record does not say which word each token is of")
     if n_merged == 0:
         return record
     weights = np.add.reduceat(record.weights, [group[0] for group in key_groups], axis=3, dtype=np.float64)
@@ -53,9 +51,7 @@ def hide_special(record: Attention) -> Attention:
     keys = [i for i, token in enumerate(record.key_tokens) if not token.special]
     if not queries or not keys:
         raise SelectionError("nothing is left to show: all tokens are special")
-    hidden = list(
-        dict.fromkeys(token.text for token in (*record.query_tokens, *record.key_tokens) if token.special)
-    )
+    hidden = list(dict.fromkeys(token.text for token in (*record.query_tokens, *record.key_tokens) if token.special))
     if not hidden:
         return record
     return replace(
@@ -83,8 +79,7 @@ def _groups(tokens: Sequence[Token]) -> list[list[int]]:
 
 def _merged(tokens: Sequence[Token], groups: Sequence[Sequence[int]], record: Attention) -> tuple[Token, ...]:
     return tuple(
-        tokens[group[0]] if len(group) == 1 else _merge([tokens[i] for i in group], record)
-        for group in groups
+        tokens[group[0]] if len(group) == 1 else _merge([tokens[i] for i in group], record) for group in groups
     )
 
 
@@ -93,7 +88,5 @@ def _merge(pieces: Sequence[Token], record: Attention) -> Token:
     spans = [token.span for token in pieces if token.span is not None]
     typed = (record.text, record.pair or "")[first.segment]
     span = (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
-    text = (
-        visible(typed[slice(*span)].strip()) if span else "".join(token.text.lstrip("·") for token in pieces)
-    )
+    text = visible(typed[slice(*span)].strip()) if span else "".join(token.text.lstrip("·") for token in pieces)
     return replace(first, text=text, piece="+".join(token.piece for token in pieces), id=None, span=span)

@@ -124,9 +124,7 @@ class TestSelfAttention:
     def test_is_the_formula_on_three_maps(self) -> None:
         """The module adds nothing to the function but the maps."""
         attention, x = SelfAttention(D_MODEL, D_K), torch.randn(BATCH, QUERIES, D_MODEL)
-        expected = scaled_dot_product_attention(
-            attention.query_map(x), attention.key_map(x), attention.value_map(x)
-        )
+        expected = scaled_dot_product_attention(attention.query_map(x), attention.key_map(x), attention.value_map(x))
         assert_close(attention(x), expected)
 
     def test_one_head_at_distilberts_size(self) -> None:
@@ -258,9 +256,7 @@ class TestRefusals:
     def test_widths_of_the_modules(self) -> None:
         """A sequence as wide as the model, and a memory for each sentence."""
         attention, x = MultiHeadAttention(D_MODEL, HEADS), torch.ones(BATCH, QUERIES, D_MODEL)
-        with pytest.raises(
-            ModelError, match=re.escape("x has the wrong shape: expected (batch, tokens, 21), got")
-        ):
+        with pytest.raises(ModelError, match=re.escape("x has the wrong shape: expected (batch, tokens, 21), got")):
             SelfAttention(D_MODEL, D_K)(torch.ones(BATCH, QUERIES, 20))
         with pytest.raises(ModelError, match=re.escape("expected (batch, query, 21), got (11, 21)")):
             attention(x[0])

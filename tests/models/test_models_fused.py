@@ -63,9 +63,7 @@ class TestFusedMap:
 
     def test_refuses_what_is_not_three_alike(self) -> None:
         """Maps of two widths, or a width that 3 does not divide."""
-        with pytest.raises(
-            ModelError, match=re.escape("expected one, got [(5, 21, 'bias'), (7, 21, 'bias')]")
-        ):
+        with pytest.raises(ModelError, match=re.escape("expected one, got [(5, 21, 'bias'), (7, 21, 'bias')]")):
             fuse(nn.Linear(D_MODEL, D_K), nn.Linear(D_MODEL, D_K), nn.Linear(D_MODEL, D_V))
         with pytest.raises(ModelError, match="expected a width that 3 divides, got 7"):
             split(nn.Linear(D_MODEL, 7))

@@ -82,9 +82,7 @@ class TestToyEncoder:
         with_positions, without = ToyEncoder(), ToyEncoder(ToyConfig(positions="none"))
         swapped = [1, 0, 2, 3]
         assert_close(without(statement)[0], without(question)[0][:, swapped], rtol=0, atol=1e-5)
-        assert not torch.allclose(
-            with_positions(statement)[0], with_positions(question)[0][:, swapped], atol=0.1
-        )
+        assert not torch.allclose(with_positions(statement)[0], with_positions(question)[0][:, swapped], atol=0.1)
 
     def test_attention_is_not_flat(self) -> None:
         """Some head puts more than half of a row on one word: there is something to see."""

@@ -38,9 +38,7 @@ class TestFeedForward:
     def test_by_hand(self) -> None:
         """With W_1 = [1, -1] and W_2 = [[2], [3]]: 5 becomes 10, and -5 becomes 15."""
         network = FeedForward(1, 2)
-        for parameter, numbers in zip(
-            network.parameters(), ([[1], [-1]], [0, 0], [[2, 3]], [0]), strict=True
-        ):
+        for parameter, numbers in zip(network.parameters(), ([[1], [-1]], [0, 0], [[2, 3]], [0]), strict=True):
             parameter.data = torch.tensor(numbers, dtype=torch.float32)
         assert network(torch.tensor([[[5.0], [-5.0]]])).tolist() == [[[10], [15]]]
 
@@ -52,9 +50,7 @@ class TestEncoderLayer:
     @pytest.mark.parametrize("mask", ["none", "causal", "padding"])
     def test_parity_with_torch(self, activation: Activation, mask: str) -> None:
         """PyTorch's layer with the same weights gives the same vectors."""
-        theirs = nn.TransformerEncoderLayer(
-            D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True
-        )
+        theirs = nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True)
         for parameter in theirs.parameters():
             nn.init.normal_(parameter)  # the norms' weights and the biases too, which begin as ones and zeros
         mine, x = EncoderLayer(D_MODEL, HEADS, D_FF, activation), torch.randn(BATCH, TOKENS, D_MODEL)

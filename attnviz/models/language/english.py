@@ -94,14 +94,14 @@ def _phrase(random: Random, noun: Noun, *, many: bool = False, definite: bool | 
     if many:
         return f"{random.choice(('the', 'two'))} {bare}"
     if definite is None:
-        definite = random.random() < 0.5  # noqa: PLR2004 - as often as not
+        definite = random.random() < 0.5
     return f"the {bare}" if definite else _a(bare)
 
 
 def _reference(random: Random) -> English:
     """The animal didn't cross the street because it was too tired (or: wide)."""
     animal, place = random.choice(ANIMALS), random.choice(PLACES)
-    lives = random.random() < 0.5  # noqa: PLR2004
+    lives = random.random() < 0.5
     last = random.choice(FEELINGS if lives else SHAPES).english
     first = f"the {_maybe(random, COLOURS_AND_SIZES, 0.3)} {animal.one}".split()
     second = f"the {_maybe(random, COLOURS_AND_SIZES, 0.3)} {place.one}".split()
@@ -122,10 +122,10 @@ def _reference(random: Random) -> English:
 
 def _copula(random: Random) -> English:
     """The dogs near the house are big: the verb agrees with the dogs, not with the house."""
-    many, near_many = random.random() < 0.5, random.random() < 0.5  # noqa: PLR2004
+    many, near_many = random.random() < 0.5, random.random() < 0.5
     noun, near = random.choice(PEOPLE + ANIMALS), random.choice(PLACES)
     subject = f"the {noun.many if many else noun.one}"
-    place = f"near the {near.many if near_many else near.one}" if random.random() < 0.6 else ""  # noqa: PLR2004
+    place = f"near the {near.many if near_many else near.one}" if random.random() < 0.6 else ""
     adjective = random.choice(COLOURS_AND_SIZES + FEELINGS).english
     return _marked("copula", subject, place, f"[{'are' if many else 'is'}]", adjective, ".")
 
@@ -134,14 +134,14 @@ def _action(random: Random) -> English:
     """She is eating a green apple; the boys do not love the old king."""
     verb = random.choice(VERBS)
     found = random.choice(OBJECTS[verb.objects])
-    if random.random() < 0.5:  # noqa: PLR2004
+    if random.random() < 0.5:
         subject = random.choice(tuple(PRONOUNS))
         many = subject in {"i", "you", "we", "they"}
     else:
-        many = random.random() < 0.4  # noqa: PLR2004
+        many = random.random() < 0.4
         noun = random.choice(PEOPLE + ANIMALS)
         subject = _phrase(random, noun, many=many)
-    thing = _phrase(random, found, many=random.random() < 0.2)  # noqa: PLR2004
+    thing = _phrase(random, found, many=random.random() < 0.2)
     be = am_is_are(subject, many=many)
     how = random.choice(("plain", "ing", "not", "past"))
     if how == "ing":
@@ -154,7 +154,7 @@ def _action(random: Random) -> English:
 def _reflexive(random: Random) -> English:
     """The girls see themselves: the last word looks back to the first."""
     noun = random.choice(PEOPLE[:6])
-    many = random.random() < 0.4  # noqa: PLR2004
+    many = random.random() < 0.4
     verb = random.choice(VERBS[:5])
     she = noun.one in {"princess", "queen", "girl"}
     self_ = "themselves" if many else "herself" if she else "himself"
@@ -174,11 +174,11 @@ def _all(random: Random) -> English:
 
 def _existence(random: Random) -> English:
     """There is a prince; is there a prince?"""
-    many = random.random() < 0.3  # noqa: PLR2004
+    many = random.random() < 0.3
     noun = random.choice(PEOPLE + ANIMALS + FOOD + THINGS)
     what = f"two {noun.many}" if many else _phrase(random, noun, definite=False)
     be = "are" if many else "is"
-    if random.random() < 0.5:  # noqa: PLR2004
+    if random.random() < 0.5:
         return _marked("existence", f"[there] [{be}]", what, "[.]")
     return _marked("existence", f"[{be}] [there]", what, "[?]")
 
@@ -187,7 +187,7 @@ def _although(random: Random) -> English:
     """Although I did not get 95 in last TOEFL, I could get in the Ph.D program: one "not", here or there."""
     subject = random.choice(tuple(PRONOUNS))
     score, exam, program = random.choice(SCORES), random.choice(tuple(EXAMS)), random.choice(tuple(PROGRAMS))
-    first, second = ("[not]", "") if random.random() < 0.5 else ("", "[not]")  # noqa: PLR2004
+    first, second = ("[not]", "") if random.random() < 0.5 else ("", "[not]")
     return _marked(
         "although",
         f"[although] {subject} [did] {first} [get] {score} [in] [last] {exam} [,]",

@@ -87,8 +87,8 @@ def generate(random: Random, clauses: int | None = None) -> Pair:
     kinds = list(KINDS)
     weights = [weight for _, weight in KINDS.values()]
     if n == 1 and clauses is None:
-        return _pair(KINDS[random.choices(kinds, weights)[0]][0](random), random.random() < 0.7)  # noqa: PLR2004
-    return _pair(_joined(random, n), random.random() < 0.7)  # noqa: PLR2004
+        return _pair(KINDS[random.choices(kinds, weights)[0]][0](random), random.random() < 0.7)
+    return _pair(_joined(random, n), random.random() < 0.7)
 
 
 def _pair(piece: Piece, stop: bool) -> Pair:  # noqa: FBT001
@@ -114,8 +114,8 @@ def _pair(piece: Piece, stop: bool) -> Pair:  # noqa: FBT001
 def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str) -> Piece:
     """A noun with its article and perhaps an adjective. A new subject takes 이/가, a known one 은/는."""
     noun = random.choice(nouns)
-    adjective = random.choice(COLOURS_AND_SIZES) if random.random() < 0.4 else None  # noqa: PLR2004
-    known = random.random() < 0.6  # noqa: PLR2004
+    adjective = random.choice(COLOURS_AND_SIZES) if random.random() < 0.4 else None
+    known = random.random() < 0.6
     first = adjective.english if adjective else noun.one
     article = "the" if known else "an" if first[0] in "aeiou" else "a"
     particle = role if role == "object" else "topic" if known else "subject"
@@ -131,15 +131,15 @@ def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str) -> Piece:
 
 def _subject(random: Random) -> tuple[Piece, str | None]:
     """A subject, and which pronoun it is, if one."""
-    if random.random() < 0.5:  # noqa: PLR2004
+    if random.random() < 0.5:
         pronoun = random.choice(tuple(PRONOUNS))
         return Piece(((pronoun, "subject"),), ((PRONOUNS[pronoun][0], ("subject",), ()),)), pronoun
     return _noun(random, PEOPLE + ANIMALS, "subject", "s"), None
 
 
 def _object(random: Random, nouns: Sequence[Noun]) -> Piece:
-    if nouns is OBJECTS["any"] and random.random() < 0.25:  # noqa: PLR2004
-        if random.random() < 0.3:  # noqa: PLR2004
+    if nouns is OBJECTS["any"] and random.random() < 0.25:
+        if random.random() < 0.3:
             return Piece((("all", "all"), ("you", "object")), (("너희", ("object",), ()), ("모두를", ("all",), ())))
         _, english, korean = PRONOUNS[random.choice(tuple(PRONOUNS))]
         return Piece(((english, "object"),), ((korean, ("object",), ()),))
@@ -170,7 +170,7 @@ def _clause(random: Random, *, because: bool = False) -> Piece:
         do = "did" if how == "did not" else "do" if plain else "does"
         english = ((do, "do"), ("not", "not"), (verb.base, verb_tag))
         korean = ((verb.not_, means, ()), (last, ("not",), ("do",)))
-    place = _place(random) if random.random() < 0.25 else Piece((), ())  # noqa: PLR2004
+    place = _place(random) if random.random() < 0.25 else Piece((), ())
     return Piece(
         subject.english + english + found.english + place.english,
         subject.korean + place.korean + found.korean + korean,
@@ -195,7 +195,7 @@ def _is_so(random: Random, *, because: bool = False) -> Piece:
 def _existence(random: Random) -> Piece:
     """There is a prince; is there a prince?"""
     noun = random.choice(PEOPLE + ANIMALS)
-    adjective = random.choice(COLOURS_AND_SIZES) if random.random() < 0.4 else None  # noqa: PLR2004
+    adjective = random.choice(COLOURS_AND_SIZES) if random.random() < 0.4 else None
     first = adjective.english if adjective else noun.one
     what = [("an" if first[0] in "aeiou" else "a", "article")]
     korean: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
@@ -204,7 +204,7 @@ def _existence(random: Random) -> Piece:
         korean.append((adjective.before, ("adjective",), ()))
     what.append((noun.one, "noun"))
     korean.append((with_particle(noun.korean, "subject"), ("noun",), ("article",)))
-    if random.random() < 0.5:  # noqa: PLR2004
+    if random.random() < 0.5:
         return Piece((("there", "there"), ("is", "be"), *what), (*korean, ("있다", ("be",), ("there",))))
     return Piece(
         (("is", "be"), ("there", "there"), *what, ("?", "ask")),
@@ -215,7 +215,7 @@ def _existence(random: Random) -> Piece:
 def _reference(random: Random) -> Piece:
     """The animal didn't cross the street because it was too tired (or: wide). Korean names what "it" is."""
     animal, place, verb = random.choice(ANIMALS), random.choice(PLACES), random.choice(MOVES)
-    lives = random.random() < 0.5  # noqa: PLR2004
+    lives = random.random() < 0.5
     adjective = random.choice(FEELINGS if lives else SHAPES)
     because = (("너무", ("too",), ()), (adjective.being, ("so",), ("was",)), ("때문에", ("because",), ()))
     did_not = ((verb.not_, ("verb",), ()), ("않았다", ("didn't",), ()))
@@ -237,7 +237,7 @@ def _although(random: Random) -> Piece:
     """Although I did not get 95 in last TOEFL, I could get in the Ph.D program."""
     pronoun = random.choice(tuple(PRONOUNS))
     score, exam, program = random.choice(SCORES), random.choice(tuple(EXAMS)), random.choice(tuple(PROGRAMS))
-    failed = random.random() < 0.5  # noqa: PLR2004
+    failed = random.random() < 0.5
     not_ = (("not", "not"),)
     english = (
         ("although", "although"), (pronoun, "subject"), ("did", "did"), *(not_ if failed else ()), ("get", "get"),
@@ -260,7 +260,7 @@ def _although(random: Random) -> Piece:
 
 def _joined(random: Random, n: int) -> Piece:
     """Clauses joined by "and" (in the same order) or by one "because" (in Korean the reason comes first)."""
-    if n == 2 and random.random() < 0.5:  # noqa: PLR2004
+    if n == 2 and random.random() < 0.5:
         effect = _clause(random).tagged("1")
         reason = random.choice((_clause, _is_so))(random, because=True).tagged("2")
         return Piece(

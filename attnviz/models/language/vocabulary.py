@@ -54,8 +54,8 @@ def english() -> Vocabulary:
     verbs = chain.from_iterable((verb.base, verb.third, verb.past, verb.ing) for verb in _verbs())
     pronouns = chain.from_iterable((subject, found) for subject, (_, found, _) in lexicon.PRONOUNS.items())
     grammar = (
-        "the a an two all and because although near in there is are am was do does did didn't could not get last too it "
-        "himself herself themselves program . , ?"
+        "the a an two all and because although near in there is are am was do does did didn't could not get last "
+        "too it himself herself themselves program . , ?"
     )
     return _vocabulary(
         nouns,

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from attnviz.models.training.tasks import Recipe, Task
 
+
 @dataclass(frozen=True, slots=True)
 class State:
     """All that training needs to go on.
@@ -28,7 +29,7 @@ def train(
     task: Task,
     *,
     state: State | None = None,
-    progress: Callable[[int, float], None] = lambda step, loss: None,
+    progress: Callable[[int, float], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> State:
     """Train a task's model to the end of its recipe, or until told to stop.
@@ -62,7 +63,8 @@ def train(
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        progress(step, loss.item())
+        if progress is not None:
+            progress(step, loss.item())
         step += 1
     model.eval()
     return _state(step, model, optimizer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 import torch
@@ -38,7 +38,7 @@ def decided_words(model: LanguageEncoder, split: Split = "test", n: int = SAMPLE
     rows = torch.arange(len(words))
     hidden = shown[rows, places]
     shown[rows, places] = model.config.mask
-    said = torch.cat([model(part).logits.argmax(dim=-1) for part in shown.split(512)])  # (B, T)
+    said = torch.cat([model(part).logits.argmax(dim=-1) for part in torch.split(shown, 512)])  # (B, T)
     return float((said[rows, places] == hidden).float().mean())
 
 
@@ -69,7 +69,7 @@ def looks_from_it(model: LanguageEncoder, sentences: Sequence[English]) -> Tenso
 
 
 def right_looks(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
-    """The share of sentences in which each head's largest weight from "it" is on the noun it stands for [layer, head]."""
+    """How often each head's largest weight from "it" is on the noun it stands for: shares [layer, head]."""
     nouns = torch.tensor([s.reference.noun for s in sentences if s.reference])
     return (looks_from_it(model, sentences) == nouns).float().mean(dim=-1)
 
@@ -141,7 +141,7 @@ def translated(model: Translator, pairs: Sequence[Pair]) -> list[tuple[str, ...]
     config = model.config
     source, _ = encoded(pairs, config.end)
     said = []
-    for part in source.split(256):
+    for part in torch.split(source, 256):
         for row in model.translate(part).words.tolist():
             words = row[: row.index(config.end)] if config.end in row else row
             said.append(vocabulary.korean().decode([word for word in words if word != config.pad]))
@@ -164,8 +164,7 @@ def word_accuracy(model: Translator, pairs: Sequence[Pair]) -> float:
 
 @torch.inference_mode()
 def alignments(model: Translator, pairs: Sequence[Pair]) -> Tensor:
-    """Which source word each head's largest weight is on, at each word of the right translation:
-    positions [layer, head, sentence, step]."""
+    """Which source word each head looks at most at each right word: positions [layer, head, sentence, step]."""
     source, target = encoded(pairs, model.config.end)
     if isinstance(model, TranslationTransformer):
         weights = [w for w in model(source, target).weights.cross if w is not None]
@@ -173,7 +172,8 @@ def alignments(model: Translator, pairs: Sequence[Pair]) -> Tensor:
     recurrent = model(source, target).weights
     if recurrent is None:
         raise ValueError("a model without attention aligns nothing")
-    return recurrent.argmax(dim=-1)[None, None]  # (1, 1, B, T)
+    looks: Tensor = recurrent.argmax(dim=-1)[None, None]  # (1, 1, B, T)
+    return looks
 
 
 def alignment_error(looks: Callable[[int, int], int], pairs: Sequence[Pair]) -> float:
@@ -216,6 +216,6 @@ def _best(scores: Tensor) -> Head:
     return layer, head
 
 
-def _share(hits: object) -> float:
-    found = list(hits)  # type: ignore[call-overload]
+def _share(hits: Iterable[bool]) -> float:
+    found = list(hits)
     return sum(found) / len(found)

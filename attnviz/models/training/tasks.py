@@ -51,8 +51,13 @@ class Recipe:
 class Task(Protocol):
     """A model and what it learns."""
 
-    model: nn.Module
-    recipe: Recipe
+    @property
+    def model(self) -> nn.Module:
+        """The model that learns."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """How it is trained."""
 
     def loss(self, step: int) -> Tensor:
         """How wrong the model is on the batch of this step, in nats. The step alone decides which batch it is."""
@@ -84,16 +89,16 @@ class HiddenWords:
         return loss
 
     def _hide(self, random: Random, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Three words in twenty hidden; of those one in ten is another word instead, and one in ten is left as it was."""
+        """Three words in twenty hidden; of those one in ten is another word instead, and one in ten stays."""
         config = self.model.config
         shown, hidden = words.clone(), torch.full_like(words, IGNORED)
         for row, column in (words != config.pad).nonzero().tolist():
             chance = random.random()
-            if chance < 0.15:  # noqa: PLR2004
+            if chance < 0.15:
                 hidden[row, column] = words[row, column]
-                if chance < 0.12:  # noqa: PLR2004
+                if chance < 0.12:
                     shown[row, column] = config.mask
-                elif chance < 0.135:  # noqa: PLR2004
+                elif chance < 0.135:
                     shown[row, column] = random.randrange(len(vocabulary.SPECIAL), config.n_words)
             elif chance < 0.15 + self.recipe.unknown:
                 shown[row, column] = config.unknown
@@ -121,7 +126,10 @@ class Translate:
     """To say an English sentence in Korean, each word after the right ones before it (teacher forcing)."""
 
     def __init__(
-        self, model: RecurrentTranslator | TranslationTransformer, recipe: Recipe, clauses: Sequence[int | None] = (None,)
+        self,
+        model: RecurrentTranslator | TranslationTransformer,
+        recipe: Recipe,
+        clauses: Sequence[int | None] = (None,),
     ) -> None:
         self.model, self.recipe = model, recipe
         self._clauses = clauses
@@ -173,4 +181,4 @@ def dropping_heads(share: float, random: Random) -> AttendFunction:
 
 def _perhaps_open(random: Random, words: Sequence[str]) -> Sequence[str]:
     """The sentence, three times in ten without its full stop, as people type."""
-    return words[:-1] if words[-1] == "." and random.random() < 0.3 else words  # noqa: PLR2004
+    return words[:-1] if words[-1] == "." and random.random() < 0.3 else words
