@@ -93,8 +93,9 @@ class Receipt:
         return max(self.differences)
 
     def __str__(self) -> str:
-        n = len(self.layers)
-        return f"verified: max difference {self.max_difference:.1e} over {n} layer{'' if n == 1 else 's'}"
+        n, largest = len(self.layers), self.max_difference
+        difference = f"{largest:.1e}" if largest else "0"
+        return f"verified: max difference {difference} over {n} layer{'' if n == 1 else 's'}"
 
 
 NO_RECEIPT = "not verified: this record came without a receipt"

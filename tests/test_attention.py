@@ -238,7 +238,7 @@ def test_proof_is_the_receipt_in_words() -> None:
     """Each view prints the same words about the receipt."""
     assert record().proof == NO_RECEIPT
     assert record(receipt=receipt()).proof == "verified: max difference 3.0e-07 over 2 layers"
-    assert str(receipt(layers=(1,), differences=(0.0,))) == "verified: max difference 0.0e+00 over 1 layer"
+    assert str(receipt(layers=(1,), differences=(0.0,))) == "verified: max difference 0 over 1 layer"
 
 
 def test_records_are_equal_by_value() -> None:
