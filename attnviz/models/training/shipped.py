@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from attnviz.errors import FileFormatError
-from attnviz.models.language import vocabulary
+from attnviz.models.language import splits, vocabulary
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.seq2seq import RecurrentConfig, RecurrentTranslator
+from attnviz.models.training import measure
+from attnviz.models.training.loop import State
 from attnviz.models.training.tasks import HiddenWords, NextWord, Recipe, Task, Translate
 from attnviz.models.translation import TranslationConfig, TranslationTransformer
 from attnviz.models.wholes import LanguageConfig, LanguageDecoder, LanguageEncoder
@@ -96,6 +99,38 @@ def save(path: Path, card: Card, model: nn.Module) -> None:
     save_file(weights, path, {"card": json.dumps(described, ensure_ascii=False)})
 
 
+def save_state(path: Path, name: str, plan: Plan, state: State) -> None:
+    """Write where training stopped, so that it can go on."""
+    from safetensors.torch import save_file
+
+    save_file(state.tensors, path, {"step": str(state.step), "plan": _described(name, plan)})
+
+
+def load_state(path: Path, name: str, plan: Plan) -> State:
+    """Read where training stopped.
+
+    Raises:
+        FileFormatError: the file is damaged, or of another model, seed or recipe.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            told = file.metadata() or {}
+            if told["plan"] != _described(name, plan):
+                raise FileFormatError(
+                    f"{path} is of another training (model, seed, steps or sentences differ): remove it to begin anew"
+                )
+            tensors = {tensor: file.get_tensor(tensor) for tensor in file.keys()}  # noqa: SIM118 - it is no dictionary
+            return State(int(told["step"]), tensors)
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise FileFormatError(f"{path} holds no training to go on with: {error}") from error
+
+
+def _described(name: str, plan: Plan) -> str:
+    return json.dumps([name, plan.kind, asdict(plan.config), asdict(plan.recipe), plan.learns], sort_keys=True)
+
+
 def load_card(path: Path) -> Card:
     """The card of a model, without its weights.
 
@@ -142,6 +177,40 @@ def _open(path: Path) -> tuple[Card, dict[str, Tensor]]:
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{path} holds no model of attnviz: {type(error).__name__}: {error}") from error
     return card, weights
+
+
+def quality(model: Model, n: int = measure.SAMPLES) -> dict[str, float]:
+    """What is measured of a model on test sentences, by name; heads are chosen on validation sentences."""
+    if isinstance(model, LanguageEncoder):
+        head = measure.reference_head(model, n)
+        test = measure.references("test", n)
+        return {
+            "decided words right": measure.decided_words(model, n=n),
+            "referents named right": measure.named_referents(model, n=n),
+            "reference layer": head[0],
+            "reference head": head[1],
+            "reference head looks right": float(measure.right_looks(model, test)[head]),
+            "reference head turns with the last word": measure.turning_looks(model, head, test),
+            "best fixed offset looks right": measure.offset_looks(
+                measure.fixed_offset(measure.references("validation", n)), test
+            ),
+        }
+    if isinstance(model, LanguageDecoder):
+        return {"nats a word": measure.next_words(model, n=n)}
+    pairs = list(islice(splits.pairs("test"), n))
+    found = {
+        "translated without a fault": measure.exact_match(model, pairs),
+        "words right": measure.word_accuracy(model, pairs),
+    }
+    if isinstance(model, TranslationTransformer) or model.attention is not None:
+        head = measure.alignment_head(model, n)
+        found |= {
+            "alignment layer": head[0],
+            "alignment head": head[1],
+            "alignment error": float(measure.alignment_errors(model, pairs)[head]),
+            "alignment error of the diagonal": measure.diagonal_error(pairs),
+        }
+    return found
 
 
 def plans() -> dict[str, Plan]:

@@ -38,6 +38,8 @@ class Recipe:
         drop_heads: the share of heads left out in each sentence, so that each learns to do its part alone (Zhou et al.
             2020, "Scheduled DropHead").
         unknown: the share of words shown as unknown, so that a stranger among them does no harm.
+        forget: the share of its own earlier words that a decoder is shown as unknown, so that it must ask the source
+            (Bowman et al. 2016, "Generating Sentences from a Continuous Space", section 3.1, word dropout).
     """
 
     steps: int
@@ -46,6 +48,7 @@ class Recipe:
     seed: int = 0
     drop_heads: float = 0.0
     unknown: float = 0.01
+    forget: float = 0.0
 
 
 class Task(Protocol):
@@ -141,14 +144,19 @@ class Translate:
         clauses = self._clauses[random.randrange(len(self._clauses))]
         batch = list(islice(splits.pairs("train", random.randrange(2**62), clauses), self.recipe.batch))
         source, target = encoded(batch, config.end)
-        unknown = torch.tensor([[random.random() < self.recipe.unknown for _ in row] for row in source.tolist()])
-        source = source.masked_fill(unknown & (source != config.pad), config.unknown)
+        source = self._with_unknown(random, source, self.recipe.unknown)
+        read = self._with_unknown(random, target, self.recipe.forget)  # only what the decoder reads, not what it says
         if isinstance(self.model, TranslationTransformer):
-            dropping = dropping_heads(self.recipe.drop_heads, random)
-            logits = self.model(source, target, attend_cross=dropping).logits
+            logits = self.model(source, read, attend_cross=dropping_heads(self.recipe.drop_heads, random)).logits
         else:
-            logits = self.model(source, target).logits
+            logits = self.model(source, read).logits
         return cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=config.pad)
+
+    def _with_unknown(self, random: Random, words: Tensor, share: float) -> Tensor:
+        """The words with a share of them shown as unknown."""
+        config = self.model.config
+        chosen = torch.rand(words.shape, generator=torch.Generator().manual_seed(random.randrange(2**62))) < share
+        return words.masked_fill(chosen & (words != config.pad), config.unknown)
 
 
 def encoded(pairs: Sequence[Pair], end: int) -> tuple[Tensor, Tensor]:

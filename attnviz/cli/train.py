@@ -1,0 +1,96 @@
+"""``attnviz train``: the home-built models, made again from their recipes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnviz.text.display import visible
+
+EXAMPLES = """Examples:
+
+attnviz train toy
+
+attnviz train toy-seq2seq --seed 1 --steps 500 -o second.safetensors"""
+
+NAMES = ("toy", "toy-decoder", "toy-seq2seq", "toy-transformer")
+
+
+def _name(name: str) -> str:
+    if name not in NAMES:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(NAMES)}")
+    return name
+
+
+def command(
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.", callback=_name)],
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the first weights and of the sentences.")] = 0,
+    steps: Annotated[
+        int | None,
+        typer.Option("--steps", min=1, help="Batches to learn from [default: the recipe's].", show_default=False),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The weights [default: outputs/NAME.safetensors].", show_default=False),
+    ] = None,
+) -> None:
+    """Train a home-built model as the shipped one was: minutes, and the same weights from the same seed.
+
+    Ctrl-C stops it after the step it is at; the same command then goes on from there. At the end the weights, with
+    all that is known about them and how good they are on unseen sentences, are written to one safetensors file.
+    """
+    path = output or Path("outputs") / f"{name}.safetensors"
+    if path.suffix.lower() != ".safetensors":
+        raise typer.BadParameter("weights are written as .safetensors", param_hint="'--output' / '-o'")
+    kept = path.with_name(f"{path.stem}.unfinished.safetensors")
+    from attnviz.storage import check_writable, write_whole
+
+    check_writable(path)
+    import torch
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from attnviz.models.language import vocabulary
+    from attnviz.models.training import loop, shipped
+
+    torch.use_deterministic_algorithms(True)
+    plan = shipped.plans()[name]
+    plan = replace(plan, recipe=replace(plan.recipe, seed=seed, steps=steps or plan.recipe.steps))
+    state = shipped.load_state(kept, name, plan) if kept.exists() else None
+    if state is not None:
+        sys.stderr.write(f"going on from step {state.step}\n")
+    task = plan.task()
+    pressed = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        shown = bar.add_task(f"{name}: ...", total=plan.recipe.steps, completed=state.step if state else 0)
+        state = loop.train(
+            task,
+            state=state,
+            stop=pressed.is_set,
+            progress=lambda step, loss: bar.update(shown, completed=step + 1, description=f"{name}: loss {loss:.3f}"),
+        )
+    if state.step < plan.recipe.steps:
+        stopped = state
+        write_whole(kept, lambda temporary: shipped.save_state(temporary, name, plan, stopped))
+        sys.stderr.write(f"stopped after step {state.step}, kept in {visible(str(kept))}: the same command goes on\n")
+        raise typer.Exit(130)
+    card = shipped.Card(
+        name=name,
+        plan=plan,
+        source=vocabulary.english(),
+        target=vocabulary.korean() if plan.kind in {"recurrent", "translation"} else None,
+        quality=shipped.quality(task.model),  # type: ignore[arg-type]  # a plan's model is one of those
+    )
+    write_whole(path, lambda temporary: shipped.save(temporary, card, task.model))
+    kept.unlink(missing_ok=True)
+    for what, value in card.quality.items():
+        typer.echo(f"{what}: {value:.3g}")
+    sys.stderr.write(f"wrote {visible(str(path))}\n")
