@@ -131,6 +131,8 @@ def _body(sheet: Sheet, screen: Screen, overview: bool) -> tuple[list[Text], lis
         said.append(f"numbers: percent, rounded; {dot} is less than 0.5, blank is exactly 0")
     elif cell.digits == "decimals":
         said.append("numbers: weights, rounded to 2 decimals; blank is exactly 0")
+    elif not screen.colour:
+        said.append(f"{dot} is a small weight that is not 0; blank is exactly 0")
     if cell.halves:
         said.append("each line holds two rows, and names the upper one")
     return lines, said, shown
@@ -248,7 +250,7 @@ def _column_header(labels: Sequence[str], cell: Cell) -> str:
     if all(cell_len(label) < cell.width for label in labels):
         return "".join(_centre(label, cell.width) for label in labels)
     digits = len(str(len(labels) - 1))
-    if digits < cell.width or (digits == cell.width and len(labels) <= 10**digits and cell.width > 1):
+    if digits < cell.width:
         return "".join(_centre(str(i), cell.width) for i in range(len(labels)))
     every = 5 if cell.width * 5 > digits else 10
     return "".join(f"{i:<{cell.width * every}}" for i in range(0, len(labels), every))[: len(labels) * cell.width]
