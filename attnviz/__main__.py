@@ -1,5 +1,18 @@
-"""``python -m attnviz``."""
+"""The command, as ``attnviz`` and as ``python -m attnviz``."""
 
-from attnviz.cli import main
+from __future__ import annotations
 
-main()
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Run the command line; Ctrl-C ends it quietly even before it has begun."""
+    try:
+        from attnviz.cli import main as run
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -842,9 +842,12 @@ def test_a_file_that_may_not_be_written_is_refused(tmp_path: Path, monkeypatch: 
     assert path.read_bytes() == b"the old file"
 
 
-def test_checking_leaves_nothing_but_the_folder(tmp_path: Path) -> None:
-    """A check beforehand changes no file and leaves none."""
-    path = tmp_path / "new" / "record.json"
+def test_checking_leaves_nothing(tmp_path: Path) -> None:
+    """A check beforehand changes no file, and leaves no file and no folder."""
+    path = tmp_path / "new" / "folder" / "record.json"
+    check_writable(path)
+    assert list(tmp_path.iterdir()) == []
+    path.parent.mkdir(parents=True)
     check_writable(path)
     assert list(path.parent.iterdir()) == []
     path.write_bytes(b"the old file")

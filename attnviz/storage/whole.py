@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from attnviz.errors import OutputError
@@ -37,13 +37,18 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Make sure, before hours of work, that its result can be written there.
 
-    A missing folder is made, since nothing less proves that it can be.
+    A missing folder is made, since nothing less proves that it can be, and is gone again afterwards.
 
     Raises:
         OutputError: the folder or the file cannot be written.
     """
+    folder = Path(os.path.realpath(path)).parent
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
     with _temporary_beside(Path(path)):
         pass
+    for place in missing:
+        with suppress(OSError):  # somebody else has put something there meanwhile
+            place.rmdir()
 
 
 @contextmanager

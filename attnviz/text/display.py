@@ -92,5 +92,13 @@ def _whole_letter(character: str) -> str:
 
 
 def clip(text: str, length: int) -> str:
-    """The text cut to so many characters, the last an ellipsis where something was cut."""
-    return text if len(text) <= length else text[: max(0, length - 1)].rstrip() + "…"
+    """The text cut to so many characters as a person counts them, the last an ellipsis where something was cut."""
+    if len(text) <= length:
+        return text
+    if text.isascii():
+        characters = list(text)
+    else:
+        import regex  # a family of emoji, or a letter with its accents, is one character
+
+        characters = regex.findall(r"\X", text)
+    return text if len(characters) <= length else "".join(characters[: max(0, length - 1)]).rstrip() + "…"
