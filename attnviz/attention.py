@@ -43,7 +43,7 @@ class Token:
         span: first and one-past-last character in the input; None for tokens the tokenizer added.
         word: the number of the word it belongs to, counted over the whole input; None for specials.
         special: added by the tokenizer, such as ``[CLS]``.
-        segment: 0 for the first sentence, 1 for the second of a pair.
+        segment: 0 for the first sentence, 1 for the second of a pair, 2 for what the model says.
     """
 
     text: str
@@ -113,6 +113,7 @@ class Attention:
         model: the model's name.
         text: the input, as typed.
         pair: the second sentence, where there was one.
+        target: what the model said, or was made to say, where it says something.
         receipt: proof that the weights are the model's own; None for a file made elsewhere.
         layers: the number, in the model, of each layer held; counted from 0.
         heads: the number, in the model, of each head held; counted from 0.
@@ -130,6 +131,7 @@ class Attention:
     model: str
     text: str = ""
     pair: str | None = None
+    target: str | None = None
     receipt: Receipt | None = None
     layers: tuple[int, ...] = ()
     heads: tuple[int, ...] = ()
@@ -155,7 +157,7 @@ class Attention:
     def __repr__(self) -> str:
         n_layers, n_heads, n_queries, n_keys = self.weights.shape
         return (
-            f"<Attention of {self.model!r} ({self.kind}): {n_layers} layers x {n_heads} heads, "
+            f"<Attention of {self.model!r} ({self.kind}): {_count(n_layers, 'layer')} x {_count(n_heads, 'head')}, "
             f"{n_queries} queries x {n_keys} keys; {self.proof}>"
         )
 
@@ -231,9 +233,14 @@ def positions(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int
         if actual not in held:
             there = f"{held[0]} to {held[-1]}" if _is_run(held) else ", ".join(map(str, held))
             only = f"{what} {held[0]} only" if len(held) == 1 else f"{what}s {there}"
-            raise SelectionError(f"there is no {what} {number}: this model has {only} (counted from 0)")
+            whose = "this model has" if _is_run(held) and held[0] == 0 else "this record holds"
+            raise SelectionError(f"there is no {what} {number}: {whose} {only} (counted from 0)")
         found.add(held.index(actual))
     return sorted(found)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _is_run(numbers: Sequence[int]) -> bool:
@@ -242,7 +249,7 @@ def _is_run(numbers: Sequence[int]) -> bool:
 
 def _labels(record: Attention) -> tuple[object, ...]:
     return (
-        record.query_tokens, record.key_tokens, record.kind, record.model, record.text, record.pair,
+        record.query_tokens, record.key_tokens, record.kind, record.model, record.text, record.pair, record.target,
         record.receipt, record.layers, record.heads, record.short_rows, record.notes,
     )  # fmt: skip
 

@@ -211,7 +211,7 @@ def test_select_of_nothing_in_particular_is_the_record() -> None:
     ("held", "message"),
     [
         ((0, 1), "this model has layers 0 to 1 "),
-        ((4, 9), "this model has layers 4, 9 "),
+        ((4, 9), "this record holds layers 4, 9 "),
     ],
 )
 def test_select_names_what_there_is(held: tuple[int, int], message: str) -> None:
@@ -222,7 +222,7 @@ def test_select_names_what_there_is(held: tuple[int, int], message: str) -> None
 
 def test_select_names_the_only_one() -> None:
     """A record of one layer says so."""
-    with pytest.raises(errors.SelectionError, match="there is no layer 0: this model has layer 9 only"):
+    with pytest.raises(errors.SelectionError, match="there is no layer 0: this record holds layer 9 only"):
         record(layers=(4, 9)).select(layers=[-1]).pattern(0, 0)
 
 

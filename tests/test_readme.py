@@ -131,3 +131,19 @@ def test_pictures_are_there() -> None:
     for path in shown:
         assert (ROOT / path).is_file()
         assert any(f"-o {path}" in command for command in COMMANDS), path
+
+
+def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
+    """What the README says of the trained models is what their own files say was measured."""
+    from attnviz.models.training import shipped
+
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in README.splitlines()
+        if line.startswith("| `toy-")
+    ]
+    assert len(rows) == 2
+    for name, *figures in rows:
+        quality = shipped.load_card(shipped.FOLDER / f"{name.split('`')[1]}.safetensors").quality
+        told = ("translated without a fault", "alignment error", "alignment error of the diagonal")
+        assert [float(figure.rstrip(" %")) for figure in figures] == [round(100 * quality[what], 1) for what in told]

@@ -86,7 +86,7 @@ def _merged(tokens: Sequence[Token], groups: Sequence[Sequence[int]], record: At
 def _merge(pieces: Sequence[Token], record: Attention) -> Token:
     first = pieces[0]
     spans = [token.span for token in pieces if token.span is not None]
-    typed = (record.text, record.pair or "")[first.segment]
+    typed = (record.text, record.pair or "", record.target or "")[first.segment]
     span = (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
     text = visible(typed[slice(*span)].strip()) if span else "".join(token.text.lstrip("·") for token in pieces)
     return replace(first, text=text, piece="+".join(token.piece for token in pieces), id=None, span=span)

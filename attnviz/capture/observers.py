@@ -7,7 +7,7 @@ this interface.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -22,11 +22,22 @@ from attnviz.errors import InputError, NoAttentionError, SelectionError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """One input as the model reads it: its tokens, and what was done to it on the way in."""
+    """One input as the model reads it: its tokens, and what was done to it on the way in.
+
+    Attributes:
+        text: as typed.
+        pair: the second sentence, where there is one.
+        tokens: those that look: the queries.
+        keys: those that are looked at; None where they are the same.
+        target: what the model says, where it says something.
+        notes: what was done, a sentence each.
+    """
 
     text: str
     pair: str | None
     tokens: tuple[Token, ...]
+    keys: tuple[Token, ...] | None = None
+    target: str | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -37,12 +48,16 @@ class Batch:
     Attributes:
         sentences: one for each row of the batch.
         inputs: what the model takes, by name; for home-built models empty.
-        real: True where there is a token, False where there is padding.
+        real: True where there is a query token, False where there is padding.
+        real_keys: likewise for the keys; None where they are the same.
+        kind: which attention is streamed, where the model has several; None where the weights tell.
     """
 
     sentences: tuple[Sentence, ...]
     inputs: dict[str, Tensor]
     real: Bool[Tensor, "batch token"]
+    real_keys: Bool[Tensor, "batch key"] | None = None
+    kind: Kind | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +88,29 @@ class Observer(Protocol):
 
     def observe(self, block: Block) -> None:
         """A block of rows has been computed."""
+
+
+@runtime_checkable  # as above
+class Kinded(Protocol):
+    """What has attention of some kinds, and may say something."""
+
+    name: str
+    kinds: tuple[Kind, ...]
+    speaks: bool
+
+
+def expect_kind(source: Kinded, kind: Kind | None, targets: Sequence[str | None] | None) -> Kind:
+    """The kind of attention to show: the one asked for, or the usual one.
+
+    Raises:
+        SelectionError: the model has no such attention, or says nothing, so that no target can be given.
+    """
+    if kind is not None and kind not in source.kinds:
+        has = " and ".join(source.kinds)
+        raise SelectionError(f"{source.name} has no {kind} attention to show: it has {has}")
+    if not source.speaks and any(target is not None for target in targets or ()):
+        raise SelectionError(f"{source.name} says nothing, so it takes no --target")
+    return kind or source.kinds[0]
 
 
 KEEP_AT_MOST = 4 * 2**30
@@ -153,16 +191,22 @@ class KeepWeights:
             NoAttentionError: the layers have different numbers of heads.
             SelectionError: a layer asked for did not come by.
         """
-        real = self._batch.real[index].cpu().numpy()
+        batch = self._batch
+        real = batch.real[index].cpu().numpy()
+        real_keys = real if batch.real_keys is None else batch.real_keys[index].cpu().numpy()
         layers = [self._kept[layer][index] for layer in self.layers]
         if len({layer.shape for layer in layers}) > 1:
             counts = ", ".join(str(layer.shape[0]) for layer in layers)
             raise NoAttentionError(f"the layers of this model have different numbers of heads ({counts}): choose one")
         weights = np.stack(layers)
-        return weights if real.all() else np.ascontiguousarray(weights[:, :, real][..., real])
+        if real.all() and real_keys.all():
+            return weights
+        return np.ascontiguousarray(weights[:, :, real][..., real_keys])
 
     def kind(self, weights: Float32[np.ndarray, "layer head query key"]) -> Kind:
-        """Causal or bidirectional, as the model says and the weights confirm."""
+        """Which attention it is: as the batch says, or causal or bidirectional as the weights show."""
+        if self._batch.kind is not None:
+            return self._batch.kind
         ahead = torch.ones(weights.shape[2:], dtype=torch.bool).triu(1).numpy()
         if weights.shape[2] == 1:
             return "decoder" if self._causal else "encoder"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,10 +13,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from attnviz.attention import Receipt, Token
+from attnviz.attention import Kind, Receipt, Token
 from attnviz.capture.hub import Location
 from attnviz.capture.interface import native_of, watch, watched_by
-from attnviz.capture.observers import Batch, Observer, Sentence
+from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.stream import Run
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError, UnreachableModelError
 from attnviz.text.display import clip, token_text, visible
@@ -59,17 +60,28 @@ class PretrainedSource:
             self._tokenizer, self._model = _load(location, dtype, options)
             self._native = native_of(self._model)
         self._model.to(device).eval()
+        causal = any(getattr(module, "is_causal", False) is True for module in self._model.modules())
+        self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
+        self.speaks = False
         self._limit = _limit(self._model, self._tokenizer)
 
     def encode(
-        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
+        *,
+        truncate: bool = False,
+        kind: Kind | None = None,
+        targets: Sequence[str | None] | None = None,
     ) -> Batch:
         """Tokenize sentences into one padded batch.
 
         Raises:
+            SelectionError: another kind of attention than this model is run for, or a target.
             TooLongError: a sentence has more tokens than the model has positions, and may not be truncated.
             InputError: the tokenizer finds nothing in a sentence.
         """
+        expect_kind(self, kind, targets)
         pairs = pairs or [None] * len(texts)
         sentences, rows = [], []
         for text, pair in zip(texts, pairs, strict=True):
@@ -99,6 +111,8 @@ class PretrainedSource:
             tokens = self._tokens(encoded, text, pair)
             if all(token.special for token in tokens):
                 raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
+            if _run_together(tokens):
+                notes += ("the two sentences run together: this model puts no token between them",)
             sentences.append(Sentence(text=text, pair=pair, tokens=tokens, notes=notes))
             rows.append(encoded)
         return self._batch(sentences, rows)
@@ -204,6 +218,14 @@ def _parts(tokens: Sequence[Token], decoded: Sequence[str]) -> list[tuple[int, i
         else:
             runs.append([index])
     return [(number, len(run)) if len(run) > 1 else None for run in runs for number in range(1, len(run) + 1)]
+
+
+def _run_together(tokens: Sequence[Token]) -> bool:
+    """Whether the second sentence of a pair begins right behind the first."""
+    return any(
+        (one.segment, other.segment) == (0, 1) and not (one.special or other.special)
+        for one, other in itertools.pairwise(tokens)
+    )
 
 
 def _overlap(one: Token, other: Token) -> bool:

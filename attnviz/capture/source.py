@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from attnviz.attention import Attention, Receipt, ShortRows
+from attnviz.attention import Attention, Kind, Receipt, ShortRows
 from attnviz.capture.hub import locate
 from attnviz.errors import AttnvizWarning, InputError, ModelError
 from attnviz.text.check import check_text
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "distilbert-base-uncased"
 TOY = "toy"
-"""The name of the home-built model."""
+"""The name of the home-built model with random weights, which reads any words."""
+TRAINED = ("toy-decoder", "toy-seq2seq", "toy-transformer")
+"""The names of the home-built models that were trained."""
 
 DTYPES = ("auto", "float32", "float64", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -32,13 +34,23 @@ class Source(Protocol):
     Attributes:
         name: what pictures call the model.
         has_sinks: whether, in the last run, rows could sum to less than 1 because a head may look at nothing.
+        kinds: the kinds of attention it can show, the usual one first.
+        speaks: whether it says something, so that a target can be given.
     """
 
     name: str
     has_sinks: bool
+    kinds: tuple[Kind, ...]
+    speaks: bool
 
     def encode(
-        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
+        *,
+        truncate: bool = False,
+        kind: Kind | None = None,
+        targets: Sequence[str | None] | None = None,
     ) -> Batch:
         """Tokenize sentences into one padded batch."""
 
@@ -58,7 +70,8 @@ def open_source(
     """Find and load a model.
 
     Args:
-        model: ``toy``, a name on the hub, or a folder. None is DistilBERT, or the home-built model where that is
+        model: a home-built model (``toy``, ``toy-decoder``, ``toy-seq2seq``, ``toy-transformer``), a name on the hub,
+            or a folder. None is DistilBERT, or the home-built model where that is
             neither cached nor reachable within 3 seconds; `notify` is then told so.
         device: where it runs; ``auto`` takes a GPU where there is one.
         dtype: its number format; ``auto`` is the one it was saved in.
@@ -71,6 +84,10 @@ def open_source(
     """
     if model == TOY:
         return _toy(device, dtype)
+    if model in TRAINED:
+        from attnviz.capture.trained import TrainedSource
+
+        return TrainedSource(model, device=_device(device), dtype=_dtype(dtype))
     try:
         location = locate(DEFAULT_MODEL if model is None else model, revision)
         from attnviz.capture.pretrained import PretrainedSource
@@ -96,6 +113,8 @@ def attend(
     model: str | Source | None = None,
     *,
     pair: str | None = None,
+    target: str | None = None,
+    kind: Kind | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     truncate: bool = False,
@@ -111,6 +130,8 @@ def attend(
         model: ``toy``, a name on the hub, a folder, or a source that is already open; None is DistilBERT, or the
             home-built model (with a warning) where that cannot be had.
         pair: a second sentence, for models that read two.
+        target: what a model that translates is made to say (teacher forcing); None lets it run free.
+        kind: which attention to show, where the model has several; None is the usual one.
         layers: the layers to keep, counted from 0, negative from the end; None keeps all.
         heads: the heads to keep, likewise.
         truncate: cut the text where the model's positions end, and say so in the record, instead of refusing it.
@@ -124,13 +145,15 @@ def attend(
 
     Raises:
         InputError: the text is empty, or longer than the model takes.
-        SelectionError: a layer or head that is not there.
+        SelectionError: a layer, head or kind of attention that is not there, or a target for a model that says nothing.
         ModelError: the model cannot be used, or its weights are not proved.
     """
-    _check_texts([text], [pair])  # before a model is loaded for nothing
+    _check_texts([text], [pair], [target])  # before a model is loaded for nothing
     if model is None or isinstance(model, str):
         model = open_source(model, device=device, dtype=dtype, revision=revision, trust_remote_code=trust_remote_code)
-    (record,) = attend_all([text], model, pairs=[pair], layers=layers, heads=heads, truncate=truncate)
+    (record,) = attend_all(
+        [text], model, pairs=[pair], targets=[target], kind=kind, layers=layers, heads=heads, truncate=truncate
+    )
     return record
 
 
@@ -139,6 +162,8 @@ def attend_all(
     source: Source,
     *,
     pairs: Sequence[str | None] | None = None,
+    targets: Sequence[str | None] | None = None,
+    kind: Kind | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     truncate: bool = False,
@@ -149,13 +174,13 @@ def attend_all(
 
     Raises:
         InputError: there is no text, or one is empty or longer than the model takes.
-        SelectionError: a layer or head that is not there.
+        SelectionError: a layer, head or kind of attention that is not there, or a target for a model that says nothing.
         ModelError: the weights are not proved.
     """
     from attnviz.capture.observers import KeepWeights
 
-    _check_texts(texts, pairs or [])
-    batch = source.encode(texts, pairs, truncate=truncate)
+    _check_texts(texts, pairs or [], targets or [])
+    batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
     keep = KeepWeights(_from_start(layers), _from_start(heads))
     receipt = source.stream(batch, [keep])
     short: tuple[ShortRows, ...] = ("sink",) if source.has_sinks else ()
@@ -166,11 +191,12 @@ def attend_all(
         record = Attention(
             weights=weights,
             query_tokens=sentence.tokens,
-            key_tokens=sentence.tokens,
+            key_tokens=sentence.tokens if sentence.keys is None else sentence.keys,
             kind=keep.kind(weights),
             model=source.name,
             text=sentence.text,
             pair=sentence.pair,
+            target=sentence.target,
             receipt=receipt,
             layers=keep.layers,
             heads=keep.heads,
@@ -181,7 +207,7 @@ def attend_all(
     return records
 
 
-def _check_texts(texts: Sequence[str], pairs: Sequence[str | None]) -> None:
+def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None] = ()) -> None:
     if not texts:
         raise InputError("there is no text: expected at least one")
     for text in texts:
@@ -189,6 +215,9 @@ def _check_texts(texts: Sequence[str], pairs: Sequence[str | None]) -> None:
     for pair in pairs:
         if pair is not None:
             check_text(pair, "the second sentence")
+    for target in targets:
+        if target is not None:
+            check_text(target, "the target")
 
 
 def _from_start(numbers: Sequence[int] | None) -> Sequence[int] | None:
@@ -224,4 +253,4 @@ def _dtype(name: str) -> torch.dtype | None:
 
 
 def _warn(line: str) -> None:
-    warnings.warn(line, AttnvizWarning, stacklevel=3)
+    warnings.warn(line, AttnvizWarning, stacklevel=4)

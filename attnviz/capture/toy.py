@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attnviz.attention import Receipt, Token
-from attnviz.capture.observers import Batch, Observer, Sentence
+from attnviz.attention import Kind, Receipt, Token
+from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.stream import Run, Scoring
 from attnviz.errors import InputError
 from attnviz.models.attention import scaled_dot_product_attention
@@ -37,18 +37,28 @@ class ToySource:
         config = config or ToyConfig()
         self.name = f"toy (random weights, seed {config.seed})"
         self.has_sinks = False
+        self.kinds: tuple[Kind, ...] = ("encoder",)
+        self.speaks = False
         self._device = device or torch.device("cpu")
         self._model = ToyEncoder(config).to(self._device, dtype or torch.float32)
 
     def encode(
-        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
+        *,
+        truncate: bool = False,
+        kind: Kind | None = None,
+        targets: Sequence[str | None] | None = None,
     ) -> Batch:
         """Split sentences into words; there is no longest sentence, so nothing is ever truncated.
 
         Raises:
             InputError: a sentence has no word.
+            SelectionError: another kind of attention than that of an encoder, or a target.
         """
         del truncate
+        expect_kind(self, kind, targets)
         sentences = []
         for text, pair in zip(texts, pairs or [None] * len(texts), strict=True):
             tokens = _tokens(text, 0, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import sys
 from contextlib import closing
 from io import BytesIO
@@ -43,6 +44,8 @@ def command(
     json: options.Json = False,
     file: options.File = None,
     pair: options.Pair = None,
+    target: options.Target = None,
+    kind: options.Kind = None,
     truncate: options.Truncate = False,
     load: options.Load = None,
     device: options.Device = "auto",
@@ -62,8 +65,10 @@ def command(
         raise typer.BadParameter("give --toy or --model, not both")
     to_write = outputs or ([] if json else [Path("outputs") / "x.png"])
     if load is not None:
-        if text is not None or file is not None or pair is not None or model is not None or toy:
+        if any(given is not None for given in (text, file, pair, target, kind, model)) or toy:
             raise typer.BadParameter("--load draws a saved record: it takes no sentence and no model")
+        if truncate or revision or trust_remote_code or (device, dtype) != ("auto", "auto"):
+            raise typer.BadParameter("--load draws a saved record: no model is run, so it takes no option of one")
         from attnviz.storage import load as load_record
 
         _check_writable(to_write)
@@ -93,6 +98,8 @@ def command(
                 sentence,
                 source,
                 pair=second,
+                target=target,
+                kind=kind,
                 layers=layers.known() if layers else None,
                 heads=heads.known() if heads else None,
                 truncate=truncate,
@@ -129,6 +136,8 @@ def _show(
 
     plain = bool(os.environ.get("NO_COLOR"))  # Rich would still print bold and dim
     console = Console(highlight=False, emoji=False, markup=False, color_system=None if plain else "auto")
+    if console.is_dumb_terminal and console.is_terminal:  # Rich takes 80 columns there, whatever the window has
+        console.width = shutil.get_terminal_size().columns
     for line in picture(resolve(record, scale), screen_of(console, background, palette), overview=overview):
         console.print(line, soft_wrap=True)
 

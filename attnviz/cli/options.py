@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from attnviz.errors import InputError
+from attnviz.errors import InputError, SelectionError
 from attnviz.text.display import visible
 
 PALETTES = ("magma", "inferno", "plasma", "viridis", "cividis", "gray", "mako", "rocket", "crest", "flare")
@@ -26,7 +26,13 @@ def _models(incomplete: str) -> list[str]:
     from huggingface_hub import constants
 
     cached = Path(constants.HF_HUB_CACHE).glob("models--*")
-    names = ["toy", *(folder.name.removeprefix("models--").replace("--", "/") for folder in cached)]
+    names = [
+        "toy",
+        "toy-decoder",
+        "toy-seq2seq",
+        "toy-transformer",
+        *(folder.name.removeprefix("models--").replace("--", "/") for folder in cached),
+    ]
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -41,6 +47,14 @@ File = Annotated[Path | None, typer.Option("--file", help="Read the sentence fro
 Pair = Annotated[
     str | None,
     typer.Option("--pair", help="A second sentence, for models that read two.", rich_help_panel=_INPUT),
+]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", help="What a model that translates is made to say.", rich_help_panel=_INPUT),
+]
+Kind = Annotated[
+    Literal["encoder", "decoder", "cross"] | None,
+    typer.Option("--kind", help="Which attention, where a model has several.", rich_help_panel=_SHOWN),
 ]
 Truncate = Annotated[
     bool,
@@ -158,6 +172,7 @@ class Chosen:
         """The numbers, where those held say what the last one is.
 
         Raises:
+            SelectionError: a range that begins before the first.
             BadParameter: a range that ends before it begins.
         """
         numbers: list[int] = []
@@ -167,6 +182,8 @@ class Chosen:
                 numbers.append(first)
                 continue
             start, end = (number + n if number < 0 else number for number in (first, last))
+            if held and start < 0:
+                raise SelectionError(f"the range {first}-{last} begins before the first: there are {n}, counted from 0")
             if start > end:
                 raise typer.BadParameter(f"the range {first}-{last} ends before it begins")
             numbers += range(start, end + 1)

@@ -60,6 +60,7 @@ def command(
     from attnviz.models.training import loop, shipped
 
     torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)  # as fast for models this small, and sums are added in one order
     plan = shipped.plans()[name]
     plan = replace(plan, recipe=replace(plan.recipe, seed=seed, steps=steps or plan.recipe.steps))
     state = shipped.load_state(kept, name, plan) if kept.exists() else None
@@ -67,7 +68,7 @@ def command(
         sys.stderr.write(f"going on from step {state.step}\n")
     task = plan.task()
     pressed = threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    interrupt = signal.signal(signal.SIGINT, lambda *_: pressed.set())
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         shown = bar.add_task(f"{name}: ...", total=plan.recipe.steps, completed=state.step if state else 0)
@@ -77,9 +78,10 @@ def command(
             stop=pressed.is_set,
             progress=lambda step, loss: bar.update(shown, completed=step + 1, description=f"{name}: loss {loss:.3f}"),
         )
+    reached = state
+    write_whole(kept, lambda temporary: shipped.save_state(temporary, name, plan, reached))
+    signal.signal(signal.SIGINT, interrupt)  # from here on nothing can be lost
     if state.step < plan.recipe.steps:
-        stopped = state
-        write_whole(kept, lambda temporary: shipped.save_state(temporary, name, plan, stopped))
         sys.stderr.write(f"stopped after step {state.step}, kept in {visible(str(kept))}: the same command goes on\n")
         raise typer.Exit(130)
     card = shipped.Card(

@@ -164,6 +164,10 @@ def _harmless(labels: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
+_LATER = frozenset({"target"})
+"""Labels that files have had since, and may lack: they then are what a record has by default."""
+
+
 @cache
 def _hints(kind: type) -> dict[str, Any]:
     """The fields of a token, a receipt or a record, and their types; the weights are kept apart."""
@@ -172,9 +176,9 @@ def _hints(kind: type) -> dict[str, Any]:
 
 def _members(found: Mapping[str, object], kind: type, where: str = "") -> dict[str, Any]:
     hints = _hints(kind)
-    if missing := [where + name for name in hints if name not in found]:
+    if missing := [where + name for name in hints if name not in found and name not in _LATER]:
         raise FileFormatError(f"it lacks {', '.join(missing)}")
-    return {name: read(found[name], hint, where + name) for name, hint in hints.items()}
+    return {name: read(found[name], hint, where + name) for name, hint in hints.items() if name in found}
 
 
 def _check_numbers(value: list[object], axes: int = 1) -> None:

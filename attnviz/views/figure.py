@@ -120,11 +120,14 @@ def png(record: Attention) -> bytes:
 
 @contextmanager
 def _usual_settings() -> Iterator[None]:
-    """Matplotlib as it comes while a figure is made, the user's settings afterwards; the same names in every SVG."""
+    """Matplotlib as it comes while a figure is made, the user's settings afterwards.
+
+    SVG files get the same names each time, and each panel stays an image of its own, a pixel a cell, sharp at any size.
+    """
     from matplotlib import rc_context, rcParamsDefault
 
     usual: dict[Any, Any] = {name: value for name, value in rcParamsDefault.items() if name != "backend"}
-    with rc_context(usual | {"svg.hashsalt": "attnviz"}):
+    with rc_context(usual | {"svg.hashsalt": "attnviz", "image.composite_image": False}):
         yield
 
 

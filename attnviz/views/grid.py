@@ -95,7 +95,7 @@ def draw_grid(sheet: Sheet, palette: str, pen: Pen) -> None:
             table[levels(panel.matrix, panel.top)],
             extent=(x, x + plan.panel[0], y + plan.panel[1], y),
             aspect="auto",
-            interpolation="nearest",
+            interpolation="none",
             zorder=2,
         )
         frame(ax, x, y, *plan.panel)
@@ -118,7 +118,7 @@ def _plan(sheet: Sheet, pen: Pen, across: int, *, wrapped: bool, above: float = 
     down = math.ceil(len(sheet.panels) / across)
     own = sheet.scale == "panel"
     names = tuple(
-        " · ".join([*([panel.name] if wrapped else []), *([f"max {panel.top:.2g}"] if own else [])])
+        " · ".join([*([panel.name] if wrapped else []), *([f"max {panel.top:.3g}"] if own else [])])
         for panel in sheet.panels
     )
     n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
@@ -189,5 +189,6 @@ def _thinned(plan: Plan) -> list[str]:
 
 
 def _near_square(n: int) -> int:
-    """How many panels to put side by side so that the sheet is a little wider than high."""
-    return min(n, max(2, math.ceil(math.sqrt(n * 1.3))))
+    """How many panels to put side by side: a sheet a little wider than high, with the fewest places left empty."""
+    least = math.ceil(math.sqrt(n))
+    return min(range(least, min(n, math.ceil(1.3 * least)) + 1), key=lambda across: (-n % across, across))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -81,8 +82,10 @@ class Sheet:
 
     @property
     def size(self) -> str:
-        """How much there is, as ``6 layers x 12 heads``."""
-        return f"{_count(len(self.layers), 'layer')} x {_count(len(self.heads), 'head')}"
+        """How much there is, as ``6 layers x 12 heads``, or ``layer 5, 12 heads``."""
+        if len(self.layers) == 1 or len(self.heads) == 1:
+            return f"{_named(self.layers, 'layer')}, {_named(self.heads, 'head')}"
+        return f"{len(self.layers)} layers x {len(self.heads)} heads"
 
 
 def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
@@ -107,6 +110,8 @@ def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
     sentence = f"“{visible(record.text)}”" if record.text else ""
     if record.pair is not None:
         sentence += f" + “{visible(record.pair)}”"
+    if record.target is not None:
+        sentence += f" → “{visible(record.target)}”"
     return Sheet(
         panels=panels,
         layers=record.layers,
@@ -125,12 +130,17 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
     """The same picture with at most so many rows and columns, or the sheet itself where it has no more.
 
     Neighbouring tokens go together: to a group the sum over its keys, from it the mean over its queries (as for
-    words), so that rows sum to what they summed to. The colour scale grows with the sums, and a note says all this.
+    words), so that rows sum to what they summed to. Groups are of one size, but for the last, so that even attention
+    stays even, and where queries and keys are the same tokens so are their groups. The colour scale grows with the
+    sums, and a note says all this.
     """
     n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
     if n_rows <= max_rows and n_columns <= max_columns:
         return sheet
-    rows, columns = _edges(n_rows, max_rows), _edges(n_columns, max_columns)
+    tall, wide = (math.ceil(n / max(1, most)) for n, most in ((n_rows, max_rows), (n_columns, max_columns)))
+    if sheet.query_labels == sheet.key_labels:
+        tall = wide = max(tall, wide)
+    rows, columns = list(range(0, n_rows, tall)), list(range(0, n_columns, wide))
     sizes = np.diff([*rows, n_rows])[:, None]
     matrices = [
         np.add.reduceat(np.add.reduceat(panel.matrix, rows, axis=0), columns, axis=1) / sizes for panel in sheet.panels
@@ -157,12 +167,6 @@ def _tops(matrices: Sequence[np.ndarray], scale: Scale) -> list[float]:
     return {"shared": [max(own)] * len(own), "panel": own, "unit": [1.0] * len(own)}[scale]
 
 
-def _edges(n: int, at_most: int) -> list[int]:
-    """Where each of at most so many groups of nearly equal size begins."""
-    groups = min(n, max(1, at_most))
-    return [index * n // groups for index in range(groups)]
-
-
 def _group_labels(labels: Sequence[str], edges: Sequence[int]) -> tuple[str, ...]:
     ends = [*edges[1:], len(labels)]
     return tuple(
@@ -171,5 +175,6 @@ def _group_labels(labels: Sequence[str], edges: Sequence[int]) -> tuple[str, ...
     )
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+def _named(numbers: Sequence[int], what: str) -> str:
+    """As ``layer 5`` where there is one, as ``12 heads`` where there are more."""
+    return f"{what} {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} {what}s"

@@ -19,6 +19,7 @@ from attnviz.views.pen import (
     MARGIN,
     PITCH,
     POINT,
+    SMALL,
     TEXT,
     Pen,
     clipped,
@@ -69,21 +70,25 @@ def draw_pattern(
         palette: its colours.
         pen: for the figure of these axes.
         cell: the side of a cell, in inches, on axes made for it; None on somebody's own axes, which then get a title
-            that says what a figure's caption would.
+            that says what a figure's caption would, and the keys below, where such axes have room for them.
         upright: whether the keys' names stand upright.
     """
     (panel,) = sheet.panels
     table = colours(palette)
     level = levels(panel.matrix, panel.top)
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
-    ax.imshow(table[level], aspect="equal" if cell is None else "auto", interpolation="nearest")
+    ax.imshow(table[level], aspect="equal" if cell is None else "auto", interpolation="none")
     if cell is None:
         box = ax.get_window_extent()
         cell = min(box.width / len(keys), box.height / len(queries)) / pen.figure.dpi
-        ax.set_title(f"{sheet.model} · {panel.name}\n{sheet.legend}\n{sheet.proof}", **pen.style())
+        rounded = ["numbers: weights, rounded to 2 decimals"] if _print_in(cell) else []
+        what = (sheet.sentence, f"{sheet.model} · {panel.name}", sheet.proof, sheet.legend, *rounded, *sheet.notes)
+        lines = [line for text in what for line in pen.wrap(text, box.width / pen.figure.dpi, SMALL)]
+        ax.set_title("\n".join(lines), loc="left", **pen.style(SMALL))
+    else:
+        ax.xaxis.tick_top()
+        ax.xaxis.set_label_position("top")
     step = max(1, math.ceil(PITCH * 0.9 / cell))
-    ax.xaxis.tick_top()
-    ax.xaxis.set_label_position("top")
     ax.set_xticks(range(0, len(keys), step), keys[::step], rotation=90 if upright else 0, **pen.style())
     ax.set_yticks(range(0, len(queries), step), queries[::step], **pen.style())
     ax.tick_params(length=0, pad=3)

@@ -23,6 +23,8 @@ LABEL_WIDTH = 14
 """Cells that a token's label may take beside a matrix."""
 TALLEST = 64
 """Lines that the heads of a layer may take before cells are made smaller."""
+FEW = 32
+"""Tokens that are shown one by one, however long that makes the picture, where the screen is wide enough."""
 GAP = 2
 ASCII = str.maketrans({"“": '"', "”": '"', "·": "-", "…": "~", "→": ">", "␣": "_"})
 """What stands for the marks of attnviz on a screen that knows no more than ASCII; each is one cell, as its likeness."""
@@ -191,7 +193,8 @@ def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, Cell]:
         height = bands * (math.ceil(n_rows / (2 if cell.halves else 1)) + 3)
         if n_keys * cell.width <= room and height <= TALLEST:
             return sheet, cell
-    return _pooled(sheet, screen, 48 if n_rows > n_keys else 24, 24), thin
+    most = 24 if n_keys > min(room, FEW) else n_keys
+    return _pooled(sheet, screen, max(most, 48 if n_rows > n_keys else most), most), thin
 
 
 def _title_width(sheet: Sheet) -> int:
@@ -200,7 +203,7 @@ def _title_width(sheet: Sheet) -> int:
 
 def _title(panel: Panel, sheet: Sheet) -> str:
     name = f"head {panel.head}" if len(sheet.layers) == 1 else f"L{panel.layer} head {panel.head}"
-    return f"{name} max {panel.top:.2g}" if sheet.scale == "panel" else name
+    return f"{name} max {panel.top:.3g}" if sheet.scale == "panel" else name
 
 
 def _label_width(sheet: Sheet) -> int:
@@ -317,12 +320,13 @@ def _thumbnails(sheet: Sheet, screen: Screen) -> tuple[list[Text], Sheet]:
     margin = len(f"layer {sheet.layers[-1]} ")
     n = len(sheet.key_labels)
     across = len(sheet.heads)
-    while across > 1 and (screen.width - margin) // across - 1 < min(n, 5):
+    least = 8 if screen.colour and screen.unicode else 4  # without colour each row takes a whole line
+    while across > 1 and (screen.width - margin) // across - 1 < min(n, least):
         across -= 1
     across = math.ceil(len(sheet.heads) / math.ceil(len(sheet.heads) / across))
     size = max(2, min(n, 16, (screen.width - margin) // across - 1))
     halves = screen.colour and screen.unicode
-    rows = min(len(sheet.query_labels), size if halves else max(2, size // 2))
+    rows = min(len(sheet.query_labels), size)
     small = pool(sheet, rows, size)
     width = max(size, len(str(sheet.heads[-1])))
     cell = Cell(1, "", halves=halves)

@@ -229,7 +229,7 @@ def test_a_full_disk(
         ("attnviz heatmap --pal", {"--palette"}),
         ("attnviz heatmap --palette ma", {"magma", "mako"}),
         ("attnviz heatmap --scale ", {"shared", "panel", "unit"}),
-        ("attnviz heatmap --model ", {"toy", "some/body"}),
+        ("attnviz heatmap --model ", {"toy", "toy-decoder", "toy-seq2seq", "toy-transformer", "some/body"}),
     ],
 )
 def test_completion(

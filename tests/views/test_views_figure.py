@@ -227,7 +227,7 @@ def test_panels_on_their_own_scale_say_its_end(
     sheet = resolve(fixed_record(n_layers=n_layers, n_heads=n_heads), "panel")
     text = words(texts_of(figure(sheet)))
     found = sorted(re.findall(r"max (\d[\d.e-]*)", text.replace(sheet.proof, "")))
-    assert found == sorted(f"{panel.top:.2g}" for panel in sheet.panels)
+    assert found == sorted(f"{panel.top:.3g}" for panel in sheet.panels)
 
 
 def test_a_cut_title_is_said_to_be_cut(fixed_record: Make, texts_of: Texts) -> None:
@@ -279,7 +279,7 @@ def test_colours_are_the_palettes(fixed_record: Make, n_layers: int, n_heads: in
     for panel, image in zip(sheet.panels, panels, strict=True):
         np.testing.assert_array_equal(rgb(image), colours(palette)[levels(panel.matrix, panel.top)])
         assert image.origin == "upper"
-        assert image.get_interpolation() == "nearest"
+        assert image.get_interpolation() == "none"
 
 
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (2, 3)])
@@ -365,10 +365,10 @@ def test_ax_is_drawn_on(fixed_record: Make) -> None:
 
 
 def test_ax_says_what_it_is(fixed_record: Make) -> None:
-    """A title on somebody's axes says model, layer, head, scale and receipt."""
+    """What stands round somebody's axes says model, layer, head, scale and receipt."""
     axes = heatmap(fixed_record(n_layers=2, n_heads=3), layer=1, head=2, ax=own_axes())
     for part in ("made by hand", "layer 1, head 2", "0 to ", "verified: max difference"):
-        assert part in axes.get_title()
+        assert part in axes.get_title(loc="left")
     assert "key" in axes.get_xlabel()
     assert "query" in axes.get_ylabel()
 
@@ -401,7 +401,7 @@ def test_ax_in_a_subfigure(fixed_record: Make) -> None:
 
 def test_ax_holds_one_pattern(fixed_record: Make) -> None:
     """Axes for more than one pattern are refused, and the error says what to give."""
-    with pytest.raises(SelectionError, match="1 layer x 3 heads: give layer and head"):
+    with pytest.raises(SelectionError, match="layer 0, 3 heads: give layer and head"):
         heatmap(fixed_record(n_layers=2, n_heads=3), layer=0, ax=own_axes())
 
 

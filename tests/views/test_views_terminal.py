@@ -196,7 +196,7 @@ def test_panels_say_their_scale(fixed_record: Make, scale: Scale) -> None:
     text = "\n".join(lines)
     if scale == "panel":
         assert re.findall(r"head (\d) max ([\d.]+)", text) == [
-            (str(head), f"{record.pattern(0, head).max():.2g}") for head in range(3)
+            (str(head), f"{record.pattern(0, head).max():.3g}") for head in range(3)
         ]
     elif scale == "shared":
         assert f"0 to {record.weights.max():.3g}" in text

@@ -169,7 +169,7 @@ SHAPES = (
 MOVES = (
     # What one does to a place, and did not do.
     Verb("cross", "crosses", "crossed", "crossing", "건넌다", "건넜다", "건너고", "건너지", "건너기"),
-    Verb("enter", "enters", "entered", "entering", "들어간다", "들어갔다", "들어가고", "들어가지", "들어가기"),
+    Verb("pass", "passes", "passed", "passing", "지나간다", "지나갔다", "지나가고", "지나가지", "지나가기"),
     Verb("leave", "leaves", "left", "leaving", "떠난다", "떠났다", "떠나고", "떠나지", "떠나기"),
     Verb("visit", "visits", "visited", "visiting", "방문한다", "방문했다", "방문하고", "방문하지", "방문하기"),
 )

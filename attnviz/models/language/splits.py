@@ -1,7 +1,7 @@
 """Training, validation and test sentences that share none.
 
-A sentence's split is read off its content words (not its articles and full stop): no combination of content words is
-in two splits, so every test sentence combines words as no training sentence does.
+A sentence's split is read off its content words (not its articles and full stop) in their order: no such row of words
+is in two splits, so every test sentence puts words together as no training sentence does.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from attnviz.errors import FileFormatError
+from attnviz.errors import FileFormatError, ModelError
 from attnviz.models.language import splits, vocabulary
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.seq2seq import RecurrentConfig, RecurrentTranslator
@@ -83,7 +83,7 @@ class Card:
 
 def save(path: Path, card: Card, model: nn.Module) -> None:
     """Write a model's weights and its card into one file."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save as serialised
 
     described = {
         "name": card.name,
@@ -96,14 +96,14 @@ def save(path: Path, card: Card, model: nn.Module) -> None:
         "quality": dict(card.quality),
     }
     weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    save_file(weights, path, {"card": json.dumps(described, ensure_ascii=False)})
+    path.write_bytes(serialised(weights, {"card": json.dumps(described, ensure_ascii=False)}))
 
 
 def save_state(path: Path, name: str, plan: Plan, state: State) -> None:
     """Write where training stopped, so that it can go on."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save as serialised
 
-    save_file(state.tensors, path, {"step": str(state.step), "plan": _described(name, plan)})
+    path.write_bytes(serialised(state.tensors, {"step": str(state.step), "plan": _described(name, plan)}))
 
 
 def load_state(path: Path, name: str, plan: Plan) -> State:
@@ -147,9 +147,12 @@ def load(path: Path) -> tuple[Card, Model]:
         FileFormatError: the file holds no model of attnviz.
     """
     card, weights = _open(path)
-    with torch.device("meta"):  # no first weights are drawn, only to be overwritten
-        model = _CLASSES[card.plan.kind][0](card.plan.config)  # type: ignore[arg-type]
-    model.load_state_dict(weights, assign=True)
+    try:
+        with torch.device("meta"):  # no first weights are drawn, only to be overwritten
+            model = _CLASSES[card.plan.kind][0](card.plan.config)  # type: ignore[arg-type]
+        model.load_state_dict(weights, assign=True)
+    except (ModelError, RuntimeError, TypeError) as error:
+        raise FileFormatError(f"{path} holds no model of attnviz: its weights are not of the sizes it tells") from error
     return card, model.eval()
 
 
@@ -231,11 +234,13 @@ def plans() -> dict[str, Plan]:
             recipe=Recipe(steps=1500),
             learns="English sentences of the small language: to say the next word",
         ),
-        "toy-seq2seq": Plan(kind="recurrent", config=recurrent, recipe=Recipe(steps=2000), learns=translates),
+        "toy-seq2seq": Plan(
+            kind="recurrent", config=recurrent, recipe=Recipe(steps=2500, forget=0.25), learns=translates
+        ),
         "toy-transformer": Plan(
             kind="translation",
             config=TranslationConfig(n_source_words=english, n_target_words=korean, n_heads=4, n_layers=2),
-            recipe=Recipe(steps=2000, drop_heads=0.3),
+            recipe=Recipe(steps=2000, drop_heads=0.3, forget=0.4),
             learns=translates,
         ),
     }

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +51,7 @@ class Recipe:
     forget: float = 0.0
 
 
+@runtime_checkable
 class Task(Protocol):
     """A model and what it learns."""
 

@@ -1,0 +1,55 @@
+"""``attnviz models``: which models there are, and how good the home-built ones are."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnviz.text.display import visible
+
+EXAMPLES = """Examples:
+
+attnviz models
+
+attnviz models --measure"""
+
+
+def command(
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure the home-built models again, on sentences they never saw.")
+    ] = False,
+) -> None:
+    """List the models: those that come with attnviz, with their measured quality, and those in the cache."""
+    from attnviz.models.training import shipped
+
+    typer.echo("Come with attnviz:\n")
+    typer.echo("toy: an encoder with random weights, always the same; it reads any words of any language\n")
+    for path in sorted(shipped.FOLDER.glob("*.safetensors")):
+        card, model = shipped.load(path)
+        recipe = card.plan.recipe
+        n_weights = sum(parameter.numel() for parameter in model.parameters())
+        typer.echo(f"{card.name}: {card.plan.learns}")
+        typer.echo(f"  {n_weights:,} weights; {recipe.steps:,} batches of {recipe.batch}; seed {recipe.seed}")
+        if measure:
+            sys.stderr.write(f"measuring {card.name} ...\n")
+        for what, value in (shipped.quality(model) if measure else card.quality).items():
+            typer.echo(f"  {what}: {value:.3g}")
+        typer.echo("")
+    cached = _cached()
+    typer.echo("In the cache:\n" if cached else "In the cache: none")
+    for name in cached:
+        typer.echo(visible(name))
+
+
+def _cached() -> list[str]:
+    """The names of the pretrained models that the cache holds whole."""
+    from huggingface_hub import constants
+
+    from attnviz.capture.hub import is_cached
+
+    folders = Path(constants.HF_HUB_CACHE).glob("models--*")
+    names = sorted(folder.name.removeprefix("models--").replace("--", "/") for folder in folders)
+    return [name for name in names if is_cached(name)]

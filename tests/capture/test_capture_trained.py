@@ -1,0 +1,131 @@
+"""The trained home-built models: what is captured is what they compute, whichever attention is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.capture.source import TRAINED, attend, attend_all, open_source
+from attnviz.capture.trained import KINDS
+from attnviz.errors import InputError, SelectionError, TooLongError
+from attnviz.models.seq2seq import RecurrentTranslator
+from attnviz.models.training import shipped
+from attnviz.models.training.tasks import padded
+from attnviz.models.translation import TranslationTransformer
+from attnviz.models.wholes import LanguageDecoder
+
+if TYPE_CHECKING:
+    from attnviz.attention import Kind
+
+SENTENCE = "she is eating a green apple ."
+
+
+def loaded(name: str) -> tuple[shipped.Card, shipped.Model]:
+    """A shipped model, without attnviz looking on."""
+    return shipped.load(shipped.FOLDER / f"{name}.safetensors")
+
+
+def test_every_plan_is_shipped() -> None:
+    """Each trained model that can be named is there, with all that is known about it."""
+    for name in TRAINED:
+        card, _ = loaded(name)
+        assert card.name == name
+        assert card.plan == shipped.plans()[name]
+        assert card.quality
+
+
+def test_shipped_weights_are_small() -> None:
+    """All shipped weights together take at most 8 MB."""
+    assert sum(path.stat().st_size for path in shipped.FOLDER.iterdir()) <= 8_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for name in TRAINED for kind in KINDS[shipped.plans()[name].kind]]
+)
+def test_weights_are_the_models_own(name: str, kind: Kind) -> None:
+    """The record holds what the model returns beside its output, run without anybody looking on."""
+    record = attend(SENTENCE, name, kind=kind)
+    card, model = loaded(name)
+    source = padded([card.source.encode(SENTENCE.split())])
+    with torch.inference_mode():
+        if isinstance(model, LanguageDecoder):
+            own = torch.cat([w for w in model(source)[1] if w is not None])
+        elif isinstance(model, TranslationTransformer):
+            own = torch.cat([w for w in getattr(model.translate(source).weights, kind) if w is not None])
+        else:
+            assert isinstance(model, RecurrentTranslator)
+            weights = model.translate(source).weights
+            assert weights is not None
+            own = weights[None]
+    np.testing.assert_allclose(record.weights, own.numpy(), atol=1e-6)
+    assert record.kind == kind
+    assert record.receipt is not None
+
+
+@pytest.mark.parametrize("name", ["toy-seq2seq", "toy-transformer"])
+def test_running_free_is_being_forced_to_say_the_same(name: str) -> None:
+    """A translation given as target shows the attention of the model that said it by itself."""
+    free = attend(SENTENCE, name)
+    forced = attend(SENTENCE, name, target=free.target)
+    assert forced == free
+    assert [token.text for token in free.query_tokens][-1] == "<end>"
+    assert [token.text for token in free.key_tokens] == SENTENCE.split()
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_batch_changes_nothing(name: str) -> None:
+    """A sentence beside a longer one has the attention that it has alone."""
+    source = open_source(name)
+    together = attend_all(["i love all you", SENTENCE], source)
+    for record in together:
+        alone = attend(record.text, source)
+        np.testing.assert_allclose(record.weights, alone.weights, atol=2e-6)
+        assert record.target == alone.target
+
+
+def test_a_decoder_looks_back_only() -> None:
+    """The left-to-right model gives no weight to later words, and later words change no earlier row."""
+    whole = attend(SENTENCE, "toy-decoder")
+    assert whole.kind == "decoder"
+    assert not np.triu(whole.weights, 1).any()
+    part = attend("she is eating a", "toy-decoder")
+    np.testing.assert_allclose(part.weights, whole.weights[:, :, :4, :4], atol=1e-6)
+
+
+def test_unknown_words_are_said() -> None:
+    """A stranger among the words is shown as typed, and a note says how it was read."""
+    record = attend("she is eating a green Zwetschge", "toy-seq2seq")
+    assert record.key_tokens[-1].text == "Zwetschge"
+    assert "read as unknown words: Zwetschge" in record.notes
+    forced = attend(SENTENCE, "toy-seq2seq", target="그녀는 자두를 먹는다")
+    assert [token.text for token in forced.query_tokens] == ["그녀는", "자두를", "먹는다", "<end>"]
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_refusals(name: str) -> None:
+    """No known word, no word at all, too many words: each is one line."""
+    for text, error, line in (
+        ("Zwetschgen sind blau", InputError, f"{name} knows none of these words"),
+        ("!!!", InputError, "knows none of these words"),
+        ("love " * 129, TooLongError, "129 words, but .* reads at most 128"),
+    ):
+        with pytest.raises(error, match=line) as caught:
+            attend(text, name)
+        assert "\n" not in str(caught.value)
+    record = attend("love " * 129, name, truncate=True)
+    assert "input truncated: 128 of 129 words" in record.notes
+
+
+def test_kinds_and_targets_that_are_not_there() -> None:
+    """A model is asked for no attention that it has not, and told to say nothing that it cannot say."""
+    with pytest.raises(SelectionError, match="toy-decoder has no cross attention to show: it has decoder"):
+        attend(SENTENCE, "toy-decoder", kind="cross")
+    with pytest.raises(SelectionError, match="toy-decoder says nothing, so it takes no --target"):
+        attend(SENTENCE, "toy-decoder", target="나는")
+    with pytest.raises(SelectionError, match="has no decoder attention to show: it has encoder"):
+        attend(SENTENCE, "toy", kind="decoder")
+    with pytest.raises(InputError, match="the target is empty"):
+        attend(SENTENCE, "toy-seq2seq", target=" ")

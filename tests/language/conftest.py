@@ -1,0 +1,25 @@
+"""What the tests of the small language share."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+import jaxtyping
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unchecked() -> Iterator[None]:
+    """Without the shape checks: there are no shapes here, and tens of thousands of sentences."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+        yield
+
+
+def seeded(seed: int) -> Random:
+    """Random numbers that are the same every time."""
+    return Random(seed)  # noqa: S311 - it makes sentences here, not secrets

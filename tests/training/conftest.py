@@ -1,0 +1,47 @@
+"""Tiny models, and what each of them learns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jaxtyping
+import pytest
+
+from attnviz.models.language import vocabulary
+from attnviz.models.seq2seq import RecurrentConfig
+from attnviz.models.training.shipped import Plan
+from attnviz.models.training.tasks import Recipe
+from attnviz.models.translation import TranslationConfig
+from attnviz.models.wholes import LanguageConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KINDS = ("encoder", "decoder", "recurrent", "translation")
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the shape checks, which take longer than many small steps do."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture
+def plan() -> Callable[..., Plan]:
+    """A plan for a tiny model of a kind; everything of its recipe can be set."""
+
+    def make(kind: str, **recipe: Any) -> Plan:
+        english, korean = len(vocabulary.english()), len(vocabulary.korean())
+        both: dict[str, Any] = {"n_source_words": english, "n_target_words": korean}
+        small: dict[str, Any] = {"d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 13}
+        config: LanguageConfig | RecurrentConfig | TranslationConfig
+        if kind == "recurrent":
+            config = RecurrentConfig(d_embedding=11, d_hidden=13, **both)
+        elif kind == "translation":
+            config = TranslationConfig(**both, **small)
+        else:
+            config = LanguageConfig(n_words=english, **small)
+        told: dict[str, Any] = {"steps": 12, "batch": 7, "rate": 1e-2, "drop_heads": 0.3, "forget": 0.1} | recipe
+        return Plan(kind=kind, config=config, recipe=Recipe(**told), learns="a little")
+
+    return make
