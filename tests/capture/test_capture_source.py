@@ -68,6 +68,12 @@ class TestRecord:
         assert [token.span for token in record.query_tokens if token.span] == [(0, 1), (2, 6), (0, 3), (4, 7)]
         assert [token.word for token in record.query_tokens] == [None, 0, 1, None, 2, 3, None]
         assert record.pair == "all you"
+        assert record.notes == ()
+
+    def test_pair_without_separator(self, zoo: Zoo) -> None:
+        """Where a model puts nothing between the two sentences, the record says so."""
+        record = attend("I love", zoo.source("gpt2"), pair="all you")
+        assert record.notes == ("the two sentences run together: this model puts no token between them",)
 
     @pytest.mark.parametrize(
         ("layers", "heads", "expected"),

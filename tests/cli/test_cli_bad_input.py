@@ -191,6 +191,11 @@ def test_the_default_folder_cannot_be_written(
         (["I", "--load", "x.npz"], "--load draws a saved record: it takes no sentence and no model"),
         (["--load", "x.npz", "--toy"], "--load draws a saved record: it takes no sentence and no model"),
         (["--load", "x.npz", "--pair", "I"], "--load draws a saved record: it takes no sentence and no model"),
+        (["--load", "x.npz", "--kind", "cross"], "--load draws a saved record: it takes no sentence and no model"),
+        *(
+            (["--load", "x.npz", *model], "--load draws a saved record: no model is run, so it takes no option of one")
+            for model in (["--truncate"], ["--device", "cpu"], ["--dtype", "float32"], ["--revision", "main"])
+        ),
         (["I", "love", "you"], "Got unexpected extra argument(s) (love you): put a sentence in quotation marks"),
         (["I", "-o", "a.gif"], f"Invalid value for '--output' / '-o': a.gif: {ENDINGS}"),
         (["I", "-o", "png"], f"Invalid value for '--output' / '-o': png: {ENDINGS}"),
@@ -208,6 +213,12 @@ def test_the_default_folder_cannot_be_written(
 def test_usage(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
     """What cannot be understood exits with 2, and says where help is."""
     assert refused("heatmap", *arguments) == (2, f"attnviz heatmap: {line} {SEE}")
+
+
+def test_a_range_that_begins_before_the_first(refused: Callable[..., tuple[int, str]]) -> None:
+    """Counting back past the first head is refused, not begun again from the last."""
+    line = "attnviz: the range -5-0 begins before the first: there are 4, counted from 0"
+    assert refused("heatmap", "--toy", "I love you", "--head", "-5-0") == (1, line)
 
 
 @pytest.mark.parametrize("option", ["--layer", "--head"])
