@@ -12,14 +12,16 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from attnviz.attention import Attention
 from attnviz.errors import SelectionError
 from attnviz.views.fonts import Typefaces, typefaces_for
 from attnviz.views.grid import draw_grid
 from attnviz.views.heatmap import AXES, Scale, Sheet, resolve
-from attnviz.views.palette import DEFAULT
+from attnviz.views.palette import DEFAULT, luminance
 from attnviz.views.pattern import draw_pattern, draw_single
-from attnviz.views.pen import DPI, PIXELS, Pen
+from attnviz.views.pen import BLACK, DPI, FRAME, GREY, PIXELS, Pen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +63,8 @@ def heatmap(
     if root is None:
         raise SelectionError("the ax given belongs to no figure")
     with _usual_settings():
-        draw_pattern(ax, sheet, palette, Pen(root, typefaces_for(_texts(sheet))))
+        ink, quiet = (BLACK, GREY) if _is_light(root) else ("white", FRAME)
+        draw_pattern(ax, sheet, palette, Pen(root, typefaces_for(_texts(sheet)), ink=ink, quiet=quiet))
     return ax
 
 
@@ -129,6 +132,14 @@ def _usual_settings() -> Iterator[None]:
     usual: dict[Any, Any] = {name: value for name, value in rcParamsDefault.items() if name != "backend"}
     with rc_context(usual | {"svg.hashsalt": "attnviz", "image.composite_image": False}):
         yield
+
+
+def _is_light(figure: Figure) -> bool:
+    """Whether dark writing can be read on somebody's figure."""
+    from matplotlib.colors import to_rgb
+
+    rgb = (np.array(to_rgb(figure.get_facecolor())) * 255).round().astype(np.uint8)
+    return bool(luminance(rgb) > 0.18)
 
 
 def _texts(sheet: Sheet) -> list[str]:

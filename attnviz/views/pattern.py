@@ -13,7 +13,6 @@ from attnviz.views.palette import colours, ink, levels
 from attnviz.views.pen import (
     BLACK,
     FRAME,
-    GREY,
     LARGEST,
     LEAST_TEXT,
     MARGIN,
@@ -93,8 +92,8 @@ def draw_pattern(
     ax.set_yticks(range(0, len(queries), step), queries[::step], **pen.style())
     ax.tick_params(length=0, pad=3)
     thinned = f" (every {ordinal(step)} is named)" if step > 1 else ""
-    ax.set_xlabel(f"key: looked at{thinned}", labelpad=4, **pen.style(color=GREY))
-    ax.set_ylabel(f"query: looking{thinned}", labelpad=4, **pen.style(color=GREY))
+    ax.set_xlabel(f"key: looked at{thinned}", labelpad=4, **pen.style(color=pen.quiet))
+    ax.set_ylabel(f"query: looking{thinned}", labelpad=4, **pen.style(color=pen.quiet))
     ax.spines[:].set(color=FRAME, linewidth=0.6)
     size = _print_in(cell)
     if not size:

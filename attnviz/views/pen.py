@@ -43,11 +43,15 @@ class Pen:
         figure: the figure drawn on.
         typefaces: its fonts.
         larger: by how much the words round the picture are larger than usual, as they are on a large sheet.
+        ink: the colour of what is written on the figure.
+        quiet: that of what matters less.
     """
 
     figure: Figure
     typefaces: Typefaces
     larger: float = 1.0
+    ink: str = BLACK
+    quiet: str = GREY
 
     def style(self, size: float = TEXT, **more: Any) -> dict[str, Any]:
         """Keyword arguments of a text. Dollar signs are characters here, never mathematics."""
@@ -55,7 +59,7 @@ class Pen:
             "fontfamily": self.typefaces.families,
             "fontsize": size,
             "parse_math": False,
-            "color": BLACK,
+            "color": self.ink,
             **more,
         }
 

@@ -399,6 +399,14 @@ def test_ax_in_a_subfigure(fixed_record: Make) -> None:
     assert not left.axes
 
 
+def test_ax_on_a_dark_figure(fixed_record: Make) -> None:
+    """On somebody's dark figure the words round the picture are light."""
+    axes = own_axes()
+    axes.figure.set_facecolor("black")
+    heatmap(fixed_record(), ax=axes)
+    assert axes.get_xticklabels()[0].get_color() == "white"
+
+
 def test_ax_holds_one_pattern(fixed_record: Make) -> None:
     """Axes for more than one pattern are refused, and the error says what to give."""
     with pytest.raises(SelectionError, match="layer 0, 3 heads: give layer and head"):
