@@ -37,6 +37,13 @@ def test_every_plan_is_shipped() -> None:
         assert card.quality
 
 
+@pytest.mark.parametrize("name", TRAINED)
+def test_quality_is_what_is_measured(name: str) -> None:
+    """What a model's file says of its quality is what measuring it again gives."""
+    card, model = loaded(name)
+    assert shipped.quality(model) == pytest.approx(dict(card.quality), abs=0.005)
+
+
 def test_shipped_weights_are_small() -> None:
     """All shipped weights together take at most 8 MB."""
     assert sum(path.stat().st_size for path in shipped.FOLDER.iterdir()) <= 8_000_000

@@ -41,9 +41,8 @@ class Pair:
     Attributes:
         english: the words of the source.
         korean: the words of the translation.
-        sure: (Korean position, English position) of words that mean the same, each the other and nothing else.
-        possible: the sure ones, and those that only go together: an article with its noun's translation, or an ending
-            such as 않았다 with both words, "did not", that it stands for (Och and Ney 2003, section 4).
+        sure: (Korean position, English position) of words that mean the same.
+        possible: the sure ones, and those that only go together: an article with its noun's translation.
     """
 
     english: tuple[str, ...]
@@ -166,11 +165,11 @@ def _clause(random: Random, *, because: bool = False) -> Piece:
         english, korean = ((verb.past, verb_tag),), ((verb.did, means, ()),)
     elif how == "ing":
         english = ((be, "be"), (verb.ing, verb_tag))
-        korean = ((verb.going, means, ()), ("있다", (), ("be", verb_tag)))
+        korean = ((verb.going, means, ()), ("있다", ("be",), ()))
     else:
         do = "did" if how == "did not" else "do" if plain else "does"
         english = ((do, "do"), ("not", "not"), (verb.base, verb_tag))
-        korean = ((verb.not_, means, ()), (last, (), ("not", "do")))
+        korean = ((verb.not_, means, ()), (last, ("not",), ("do",)))
     place = _place(random) if random.random() < 0.25 else Piece((), ())
     return Piece(
         subject.english + english + found.english + place.english,
@@ -246,15 +245,15 @@ def _although(random: Random) -> Piece:
         ("could", "could"), *(() if failed else not_), ("get", "get2"), ("in", "in2"), ("the", "the"),
         (program, "program"), ("program", "course"),
     )  # fmt: skip
-    got = (("받지", ("get",), ()), ("못했지만", (), ("not", "although", "did"))) if failed else (
+    got = (("받지", ("get",), ()), ("못했지만", ("not",), ("although", "did"))) if failed else (
         ("받았지만", ("get",), ("although", "did")),
     )  # fmt: skip
     korean = (
         (PRONOUNS[pronoun][0], ("subject",), ("subject2",)), ("지난", ("last",), ()),
         (f"{EXAMS[exam]}에서", ("exam",), ("in",)), (f"{score}점을", ("score",), ()), *got,
         (PROGRAMS[program], ("program",), ("the",)), ("과정에", ("course",), ("in2",)),
-        ("들어갈", ("get2",), ("in2",)), ("수", (), ("could", "get2")),
-        ("있었다", (), ("could",)) if failed else ("없었다", (), ("not", "could")),
+        ("들어갈", ("get2",), ("in2",)), ("수", ("could",), ()),
+        ("있었다", ("could",), ()) if failed else ("없었다", ("not",), ("could",)),
     )  # fmt: skip
     return Piece(english, korean)
 
