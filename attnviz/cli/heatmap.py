@@ -63,6 +63,8 @@ def command(
     layers, heads = options.chosen(layer, "--layer"), options.chosen(head, "--head")
     if toy and model is not None:
         raise typer.BadParameter("give --toy or --model, not both")
+    if toy and (revision is not None or trust_remote_code):
+        raise typer.BadParameter("--toy comes with attnviz: it has no --revision and no code to trust")
     to_write = outputs or ([] if json else [Path("outputs") / "x.png"])
     if load is not None:
         if any(given is not None for given in (text, file, pair, target, kind, model)) or toy:

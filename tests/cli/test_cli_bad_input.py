@@ -188,6 +188,7 @@ def test_the_default_folder_cannot_be_written(
         ([], 'give a sentence, as in "I love all you", or - to read it from standard input'),
         (["I", "--file", "x"], "give the sentence or --file, not both"),
         (["I", "--toy", "-m", "x"], "give --toy or --model, not both"),
+        (["I", "--toy", "--revision", "x"], "--toy comes with attnviz: it has no --revision and no code to trust"),
         (["I", "--load", "x.npz"], "--load draws a saved record: it takes no sentence and no model"),
         (["--load", "x.npz", "--toy"], "--load draws a saved record: it takes no sentence and no model"),
         (["--load", "x.npz", "--pair", "I"], "--load draws a saved record: it takes no sentence and no model"),
