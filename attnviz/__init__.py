@@ -3,7 +3,7 @@
 >>> import attnviz
 >>> record = attnviz.attend("I love all you", model="toy")
 >>> record.weights.shape  # (layer, head, query, key)
-(2, 4, 4, 4)
+(3, 6, 4, 4)
 """
 
 from __future__ import annotations

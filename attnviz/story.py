@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import math
+from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -84,6 +86,7 @@ class Lines:
         y_title: what the values are.
         y_limits: the ends of the axis; None where the values decide.
         doubling: whether the places double, so that equal ratios stand at equal distances.
+        y_doubling: likewise the values.
     """
 
     title: str
@@ -93,6 +96,7 @@ class Lines:
     y_title: str
     y_limits: tuple[float, float] | None = None
     doubling: bool = False
+    y_doubling: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,3 +136,29 @@ class Story:
     parts: tuple[str | Table, ...]
     picture: tuple[Panel, ...]
     receipt: str
+
+
+def to_json(story: Story) -> str:
+    """The story for programs: its sentences, its tables and the numbers of its panels; null for what is no number."""
+    fields = {
+        "name": story.name,
+        "title": story.title,
+        "parts": [{"text": part} if isinstance(part, str) else {"table": asdict(part)} for part in story.parts],
+        "picture": [{type(panel).__name__.lower(): asdict(panel)} for panel in story.picture],
+        "receipt": story.receipt,
+    }
+    return json.dumps(_plain(fields), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: object) -> object:
+    """The same value in what JSON knows."""
+    match value:
+        case dict():
+            return {name: _plain(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case np.ndarray() | np.generic():
+            return _plain(value.tolist())
+        case float() if not math.isfinite(value):
+            return None
+    return value

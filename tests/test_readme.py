@@ -112,7 +112,7 @@ def test_python_runs(tmp_path: Path, environment: Environment) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "(2, 4, 4, 4)" in done.stdout
+    assert "(3, 6, 4, 4)" in done.stdout
     assert "verified: max difference" in done.stdout
 
 

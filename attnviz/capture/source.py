@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attnviz.attention import Attention, Kind, Receipt, ShortRows
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     import torch
 
     from attnviz.capture.observers import Batch, Observer
+    from attnviz.models.toy import ToyConfig
 
 DEFAULT_MODEL = "distilbert-base-uncased"
 TOY = "toy"
-"""The name of the home-built model with random weights, which reads any words."""
-TRAINED = ("toy-decoder", "toy-seq2seq", "toy-transformer")
+"""The name of the home-built encoder."""
+TRAINED = (TOY, "toy-decoder", "toy-seq2seq", "toy-transformer")
 """The names of the home-built models that were trained."""
+RANDOM = "toy-random"
+"""The name of the home-built encoder with random weights, which reads any words, and comes in any size."""
 
 DTYPES = ("auto", "float32", "float64", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -65,29 +68,34 @@ def open_source(
     dtype: str = "auto",
     revision: str | None = None,
     trust_remote_code: bool = False,
+    sizes: Mapping[str, int] | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> Source:
     """Find and load a model.
 
     Args:
-        model: a home-built model (``toy``, ``toy-decoder``, ``toy-seq2seq``, ``toy-transformer``), a name on the hub,
-            or a folder. None is DistilBERT, or the home-built model where that is
-            neither cached nor reachable within 3 seconds; `notify` is then told so.
+        model: a home-built model (``toy``, ``toy-decoder``, ``toy-seq2seq``, ``toy-transformer``, ``toy-random``), a
+            name on the hub, or a folder. None is DistilBERT, or ``toy`` where that is neither cached nor reachable
+            within 3 seconds; `notify` is then told so.
         device: where it runs; ``auto`` takes a GPU where there is one.
         dtype: its number format; ``auto`` is the one it was saved in.
         revision: a branch, tag or commit on the hub.
         trust_remote_code: whether code that comes with the model may be run.
+        sizes: of ``toy-random``: ``seed``, ``d_model``, ``n_heads``, ``n_layers``, those that are not as usual.
         notify: who is told, in one line, what a user should know; by default a warning is issued.
 
     Raises:
-        ModelError: the model cannot be used. One asked for by name is never replaced.
+        ModelError: the model cannot be used, or not in these sizes. One asked for by name is never replaced.
+        InputError: sizes for another model than ``toy-random``, or of another name.
     """
-    if model == TOY:
-        return _toy(device, dtype)
-    if model in TRAINED:
-        from attnviz.capture.trained import TrainedSource
+    if model == RANDOM:
+        from attnviz.capture.toy import ToySource
 
-        return TrainedSource(model, device=_device(device), dtype=_dtype(dtype))
+        return ToySource(toy_config(sizes or {}), device=_device(device), dtype=_dtype(dtype))
+    if sizes:
+        raise InputError(f"only {RANDOM} has a {', '.join(sizes)} to choose, not {visible(model or DEFAULT_MODEL)}")
+    if model in TRAINED:
+        return _trained(model, device, dtype)
     try:
         location = locate(DEFAULT_MODEL if model is None else model, revision)
         from attnviz.capture.pretrained import PretrainedSource
@@ -102,7 +110,7 @@ def open_source(
     except ModelError as error:
         if model is not None:
             raise
-        toy = _toy(device, dtype)  # first: with a device that is not there, this fails too
+        toy = _trained(TOY, device, dtype)  # first: with a device that is not there, this fails too
         reason = str(error).partition(": download it")[0]
         (notify or _warn)(f'{reason}; using the home-built model "{TOY}" instead')
         return toy
@@ -127,8 +135,8 @@ def attend(
 
     Args:
         text: the sentence.
-        model: ``toy``, a name on the hub, a folder, or a source that is already open; None is DistilBERT, or the
-            home-built model (with a warning) where that cannot be had.
+        model: a home-built model (such as ``toy``), a name on the hub, a folder, or a source that is already open;
+            None is DistilBERT, or ``toy`` (with a warning) where that cannot be had.
         pair: a second sentence, for models that read two.
         target: what a model that translates is made to say (teacher forcing); None lets it run free.
         kind: which attention to show, where the model has several; None is the usual one.
@@ -225,10 +233,24 @@ def _from_start(numbers: Sequence[int] | None) -> Sequence[int] | None:
     return numbers if numbers and all(number >= 0 for number in numbers) else None
 
 
-def _toy(device: str, dtype: str) -> Source:
-    from attnviz.capture.toy import ToySource
+def toy_config(sizes: Mapping[str, int]) -> ToyConfig:
+    """The sizes of ``toy-random``, those not given as usual.
 
-    return ToySource(device=_device(device), dtype=_dtype(dtype))
+    Raises:
+        InputError: a size of another name.
+    """
+    from attnviz.models.toy import ToyConfig
+
+    strange = set(sizes) - {"seed", "d_model", "n_heads", "n_layers"}
+    if strange:
+        raise InputError(f"{RANDOM} has no {', '.join(sorted(strange))}: it has seed, d_model, n_heads, n_layers")
+    return ToyConfig(**sizes)  # type: ignore[arg-type]  # the one that is no number is not among them
+
+
+def _trained(name: str, device: str, dtype: str) -> Source:
+    from attnviz.capture.trained import TrainedSource
+
+    return TrainedSource(name, device=_device(device), dtype=_dtype(dtype))
 
 
 def _device(name: str) -> torch.device:

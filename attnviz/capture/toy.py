@@ -1,4 +1,4 @@
-"""The home-built models as a source: any sentence, no download."""
+"""The home-built encoder with random weights as a source: any words of any language, no download."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from attnviz.models.toy import ToyConfig, ToyEncoder
 from attnviz.models.transformer import pad
 from attnviz.text.display import visible
 from attnviz.text.words import split_words
+
+NOTES = ("random weights: they show how attention is computed, not what a model has learned",)
 
 
 class ToySource:
@@ -35,7 +37,13 @@ class ToySource:
         dtype: torch.dtype | None = None,
     ) -> None:
         config = config or ToyConfig()
-        self.name = f"toy (random weights, seed {config.seed})"
+        usual = ToyConfig()
+        other = [
+            f", {size} {getattr(config, size)}"
+            for size in ("d_model", "n_heads", "n_layers")
+            if getattr(config, size) != getattr(usual, size)
+        ]
+        self.name = f"toy-random (seed {config.seed}{''.join(other)})"
         self.has_sinks = False
         self.kinds: tuple[Kind, ...] = ("encoder",)
         self.speaks = False
@@ -65,7 +73,7 @@ class ToySource:
             tokens += _tokens(pair or "", 1, len(tokens))
             if not tokens:
                 raise InputError(f"there is no word in this text: {visible(text)[:40]!r}")
-            sentences.append(Sentence(text=text, pair=pair, tokens=tuple(tokens)))
+            sentences.append(Sentence(text=text, pair=pair, tokens=tuple(tokens), notes=NOTES))
         lengths = torch.tensor([len(sentence.tokens) for sentence in sentences])
         return Batch(
             sentences=tuple(sentences),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import sys
 from contextlib import closing
 from io import BytesIO
@@ -24,7 +23,9 @@ EXAMPLES = """Examples:
 
 attnviz heatmap "I love all you"
 
-attnviz heatmap --toy "나는 너희 모두를 사랑해" --layer 1 --head 2
+attnviz heatmap --toy "the animal didn't cross the street because it was too tired" --layer 1
+
+attnviz heatmap -m toy-random "나는 너희 모두를 사랑해" --d-model 16 --n-heads 2
 
 attnviz heatmap "She is eating a green apple" -m bert-base-uncased --words -o apple.svg"""
 
@@ -52,6 +53,10 @@ def command(
     dtype: options.Dtype = "auto",
     revision: options.Revision = None,
     trust_remote_code: options.TrustRemoteCode = False,
+    seed: options.Seed = None,
+    d_model: options.DModel = None,
+    n_heads: options.NHeads = None,
+    n_layers: options.NLayers = None,
 ) -> None:
     """Show what every head of a model does with a sentence, in the terminal and as a picture.
 
@@ -65,6 +70,7 @@ def command(
         raise typer.BadParameter("give --toy or --model, not both")
     if toy and (revision is not None or trust_remote_code):
         raise typer.BadParameter("--toy comes with attnviz: it has no --revision and no code to trust")
+    sizes = options.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers)
     to_write = outputs or ([] if json else [Path("outputs") / "x.png"])
     if load is not None:
         if any(given is not None for given in (text, file, pair, target, kind, model)) or toy:
@@ -94,6 +100,7 @@ def command(
                 dtype=dtype,
                 revision=revision,
                 trust_remote_code=trust_remote_code,
+                sizes=sizes,
                 notify=notices.say,
             )
             record = attend(
@@ -130,16 +137,11 @@ def _show(
 
         sys.stdout.write(to_json(record) + "\n")
         return
-    from rich.console import Console
-
-    from attnviz.cli.screen import screen_of
+    from attnviz.cli.screen import console_here, screen_of
     from attnviz.views.heatmap import resolve
     from attnviz.views.terminal import picture
 
-    plain = bool(os.environ.get("NO_COLOR"))  # Rich would still print bold and dim
-    console = Console(highlight=False, emoji=False, markup=False, color_system=None if plain else "auto")
-    if console.is_dumb_terminal and console.is_terminal:  # Rich takes 80 columns there, whatever the window has
-        console.width = shutil.get_terminal_size().columns
+    console = console_here()
     for line in picture(resolve(record, scale), screen_of(console, background, palette), overview=overview):
         console.print(line, soft_wrap=True)
 
@@ -175,7 +177,7 @@ def _check_writable(outputs: list[Path]) -> None:
 
 def _named(record: Attention, *, everything: bool) -> Path:
     """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
-    model = record.model.partition(" ")[0].rpartition("/")[2]
+    model = re.sub(r"[(),]", "", record.model.rpartition("/")[2].removesuffix(" (seed 0)"))
     typed = " + ".join(sentence for sentence in (record.text, record.pair) if sentence)
     parts = ["heatmap", _slug(typed or "record", 40), _slug(model, 30)]
     if not everything:
@@ -207,7 +209,7 @@ class _Notices:
 
     def loading(self, model: str | None) -> None:
         """Say that a model is loading, where a person is looking."""
-        if model != "toy" and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        if not (model or "").startswith("toy") and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             sys.stderr.write(f"loading {visible(model or 'distilbert-base-uncased')} ...")
             sys.stderr.flush()
             self._loading = True

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from attnviz.cli import options
 from attnviz.text.display import visible
 
 EXAMPLES = """Examples:
@@ -25,23 +26,25 @@ def command(
     """List the models: those that come with attnviz, with their measured quality, and those in the cache."""
     from attnviz.models.training import shipped
 
-    typer.echo("Come with attnviz:\n")
-    typer.echo("toy: an encoder with random weights, always the same; it reads any words of any language\n")
-    for path in sorted(shipped.FOLDER.glob("*.safetensors")):
-        card, model = shipped.load(path)
+    typer.echo("Come with attnviz, each trained on sentences of a small generated language:\n")
+    for name in options.TOYS:
+        if name == options.RANDOM:
+            typer.echo(f"{name}: an encoder with random weights, of any size; it reads any words of any language\n")
+            continue
+        card, model = shipped.load(shipped.FOLDER / f"{name}.safetensors")
         recipe = card.plan.recipe
         n_weights = sum(parameter.numel() for parameter in model.parameters())
-        typer.echo(f"{card.name}: {card.plan.learns}")
+        typer.echo(f"{name}: {card.plan.learns}")
         typer.echo(f"  {n_weights:,} weights; {recipe.steps:,} batches of {recipe.batch}; seed {recipe.seed}")
         if measure:
-            sys.stderr.write(f"measuring {card.name} ...\n")
-        for what, value in (shipped.quality(model) if measure else card.quality).items():
-            typer.echo(f"  {what}: {value:.3g}")
+            sys.stderr.write(f"measuring {name} ...\n")
+        for line in shipped.told(shipped.quality(model) if measure else card.quality):
+            typer.echo(f"  {line}")
         typer.echo("")
     cached = _cached()
-    typer.echo("In the cache:\n" if cached else "In the cache: none")
+    typer.echo("In the cache of pretrained models:" if cached else "In the cache of pretrained models: none")
     for name in cached:
-        typer.echo(visible(name))
+        typer.echo(f"  {visible(name)}")
 
 
 def _cached() -> list[str]:

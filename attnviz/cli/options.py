@@ -18,6 +18,10 @@ PALETTES = ("magma", "inferno", "plasma", "viridis", "cividis", "gray", "mako", 
 PICTURES = (".png", ".svg", ".pdf")
 RECORDS = (".json", ".npz", ".safetensors")
 
+RANDOM = "toy-random"
+TOYS = ("toy", RANDOM, "toy-decoder", "toy-seq2seq", "toy-transformer")
+"""The home-built models: known here too, so that completing a name loads none."""
+
 _INPUT, _SHOWN, _FILES, _RUN = "Input", "What is shown", "Files", "The model"
 
 
@@ -27,10 +31,7 @@ def _models(incomplete: str) -> list[str]:
 
     cached = Path(constants.HF_HUB_CACHE).glob("models--*")
     names = [
-        "toy",
-        "toy-decoder",
-        "toy-seq2seq",
-        "toy-transformer",
+        *TOYS,
         *(folder.name.removeprefix("models--").replace("--", "/") for folder in cached),
     ]
     return [name for name in names if name.startswith(incomplete)]
@@ -75,7 +76,20 @@ Model = Annotated[
         rich_help_panel=_RUN,
     ),
 ]
-Toy = Annotated[bool, typer.Option("--toy", help="The home-built model: no download.", rich_help_panel=_RUN)]
+Toy = Annotated[bool, typer.Option("--toy", help="The home-built encoder: no download.", rich_help_panel=_RUN)]
+
+
+def _size(option: str, least: int, meaning: str) -> object:
+    """An option of the home-built model with random weights."""
+    return typer.Option(
+        option, min=least, help=f"Of {RANDOM}: {meaning}.", metavar="N", show_default=False, rich_help_panel=_RUN
+    )
+
+
+Seed = Annotated[int | None, _size("--seed", 0, "another seed, another model [default: 0]")]
+DModel = Annotated[int | None, _size("--d-model", 1, "the width of the words' vectors [default: 20]")]
+NHeads = Annotated[int | None, _size("--n-heads", 1, "how many heads share it [default: 4]")]
+NLayers = Annotated[int | None, _size("--n-layers", 1, "how many layers follow one another [default: 2]")]
 Revision = Annotated[
     str | None,
     typer.Option("--revision", help="A branch, tag or commit of the model.", rich_help_panel=_RUN),
@@ -240,6 +254,19 @@ def _decoded(raw: bytes, source: str) -> str:
         return raw.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise InputError(f"{source} is not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}") from None
+
+
+def sizes(model: str | None, **chosen: int | None) -> dict[str, int]:
+    """The sizes typed for the home-built model with random weights.
+
+    Raises:
+        BadParameter: some are, and the model is another.
+    """
+    typed = {name: size for name, size in chosen.items() if size is not None}
+    if typed and model != RANDOM:
+        named = " and ".join(f"--{name.replace('_', '-')}" for name in typed)
+        raise typer.BadParameter(f"{named} can be chosen for --model {RANDOM} alone")
+    return typed
 
 
 def check_outputs(paths: Iterable[Path]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
 
 PATIENCE = 0.2
 """Seconds to wait for a terminal to say which colour its background has."""
+
+
+def console_here() -> Console:
+    """Standard output, as wide as the window, with no colour where none is wanted."""
+    from rich.console import Console
+
+    plain = bool(os.environ.get("NO_COLOR"))  # Rich would still print bold and dim
+    console = Console(highlight=False, emoji=False, markup=False, color_system=None if plain else "auto")
+    if console.is_dumb_terminal and console.is_terminal:  # Rich takes 80 columns there, whatever the window has
+        console.width = shutil.get_terminal_size().columns
+    return console
 
 
 def screen_of(console: Console, background: str, palette: str) -> Screen:

@@ -19,7 +19,10 @@ attnviz train toy
 
 attnviz train toy-seq2seq --seed 1 --steps 500 -o second.safetensors"""
 
-NAMES = ("toy", "toy-decoder", "toy-seq2seq", "toy-transformer")
+NAMES = (
+    *("toy", "toy-decoder", "toy-seq2seq", "toy-transformer"),
+    *(f"bottleneck-{which}-{seed}" for which in ("with", "without") for seed in (0, 1, 2)),
+)
 
 
 def _name(name: str) -> str:
@@ -30,7 +33,15 @@ def _name(name: str) -> str:
 
 def command(
     name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.", callback=_name)],
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the first weights and of the sentences.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            min=0,
+            help="Of the first weights and of the sentences [default: the recipe's].",
+            show_default=False,
+        ),
+    ] = None,
     steps: Annotated[
         int | None,
         typer.Option("--steps", min=1, help="Batches to learn from [default: the recipe's].", show_default=False),
@@ -62,7 +73,8 @@ def command(
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)  # as fast for models this small, and sums are added in one order
     plan = shipped.plans()[name]
-    plan = replace(plan, recipe=replace(plan.recipe, seed=seed, steps=steps or plan.recipe.steps))
+    own = plan.recipe
+    plan = replace(plan, recipe=replace(own, seed=own.seed if seed is None else seed, steps=steps or own.steps))
     state = shipped.load_state(kept, name, plan) if kept.exists() else None
     if state is not None:
         sys.stderr.write(f"going on from step {state.step}\n")
@@ -84,15 +96,16 @@ def command(
     if state.step < plan.recipe.steps:
         sys.stderr.write(f"stopped after step {state.step}, kept in {visible(str(kept))}: the same command goes on\n")
         raise typer.Exit(130)
+    translates = plan.kind in {"recurrent", "translation"}
     card = shipped.Card(
         name=name,
         plan=plan,
-        source=vocabulary.english(),
-        target=vocabulary.korean() if plan.kind in {"recurrent", "translation"} else None,
+        source=vocabulary.source() if translates else vocabulary.english(),
+        target=vocabulary.korean() if translates else None,
         quality=shipped.quality(task.model),  # type: ignore[arg-type]  # a plan's model is one of those
     )
     write_whole(path, lambda temporary: shipped.save(temporary, card, task.model))
     kept.unlink(missing_ok=True)
-    for what, value in card.quality.items():
-        typer.echo(f"{what}: {value:.3g}")
+    for line in shipped.told(card.quality):
+        typer.echo(line)
     sys.stderr.write(f"wrote {visible(str(path))}\n")

@@ -51,6 +51,9 @@ class RecurrentConfig(WordsConfig):
         d_hidden: the width of the states.
         cell: ``gru``, ``lstm`` or ``rnn``.
         attention: the name of its score function; None for a model without attention.
+        must_look: whether all that the decoder gets to know of the sentence, it must look for: it begins with zeros
+            instead of the encoder's last state, and before training the encoder's gates let little of the past
+            through, so that each state is at first about its own word.
     """
 
     n_source_words: int
@@ -59,6 +62,7 @@ class RecurrentConfig(WordsConfig):
     d_hidden: int = 64
     cell: Cell = "gru"
     attention: ScoreName | None = "scaled_dot"
+    must_look: bool = False
 
 
 # context = softmax(score(s W^Q, H W^K)) H W^V
@@ -177,6 +181,8 @@ class RecurrentTranslator(nn.Module):
         d_embedding, d_hidden = config.d_embedding, config.d_hidden
         if config.cell not in CELLS:
             raise ModelError(f"no such cell: expected {', '.join(CELLS)}, got {config.cell}")
+        if config.must_look and config.attention is None:
+            raise ModelError("a decoder that must look needs attention: without it, it would know nothing")
         expect_sizes(d_embedding=d_embedding, d_hidden=d_hidden)
         self.source_embedding = WordEmbedding(config, config.n_source_words, d_embedding, positions=False)
         self.encoder = NETWORKS[config.cell](d_embedding, d_hidden, batch_first=True)
@@ -185,6 +191,8 @@ class RecurrentTranslator(nn.Module):
         d_context = 0 if self.attention is None else d_hidden
         self.cell = CELLS[config.cell](d_embedding + d_context, d_hidden)
         self.word_map = nn.Linear(d_hidden, config.n_target_words)
+        if config.must_look:
+            forget(self.encoder)
 
     def encode(self, source: Int[Tensor, "batch source"]) -> Encoded:
         """The sentences read, each to its own last word, and no further.
@@ -258,7 +266,7 @@ class RecurrentTranslator(nn.Module):
     ) -> RecurrentTranslation:
         config = self.config
         encoded = self.encode(source)
-        state = encoded.last
+        state = tuple(map(torch.zeros_like, encoded.last)) if config.must_look else encoded.last
         read = source.new_full((len(source),), config.start)
         finished = torch.zeros_like(read, dtype=torch.bool)
         words, all_logits, all_weights = [], [], []
@@ -277,3 +285,19 @@ class RecurrentTranslator(nn.Module):
             torch.stack(all_logits, dim=1),  # T of (B, W) -> (B, T, W)
             torch.stack(all_weights, dim=1) if all_weights else None,  # T of (B, S) -> (B, T, S)
         )
+
+
+@torch.no_grad()
+def forget(network: nn.RNNBase) -> None:
+    """Close the gates of a network to the past, as far as it has gates; training may open them again.
+
+    The opposite of what Jozefowicz et al. 2015 ("An Empirical Exploration of Recurrent Network Architectures", section
+    2.2) do to an LSTM's forget gate, for the opposite aim.
+    """
+    width = network.hidden_size
+    bias = network.get_parameter("bias_ih_l0")
+    if network.mode == "GRU":  # reset, update, new
+        bias[:width] -= 1
+        bias[width : 2 * width] -= 2
+    elif network.mode == "LSTM":  # input, forget, cell, output
+        bias[width : 2 * width] -= 2

@@ -62,7 +62,7 @@ def heatmap(
     root = ax.get_figure(root=True)
     if root is None:
         raise SelectionError("the ax given belongs to no figure")
-    with _usual_settings():
+    with usual_settings():
         ink, quiet = (BLACK, GREY) if _is_light(root) else ("white", FRAME)
         draw_pattern(ax, sheet, palette, Pen(root, typefaces_for(_texts(sheet)), ink=ink, quiet=quiet))
     return ax
@@ -73,7 +73,7 @@ def figure(sheet: Sheet, palette: str = DEFAULT) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with _usual_settings():
+    with usual_settings():
         made = Figure(dpi=DPI, facecolor="white")
         FigureCanvasAgg(made)
         pen = Pen(made, typefaces_for(_texts(sheet)))
@@ -99,7 +99,7 @@ def write(sheet: Sheet, path: Path | BytesIO, suffix: str, palette: str = DEFAUL
     kind = suffix.removeprefix(".")
     # Nearly as small as at higher levels, in half the time.
     options: dict[str, Any] = {"pil_kwargs": {"compress_level": 2}} if kind == "png" else {}
-    with _usual_settings():
+    with usual_settings():
         made.savefig(
             path,
             format=kind,
@@ -122,7 +122,7 @@ def png(record: Attention) -> bytes:
 
 
 @contextmanager
-def _usual_settings() -> Iterator[None]:
+def usual_settings() -> Iterator[None]:
     """Matplotlib as it comes while a figure is made, the user's settings afterwards.
 
     SVG files get the same names each time, and each panel stays an image of its own, a pixel a cell, sharp at any size.

@@ -160,7 +160,7 @@ class TestText:
         source = zoo.source("distilbert")
         for refused in (
             lambda: attend(text, source),
-            lambda: attend(text, "toy"),
+            lambda: attend(text, "toy-random"),
             lambda: attend_all(["Yes!", text], source),
         ):
             with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
@@ -206,7 +206,7 @@ class TestModel:
         assert DEFAULT_MODEL == "distilbert-base-uncased"
         with pytest.warns(AttnvizWarning) as warned:
             record = attend(TEXT)
-        assert record.model == "toy (random weights, seed 0)"
+        assert record.model == "toy"
         (line,) = [str(warning.message) for warning in warned]
         assert line == (
             "distilbert-base-uncased is not in the cache, and the hub may not be asked (HF_HUB_OFFLINE is set); using "
@@ -217,7 +217,7 @@ class TestModel:
     def test_who_is_told(self) -> None:
         """Whoever asks to be told is, and no warning is issued."""
         told: list[str] = []
-        assert open_source(notify=told.append).name.startswith("toy")
+        assert open_source(notify=told.append).name == "toy"
         assert len(told) == 1
 
     @pytest.mark.usefixtures("offline")
@@ -235,16 +235,50 @@ class TestModel:
             attend(TEXT, model)
         assert str(refused.value).isprintable()
 
-    def test_toy(self) -> None:
-        """`toy` is the home-built model, with a receipt like any other."""
-        record = attend(TEXT, "toy")
-        assert record.weights.shape == (2, 4, 4, 4)
+    @pytest.mark.parametrize(("model", "shape"), [("toy", (3, 6, 4, 4)), ("toy-random", (2, 4, 4, 4))])
+    def test_toy(self, model: str, shape: tuple[int, ...]) -> None:
+        """The home-built models, with a receipt like any other."""
+        record = attend(TEXT, model)
+        assert record.weights.shape == shape
         assert record.receipt is not None
         assert record.receipt.native == "home-built"
         assert record.proof.startswith("verified: max difference ")
 
+    def test_sizes(self) -> None:
+        """Those of `toy-random` can be chosen, and its name tells those that are not as usual."""
+        source = open_source("toy-random", sizes={"n_heads": 2, "n_layers": 5, "seed": 3})
+        assert source.name == "toy-random (seed 3, n_heads 2, n_layers 5)"
+        record = attend(TEXT, source)
+        assert record.weights.shape == (5, 2, 4, 4)
+        assert not np.array_equal(record.weights[:2], attend(TEXT, "toy-random").weights[:, :2])
+
+    @pytest.mark.parametrize("model", ["toy", "toy-decoder", "./folder", None])
+    def test_sizes_of_another(self, model: str | None) -> None:
+        """No other model comes in sizes: nothing is silently left out."""
+        named = model or DEFAULT_MODEL
+        with pytest.raises(InputError, match=f"^only toy-random has a d_model to choose, not {named}$"):
+            open_source(model, sizes={"d_model": 8})
+
+    def test_no_such_size(self) -> None:
+        """A size of another name is refused, and those that there are are named."""
+        with pytest.raises(InputError, match=r"^toy-random has no width: it has seed, d_model, n_heads, n_layers$"):
+            open_source("toy-random", sizes={"width": 8})
+
+    @pytest.mark.parametrize(
+        ("sizes", "line"),
+        [
+            ({"d_model": 20, "n_heads": 3}, "n_heads must divide d_model: expected a divisor of 20, got 3 heads"),
+            ({"d_model": -4}, "d_model is too small: expected at least 1, got -4"),
+            ({"n_layers": 0}, "an encoder needs layers: expected at least 1, got 0"),
+        ],
+    )
+    def test_sizes_that_make_no_sense(self, sizes: dict[str, int], line: str) -> None:
+        """Each is refused with what was expected and what came."""
+        with pytest.raises(ModelError, match=f"^{line}$"):
+            open_source("toy-random", sizes=sizes)
+
     @pytest.mark.parametrize("device", ["cuda", "mps"])
-    @pytest.mark.parametrize("model", ["toy", None])
+    @pytest.mark.parametrize("model", ["toy", "toy-random", None])
     def test_device_not_there(
         self, device: str, model: str | None, offline: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -275,6 +309,6 @@ class TestModel:
     @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
     def test_format(self, dtype: str) -> None:
         """The home-built model runs in every number format, and the receipt names it."""
-        record = attend(TEXT, "toy", dtype=dtype)
+        record = attend(TEXT, "toy-random", dtype=dtype)
         assert record.receipt is not None
         assert record.receipt.dtype == dtype

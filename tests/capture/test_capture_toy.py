@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.capture.source import attend, attend_all
-from attnviz.capture.toy import ToySource
+from attnviz.capture.toy import NOTES, ToySource
 from attnviz.errors import InputError
 from attnviz.models.toy import ToyConfig, ToyEncoder
 
@@ -27,7 +27,7 @@ class TestToySource:
         expected = np.stack([pattern[0].detach().numpy() for pattern in weights if pattern is not None])
         np.testing.assert_allclose(record.weights, expected, rtol=0, atol=1e-6)
         assert record.weights.shape == (5, 3, 4, 4)
-        assert record.model == "toy (random weights, seed 13)"
+        assert record.model == "toy-random (seed 13, d_model 21, n_heads 3, n_layers 5)"
 
     def test_batch(self) -> None:
         """In a padded batch each sentence has the weights that it has alone."""
@@ -59,7 +59,7 @@ class TestToySource:
         """There is no longest sentence, so nothing is cut even where it may be."""
         record = attend("word " * 1009, ToySource(SIZES), layers=[0], heads=[0], truncate=True)
         assert record.weights.shape == (1, 1, 1009, 1009)
-        assert record.notes == ()
+        assert record.notes == NOTES
 
 
 @settings(deadline=None, max_examples=150)  # a busy machine is no failure
@@ -68,8 +68,8 @@ def test_any_sentence(text: str) -> None:
     """Any Unicode sentence works, or is refused in one line as empty."""
     if not text.strip():
         with pytest.raises(InputError, match=r"^the text is empty"):
-            attend(text, "toy")
+            attend(text, "toy-random")
         return
-    tokens = attend(text, "toy").query_tokens
+    tokens = attend(text, "toy-random").query_tokens
     assert all(token.text.strip() for token in tokens)
     assert [text[slice(*token.span)] for token in tokens if token.span] == [token.piece for token in tokens]

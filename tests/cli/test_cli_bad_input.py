@@ -41,7 +41,7 @@ NAMES = "magma, inferno, plasma, viridis, cividis, gray, mako, rocket, crest, fl
 )
 def test_text_and_numbers(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
     """What is wrong with the sentence, or which layers and heads there are."""
-    assert refused("heatmap", "--toy", *arguments) == (1, f"attnviz: {line}")
+    assert refused("heatmap", "-m", "toy-random", *arguments) == (1, f"attnviz: {line}")
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_standard_input_and_files(
     refused: Callable[..., tuple[int, str]], here: Path, raw: bytes | None, line: str
 ) -> None:
     """A sentence that cannot be read, from standard input or from a file."""
-    assert refused("heatmap", "--toy", "-", stdin=raw) == (1, f"attnviz: {line.format('standard input')}")
+    assert refused("heatmap", "-m", "toy-random", "-", stdin=raw) == (1, f"attnviz: {line.format('standard input')}")
     if raw is not None:
         (here / "text").write_bytes(raw)
-        assert refused("heatmap", "--toy", "--file", "text") == (1, f"attnviz: {line.format('text')}")
+        assert refused("heatmap", "-m", "toy-random", "--file", "text") == (1, f"attnviz: {line.format('text')}")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_standard_input_and_files(
 )
 def test_files_that_cannot_be_read(refused: Callable[..., tuple[int, str]], name: str, line: str) -> None:
     """A file that is not there, or none."""
-    assert refused("heatmap", "--toy", "--file", name) == (1, f"attnviz: {line}")
+    assert refused("heatmap", "-m", "toy-random", "--file", name) == (1, f"attnviz: {line}")
 
 
 def foreign(weights: object, **more: object) -> bytes:
@@ -166,7 +166,7 @@ def test_outputs_that_cannot_be_written(
     (here / "file").touch()
     (here / "folder.png").mkdir()
     line = f"attnviz: {output} cannot be written: {reason.format(here)}"
-    for source in (["--load", saved.name], ["--toy", "I"]):
+    for source in (["--load", saved.name], ["-m", "toy-random", "I"]):
         assert refused("heatmap", *source, "-o", "good.png", "-o", output) == (1, line)
 
 
@@ -175,7 +175,7 @@ def test_the_default_folder_cannot_be_written(
 ) -> None:
     """A file named outputs where the folder should be is said before any work; --json needs no folder."""
     (here / "outputs").touch()
-    for source in (["--load", saved.name], ["--toy", "I"]):
+    for source in (["--load", saved.name], ["-m", "toy-random", "I"]):
         status, line = refused("heatmap", *source)
         assert status == 1
         assert line.endswith(f"cannot be written: {here}/outputs is not a folder")
@@ -188,6 +188,15 @@ def test_the_default_folder_cannot_be_written(
         ([], 'give a sentence, as in "I love all you", or - to read it from standard input'),
         (["I", "--file", "x"], "give the sentence or --file, not both"),
         (["I", "--toy", "-m", "x"], "give --toy or --model, not both"),
+        (["I", "--toy", "--seed", "1"], "--seed can be chosen for --model toy-random alone"),
+        (
+            ["I", "-m", "bert-base-uncased", "--d-model", "8", "--n-heads", "2"],
+            "--d-model and --n-heads can be chosen for --model toy-random alone",
+        ),
+        (
+            ["I", "-m", "toy-random", "--n-layers", "-1"],
+            "Invalid value for '--n-layers': Input should be greater than or equal to 1",
+        ),
         (["I", "--toy", "--revision", "x"], "--toy comes with attnviz: it has no --revision and no code to trust"),
         (["I", "--load", "x.npz"], "--load draws a saved record: it takes no sentence and no model"),
         (["--load", "x.npz", "--toy"], "--load draws a saved record: it takes no sentence and no model"),
@@ -207,7 +216,7 @@ def test_the_default_folder_cannot_be_written(
         (["I", "--device", "tpu"], "Invalid value for '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'"),
         (["I", "--toy", "--layer", "1-0"], "the range 1-0 ends before it begins"),
         (["I", "--toy", "--head", "-1-0"], "the range -1-0 ends before it begins"),
-        (["I", "--nonsense"], "No such option: --nonsense"),
+        (["I", "--zzz"], "No such option: --zzz"),
         (["I", "--layer"], "Option '--layer' requires an argument"),
     ],
 )
@@ -219,7 +228,7 @@ def test_usage(refused: Callable[..., tuple[int, str]], arguments: list[str], li
 def test_a_range_that_begins_before_the_first(refused: Callable[..., tuple[int, str]]) -> None:
     """Counting back past the first head is refused, not begun again from the last."""
     line = "attnviz: the range -5-0 begins before the first: there are 4, counted from 0"
-    assert refused("heatmap", "--toy", "I love you", "--head", "-5-0") == (1, line)
+    assert refused("heatmap", "-m", "toy-random", "I love you", "--head", "-5-0") == (1, line)
 
 
 @pytest.mark.parametrize("option", ["--layer", "--head"])
@@ -228,7 +237,7 @@ def test_numbers_that_are_none(refused: Callable[..., tuple[int, str]], option: 
     """What is neither a number nor a range is shown, not obeyed."""
     meant = shown.replace(r"\x1b", "\x1b").replace(r"\n", "\n")
     line = f"Invalid value for '{option}': '{shown}' is neither a number nor a range such as 0-3"
-    assert refused("heatmap", "--toy", "I", option, meant) == (2, f"attnviz heatmap: {line} {SEE}")
+    assert refused("heatmap", "-m", "toy-random", "I", option, meant) == (2, f"attnviz heatmap: {line} {SEE}")
 
 
 def test_usage_of_the_whole(refused: Callable[..., tuple[int, str]]) -> None:

@@ -63,10 +63,15 @@ def test_layers_and_heads(
 
 def test_layers_and_heads_of_a_model(typed: Callable[..., Result], here: Path) -> None:
     """The same numbers choose what is kept while the model runs."""
-    assert typed("heatmap", "--toy", "I love you", "-o", "all.npz").status == 0
+    assert typed("heatmap", "-m", "toy-random", "I love you", "-o", "all.npz").status == 0
     whole = load(here / "all.npz")
     for layer, head in (("-1", "1-2"), ("0-1", "-1"), ("1", "0")):
-        assert typed("heatmap", "--toy", "I love you", "--layer", layer, "--head", head, "-o", "some.npz").status == 0
+        assert (
+            typed(
+                "heatmap", "-m", "toy-random", "I love you", "--layer", layer, "--head", head, "-o", "some.npz"
+            ).status
+            == 0
+        )
         some = load(here / "some.npz")
         assert some == whole.select(some.layers, some.heads)
 
@@ -133,7 +138,7 @@ def test_palette(typed: Callable[..., Result], saved: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
 def test_dtype_and_device(typed: Callable[..., Result], here: Path, dtype: str) -> None:
     """The model runs where and in the number format that was asked for, and the receipt says in which."""
-    result = typed("heatmap", "--toy", "I love you", "--dtype", dtype, "--device", "cpu", "-o", "a.npz")
+    result = typed("heatmap", "-m", "toy-random", "I love you", "--dtype", dtype, "--device", "cpu", "-o", "a.npz")
     assert result.status == 0
     receipt = load(here / "a.npz").receipt
     assert receipt is not None
@@ -173,7 +178,7 @@ def test_json(typed: Callable[..., Result], here: Path, saved: Path) -> None:
 
 def test_json_beside_files(typed: Callable[..., Result], here: Path) -> None:
     """With --json the files asked for are written all the same."""
-    result = typed("heatmap", "--toy", "나는 너를 사랑해", "--json", "-o", "a.npz")
+    result = typed("heatmap", "-m", "toy-random", "나는 너를 사랑해", "--json", "-o", "a.npz")
     assert result.errors == "wrote a.npz\n"
     (here / "b.json").write_text(result.output)
     assert load(here / "a.npz") == load(here / "b.json")
@@ -195,9 +200,9 @@ def test_made_elsewhere(typed: Callable[..., Result]) -> None:
 def test_where_the_sentence_comes_from(typed: Callable[..., Result], here: Path, raw: str) -> None:
     """Argument, standard input and file give the same record; a line end and a byte order mark are no part of it."""
     (here / "text").write_bytes(raw.encode())
-    assert typed("heatmap", "--toy", raw, "-o", "argument.npz").status == 0
-    assert typed("heatmap", "--toy", "-", "-o", "stdin.npz", stdin=raw.encode()).status == 0
-    assert typed("heatmap", "--toy", "--file", "text", "-o", "file.npz").status == 0
+    assert typed("heatmap", "-m", "toy-random", raw, "-o", "argument.npz").status == 0
+    assert typed("heatmap", "-m", "toy-random", "-", "-o", "stdin.npz", stdin=raw.encode()).status == 0
+    assert typed("heatmap", "-m", "toy-random", "--file", "text", "-o", "file.npz").status == 0
     records = [load(here / f"{name}.npz") for name in ("argument", "stdin", "file")]
     assert records[0] == records[1] == records[2]
     assert records[0].text == "I love 너 🙂"
@@ -215,7 +220,7 @@ def test_where_the_sentence_comes_from(typed: Callable[..., Result], here: Path,
 )
 def test_shown_but_never_obeyed(typed: Callable[..., Result], here: Path, text: str, shown: str) -> None:
     """Markup, control and escape characters of the text stand in the picture as what they are."""
-    result = typed("heatmap", "--toy", text, "-o", "a.svg", "-o", "a.json", columns=200)
+    result = typed("heatmap", "-m", "toy-random", text, "-o", "a.svg", "-o", "a.json", columns=200)
     assert result.status == 0
     assert result.output.startswith(f"“{shown}”\n")
     assert not set(result.output) & set("\x1b\x07\r\u202e\u200b")
@@ -236,36 +241,36 @@ def test_a_record_is_not_obeyed(typed: Callable[..., Result], here: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("I love all you", "heatmap-i-love-all-you-toy.png"),
-        ("나는 너희 모두를 사랑해", "heatmap-나는-너희-모두를-사랑해-toy.png"),
-        ("../../etc/passwd", "heatmap-etc-passwd-*-toy.png"),
-        ("/etc/passwd", "heatmap-etc-passwd-*-toy.png"),
-        ("..\\..\\con:", "heatmap-con-*-toy.png"),
-        ("🙂🚀", "heatmap-text-*-toy.png"),
-        ("?!*", "heatmap-text-*-toy.png"),
-        ("a" * 99, f"heatmap-{'a' * 40}-*-toy.png"),
-        ("𠀀" * 100, f"heatmap-{'𠀀' * 40}-*-toy.png"),
-        ("-rf .", "heatmap-rf-*-toy.png"),
-        ("a\x1b[2J\nb", "heatmap-a-2j-b-*-toy.png"),
+        ("I love all you", "heatmap-i-love-all-you-toy-random.png"),
+        ("나는 너희 모두를 사랑해", "heatmap-나는-너희-모두를-사랑해-toy-random.png"),
+        ("../../etc/passwd", "heatmap-etc-passwd-*-toy-random.png"),
+        ("/etc/passwd", "heatmap-etc-passwd-*-toy-random.png"),
+        ("..\\..\\con:", "heatmap-con-*-toy-random.png"),
+        ("🙂🚀", "heatmap-text-*-toy-random.png"),
+        ("?!*", "heatmap-text-*-toy-random.png"),
+        ("a" * 99, f"heatmap-{'a' * 40}-*-toy-random.png"),
+        ("𠀀" * 100, f"heatmap-{'𠀀' * 40}-*-toy-random.png"),
+        ("-rf .", "heatmap-rf-*-toy-random.png"),
+        ("a\x1b[2J\nb", "heatmap-a-2j-b-*-toy-random.png"),
     ],
     ids=lambda value: value[:12].encode("ascii", "backslashreplace").decode(),
 )
 def test_a_name_made_from_the_text(typed: Callable[..., Result], here: Path, text: str, name: str) -> None:
     """Whatever the sentence, its picture lies in outputs/, under a name that a person can read."""
-    result = typed("heatmap", "--toy", "--layer", "0", "--head", "1", "--", text)
+    result = typed("heatmap", "-m", "toy-random", "--layer", "0", "--head", "1", "--", text)
     assert result.status == 0
     (picture,) = (path for path in here.rglob("*") if path.is_file())
     assert picture.parent == here / "outputs"
-    assert picture.match(name.replace("-toy", "-toy-layer-0-head-1"))
+    assert picture.match(name.replace("-toy-random", "-toy-random-layer-0-head-1"))
     assert result.errors.endswith(f"wrote {picture.relative_to(here)}\n")
 
 
 def test_ten_thousand_characters(typed: Callable[..., Result], here: Path) -> None:
     """A word that no window, no sheet and no file name can hold is cut there, and drawn in seconds."""
-    result = typed("heatmap", "--toy", "a" * 10_000, "--layer", "0", "--head", "1")
+    result = typed("heatmap", "-m", "toy-random", "a" * 10_000, "--layer", "0", "--head", "1")
     assert result.status == 0
     (picture,) = (here / "outputs").iterdir()
-    assert picture.match(f"heatmap-{'a' * 40}-*-toy-layer-0-head-1.png")
+    assert picture.match(f"heatmap-{'a' * 40}-*-toy-random-layer-0-head-1.png")
 
 
 def test_names_differ(typed: Callable[..., Result], here: Path) -> None:
@@ -276,14 +281,14 @@ def test_names_differ(typed: Callable[..., Result], here: Path) -> None:
         ["lets eat grandma", "--head", "0", "--head", "2"], ["lets eat grandma", "--head", "0-2"],
     ]  # fmt: skip
     for arguments in (*commands, *commands[:2]):
-        assert typed("heatmap", "--toy", *arguments).status == 0
+        assert typed("heatmap", "-m", "toy-random", *arguments).status == 0
     assert len(list((here / "outputs").iterdir())) == len(commands)
 
 
 # ------------------------------------------------------------------------------------------------------- help
 
 
-NEEDED = {"heatmap": "text", "train": "name"}
+NEEDED = {"heatmap": "text", "train": "name", "demo": "name", "models": "measure"}
 """What an example of a command must give."""
 
 
@@ -297,7 +302,7 @@ def test_help_ends_in_an_example(typed: Callable[..., Result]) -> None:
         example = shlex.split(result.output.rstrip().rpartition("attnviz ")[2])
         command = group.commands[example[0]]  # type: ignore[attr-defined]
         with command.make_context(example[0], example[1:]) as context:
-            assert context.params[NEEDED.get(example[0], "measure")]
+            assert context.params[NEEDED[example[0]]]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -308,7 +313,7 @@ def test_every_example_is_understood(name: str) -> None:
     assert examples
     for example in examples:
         with command.make_context(name, shlex.split(example)[2:]) as context:
-            assert name not in NEEDED or context.params[NEEDED[name]]
+            assert name in {"models", "demo"} or context.params[NEEDED[name]]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])

@@ -80,7 +80,7 @@ def test_streams_that_are_full_or_closed(
 
 def test_bytes_that_are_no_text(shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path) -> None:
     """An argument and a file name in another encoding than UTF-8: the text is refused, the name is used as it is."""
-    result = shell("attnviz heatmap --toy $'caf\\xe9'")
+    result = shell("attnviz heatmap -m toy-random $'caf\\xe9'")
     assert (result.returncode, result.stdout) == (1, b"")
     assert result.stderr == b"attnviz: the text is not UTF-8: byte 4 is 0xe9\n"
     name = os.fsdecode(b"caf\xe9.npz")
@@ -105,10 +105,10 @@ def test_a_screen_of_ascii(shell: Callable[..., subprocess.CompletedProcess[byte
 
 def test_statuses_of_a_process(attnviz: Run, tmp_path: Path) -> None:
     """0, 1 for what went wrong, 2 for usage; a picture on standard output, all else on standard error."""
-    good = attnviz("heatmap", "--toy", "I love all you")
+    good = attnviz("heatmap", "-m", "toy-random", "I love all you")
     assert good.returncode == 0
-    assert good.stdout.startswith("“I love all you”\ntoy (random weights, seed 0) · ")
-    assert good.stderr == "wrote outputs/heatmap-i-love-all-you-toy.png\n"
+    assert good.stdout.startswith("“I love all you”\ntoy-random (seed 0) · ")
+    assert good.stderr == "wrote outputs/heatmap-i-love-all-you-toy-random.png\n"
     assert (tmp_path / "outputs" / "heatmap-i-love-all-you-toy.png").is_file()
     wrong = attnviz("heatmap", "")
     assert (wrong.returncode, wrong.stdout, wrong.stderr) == (1, "", "attnviz: the text is empty\n")
@@ -163,14 +163,14 @@ def waits(process: subprocess.Popen[str]) -> bool:
 def test_ctrl_c_while_libraries_load(here: Path, environment: Callable[..., dict[str, str]], library: str) -> None:
     """Status 130, one word, no file and no traceback, although some libraries turn Ctrl-C into an error of theirs."""
     when = partial(maps, library=library)
-    status, _, errors = interrupt(when, ["heatmap", "--toy", "I love you " * 15], here, environment())
+    status, _, errors = interrupt(when, ["heatmap", "-m", "toy-random", "I love you " * 15], here, environment())
     assert (status, errors) == (130, "attnviz: interrupted\n")
     assert [path for path in here.rglob("*") if path.is_file()] == []
 
 
 def test_ctrl_c_at_the_keyboard(here: Path, environment: Callable[..., dict[str, str]]) -> None:
     """Ctrl-C while the command waits for a sentence on standard input."""
-    came = interrupt(waits, ["heatmap", "--toy", "-"], here, environment())
+    came = interrupt(waits, ["heatmap", "-m", "toy-random", "-"], here, environment())
     assert came == (130, "", "attnviz: interrupted\n")
 
 
@@ -229,7 +229,10 @@ def test_a_full_disk(
         ("attnviz heatmap --pal", {"--palette"}),
         ("attnviz heatmap --palette ma", {"magma", "mako"}),
         ("attnviz heatmap --scale ", {"shared", "panel", "unit"}),
-        ("attnviz heatmap --model ", {"toy", "toy-decoder", "toy-seq2seq", "toy-transformer", "some/body"}),
+        (
+            "attnviz heatmap --model ",
+            {"toy", "toy-random", "toy-decoder", "toy-seq2seq", "toy-transformer", "some/body"},
+        ),
     ],
 )
 def test_completion(

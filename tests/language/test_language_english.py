@@ -32,7 +32,7 @@ PRONOUN = _any("i", "you", "he", "she", "we", "they")
 
 
 def _actions() -> str:
-    """Each verb with its forms and what it takes; "cross" and its like take no part."""
+    """Each verb with its forms and what it takes."""
     said = []
     for verb in lexicon.VERBS:
         nouns = lexicon.OBJECTS[verb.objects]
@@ -40,9 +40,9 @@ def _actions() -> str:
         thing = rf"(?:{ONE}{one}|{MANY}{many})"
         third, plain = rf"(?:he|she|{ONE}{LIVING})", rf"(?:i|you|we|they|{MANY}{LIVINGS})"
         said += [
-            rf"{third} (?:{verb.third}|does not {verb.base}|{verb.past}|is {verb.ing}) {thing} \.",
-            rf"{plain} (?:{verb.base}|do not {verb.base}|{verb.past}) {thing} \.",
-            rf"(?:i am|(?:you|we|they|{MANY}{LIVINGS}) are) {verb.ing} {thing} \.",
+            rf"{third} (?:{verb.third}|(?:does not|doesn't|didn't|couldn't) {verb.base}|{verb.past}) {thing} \.",
+            rf"{plain} (?:{verb.base}|(?:do not|don't|didn't|couldn't) {verb.base}|{verb.past}) {thing} \.",
+            rf"(?:i (?:am|was)|{third} (?:is|was)|(?!i )(?:{plain}) (?:are|were)) {verb.ing} {thing} \.",
         ]
     return "|".join(said)
 
@@ -51,12 +51,13 @@ LOVE, LOVES = _any("love", "see", "like", "find", "draw"), _any("loves", "sees",
 EXISTING = lexicon.PEOPLE + lexicon.ANIMALS + lexicon.FOOD + lexicon.THINGS
 A_THING = rf"(?!the ){ONE}{_any(*(noun.one for noun in EXISTING))}"
 TWO_THINGS = f"two {_any(*(noun.many for noun in EXISTING))}"
-EXAM, PROGRAM = _any("toefl", "test", "exam"), _any("ph.d", "master", "summer", "science")
+EXAM = f"{_any('last', 'this')} {_any('toefl', 'test', 'exam')}"
+ENTER = rf"{_any('get', 'stay')} in the (?:(?:ph\.d|master) program|(?:summer|science|language) (?:program|school))"
 SCORE = "(?:95|90|80|70)"
 
 GRAMMAR = {
-    "reference": rf"the (?:{SIZE} )?{ANIMAL} didn't {MOVE} the (?:{SIZE} )?{PLACE} "
-    rf"because it was too (?:{FEELING}|{SHAPE}) \.",
+    "reference": rf"the (?:{SIZE} )?{ANIMAL} (?:didn't|couldn't) {MOVE} the (?:{SIZE} )?{PLACE} "
+    rf"because it was (?:too|very) (?:{FEELING}|{SHAPE}) \.",
     "copula": rf"the (?:{LIVING}(?: near the (?:{PLACE}|{PLACES}))? is|"
     rf"{LIVINGS}(?: near the (?:{PLACE}|{PLACES}))? are) (?:{SIZE}|{FEELING}) \.",
     "action": _actions(),
@@ -64,8 +65,8 @@ GRAMMAR = {
     rf"|(?:princesses|queens|girls|princes|kings|boys) {LOVE} themselves) \.",
     "all": rf"(?:i|you|we|they) {LOVE} all (?:you|them|us) \.",
     "existence": rf"there is {A_THING} \.|there are {TWO_THINGS} \.|is there {A_THING} \?|are there {TWO_THINGS} \?",
-    "although": rf"although (?P<who>{PRONOUN}) (?:did not get {SCORE} in last {EXAM} , (?P=who) could get|"
-    rf"did get {SCORE} in last {EXAM} , (?P=who) could not get) in the {PROGRAM} program \.",
+    "although": rf"although (?P<who>{PRONOUN}) (?:did not get {SCORE} in {EXAM} , (?P=who) could|"
+    rf"did get {SCORE} in {EXAM} , (?P=who) could not) {ENTER} \.",
 }
 SENTENCE = re.compile("|".join(f"(?:{part})" for part in GRAMMAR.values()))
 
@@ -99,6 +100,11 @@ class TestGrammar:
             "there are a prince .",
             "there is a prince ?",
             "i does not see the dog .",
+            "i doesn't see the dog .",
+            "they was seeing the dog .",
+            "i were seeing the dog .",
+            "she crosses the dog .",
+            "although i did get 95 in last toefl , i could not get in the ph.d school .",
             "although i did not get 95 in last toefl , i could not get in the ph.d program .",
         ],
     )
@@ -107,10 +113,9 @@ class TestGrammar:
         assert not SENTENCE.fullmatch(wrong)
 
     def test_words_are_in_the_vocabulary(self, many: dict[str, list[English]]) -> None:
-        """No sentence has a word without a number, and every word comes up in English or in a pair."""
-        known = set(vocabulary.english().words)
-        for sentence in itertools.chain.from_iterable(many.values()):
-            assert known.issuperset(sentence.words)
+        """No sentence has a word without a number, and no number is that of a word that never comes up."""
+        said = {word for sentence in itertools.chain.from_iterable(many.values()) for word in sentence.words}
+        assert said == set(vocabulary.english().words) - set(vocabulary.SPECIAL)
 
     def test_any_kind(self) -> None:
         """Without a kind all of them come up."""
@@ -142,15 +147,13 @@ class TestDecided:
             return [found.words[place] for place in sorted(found.decided)]
 
         assert decided("copula", r"the dogs near the \w+ are \w+ \.") == ["are"]
-        assert decided("action", r"she is eating .*") == ["is"]
+        assert decided("action", r"she is eating .*") == []
         assert decided("action", r"they do not love .*") == ["do", "not"]
         assert decided("action", r"he saw .*") == []
         assert decided("reflexive", r"the girl sees herself \.") == ["herself"]
         assert decided("existence", r"is there a prince \?") == ["is", "there", "?"]
-        assert decided("reference", r"the animal .* too tired \.") == ["because", "it", "was", "too"]
-        assert " ".join(decided("although", r"although i did not .*")) == (
-            "although did not get in last , could get in the program"
-        )
+        assert decided("reference", r"the animal .* too tired \.") == ["because", "it", "was"]
+        assert " ".join(decided("although", r"although i did not .*")) == ("although did not get in , could in the")
 
 
 class TestReference:
@@ -247,4 +250,4 @@ class TestSplits:
         assert (" ".join(pair.english), " ".join(pair.korean)) == PINNED[1:]
 
 
-PINNED = ("the student ate the red orange .", "there is a bird", "새가 있다")
+PINNED = ("a lion didn't find a beautiful monkey .", "a bird is passing a street .", "새가 길을 지나가고 있다 .")

@@ -31,8 +31,8 @@ def plan() -> Callable[..., Plan]:
     """A plan for a tiny model of a kind; everything of its recipe can be set."""
 
     def make(kind: str, **recipe: Any) -> Plan:
-        english, korean = len(vocabulary.english()), len(vocabulary.korean())
-        both: dict[str, Any] = {"n_source_words": english, "n_target_words": korean}
+        english, source, target = (len(v()) for v in (vocabulary.english, vocabulary.source, vocabulary.korean))
+        both: dict[str, Any] = {"n_source_words": source, "n_target_words": target}
         small: dict[str, Any] = {"d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 13}
         config: LanguageConfig | RecurrentConfig | TranslationConfig
         if kind == "recurrent":

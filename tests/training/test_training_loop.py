@@ -43,11 +43,11 @@ class TestTrain:
 
     @pytest.mark.usefixtures("unchecked")
     def test_loss_falls(self, plan: Callable[..., Plan], kind: str) -> None:
-        """By more than a nat in 60 small steps, and to below what guessing would cost."""
+        """By more than a nat in 90 small steps."""
         losses: list[float] = []
-        task = plan(kind, steps=60, batch=16).task()
+        task = plan(kind, steps=90, batch=16).task()
         loop.train(task, progress=lambda step, loss: losses.append(loss) if step == len(losses) else None)
-        assert len(losses) == 60
+        assert len(losses) == 90
         assert sum(losses[-10:]) / 10 < sum(losses[:5]) / 5 - 1
         assert not task.model.training
 
@@ -190,7 +190,7 @@ class TestTasks:
         torch.testing.assert_close(weights.sum(-1), torch.ones(101, 5, 2))
 
     def test_hidden_words(self, plan: Callable[..., Plan]) -> None:
-        """Three in twenty are asked for; of those eight in ten are hidden, one in ten another word, one as it was."""
+        """Three in twenty are asked for; of those three in five are hidden, one in five is another, one as it was."""
         task: Any = plan("encoder", unknown=0.05).task()
         words = torch.randint(5, task.model.config.n_words, (200, 101))
         words[:, 90:] = 0
@@ -201,8 +201,8 @@ class TestTasks:
         assert (shown[:, 90:] == 0).all()
         n = 200 * 90
         assert 0.13 < asked.sum() / n < 0.17
-        assert 0.76 < (shown[asked] == 4).float().mean() < 0.84
-        assert 0.08 < (shown[asked] == words[asked]).float().mean() < 0.13
+        assert 0.56 < (shown[asked] == 4).float().mean() < 0.64
+        assert 0.17 < (shown[asked] == words[asked]).float().mean() < 0.23
         rest = ~asked & (words != 0)
         assert 0.03 < (shown[rest] == 1).sum() / n < 0.07
         assert ((shown[rest] == words[rest]) | (shown[rest] == 1)).all()

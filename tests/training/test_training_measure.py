@@ -18,7 +18,7 @@ from attnviz.models.training import measure
 from attnviz.models.wholes import LanguageConfig, LanguageDecoder, LanguageEncoder, Reading
 from tests.language.conftest import seeded
 
-WORDS, KOREAN = vocabulary.english(), vocabulary.korean()
+WORDS, SOURCE, KOREAN = vocabulary.english(), vocabulary.source(), vocabulary.korean()
 SMALL = LanguageConfig(n_words=len(WORDS), d_model=6, n_heads=3, n_layers=2, d_ff=5)
 
 
@@ -52,13 +52,14 @@ class Looking(LanguageEncoder):
 
 
 def find(sentence: list[int]) -> int | None:
-    """Where the right noun is in a sentence of reference, worked out anew: the one before "didn't" or "because"."""
+    """Where the right noun is in a sentence of reference, worked out anew: before "didn't" or before "because"."""
     words = WORDS.decode(sentence)
     if "because" not in words:
         return None
     last = words[words.index("because") + 4]
     lives = last in ["tired", "hungry", "sleepy", "sick", "afraid", "angry", "lazy", "sad", "weak", "thirsty"]
-    return words.index("didn't" if lives else "because") - 1
+    failed = next(word for word in words if word in {"didn't", "couldn't"})
+    return words.index(failed if lives else "because") - 1
 
 
 class TestEncoder:
@@ -168,14 +169,14 @@ class Parrot(RecurrentTranslator):
 
     def __init__(self, said: dict[str, str], *, ends: bool = True) -> None:
         super().__init__(
-            RecurrentConfig(n_source_words=len(WORDS), n_target_words=len(KOREAN), d_embedding=3, d_hidden=5)
+            RecurrentConfig(n_source_words=len(SOURCE), n_target_words=len(KOREAN), d_embedding=3, d_hidden=5)
         )
         self.said, self.ends = said, ends
 
     def translate(self, source: Tensor, **_: Any) -> RecurrentTranslation:
         rows = []
         for row in source.tolist():
-            words = " ".join(WORDS.decode([number for number in row if number]))
+            words = " ".join(SOURCE.decode([number for number in row if number]))
             rows.append([*KOREAN.encode(self.said[words].split()), *([3] if self.ends else [])])
         width = max(map(len, rows))
         words_said = torch.tensor([row + [0] * (width - len(row)) for row in rows])
@@ -254,7 +255,7 @@ class TestAlignmentError:
 
     def test_without_attention(self) -> None:
         """It aligns nothing, and says so."""
-        config = RecurrentConfig(n_source_words=len(WORDS), n_target_words=len(KOREAN), attention=None)
+        config = RecurrentConfig(n_source_words=len(SOURCE), n_target_words=len(KOREAN), attention=None)
         with pytest.raises(ValueError, match="without attention"):
             measure.alignments(RecurrentTranslator(config), [LOVE])
 

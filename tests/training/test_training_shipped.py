@@ -39,7 +39,7 @@ def written(plan: Callable[..., Plan], tmp_path: Path) -> Callable[[str], tuple[
         card = Card(
             name=f"tiny-{kind}",
             plan=plan(kind, seed=5),
-            source=vocabulary.english(),
+            source=vocabulary.source() if kind in {"recurrent", "translation"} else vocabulary.english(),
             target=vocabulary.korean() if kind in {"recurrent", "translation"} else None,
             quality={"words right": 0.125, "layer": 1},
         )
@@ -167,9 +167,10 @@ class TestPlans:
         """Each can be built, reads every word, and prints whole: heads at most 12 wide, the toy's at most 8."""
         plan = shipped.plans()[name]
         model: Any = plan.task().model
-        words = torch.tensor([[len(vocabulary.english()) - 1]])
-        target = torch.tensor([[len(vocabulary.korean()) - 1]])
-        model(*((words, target) if plan.kind in {"recurrent", "translation"} else (words,)))
+        if plan.kind in {"recurrent", "translation"}:
+            model(*(torch.tensor([[len(words()) - 1]]) for words in (vocabulary.source, vocabulary.korean)))
+        else:
+            model(torch.tensor([[len(vocabulary.english()) - 1]]))
         if name == "toy":
             assert model.config.d_model // model.config.n_heads <= 8
 

@@ -1,7 +1,8 @@
 """English sentences made up from a seed, each with what is known about it.
 
 What the grammar decides: a word is decided where no other word of the language could stand in its place, the others
-being as they are: "the dogs near the house [are] big", "there [is] a prince", "the girls see [themselves]".
+being as they are: "the dogs near the house [are] big", "there [is] a prince", "the girls see [themselves]". In "she is
+eating" it is not: she may have been eating.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ from dataclasses import dataclass
 from random import Random
 
 from attnviz.models.language.lexicon import (
+    ACTIONS,
     ANIMALS,
     COLOURS_AND_SIZES,
+    ENTER,
     EXAMS,
+    FAILED,
     FEELINGS,
     FOOD,
+    HOW,
     MOVES,
     OBJECTS,
     PEOPLE,
@@ -26,9 +31,11 @@ from attnviz.models.language.lexicon import (
     SHAPES,
     THINGS,
     VERBS,
+    WHEN,
     Adjective,
     Noun,
     am_is_are,
+    was_were,
 )
 
 
@@ -113,9 +120,9 @@ def _reference(random: Random) -> English:
     return _marked(
         "reference",
         *first,
-        f"didn't {verb}",
+        f"{random.choice(tuple(FAILED))} {verb}",
         *second,
-        f"[because] [it] [was] [too] {last} .",
+        f"[because] [it] [was] {random.choice(tuple(HOW))} {last} .",
         reference=Reference(pronoun_at, noun, other),
     )
 
@@ -142,20 +149,25 @@ def _action(random: Random) -> English:
         noun = random.choice(PEOPLE + ANIMALS)
         subject = _phrase(random, noun, many=many)
     thing = _phrase(random, found, many=random.random() < 0.2)
-    be = am_is_are(subject, many=many)
-    how = random.choice(("plain", "ing", "not", "past"))
-    if how == "ing":
-        return _marked("action", subject, f"[{be}]", verb.ing, thing, ".")
-    if how == "not":
-        return _marked("action", subject, f"[{'do' if many else 'does'}] [not]", verb.base, thing, ".")
-    return _marked("action", subject, verb.past if how == "past" else verb.base if many else verb.third, thing, ".")
+    how = random.choice(("plain", "past", "ing", "was", "not", "n't"))
+    do = "do" if many else "does"
+    failed = random.choice((f"{do}n't", *FAILED))
+    done = {
+        "plain": verb.base if many else verb.third,
+        "past": verb.past,
+        "ing": f"{am_is_are(subject, many=many)} {verb.ing}",
+        "was": f"{was_were(subject, many=many)} {verb.ing}",
+        "not": f"[{do}] [not] {verb.base}",
+        "n't": f"{failed} {verb.base}",
+    }
+    return _marked("action", subject, done[how], thing, ".")
 
 
 def _reflexive(random: Random) -> English:
     """The girls see themselves: the last word looks back to the first."""
     noun = random.choice(PEOPLE[:6])
     many = random.random() < 0.4
-    verb = random.choice(VERBS[:5])
+    verb = random.choice(ACTIONS[:5])
     she = noun.one in {"princess", "queen", "girl"}
     self_ = "themselves" if many else "herself" if she else "himself"
     return _marked(
@@ -169,7 +181,7 @@ def _reflexive(random: Random) -> English:
 def _all(random: Random) -> English:
     """I love all you."""
     subject = random.choice(("i", "you", "we", "they"))
-    return _marked("all", subject, random.choice(VERBS[:5]).base, "all", random.choice(("you", "them", "us")), ".")
+    return _marked("all", subject, random.choice(ACTIONS[:5]).base, "all", random.choice(("you", "them", "us")), ".")
 
 
 def _existence(random: Random) -> English:
@@ -186,12 +198,13 @@ def _existence(random: Random) -> English:
 def _although(random: Random) -> English:
     """Although I did not get 95 in last TOEFL, I could get in the Ph.D program: one "not", here or there."""
     subject = random.choice(tuple(PRONOUNS))
-    score, exam, program = random.choice(SCORES), random.choice(tuple(EXAMS)), random.choice(tuple(PROGRAMS))
+    score, when, exam = random.choice(SCORES), random.choice(tuple(WHEN)), random.choice(tuple(EXAMS))
+    enter, program = random.choice(tuple(ENTER)), random.choice(tuple(PROGRAMS))
     first, second = ("[not]", "") if random.random() < 0.5 else ("", "[not]")
     return _marked(
         "although",
-        f"[although] {subject} [did] {first} [get] {score} [in] [last] {exam} [,]",
-        f"{subject} [could] {second} [get] [in] [the] {program} [program] .",
+        f"[although] {subject} [did] {first} [get] {score} [in] {when} {exam} [,]",
+        f"{subject} [could] {second} {enter} [in] [the] {program} {random.choice(PROGRAMS[program][1])} .",
     )
 
 

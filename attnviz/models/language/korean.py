@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from random import Random
 
 from attnviz.models.language.lexicon import (
+    ALL,
     ANIMALS,
     COLOURS_AND_SIZES,
+    COURSES,
+    ENTER,
     EXAMS,
+    FAILED,
     FEELINGS,
+    HOW,
+    JOINTS,
     MOVES,
     OBJECTS,
     PEOPLE,
@@ -24,14 +30,20 @@ from attnviz.models.language.lexicon import (
     SCORES,
     SHAPES,
     VERBS,
+    WHEN,
     Noun,
     am_is_are,
     takes_plural,
+    was_were,
     with_particle,
 )
 
-COMMA = ","
-ENDS = {".": ".", "?": "?"}
+HOWS = {
+    "": ("plain", "past", "is", "was", "do not", "did not", "don't", "didn't", "couldn't"),
+    "때문에": ("plain", "do not", "don't"),
+    "전에": ("plain",),
+}
+"""The forms of a verb: alone, and before 때문에 and 전에."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,37 +152,43 @@ def _subject(random: Random) -> tuple[Piece, str | None]:
 def _object(random: Random, nouns: Sequence[Noun]) -> Piece:
     if nouns is OBJECTS["any"] and random.random() < 0.25:
         if random.random() < 0.3:
-            return Piece((("all", "all"), ("you", "object")), (("너희", ("object",), ()), ("모두를", ("all",), ())))
+            whom = random.choice(tuple(ALL))
+            return Piece((("all", "all"), (whom, "object")), ((ALL[whom], ("object",), ()), ("모두를", ("all",), ())))
         _, english, korean = PRONOUNS[random.choice(tuple(PRONOUNS))]
         return Piece(((english, "object"),), ((korean, ("object",), ()),))
     return _noun(random, nouns, "object", "o")
 
 
-def _clause(random: Random, *, because: bool = False) -> Piece:
-    """Subject, verb, object, perhaps a place; with `because` in the form that goes before 때문에."""
+def _clause(random: Random, *, before: str = "") -> Piece:
+    """Subject, verb, object, perhaps a place; in the form that goes before 때문에 or 전에 where `before` says so."""
     subject, pronoun = _subject(random)
     plain = pronoun is not None and takes_plural(pronoun)
     verb = random.choice(VERBS)
     found = _object(random, OBJECTS[verb.objects])
-    how = random.choice(("plain", "not") if because else ("plain", "past", "ing", "not", "did not"))
-    be = am_is_are(pronoun or "", many=plain)
-    means, verb_tag = (("verb",), "verb")
-    last = "않기" if because else {"not": "않는다", "did not": "않았다"}.get(how, "")
+    how = random.choice(HOWS[before])
+    means = (("verb",), ())
     english: Tagged
     korean: Meaning
     if how == "plain":
-        english = ((verb.base if plain else verb.third, verb_tag),)
-        korean = ((verb.doing if because else verb.present, means, ()),)
+        english = ((verb.base if plain else verb.third, "verb"),)
+        korean = ((verb.doing if before else verb.present, *means),)
     elif how == "past":
-        english, korean = ((verb.past, verb_tag),), ((verb.did, means, ()),)
-    elif how == "ing":
-        english = ((be, "be"), (verb.ing, verb_tag))
-        korean = ((verb.going, means, ()), ("있다", ("be",), ()))
+        english, korean = ((verb.past, "verb"),), ((verb.did, *means),)
+    elif how in {"is", "was"}:
+        be = (am_is_are if how == "is" else was_were)(pronoun or "", many=plain)
+        english = ((be, "be"), (verb.ing, "verb"))
+        korean = ((verb.going, *means), ("있다" if how == "is" else "있었다", ("be",), ()))
     else:
-        do = "did" if how == "did not" else "do" if plain else "does"
-        english = ((do, "do"), ("not", "not"), (verb.base, verb_tag))
-        korean = ((verb.not_, means, ()), (last, ("not",), ("do",)))
-    place = _place(random) if random.random() < 0.25 else Piece((), ())
+        do = how.removesuffix("n't").removesuffix(" not")
+        failed = "않기" if before else {"do": "않는다", "did": "않았다", "could": "못했다"}[do]
+        do = "does" if do == "do" and not plain else do
+        if how.endswith("n't"):
+            english = ((f"{do}n't", "not"), (verb.base, "verb"))
+            korean = ((verb.not_, *means), (failed, ("not",), ()))
+        else:
+            english = ((do, "do"), ("not", "not"), (verb.base, "verb"))
+            korean = ((verb.not_, *means), (failed, ("not",), ("do",)))
+    place = _place(random) if random.random() < 0.25 and verb.objects != "places" else Piece((), ())
     return Piece(
         subject.english + english + found.english + place.english,
         subject.korean + place.korean + found.korean + korean,
@@ -183,12 +201,12 @@ def _place(random: Random) -> Piece:
     return Piece(english, ((f"{noun.korean}에서", ("place",), ("in", "where")),))
 
 
-def _is_so(random: Random, *, because: bool = False) -> Piece:
+def _is_so(random: Random, *, before: str = "") -> Piece:
     """The dog is big."""
     subject, pronoun = _subject(random)
     adjective = random.choice(COLOURS_AND_SIZES)
     be = am_is_are(pronoun or "", many=pronoun is not None and takes_plural(pronoun))
-    word = adjective.being if because else adjective.is_so
+    word = adjective.being if before else adjective.is_so
     return Piece((*subject.english, (be, "be"), (adjective.english, "so")), (*subject.korean, (word, ("so",), ("be",))))
 
 
@@ -213,59 +231,66 @@ def _existence(random: Random) -> Piece:
 
 
 def _reference(random: Random) -> Piece:
-    """The animal didn't cross the street because it was too tired (or: wide). Korean names what "it" is."""
+    """The animal didn't cross the street because it was too tired (or: wide). Korean names what "it" is.
+
+    What was named as the reason is not named again: 길이 너무 넓었기 때문에 동물은 건너지 않았다.
+    """
     animal, place, verb = random.choice(ANIMALS), random.choice(PLACES), random.choice(MOVES)
     lives = random.random() < 0.5
     adjective = random.choice(FEELINGS if lives else SHAPES)
-    because = (("너무", ("too",), ()), (adjective.being, ("so",), ("was",)), ("때문에", ("because",), ()))
-    did_not = ((verb.not_, ("verb",), ()), ("않았다", ("didn't",), ()))
+    how, failed = random.choice(tuple(HOW)), random.choice(tuple(FAILED))
+    because = ((HOW[how], ("how",), ()), (adjective.being, ("so",), ("was",)), ("때문에", ("because",), ()))
+    did_not = ((verb.not_, ("verb",), ()), (FAILED[failed], ("didn't",), ()))
     topic = (with_particle(animal.korean, "topic"), ("animal",), ("the",))
     where = (with_particle(place.korean, "object"), ("place",), ("the2",))
     english = (
-        ("the", "the"), (animal.one, "animal"), ("didn't", "didn't"), (verb.base, "verb"), ("the", "the2"),
-        (place.one, "place"), ("because", "because"), ("it", "it"), ("was", "was"), ("too", "too"),
+        ("the", "the"), (animal.one, "animal"), (failed, "didn't"), (verb.base, "verb"), ("the", "the2"),
+        (place.one, "place"), ("because", "because"), ("it", "it"), ("was", "was"), (how, "how"),
         (adjective.english, "so"),
     )  # fmt: skip
     if lives:
         return Piece(english, (topic, *because, where, *did_not))
     it = (with_particle(place.korean, "subject"), ("place",), ("it", "the2"))
-    there = ("그곳을", ("place",), ("the2", "it"))
-    return Piece(english, (it, *because, topic, there, *did_not))
+    return Piece(english, (it, *because, topic, *did_not))
 
 
 def _although(random: Random) -> Piece:
     """Although I did not get 95 in last TOEFL, I could get in the Ph.D program."""
     pronoun = random.choice(tuple(PRONOUNS))
-    score, exam, program = random.choice(SCORES), random.choice(tuple(EXAMS)), random.choice(tuple(PROGRAMS))
+    score, when, exam = random.choice(SCORES), random.choice(tuple(WHEN)), random.choice(tuple(EXAMS))
+    enter, program = random.choice(tuple(ENTER)), random.choice(tuple(PROGRAMS))
+    course = random.choice(PROGRAMS[program][1])
     failed = random.random() < 0.5
     not_ = (("not", "not"),)
     english = (
         ("although", "although"), (pronoun, "subject"), ("did", "did"), *(not_ if failed else ()), ("get", "get"),
-        (score, "score"), ("in", "in"), ("last", "last"), (exam, "exam"), (",", "comma"), (pronoun, "subject2"),
-        ("could", "could"), *(() if failed else not_), ("get", "get2"), ("in", "in2"), ("the", "the"),
-        (program, "program"), ("program", "course"),
+        (score, "score"), ("in", "in"), (when, "last"), (exam, "exam"), (",", "comma"), (pronoun, "subject2"),
+        ("could", "could"), *(() if failed else not_), (enter, "enter"), ("in", "in2"), ("the", "the"),
+        (program, "program"), (course, "course"),
     )  # fmt: skip
     got = (("받지", ("get",), ()), ("못했지만", ("not",), ("although", "did"))) if failed else (
         ("받았지만", ("get",), ("although", "did")),
     )  # fmt: skip
     korean = (
-        (PRONOUNS[pronoun][0], ("subject",), ("subject2",)), ("지난", ("last",), ()),
+        (PRONOUNS[pronoun][0], ("subject",), ("subject2",)), (WHEN[when], ("last",), ()),
         (f"{EXAMS[exam]}에서", ("exam",), ("in",)), (f"{score}점을", ("score",), ()), *got,
-        (PROGRAMS[program], ("program",), ("the",)), ("과정에", ("course",), ("in2",)),
-        ("들어갈", ("get2",), ("in2",)), ("수", ("could",), ()),
+        (PROGRAMS[program][0], ("program",), ("the",)), (COURSES[course], ("course",), ("in2",)),
+        (ENTER[enter], ("enter",), ("in2",)), ("수", ("could",), ()),
         ("있었다", ("could",), ()) if failed else ("없었다", ("not",), ("could",)),
     )  # fmt: skip
     return Piece(english, korean)
 
 
 def _joined(random: Random, n: int) -> Piece:
-    """Clauses joined by "and" (in the same order) or by one "because" (in Korean the reason comes first)."""
-    if n == 2 and random.random() < 0.5:
-        effect = _clause(random).tagged("1")
-        reason = random.choice((_clause, _is_so))(random, because=True).tagged("2")
+    """Clauses joined by "and" (in the same order), or two by "because" or "before" (in Korean the other way round)."""
+    joint = random.choice(("and", "because", "before")) if n == 2 else "and"
+    if joint != "and":
+        first = _clause(random).tagged("1")
+        kinds = (_clause, _is_so) if joint == "because" else (_clause,)
+        second = random.choice(kinds)(random, before=JOINTS[joint]).tagged("2")
         return Piece(
-            (*effect.english, ("because", "because"), *reason.english),
-            (*reason.korean, ("때문에", ("because",), ()), *effect.korean),
+            (*first.english, (joint, joint), *second.english),
+            (*second.korean, (JOINTS[joint], (joint,), ()), *first.korean),
         )
     pieces = [random.choice((_clause, _clause, _is_so))(random).tagged(str(i)) for i in range(n)]
     english, korean = pieces[0].english, pieces[0].korean

@@ -120,9 +120,23 @@ FOOD = (
     Noun("potato", "potatoes", "감자"),
 )
 
-THINGS = (
+DRINKS = (
+    Noun("coffee", "coffees", "커피"),
+    Noun("tea", "teas", "차"),
+    Noun("juice", "juices", "주스"),
+    Noun("cola", "colas", "콜라"),
+)
+
+WRITINGS = (
     Noun("book", "books", "책"),
     Noun("letter", "letters", "편지"),
+    Noun("story", "stories", "이야기"),
+    Noun("poem", "poems", "시"),
+)
+
+THINGS = (
+    *DRINKS,
+    *WRITINGS,
     Noun("picture", "pictures", "그림"),
     Noun("song", "songs", "노래"),
 )
@@ -167,27 +181,36 @@ SHAPES = (
 )
 
 MOVES = (
-    # What one does to a place, and did not do.
-    Verb("cross", "crosses", "crossed", "crossing", "건넌다", "건넜다", "건너고", "건너지", "건너기"),
-    Verb("pass", "passes", "passed", "passing", "지나간다", "지나갔다", "지나가고", "지나가지", "지나가기"),
-    Verb("leave", "leaves", "left", "leaving", "떠난다", "떠났다", "떠나고", "떠나지", "떠나기"),
-    Verb("visit", "visits", "visited", "visiting", "방문한다", "방문했다", "방문하고", "방문하지", "방문하기"),
+    # What one does to a place.
+    Verb("cross", "crosses", "crossed", "crossing", "건넌다", "건넜다", "건너고", "건너지", "건너기", "places"),
+    Verb("pass", "passes", "passed", "passing", "지나간다", "지나갔다", "지나가고", "지나가지", "지나가기", "places"),
+    Verb("leave", "leaves", "left", "leaving", "떠난다", "떠났다", "떠나고", "떠나지", "떠나기", "places"),
+    Verb(
+        "visit", "visits", "visited", "visiting", "방문한다", "방문했다", "방문하고", "방문하지", "방문하기", "places"
+    ),
 )
 
-VERBS = (
+ACTIONS = (
     Verb("love", "loves", "loved", "loving", "사랑한다", "사랑했다", "사랑하고", "사랑하지", "사랑하기"),
     Verb("see", "sees", "saw", "seeing", "본다", "보았다", "보고", "보지", "보기"),
     Verb("like", "likes", "liked", "liking", "좋아한다", "좋아했다", "좋아하고", "좋아하지", "좋아하기"),
     Verb("find", "finds", "found", "finding", "찾는다", "찾았다", "찾고", "찾지", "찾기"),
     Verb("draw", "draws", "drew", "drawing", "그린다", "그렸다", "그리고", "그리지", "그리기"),
     Verb("eat", "eats", "ate", "eating", "먹는다", "먹었다", "먹고", "먹지", "먹기", "food"),
+    Verb("drink", "drinks", "drank", "drinking", "마신다", "마셨다", "마시고", "마시지", "마시기", "drinks"),
+    Verb("write", "writes", "wrote", "writing", "쓴다", "썼다", "쓰고", "쓰지", "쓰기", "writings"),
     Verb("buy", "buys", "bought", "buying", "산다", "샀다", "사고", "사지", "사기", "goods"),
 )
+
+VERBS = ACTIONS + MOVES
 
 OBJECTS = {
     "any": PEOPLE + ANIMALS + FOOD + THINGS,
     "food": FOOD,
+    "drinks": DRINKS,
+    "writings": WRITINGS,
     "goods": FOOD + THINGS,
+    "places": PLACES,
 }
 """Which nouns a verb takes."""
 
@@ -203,12 +226,34 @@ PRONOUNS = {
 
 SCORES = ("95", "90", "80", "70")
 EXAMS = {"toefl": "토플", "test": "시험", "exam": "고사"}
-PROGRAMS = {"ph.d": "박사", "master": "석사", "summer": "여름", "science": "과학"}
+WHEN = {"last": "지난", "this": "이번"}
+PROGRAMS = {
+    # English: (Korean, what it can be a program or a school of)
+    "ph.d": ("박사", ("program",)),
+    "master": ("석사", ("program",)),
+    "summer": ("여름", ("program", "school")),
+    "science": ("과학", ("program", "school")),
+    "language": ("언어", ("program", "school")),
+}
+COURSES = {"program": "과정에", "school": "학교에"}
+ENTER = {"get": "들어갈", "stay": "머물"}
+"""To get in, and to stay in: Korean before 수 있다, "can"."""
+JOINTS = {"because": "때문에", "before": "전에"}
+ALL = {"you": "너희", "them": "그들", "us": "우리"}
+"""Before 모두를: all of you."""
+HOW = {"too": "너무", "very": "매우"}
+FAILED = {"didn't": "않았다", "couldn't": "못했다"}
+"""What did not happen, in one word: Korean after a verb's form in 지."""
 
 
 def am_is_are(subject: str, *, many: bool) -> str:
     """The form of "be" that a subject takes."""
     return "am" if subject == "i" else "are" if many else "is"
+
+
+def was_were(subject: str, *, many: bool) -> str:
+    """The past of "be" that a subject takes: I was, you were."""
+    return "were" if many and subject != "i" else "was"
 
 
 def takes_plural(pronoun: str) -> bool:

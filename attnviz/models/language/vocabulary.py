@@ -49,22 +49,36 @@ def _numbers(words: tuple[str, ...]) -> dict[str, int]:
 
 @functools.cache
 def english() -> Vocabulary:
-    """Every English word that a sentence can have."""
-    nouns = chain.from_iterable((noun.one, noun.many) for noun in _nouns())
-    verbs = chain.from_iterable((verb.base, verb.third, verb.past, verb.ing) for verb in _verbs())
-    pronouns = chain.from_iterable((subject, found) for subject, (_, found, _) in lexicon.PRONOUNS.items())
+    """Every word that an English sentence can have."""
     grammar = (
-        "the a an two all and because although near in there is are am was do does did didn't could not get last "
-        "too it himself herself themselves program . , ?"
+        "the a an two all because although near in there is are am was were do does did don't doesn't not could "
+        "get it himself herself themselves . , ?"
     )
     return _vocabulary(
-        nouns,
-        verbs,
-        pronouns,
-        (adjective.english for adjective in _adjectives()),
-        lexicon.SCORES,
-        lexicon.EXAMS,
-        lexicon.PROGRAMS,
+        (form for noun in _NOUNS for form in (noun.one, noun.many)),
+        *((verb.base, verb.third, verb.past, verb.ing) for verb in lexicon.VERBS),
+        lexicon.PRONOUNS,
+        ("you", "them", "us"),
+        (adjective.english for adjective in _ADJECTIVES),
+        *_EXAMS_AND_PROGRAMS,
+        grammar.split(),
+    )
+
+
+@functools.cache
+def source() -> Vocabulary:
+    """Every English word that a sentence to be translated can have."""
+    grammar = (
+        "the a an all and because before although in there is are am was were do does did don't doesn't not could "
+        "get it . , ?"
+    )
+    return _vocabulary(
+        (noun.one for noun in _NOUNS),
+        *((verb.base, verb.third, verb.past, verb.ing) for verb in lexicon.VERBS),
+        lexicon.PRONOUNS,
+        (found for _, found, _ in lexicon.PRONOUNS.values()),
+        (adjective.english for adjective in _ADJECTIVES),
+        *_EXAMS_AND_PROGRAMS,
         grammar.split(),
     )
 
@@ -72,26 +86,23 @@ def english() -> Vocabulary:
 @functools.cache
 def korean() -> Vocabulary:
     """Every Korean word, with its particle or ending, that a translation can have."""
-    nouns = (
-        with_particle(noun.korean, role)
-        for noun in lexicon.PEOPLE + lexicon.ANIMALS + lexicon.FOOD + lexicon.THINGS + lexicon.PLACES
-        for role in ("topic", "subject", "object")
-    )
-    verbs = chain.from_iterable((verb.present, verb.did, verb.going, verb.not_, verb.doing) for verb in _verbs())
-    pronouns = chain.from_iterable((topic, found) for topic, _, found in lexicon.PRONOUNS.values())
-    grammar = (
-        "있다 있니 있었다 없었다 않는다 않았다 않기 너무 때문에 그곳을 그리고 너희 모두를 지난 받지 받았지만 못했지만 "
-        "과정에 들어갈 수 . ?"
-    )
+    living = lexicon.PEOPLE + lexicon.ANIMALS
+    grammar = "있다 있니 있었다 없었다 않는다 않기 그리고 모두를 받지 받았지만 못했지만 수 . ?"
     return _vocabulary(
-        nouns,
+        (with_particle(noun.korean, role) for noun in living for role in ("topic", "subject", "object")),
+        (with_particle(noun.korean, "object") for noun in _NOUNS),
+        (with_particle(place.korean, "subject") for place in lexicon.PLACES),
         (f"{place.korean}에서" for place in lexicon.PLACES),
-        verbs,
-        pronouns,
-        chain.from_iterable((adjective.before, adjective.is_so, adjective.being) for adjective in _adjectives()),
+        *((verb.present, verb.did, verb.going, verb.not_, verb.doing) for verb in lexicon.VERBS),
+        *((topic, found) for topic, _, found in lexicon.PRONOUNS.values()),
+        *((adjective.before, adjective.is_so, adjective.being) for adjective in lexicon.COLOURS_AND_SIZES),
+        (adjective.being for adjective in lexicon.FEELINGS + lexicon.SHAPES),
         (f"{score}점을" for score in lexicon.SCORES),
         (f"{exam}에서" for exam in lexicon.EXAMS.values()),
-        lexicon.PROGRAMS.values(),
+        (program for program, _ in lexicon.PROGRAMS.values()),
+        *(words.values() for words in (lexicon.WHEN, lexicon.COURSES, lexicon.ENTER, lexicon.HOW, lexicon.FAILED)),
+        lexicon.JOINTS.values(),
+        lexicon.ALL.values(),
         grammar.split(),
     )
 
@@ -100,13 +111,11 @@ def _vocabulary(*words: Iterable[str]) -> Vocabulary:
     return Vocabulary(SPECIAL + tuple(sorted(set(chain.from_iterable(words)))))
 
 
-def _nouns() -> tuple[lexicon.Noun, ...]:
-    return lexicon.PEOPLE + lexicon.ANIMALS + lexicon.PLACES + lexicon.FOOD + lexicon.THINGS
-
-
-def _adjectives() -> tuple[lexicon.Adjective, ...]:
-    return lexicon.COLOURS_AND_SIZES + lexicon.FEELINGS + lexicon.SHAPES
-
-
-def _verbs() -> tuple[lexicon.Verb, ...]:
-    return lexicon.VERBS + lexicon.MOVES
+_NOUNS = lexicon.PEOPLE + lexicon.ANIMALS + lexicon.PLACES + lexicon.FOOD + lexicon.THINGS
+_ADJECTIVES = lexicon.COLOURS_AND_SIZES + lexicon.FEELINGS + lexicon.SHAPES
+_EXAMS_AND_PROGRAMS: tuple[Iterable[str], ...] = (
+    lexicon.SCORES,
+    lexicon.EXAMS,
+    lexicon.PROGRAMS,
+    *(lexicon.WHEN, lexicon.COURSES, lexicon.ENTER, lexicon.HOW, lexicon.FAILED),
+)

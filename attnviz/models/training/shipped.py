@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from attnviz.errors import FileFormatError, ModelError
 from attnviz.models.language import splits, vocabulary
 from attnviz.models.language.vocabulary import Vocabulary
+from attnviz.models.scores import ScoreName
 from attnviz.models.seq2seq import RecurrentConfig, RecurrentTranslator
 from attnviz.models.training import measure
 from attnviz.models.training.loop import State
@@ -22,6 +23,10 @@ from attnviz.models.translation import TranslationConfig, TranslationTransformer
 from attnviz.models.wholes import LanguageConfig, LanguageDecoder, LanguageEncoder
 
 FOLDER = Path(__file__).parent.parent / "weights"
+
+SEEDS = (0, 1, 2)
+BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (("with", 60, "scaled_dot"), ("without", 76, None))
+"""Translators that differ in attention alone: as many weights each, so the states of those without it are wider."""
 
 Model = LanguageEncoder | LanguageDecoder | RecurrentTranslator | TranslationTransformer
 Config = LanguageConfig | RecurrentConfig | TranslationConfig
@@ -43,12 +48,15 @@ class Plan:
         config: its sizes.
         recipe: how it is trained.
         learns: what it was trained on, in words.
+        clauses: of a model that translates: how many clauses the sentences of a batch have, each as often as the
+            others; None is any number, mostly one.
     """
 
     kind: str
     config: Config
     recipe: Recipe
     learns: str
+    clauses: tuple[int | None, ...] = (None,)
 
     def task(self) -> Task:
         """The model with its first weights, drawn from the recipe's seed, and what it learns."""
@@ -59,7 +67,7 @@ class Plan:
             return HiddenWords(model, self.recipe)
         if isinstance(model, LanguageDecoder):
             return NextWord(model, self.recipe)
-        return Translate(model, self.recipe)
+        return Translate(model, self.recipe, self.clauses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +99,7 @@ def save(path: Path, card: Card, model: nn.Module) -> None:
         "config": asdict(card.plan.config),
         "recipe": asdict(card.plan.recipe),
         "learns": card.plan.learns,
+        "clauses": card.plan.clauses,
         "source": card.source.words,
         "target": card.target.words if card.target else None,
         "quality": dict(card.quality),
@@ -128,7 +137,7 @@ def load_state(path: Path, name: str, plan: Plan) -> State:
 
 
 def _described(name: str, plan: Plan) -> str:
-    return json.dumps([name, plan.kind, asdict(plan.config), asdict(plan.recipe), plan.learns], sort_keys=True)
+    return json.dumps([name, asdict(plan)], sort_keys=True)
 
 
 def load_card(path: Path) -> Card:
@@ -148,7 +157,9 @@ def load(path: Path) -> tuple[Card, Model]:
     """
     card, weights = _open(path)
     try:
-        with torch.device("meta"):  # no first weights are drawn, only to be overwritten
+        # Drawing first weights that are then replaced takes milliseconds; the meta device, which draws none, takes
+        # a second to get ready.
+        with torch.random.fork_rng(devices=[]):
             model = _CLASSES[card.plan.kind][0](card.plan.config)  # type: ignore[arg-type]
         model.load_state_dict(weights, assign=True)
     except (ModelError, RuntimeError, TypeError) as error:
@@ -168,6 +179,7 @@ def _open(path: Path) -> tuple[Card, dict[str, Tensor]]:
             config=_CLASSES[described["kind"]][1](**described["config"]),
             recipe=Recipe(**described["recipe"]),
             learns=described["learns"],
+            clauses=tuple(described["clauses"]),
         )
         target = described["target"]
         card = Card(
@@ -182,11 +194,27 @@ def _open(path: Path) -> tuple[Card, dict[str, Tensor]]:
     return card, weights
 
 
+def told(quality: Mapping[str, float]) -> list[str]:
+    """What was measured, a line each: shares in percent, heads as layer.head."""
+    lines, rest = [], dict(quality)
+    for what in [what for what in rest if what.endswith(" layer")]:
+        of = what.removesuffix(" layer")
+        head = f"{rest.pop(what):.0f}.{rest.pop(f'{of} head'):.0f}"
+        lines.append(f"{of} head, found on validation sentences: {head} (layer.head)")
+    for what, value in rest.items():
+        lines.append(f"{what}: {value:.3f}" if what.startswith("nats") else f"{what}: {value:.1%}".replace("%", " %"))
+    return lines
+
+
 def quality(model: Model, n: int = measure.SAMPLES) -> dict[str, float]:
     """What is measured of a model on test sentences, by name; heads are chosen on validation sentences."""
     if isinstance(model, LanguageEncoder):
         head = measure.reference_head(model, n)
         test = measure.references("test", n)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            untrained = LanguageEncoder(model.config).eval()
+        by_chance = measure.reference_head(untrained, n)
         return {
             "decided words right": measure.decided_words(model, n=n),
             "referents named right": measure.named_referents(model, n=n),
@@ -194,6 +222,7 @@ def quality(model: Model, n: int = measure.SAMPLES) -> dict[str, float]:
             "reference head": head[1],
             "reference head looks right": float(measure.right_looks(model, test)[head]),
             "reference head turns with the last word": measure.turning_looks(model, head, test),
+            "best head of random weights looks right": float(measure.right_looks(untrained, test)[by_chance]),
             "best fixed offset looks right": measure.offset_looks(
                 measure.fixed_offset(measure.references("validation", n)), test
             ),
@@ -218,14 +247,16 @@ def quality(model: Model, n: int = measure.SAMPLES) -> dict[str, float]:
 
 def plans() -> dict[str, Plan]:
     """The models that ship with attnviz, by name."""
-    english, korean = len(vocabulary.english()), len(vocabulary.korean())
+    english, source, target = (len(words()) for words in (vocabulary.english, vocabulary.source, vocabulary.korean))
     translates = "English-Korean sentence pairs of the small language: to say each in Korean"
-    recurrent = RecurrentConfig(n_source_words=english, n_target_words=korean, d_embedding=48, d_hidden=96)
+    recurrent = RecurrentConfig(
+        n_source_words=source, n_target_words=target, d_embedding=48, d_hidden=96, must_look=True
+    )
     return {
         "toy": Plan(
             kind="encoder",
             config=LanguageConfig(n_words=english),
-            recipe=Recipe(steps=2500, drop_heads=0.3),
+            recipe=Recipe(steps=1500, seed=2, drop_heads=0.5),
             learns="English sentences of the small language: to name hidden words, and at 'it' the noun it stands for",
         ),
         "toy-decoder": Plan(
@@ -235,12 +266,25 @@ def plans() -> dict[str, Plan]:
             learns="English sentences of the small language: to say the next word",
         ),
         "toy-seq2seq": Plan(
-            kind="recurrent", config=recurrent, recipe=Recipe(steps=2500, forget=0.25), learns=translates
+            kind="recurrent", config=recurrent, recipe=Recipe(steps=4500, forget=0.4), learns=translates
         ),
         "toy-transformer": Plan(
             kind="translation",
-            config=TranslationConfig(n_source_words=english, n_target_words=korean, n_heads=4, n_layers=2),
-            recipe=Recipe(steps=2000, drop_heads=0.3, forget=0.4),
+            config=TranslationConfig(n_source_words=source, n_target_words=target, n_heads=4, n_layers=2),
+            recipe=Recipe(steps=2000, drop_heads=0.3, forget=0.5),
             learns=translates,
         ),
+        **{
+            f"bottleneck-{which}-{seed}": Plan(
+                kind="recurrent",
+                config=RecurrentConfig(
+                    n_source_words=source, n_target_words=target, d_embedding=24, d_hidden=d_hidden, attention=attention
+                ),
+                recipe=Recipe(steps=4000, rate=4e-3, seed=seed),
+                learns=translates,
+                clauses=(1, 1, 2, 3),
+            )
+            for which, d_hidden, attention in BOTTLENECK
+            for seed in SEEDS
+        },
     }
