@@ -103,7 +103,10 @@ class Walkthrough:
         head: likewise.
         query: the number of the query's row; None where all queries are walked at once.
         own: the grid that was computed and that the model computed too; None where there is no model.
-        difference: the largest difference between the two; None likewise.
+        difference: the largest difference between the two, where the steps start from the query, keys and values that
+            the model itself handed to its attention; None likewise.
+        from_input: the same from the input on: what the model's number format rounds off in the maps that make query,
+            keys and values is then in it. None where these are given.
         receipt: proof of the forward pass that q, k and v were taken from.
         notes: what was done to the input, a sentence each.
     """
@@ -119,6 +122,7 @@ class Walkthrough:
     query: int | None = None
     own: str | None = None
     difference: float | None = None
+    from_input: float | None = None
     receipt: Receipt | None = None
     notes: tuple[str, ...] = ()
 

@@ -137,13 +137,17 @@ def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
     """What the README says of the trained models is what their own files say was measured."""
     from attnviz.models.training import shipped
 
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in README.splitlines()
-        if line.startswith("| `toy-")
-    ]
-    assert len(rows) == 2
-    for name, *figures in rows:
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in README.splitlines()]
+    said = {name: figures for name, *figures in rows if name.startswith("`toy-")}
+    assert len(said) == 2
+    for name, figures in said.items():
         quality = shipped.load_card(shipped.FOLDER / f"{name.split('`')[1]}.safetensors").quality
         told = ("translated without a fault", "alignment error", "alignment error of the diagonal")
-        assert [float(figure.rstrip(" %")) for figure in figures] == [round(100 * quality[what], 1) for what in told]
+        assert figures == [f"{100 * quality[what]:.1f} %" for what in told]
+    quality = shipped.load_card(shipped.FOLDER / "toy.safetensors").quality
+    layer, head = quality["reference layer"], quality["reference head"]
+    figures = [row[1] for row in rows[rows.index(["`toy`", ""]) + 2 :][:6]]
+    measured = [value for what, value in quality.items() if what not in {"reference layer", "reference head"}]
+    assert figures == [f"{100 * value:.1f} %" for value in measured]
+    assert f"| head {layer:.0f}.{head:.0f} looks from *it* at the right noun |" in README
+    assert f"--layer {layer:.0f} --head {head:.0f} -o outputs/gallery/toy.png" in README

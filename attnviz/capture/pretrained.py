@@ -17,6 +17,7 @@ from attnviz.attention import Kind, Receipt, Token
 from attnviz.capture.hub import Location
 from attnviz.capture.interface import native_of, watch, watched_by
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
+from attnviz.capture.projections import calls_shown
 from attnviz.capture.stream import Run
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError, UnreachableModelError
 from attnviz.text.display import clip, token_text, visible
@@ -128,7 +129,7 @@ class PretrainedSource:
         n_sentences, n_tokens = batch.real.shape
         native = "eager" if n_sentences * n_tokens**2 <= EAGER_UP_TO else self._native
         run = Run(batch=batch, observers=observers, native=native)
-        with torch.inference_mode(), watched_by(run), _quiet():
+        with torch.inference_mode(), watched_by(run), calls_shown(self._model, observers), _quiet():
             try:
                 watch(self._model, native)
                 self._model(**batch.inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -41,6 +42,41 @@ class Scoring:
     bias: Tensor | None = None
     sinks: Float[Tensor, " head"] | None = None
     rounded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """What one layer's attention was given, and what the model made of it.
+
+    Attributes:
+        number: the layer's number, from 0.
+        query: after positions are applied, if they are rotary.
+        key: likewise; there may be fewer key heads than query heads.
+        value: what the weights are multiplied with.
+        output: the context of each head, as the native implementation computed it.
+        scoring: how scores become weights.
+    """
+
+    number: int
+    query: Float[Tensor, "batch head query d_k"]
+    key: Float[Tensor, "batch group key d_k"]
+    value: Float[Tensor, "batch group key d_v"]
+    output: Float[Tensor, "batch query head d_v"]
+    scoring: Scoring
+
+
+@runtime_checkable  # it is how a run finds those who ask for it
+class LayerObserver(Protocol):
+    """An observer that wants more than weights: each layer's query, key and value, before the blocks come."""
+
+    def begin(self, batch: Batch) -> None:
+        """A batch is about to run."""
+
+    def observe_layer(self, layer: Layer) -> None:
+        """A layer's attention has been computed; its blocks follow."""
+
+    def observe(self, block: Block) -> None:
+        """A block of rows has been computed."""
 
 
 def weights_in_blocks(
@@ -153,6 +189,7 @@ class Run:
         layer = number if number is not None and number > last else last + 1
         self.dtype = query.dtype
         self.has_sinks |= scoring.sinks is not None
+        self._show_whole(Layer(number=layer, query=query, key=key, value=value, output=output, scoring=scoring))
         dtype = torch.promote_types(query.dtype, torch.float32)
         values = value.to(dtype).repeat_interleave(query.shape[1] // value.shape[1], dim=1)  # (B, H, K, d)
         largest, scale = 0.0, 1.0
@@ -171,6 +208,13 @@ class Run:
             self.observing = False
         check_layer(layer, largest, scale, query.dtype, unknown)
         self._differences[layer] = largest
+
+    def _show_whole(self, layer: Layer) -> None:
+        self.observing = True
+        for observer in self.observers:
+            if isinstance(observer, LayerObserver):
+                observer.observe_layer(layer)
+        self.observing = False
 
     def receipt(self, name: str) -> Receipt:
         """The proof of the whole pass.

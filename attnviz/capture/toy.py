@@ -9,10 +9,12 @@ from torch import Tensor
 
 from attnviz.attention import Kind, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
+from attnviz.capture.projections import calls_shown
 from attnviz.capture.stream import Run, Scoring
 from attnviz.errors import InputError
 from attnviz.models.attention import scaled_dot_product_attention
-from attnviz.models.toy import ToyConfig, ToyEncoder
+from attnviz.models.positions import sinusoidal_positions
+from attnviz.models.toy import ToyConfig, ToyEncoder, word_vector
 from attnviz.models.transformer import pad
 from attnviz.text.display import visible
 from attnviz.text.words import split_words
@@ -94,11 +96,17 @@ class ToySource:
             run.layer(query, key, value, context.transpose(1, 2), Scoring(mask=mask))
             return context, None
 
-        with torch.inference_mode():
+        with torch.inference_mode(), calls_shown(self._model, observers):
             vectors = [self._model.embed([token.piece for token in s.tokens]) for s in batch.sentences]
             x, mask = pad(vectors)
             self._model.encoder(x, None if batch.real.all() else mask, attend=attend)
         return run.receipt(self.name)
+
+    def embedded(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
+        words, config = [token.piece for token in batch.sentences[0].tokens], self._model.config
+        vectors = torch.stack([word_vector(word, config.d_model, config.seed) for word in words])
+        return vectors, sinusoidal_positions(len(words), config.d_model)
 
 
 def _tokens(text: str, segment: int, before: int) -> list[Token]:

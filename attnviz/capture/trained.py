@@ -10,10 +10,13 @@ from torch import Tensor
 
 from attnviz.attention import Kind, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
+from attnviz.capture.projections import calls_shown
 from attnviz.capture.stream import Run, Scoring
 from attnviz.errors import InputError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
+from attnviz.models.embedding import after_start
 from attnviz.models.language.vocabulary import END, Vocabulary
+from attnviz.models.positions import sinusoidal_positions
 from attnviz.models.training import shipped
 from attnviz.models.training.tasks import padded
 from attnviz.models.translation import TranslationTransformer
@@ -98,7 +101,7 @@ class TrainedSource:
         """
         run = Run(batch=batch, observers=observers, native="home-built")
         model, inputs = self._model, batch.inputs
-        with torch.inference_mode():
+        with torch.inference_mode(), calls_shown(model, observers):
             if isinstance(model, LanguageEncoder | LanguageDecoder):
                 model(inputs["words"], attend=_watched(run))
             elif isinstance(model, TranslationTransformer):
@@ -109,6 +112,24 @@ class TrainedSource:
                 model(inputs["source"], inputs["target"], attend=steps.watched(model.attention.attend))
                 steps.show(run)
         return run.receipt(self.name)
+
+    def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
+        """The vectors of the first sentence's words, and those of their positions: each [token, d_model].
+
+        They are those of the words that the first layer of the batch's kind reads; None where none reads words.
+        """
+        model, inputs = self._model, batch.inputs
+        if isinstance(model, LanguageEncoder | LanguageDecoder):
+            embedding, words = model.embedding, inputs["words"]
+        elif isinstance(model, TranslationTransformer) and batch.kind == "encoder":
+            embedding, words = model.source_embedding, inputs["source"]
+        elif isinstance(model, TranslationTransformer) and batch.kind == "decoder":
+            embedding, words = model.target_embedding, after_start(inputs["target"], model.config.start)
+        else:
+            return None
+        with torch.inference_mode():
+            vectors: Tensor = embedding(words[:1], positions=False)[0]
+        return vectors, sinusoidal_positions(*vectors.shape).to(vectors)
 
     def _sentence(self, text: str, pair: str | None, truncate: bool) -> Sentence:  # noqa: FBT001
         tokens = _words(text, 0, 0, self._card.source)

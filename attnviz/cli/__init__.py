@@ -16,7 +16,7 @@ from typing import NoReturn
 import typer
 
 import attnviz
-from attnviz.cli import demo, heatmap, models, train
+from attnviz.cli import demo, heatmap, models, train, verify, walkthrough
 from attnviz.cli.streams import patient
 from attnviz.errors import AttnvizError, OutputError
 from attnviz.text.display import visible
@@ -53,7 +53,9 @@ def attnviz_(
         raise typer.Exit(2)
 
 
-COMMANDS = {"heatmap": heatmap, "demo": demo, "models": models, "train": train}
+COMMANDS = {
+    "heatmap": heatmap, "walkthrough": walkthrough, "verify": verify, "demo": demo, "models": models, "train": train,
+}  # fmt: skip
 
 for _name, _module in COMMANDS.items():
     app.command(_name, epilog=_module.EXAMPLES, context_settings={"max_content_width": 100})(_module.command)

@@ -41,10 +41,28 @@ def command(
         for line in shipped.told(shipped.quality(model) if measure else card.quality):
             typer.echo(f"  {line}")
         typer.echo("")
+    _tell_bottleneck(measure=measure)
     cached = _cached()
     typer.echo("In the cache of pretrained models:" if cached else "In the cache of pretrained models: none")
     for name in cached:
         typer.echo(f"  {visible(name)}")
+
+
+def _tell_bottleneck(*, measure: bool) -> None:
+    """The translators that differ in attention alone, and how far they are apart."""
+    from attnviz.models.training import shipped
+
+    names = [name for name in shipped.plans() if name.startswith("bottleneck")]
+    typer.echo(f"{', '.join(names)}: translators that differ in attention alone, for attnviz demo bottleneck")
+    if measure:
+        from attnviz.demos import bottleneck
+
+        sys.stderr.write("measuring the bottleneck models ...\n")
+        kinds = {kind: bottleneck.trained(kind) for kind in (bottleneck.WITH, bottleneck.WITHOUT)}
+        shorter, longer = bottleneck.gaps(bottleneck.compared(kinds, bottleneck.unseen()))
+        typer.echo("  sentences without a fault, with attention minus without, and the 95 % interval:")
+        typer.echo(f"  shorter half of the lengths: {shorter}; longer half: {longer}")
+    typer.echo("")
 
 
 def _cached() -> list[str]:

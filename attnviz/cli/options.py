@@ -17,6 +17,8 @@ from attnviz.text.display import visible
 PALETTES = ("magma", "inferno", "plasma", "viridis", "cividis", "gray", "mako", "rocket", "crest", "flare")
 PICTURES = (".png", ".svg", ".pdf")
 RECORDS = (".json", ".npz", ".safetensors")
+PAGES = (".md", ".tex", ".csv", ".html")
+"""What a walkthrough is written as, beside a picture and its own JSON."""
 
 RANDOM = "toy-random"
 TOYS = ("toy", RANDOM, "toy-decoder", "toy-seq2seq", "toy-transformer")
@@ -139,6 +141,80 @@ Scale = Annotated[
         rich_help_panel=_SHOWN,
     ),
 ]
+OneLayer = Annotated[
+    int, typer.Option("--layer", help="The layer, counted from 0, negative from the end.", rich_help_panel=_SHOWN)
+]
+OneHead = Annotated[int, typer.Option("--head", help="The head, likewise.", rich_help_panel=_SHOWN)]
+Query = Annotated[
+    str | None,
+    typer.Option(
+        "--query", help="The word that looks, or its number, likewise [default: the first word].",
+        metavar="WORD|N", show_default=False, rich_help_panel=_SHOWN,
+    ),
+]  # fmt: skip
+AllQueries = Annotated[
+    bool, typer.Option("--all-queries", help="All words at once, in place of one.", rich_help_panel=_SHOWN)
+]
+WholeLayer = Annotated[
+    bool,
+    typer.Option(
+        "--whole-layer", help="All heads, and what follows them, to the layer's output.", rich_help_panel=_SHOWN
+    ),
+]
+Score = Annotated[
+    Literal["dot", "scaled", "general", "additive"],
+    typer.Option(
+        "--score", help="How a query and a key make a score; another than scaled for home-built models alone.",
+        rich_help_panel=_SHOWN,
+    ),
+]  # fmt: skip
+Causal = Annotated[
+    bool,
+    typer.Option(
+        "--causal", help="Hide what comes after each word; for home-built models alone.", rich_help_panel=_SHOWN
+    ),
+]
+Steps = Annotated[
+    str | None,
+    typer.Option(
+        "--steps", help="Only these steps, such as score,softmax,context.",
+        metavar="NAMES", show_default=False, rich_help_panel=_SHOWN,
+    ),
+]  # fmt: skip
+Precision = Annotated[
+    int, typer.Option("--precision", min=0, max=17, help="Digits after the point.", rich_help_panel=_SHOWN)
+]
+Language = Annotated[Literal["en", "ko"], typer.Option("--lang", help="English or Korean.", rich_help_panel=_SHOWN)]
+Example = Annotated[
+    Literal["seq2seq", "self-attention"] | None,
+    typer.Option("--example", help="A calculation that can be done by hand.", rich_help_panel=_INPUT),
+]
+Numbers = Annotated[
+    Path | None,
+    typer.Option(
+        "--input", help="Your own numbers (json, yaml): query, keys, values; or X, Wq, Wk, Wv.",
+        metavar="FILE", show_default=False, rich_help_panel=_INPUT,
+    ),
+]  # fmt: skip
+Exercise = Annotated[
+    bool,
+    typer.Option(
+        "--exercise", help="Leave cells blank, to be filled in; alone, small integers from --seed.",
+        rich_help_panel=_INPUT,
+    ),
+]  # fmt: skip
+Solution = Annotated[
+    bool, typer.Option("--solution", help="With --exercise: the blank cells filled in.", rich_help_panel=_INPUT)
+]
+WalkOutput = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--output", "-o",
+        help="A file to write, by its ending: png, svg, pdf, json, md, tex, csv, html; repeatable "
+        "[default: a named PNG in outputs/].",
+        metavar="FILE", show_default=False, rich_help_panel=_FILES,
+    ),
+]  # fmt: skip
 Palette = Annotated[
     str,
     typer.Option(
@@ -269,15 +345,15 @@ def sizes(model: str | None, **chosen: int | None) -> dict[str, int]:
     return typed
 
 
-def check_outputs(paths: Iterable[Path]) -> None:
+def check_outputs(paths: Iterable[Path], endings: Sequence[str] = PICTURES + RECORDS) -> None:
     """Refuse endings that nothing can be written as.
 
     Raises:
         BadParameter: such an ending.
     """
     for path in paths:
-        if path.suffix.lower() not in PICTURES + RECORDS:
-            known = ", ".join(suffix.removeprefix(".") for suffix in PICTURES + RECORDS)
+        if path.suffix.lower() not in endings:
+            known = ", ".join(suffix.removeprefix(".") for suffix in endings)
             raise typer.BadParameter(
                 f"{visible(str(path))}: the ending must be one of {known}", param_hint="'--output' / '-o'"
             )

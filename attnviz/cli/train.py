@@ -102,7 +102,7 @@ def command(
         plan=plan,
         source=vocabulary.source() if translates else vocabulary.english(),
         target=vocabulary.korean() if translates else None,
-        quality=shipped.quality(task.model),  # type: ignore[arg-type]  # a plan's model is one of those
+        quality=shipped.quality(task.model, clauses=plan.clauses),  # type: ignore[arg-type]  # a plan's model is one of those
     )
     write_whole(path, lambda temporary: shipped.save(temporary, card, task.model))
     kept.unlink(missing_ok=True)

@@ -51,9 +51,8 @@ class RecurrentConfig(WordsConfig):
         d_hidden: the width of the states.
         cell: ``gru``, ``lstm`` or ``rnn``.
         attention: the name of its score function; None for a model without attention.
-        must_look: whether all that the decoder gets to know of the sentence, it must look for: it begins with zeros
-            instead of the encoder's last state, and before training the encoder's gates let little of the past
-            through, so that each state is at first about its own word.
+        forgetful: whether the encoder's gates, before training, let little of the past through, so that each state is
+            at first about its own word, and the decoder learns to look for the others.
     """
 
     n_source_words: int
@@ -62,7 +61,7 @@ class RecurrentConfig(WordsConfig):
     d_hidden: int = 64
     cell: Cell = "gru"
     attention: ScoreName | None = "scaled_dot"
-    must_look: bool = False
+    forgetful: bool = False
 
 
 # context = softmax(score(s W^Q, H W^K)) H W^V
@@ -181,8 +180,6 @@ class RecurrentTranslator(nn.Module):
         d_embedding, d_hidden = config.d_embedding, config.d_hidden
         if config.cell not in CELLS:
             raise ModelError(f"no such cell: expected {', '.join(CELLS)}, got {config.cell}")
-        if config.must_look and config.attention is None:
-            raise ModelError("a decoder that must look needs attention: without it, it would know nothing")
         expect_sizes(d_embedding=d_embedding, d_hidden=d_hidden)
         self.source_embedding = WordEmbedding(config, config.n_source_words, d_embedding, positions=False)
         self.encoder = NETWORKS[config.cell](d_embedding, d_hidden, batch_first=True)
@@ -191,7 +188,7 @@ class RecurrentTranslator(nn.Module):
         d_context = 0 if self.attention is None else d_hidden
         self.cell = CELLS[config.cell](d_embedding + d_context, d_hidden)
         self.word_map = nn.Linear(d_hidden, config.n_target_words)
-        if config.must_look:
+        if config.forgetful:
             forget(self.encoder)
 
     def encode(self, source: Int[Tensor, "batch source"]) -> Encoded:
@@ -266,7 +263,7 @@ class RecurrentTranslator(nn.Module):
     ) -> RecurrentTranslation:
         config = self.config
         encoded = self.encode(source)
-        state = tuple(map(torch.zeros_like, encoded.last)) if config.must_look else encoded.last
+        state = encoded.last
         read = source.new_full((len(source),), config.start)
         finished = torch.zeros_like(read, dtype=torch.bool)
         words, all_logits, all_weights = [], [], []

@@ -18,6 +18,8 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
+from attnviz.demos import DEMOS
+
 HERE = Path(__file__).parent
 SENTENCE = "The animal did not cross the street because it was too tired."
 
@@ -67,6 +69,14 @@ def main() -> None:
         "at most 1.6",
         options.rounds,
     )
+    for demo in DEMOS:
+        compare(
+            f"attnviz demo {demo} / import torch",
+            [*attnviz, "demo", demo],
+            [*python, "-c", "import torch"],
+            "at most 3",
+            max(1, options.rounds // 2),
+        )
     compare(
         "attnviz heatmap, real 6 x 12 model, PNG / least script",
         real,

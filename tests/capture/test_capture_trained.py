@@ -15,7 +15,7 @@ from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import shipped
 from attnviz.models.training.tasks import padded
 from attnviz.models.translation import TranslationTransformer
-from attnviz.models.wholes import LanguageDecoder
+from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
 
 if TYPE_CHECKING:
     from attnviz.attention import Kind
@@ -29,12 +29,28 @@ def loaded(name: str) -> tuple[shipped.Card, shipped.Model]:
 
 
 def test_every_plan_is_shipped() -> None:
-    """Each trained model that can be named is there, with all that is known about it."""
-    for name in TRAINED:
+    """Each trained model that there is a plan for is there, with all that is known about it."""
+    assert {path.stem for path in shipped.FOLDER.iterdir()} == set(shipped.plans())
+    for name in shipped.plans():
         card, _ = loaded(name)
         assert card.name == name
         assert card.plan == shipped.plans()[name]
         assert card.quality
+
+
+def test_quality_is_good_enough() -> None:
+    """What each model must reach on sentences that it never saw, and how far what learned nothing stays behind."""
+    toy = loaded("toy")[0].quality
+    assert toy["decided words right"] >= 0.9
+    assert toy["reference head looks right"] >= 0.95
+    assert toy["reference head turns with the last word"] >= 0.9
+    assert toy["best head of random weights looks right"] < 0.6
+    assert toy["best fixed offset looks right"] < 0.6
+    for name in ("toy-seq2seq", "toy-transformer"):
+        quality = loaded(name)[0].quality
+        assert quality["translated without a fault"] >= 0.95
+        assert quality["alignment error"] <= 0.1
+        assert quality["alignment error of the diagonal"] > 0.8
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -58,7 +74,9 @@ def test_weights_are_the_models_own(name: str, kind: Kind) -> None:
     card, model = loaded(name)
     source = padded([card.source.encode(SENTENCE.split())])
     with torch.inference_mode():
-        if isinstance(model, LanguageDecoder):
+        if isinstance(model, LanguageEncoder):
+            own = torch.cat([w for w in model(source).weights if w is not None])
+        elif isinstance(model, LanguageDecoder):
             own = torch.cat([w for w in model(source)[1] if w is not None])
         elif isinstance(model, TranslationTransformer):
             own = torch.cat([w for w in getattr(model.translate(source).weights, kind) if w is not None])

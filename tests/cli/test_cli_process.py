@@ -109,7 +109,7 @@ def test_statuses_of_a_process(attnviz: Run, tmp_path: Path) -> None:
     assert good.returncode == 0
     assert good.stdout.startswith("“I love all you”\ntoy-random (seed 0) · ")
     assert good.stderr == "wrote outputs/heatmap-i-love-all-you-toy-random.png\n"
-    assert (tmp_path / "outputs" / "heatmap-i-love-all-you-toy.png").is_file()
+    assert (tmp_path / "outputs" / "heatmap-i-love-all-you-toy-random.png").is_file()
     wrong = attnviz("heatmap", "")
     assert (wrong.returncode, wrong.stdout, wrong.stderr) == (1, "", "attnviz: the text is empty\n")
     misused = attnviz("heatmap", "I", "--scale", "log")

@@ -148,15 +148,25 @@ def test_heads_and_shares(
         assert row[5] == pytest.approx(patterns[(*head, looker, looked)], abs=1e-5)
 
 
-def test_a_head_has_learned_to_look_from_the_adjective_at_its_noun(
+def test_eating_and_apple_more_than_eating_and_green(patterns: np.ndarray) -> None:
+    """What the shipped model is to show: green and apple most, eating and apple next, eating and green least."""
+    mean = patterns.mean(axis=(0, 1))
+    both = {}
+    for first, second in pairs.PAIRS:
+        i, j = WORDS.index(first), WORDS.index(second)
+        both[f"{first}-{second}"] = mean[i, j] + mean[j, i]
+    assert both["green-apple"] > both["eating-apple"] > 1.1 * both["eating-green"]
+
+
+def test_a_head_has_learned_to_look_from_the_noun_at_its_adjective(
     story: Story, shares: list[tuple[float, float]]
 ) -> None:
-    """Not at the next word as such, nor because of how the model is built."""
-    there, elsewhere = shares[pairs.WAYS.index((pairs.ADJECTIVE, pairs.NOUN))]
-    row = tables(story)[1].rows[pairs.WAYS.index((pairs.ADJECTIVE, pairs.NOUN))]
-    assert there > 0.8
-    assert there - elsewhere > 0.4
-    assert there > 0.3 + float(str(row[4]).split()[0]) / 100
+    """Not at the word before as such, nor because of how the model is built."""
+    there, elsewhere = shares[pairs.WAYS.index((pairs.NOUN, pairs.ADJECTIVE))]
+    row = tables(story)[1].rows[pairs.WAYS.index((pairs.NOUN, pairs.ADJECTIVE))]
+    assert there > 0.4
+    assert there - elsewhere > 0.25
+    assert there > 0.2 + float(str(row[4]).split()[0]) / 100
 
 
 def test_the_verdict_follows_the_shares(story: Story, shares: list[tuple[float, float]]) -> None:

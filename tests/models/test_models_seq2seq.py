@@ -199,42 +199,18 @@ class TestDecoding:
             before, after = (model.step(word, encoded.last, memory)[0] for memory in (encoded, wiped))
             assert torch.equal(before, after) == (config.attention is None)
 
-    @pytest.mark.parametrize("cell", ["gru", "lstm", "rnn"])
-    def test_begins_with_nothing(self, cell: Cell) -> None:
-        """The first query is then that of a state of zeros: all else comes through attention."""
-        model = translator(replace(CONFIG, cell=cell, must_look=True))
-        source, target = words(READ, SOURCE, 4), words(SAID, STEPS, STEPS)
-        queries: list[Tensor] = []
-        assert model.attention is not None
-        formula = model.attention.attend
-
-        def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-            queries.append(query)
-            nothing = torch.zeros_like(query)  # as if every value were zero
-            return nothing, formula(query, key, value, mask)[1]
-
-        logits = model(source, target, attend=attend).logits
-        assert_close(queries[0][:, 0, 0], model.attention.query_map.bias.expand(2, HIDDEN))
-        assert_close(logits[0, 0], logits[1, 0])  # another sentence, and nothing of it came through
-        assert not torch.allclose(model(source, target).logits[0, 0], model(source, target).logits[1, 0])
-
     @pytest.mark.parametrize("cell", ["gru", "lstm"])
-    def test_its_encoder_forgets(self, cell: Cell) -> None:
+    def test_forgetful(self, cell: Cell) -> None:
         """Before training, an earlier word changes a state less than where the gates are as PyTorch draws them."""
         source = words(READ, SOURCE)
         other = source.clone()
         other[:, 0] = torch.where(source[:, 0] == READ - 1, READ - 2, READ - 1)
         moved = []
-        for must_look in (False, True):
+        for forgetful in (False, True):
             torch.manual_seed(0)
-            model = translator(replace(CONFIG, cell=cell, must_look=must_look))
+            model = translator(replace(CONFIG, cell=cell, forgetful=forgetful))
             moved.append((model.encode(source).states - model.encode(other).states)[0, 3].norm().item())
         assert 0 < moved[1] < moved[0] / 2
-
-    def test_looking_needs_attention(self) -> None:
-        """Without it the decoder would know nothing at all."""
-        with pytest.raises(ModelError, match=r"^a decoder that must look needs attention"):
-            RecurrentTranslator(replace(WITHOUT, must_look=True))
 
     def test_a_later_word_changes_no_earlier_logit(self, model: RecurrentTranslator) -> None:
         """New words at the end of the target leave what came before as it was, to the last bit."""

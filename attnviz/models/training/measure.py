@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from itertools import cycle, islice
 
 import torch
 from torch import Tensor
@@ -135,6 +135,12 @@ def next_words(model: LanguageDecoder, split: Split = "test", n: int = SAMPLES) 
     return float(torch.nn.functional.cross_entropy(logits.flatten(0, 1), target, ignore_index=config.pad))
 
 
+def some_pairs(split: Split, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)) -> list[Pair]:
+    """So many pairs of a split, in turn of each number of clauses; None is any number."""
+    streams = cycle([splits.pairs(split, seed, number) for seed, number in enumerate(clauses)])
+    return [next(stream) for stream in islice(streams, n)]
+
+
 @torch.inference_mode()
 def translated(model: Translator, pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
     """What the model makes of each English sentence, running free."""
@@ -206,9 +212,9 @@ def diagonal_error(pairs: Sequence[Pair]) -> float:
     return alignment_error(lambda b, t: t * len(pairs[b].english) // len(pairs[b].korean), pairs)
 
 
-def alignment_head(model: Translator, n: int = SAMPLES) -> Head:
+def alignment_head(model: Translator, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)) -> Head:
     """The head that aligns best, chosen on validation pairs."""
-    return _best(-alignment_errors(model, list(islice(splits.pairs("validation"), n))))
+    return _best(-alignment_errors(model, some_pairs("validation", n, clauses)))
 
 
 def _best(scores: Tensor) -> Head:

@@ -1,0 +1,253 @@
+"""What stands around one layer's attention: its query, key and value, and the maps that make them and use its output.
+
+No table of names of modules is needed: a map is the one that made the query if what it returned is the query, to the
+last bit. Where none is found (rotary positions turn queries and keys after their maps) there is none to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnviz.attention import positions
+from attnviz.capture.observers import Batch, Block
+from attnviz.capture.stream import Layer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One run of a small module of the model: a linear map, a layer norm, an embedding, or a recurrent cell.
+
+    Attributes:
+        module: the module.
+        given: what it was given: vectors, or numbers of words.
+        made: what it made of that.
+    """
+
+    module: nn.Module
+    given: Tensor
+    made: Float[Tensor, "batch token made"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearMap:
+    """A linear map that was found, or the part of one that was.
+
+    Attributes:
+        given: the vectors that it was given, of the first sentence.
+        weight: as x is multiplied with it from the left: x W.
+        bias: what is then added; None for nothing.
+    """
+
+    given: Float[Tensor, "token given"]
+    weight: Float[Tensor, "given made"]
+    bias: Float[Tensor, " made"] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """What the input of a model's first layer is made of, for the first sentence.
+
+    Attributes:
+        parts: the vectors of the words, of their positions and, in some models, of their segments.
+        norm: gain, shift and epsilon of the layer norm of their sum, where there is one.
+    """
+
+    parts: tuple[Float[Tensor, "token d_model"], ...]
+    norm: tuple[Tensor, Tensor, float] | None
+
+
+@runtime_checkable  # it is how a source finds those who ask for it
+class CallObserver(Protocol):
+    """An observer that wants to see the small modules run: linear maps, layer norms, embeddings, recurrent cells."""
+
+    def observe_call(self, call: Call) -> None:
+        """One has run."""
+
+
+@contextmanager
+def calls_shown(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
+    """While this lasts, observers who ask for it see each small module of the model run."""
+    asking = [observer for observer in observers if isinstance(observer, CallObserver)]
+
+    def show(module: nn.Module, given: tuple[Any, ...], made: Any) -> None:  # noqa: ANN401 - of any module
+        if given and isinstance(given[0], Tensor) and isinstance(made, Tensor):
+            for observer in asking:
+                is_number = isinstance(module, nn.Embedding)
+                observer.observe_call(
+                    Call(module=module, given=given[0] if is_number else _in_rows(given[0]), made=_in_rows(made))
+                )
+
+    kinds = (nn.LayerNorm, nn.Embedding, nn.RNNCellBase)
+    watched = [module for module in model.modules() if is_map(module) or isinstance(module, kinds)]
+    hooks = [module.register_forward_hook(show) for module in (watched if asking else [])]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+class KeepProjections:
+    """Keeps one layer's query, key and value, and the calls right before and after its attention.
+
+    Args:
+        layer: its number, from 0; negative from the end.
+    """
+
+    def __init__(self, layer: int) -> None:
+        self._wanted = layer
+        self._seen: list[int] = []
+        self._calls: list[Call] = []
+        self._kept: list[tuple[Layer, list[Call], list[Call]]] = []
+
+    def begin(self, batch: Batch) -> None:
+        """Forget what was kept of an earlier batch."""
+        self._batch = batch
+        self._seen.clear()
+        self._calls, self._kept = [], []
+
+    def observe(self, block: Block) -> None:
+        """Weights are computed anew from what is kept."""
+
+    def observe_call(self, call: Call) -> None:
+        """Keep the call, until a layer comes by that is not the one wanted."""
+        self._calls.append(call)
+
+    def observe_layer(self, layer: Layer) -> None:
+        """Keep the layer if it is the one wanted, or may turn out to be."""
+        self._seen.append(layer.number)
+        before, self._calls = self._calls, []
+        if self._wanted < 0 or self._wanted == layer.number:
+            self._kept.append((layer, before, self._calls))
+        if self._wanted < 0 and len(self._kept) > -self._wanted:
+            del self._kept[0]
+
+    @property
+    def layer(self) -> Layer:
+        """The layer.
+
+        Raises:
+            SelectionError: there is none of that number.
+        """
+        return self._found()[0]
+
+    def maps(self) -> tuple[LinearMap | None, LinearMap | None, LinearMap | None, LinearMap | None]:
+        """The maps that made query, key and value of all heads, and the one that was given all contexts.
+
+        Each is None where none is found.
+        """
+        layer, before, after = self._found()
+        calls = _stacked(before)
+        made = [_maker(calls, tensor) for tensor in (layer.query, layer.key, layer.value)]
+        together = layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
+        user = next((map_of(call, 0, call.made.shape[2]) for call in after if same(call.given, together)), None)
+        return made[0], made[1], made[2], user
+
+    def embedded(self, x: Tensor) -> Embedded | None:
+        """What these vectors [token, d_model], the layer's input, are the sum of, where it is one of embeddings."""
+        _, before, _ = self._found()
+        words = self._batch.inputs.get("input_ids")
+        norm = next((c for c in before if isinstance(c.module, nn.LayerNorm) and _equal(c.made[0], x)), None)
+        total = x if norm is None else norm.given[0].to(x)
+        tables = [c for c in before if isinstance(c.module, nn.Embedding) and c.made.shape[1:] == x.shape]
+        first = [c for c in tables if words is not None and same(c.given, words)]
+        # Positions have many vectors, segments two.
+        rest = sorted((c for c in tables if c not in first), key=lambda c: -c.module.num_embeddings)  # type: ignore[operator]
+        parts = tuple(c.made[0].to(x) for c in (*first, *rest))
+        close = 1e-5 * max(1.0, total.abs().max().item())
+        if len(first) != 1 or not rest or (sum(parts) - total).abs().max().item() > close:
+            return None
+        if norm is None:
+            return Embedded(parts=parts, norm=None)
+        weight, bias, epsilon = norm_of(norm)
+        return Embedded(parts=parts, norm=(weight, bias, epsilon))
+
+    def beside(self) -> Tensor | None:
+        """What a recurrent cell reads at each step beside the context [step, d]: None where no cell reads it."""
+        layer, before, _ = self._found()
+        context = layer.output.flatten(2)[0].to("cpu", torch.float64)  # (T, H * d)
+        width = context.shape[1]
+        for call in _stacked(before):
+            if isinstance(call.module, nn.RNNCellBase) and _equal(call.given[0, :, -width:], context):
+                return call.given[0, :, :-width]
+        return None
+
+    @property
+    def after(self) -> list[Call]:
+        """The calls after the layer's attention, up to the next layer's."""
+        return self._found()[2]
+
+    def _found(self) -> tuple[Layer, list[Call], list[Call]]:
+        positions([self._wanted], self._seen, "layer")
+        return self._kept[0]
+
+
+def _maker(calls: Sequence[Call], tensor: Tensor) -> LinearMap | None:
+    """The map whose output, or an equal share of it, is this tensor [batch, head, token, d]."""
+    wanted = tensor.transpose(1, 2).flatten(2)  # (B, H, T, d) -> (B, T, H * d)
+    size = wanted.shape[2]
+    for call in reversed(calls):
+        if is_map(call.module):
+            for first in range(0, call.made.shape[2] - size + 1, size):  # one fused map may make all three
+                if same(call.made[:, :, first : first + size], wanted):
+                    return map_of(call, first, first + size)
+    return None
+
+
+def map_of(call: Call, first: int, last: int) -> LinearMap | None:
+    """These columns of a linear map that has run; None where the call is none."""
+    if not is_map(call.module):
+        return None
+    whole, bias = call.module.get_parameter("weight"), getattr(call.module, "bias", None)
+    weight: Tensor = whole.T if isinstance(call.module, nn.Linear) else whole  # GPT-2's own maps are not transposed
+    return LinearMap(given=call.given[0], weight=weight[:, first:last], bias=None if bias is None else bias[first:last])
+
+
+def norm_of(call: Call) -> tuple[Tensor, Tensor, float]:
+    """Gain, shift and epsilon of a layer norm."""
+    module, width = call.module, call.made.shape[2]
+    gain, shift = getattr(module, "weight", None), getattr(module, "bias", None)
+    gain = call.made.new_ones(width) if gain is None else gain
+    return gain, call.made.new_zeros(width) if shift is None else shift, float(module.eps)  # type: ignore[arg-type]
+
+
+def is_map(module: nn.Module) -> bool:
+    """A plain linear map; one that is quantised, or has an adapter, computes something else."""
+    return type(module) is nn.Linear or type(module).__name__ == "Conv1D"
+
+
+def _in_rows(x: Tensor) -> Tensor:
+    """With an axis of tokens, where a recurrent model has none: (B, D) -> (B, 1, D)."""
+    return x[:, None] if x.ndim == 2 else x.reshape(x.shape[0], -1, x.shape[-1])  # noqa: PLR2004 - two axes
+
+
+def _stacked(calls: Sequence[Call]) -> list[Call]:
+    """The calls, those of one module for one token each put together: the steps of a recurrent model."""
+    steps: dict[nn.Module, list[Call]] = {}
+    for call in calls:
+        steps.setdefault(call.module, []).append(call)
+    together = [
+        Call(
+            module=module, given=torch.cat([one.given for one in own], 1), made=torch.cat([one.made for one in own], 1)
+        )
+        for module, own in steps.items()
+        if len(own) > 1 and all(one.made.shape[1] == 1 for one in own)
+    ]
+    return [*calls, *together]
+
+
+def _equal(one: Tensor, exact: Tensor) -> bool:
+    """Whether these numbers are those, which were written in double precision on the processor."""
+    return one.shape == exact.shape and torch.equal(one.to("cpu", torch.float64), exact)
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are equal, to the last bit."""
+    return one.shape == other.shape and torch.equal(one, other)

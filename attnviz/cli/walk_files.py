@@ -1,0 +1,139 @@
+"""A walkthrough on the screen, in files, and what those files are called."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz.cli import options
+from attnviz.errors import SelectionError
+from attnviz.text.display import visible
+
+if TYPE_CHECKING:
+    from attnviz.walk import Walkthrough
+
+ENDINGS = (*options.PICTURES, ".json", *options.PAGES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """How a walkthrough is shown.
+
+    Attributes:
+        language: ``en`` or ``ko``.
+        precision: digits after the point.
+        steps: the names of the steps shown; None for all.
+        blanks: the cells left to be filled in: grid, row, column.
+        palette: the palette's name.
+    """
+
+    language: str
+    precision: int
+    steps: tuple[str, ...] | None
+    blanks: frozenset[tuple[str, int, int]]
+    palette: str
+
+
+def steps_named(walk: Walkthrough, typed: str | None) -> tuple[str, ...] | None:
+    """The names of the steps that a person means: a step, the beginning of its name, or what it makes.
+
+    Raises:
+        SelectionError: one that this calculation has not.
+    """
+    if typed is None:
+        return None
+    found = []
+    for word in filter(None, (part.strip().lower() for part in typed.split(","))):
+        exact = [step.name for step in walk.steps if word in {step.name, step.result.lower()}]
+        meant = exact or [step.name for step in walk.steps if step.name.startswith(word)]
+        if not meant:
+            there = ", ".join(dict.fromkeys(step.name for step in walk.steps))
+            raise SelectionError(f"there is no step {visible(word)!r}: this calculation has {there}")
+        found += meant
+    if not found:
+        raise SelectionError("no step is named: choose some, such as score,softmax,context")
+    return tuple(dict.fromkeys(found))
+
+
+def print_walk(walk: Walkthrough, shown: Shown, background: str) -> None:
+    """Print the whole calculation as it suits the terminal."""
+    from attnviz.cli.screen import console_here, screen_of
+    from attnviz.views.walk_terminal import walked
+
+    console = console_here()
+    screen = screen_of(console, background, shown.palette)
+    for line in walked(
+        walk, screen, language=shown.language, precision=shown.precision, steps=shown.steps, blanks=shown.blanks
+    ):
+        console.print(line, soft_wrap=True)
+
+
+def write_walk(walk: Walkthrough, path: Path, shown: Shown) -> None:
+    """Write one file, whole or not at all, and say so."""
+    from attnviz.storage import write_whole
+
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        from attnviz.storage.walks import save
+
+        save(walk, path)
+    elif suffix in options.PAGES:
+        page = _page(suffix)(
+            walk, language=shown.language, precision=shown.precision, steps=shown.steps, blanks=shown.blanks
+        ).encode()
+        write_whole(path, lambda temporary: temporary.write_bytes(page))
+    else:
+        from attnviz.views.fonts import advice
+        from attnviz.views.walk_figure import write
+
+        drawn = BytesIO()  # so that what goes wrong while drawing is not taken for a full disk
+        missing = write(
+            walk,
+            drawn,
+            suffix,
+            palette=shown.palette,
+            language=shown.language,
+            precision=shown.precision,
+            steps=shown.steps,
+            blanks=shown.blanks,
+        ).missing
+        write_whole(path, lambda temporary: temporary.write_bytes(drawn.getvalue()))
+        if missing:
+            sys.stderr.write(f"attnviz: {advice(missing)}\n")
+    sys.stderr.write(f"wrote {visible(str(path))}\n")
+
+
+def _page(suffix: str) -> Callable[..., str]:
+    from attnviz.views import walk_files
+
+    return {
+        ".md": walk_files.markdown,
+        ".tex": walk_files.latex,
+        ".csv": walk_files.csv,
+        ".html": walk_files.html,
+    }[suffix]
+
+
+def named(walk: Walkthrough) -> Path:
+    """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
+    model = re.sub(r"[(),]", "", walk.model.rpartition("/")[2].removesuffix(" (seed 0)"))
+    parts = ["walkthrough", _slug(walk.text or walk.title, 40)]
+    if walk.model:
+        query = "all" if walk.query is None else str(walk.query)
+        parts += [_slug(model, 30), f"layer-{walk.layer}", f"head-{walk.head}", f"query-{query}"]
+        parts += [walk.kind] if walk.kind == "cross" else []
+    return Path("outputs") / f"{'-'.join(parts)}.png"
+
+
+def _slug(text: str, length: int) -> str:
+    """Letters and digits of any script, all else a hyphen; where that loses something, a short hash tells it apart."""
+    slug = re.sub(r"[\W_]+", "-", text.lower()).strip("-")
+    if slug == re.sub(r"[ ._-]", "-", text.lower()) and len(slug) <= length:
+        return slug
+    return f"{slug[:length].rstrip('-') or 'text'}-{hashlib.blake2b(text.encode(), digest_size=3).hexdigest()}"

@@ -1,0 +1,222 @@
+"""``attnviz walkthrough``: one word through one head, every number of the calculation."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from attnviz.cli import options
+from attnviz.cli.notices import Notices
+from attnviz.cli.walk_files import ENDINGS, Shown, named, print_walk, steps_named, write_walk
+
+if TYPE_CHECKING:
+    from attnviz.walk import Walkthrough
+
+EXAMPLES = """Examples:
+
+attnviz walkthrough --toy
+
+attnviz walkthrough -m bert-base-uncased "She is eating a green apple" --query eating --layer 3 --head 5
+
+attnviz walkthrough -m toy-seq2seq "I love all you" --query 1 --lang ko -o walk.html
+
+attnviz walkthrough --example seq2seq --precision 8
+
+attnviz walkthrough --input numbers.yaml --steps score,softmax,context -o homework.tex"""
+
+TOY = "toy"
+
+SENTENCE = "I love all you"
+"""What is read where no sentence is given."""
+
+
+BY_HAND = {
+    "precision", "lang", "steps", "palette", "background", "output", "json", "example", "numbers", "exercise",
+    "solution", "seed",
+}  # fmt: skip
+"""The parameters that a calculation without a model takes."""
+
+
+def command(
+    context: typer.Context,
+    text: options.Text = None,
+    model: options.Model = None,
+    toy: options.Toy = False,
+    layer: options.OneLayer = 0,
+    head: options.OneHead = 0,
+    query: options.Query = None,
+    all_queries: options.AllQueries = False,
+    whole_layer: options.WholeLayer = False,
+    score: options.Score = "scaled",
+    causal: options.Causal = False,
+    steps: options.Steps = None,
+    precision: options.Precision = 3,
+    lang: options.Language = "en",
+    palette: options.Palette = "magma",
+    background: options.Background = "auto",
+    output: options.WalkOutput = None,
+    json: options.Json = False,
+    example: options.Example = None,
+    numbers: options.Numbers = None,
+    exercise: options.Exercise = False,
+    solution: options.Solution = False,
+    file: options.File = None,
+    pair: options.Pair = None,
+    target: options.Target = None,
+    kind: options.Kind = None,
+    truncate: options.Truncate = False,
+    device: options.Device = "auto",
+    dtype: options.Dtype = "auto",
+    revision: options.Revision = None,
+    trust_remote_code: options.TrustRemoteCode = False,
+    seed: options.Seed = None,
+    d_model: options.DModel = None,
+    n_heads: options.NHeads = None,
+    n_layers: options.NLayers = None,
+) -> None:
+    """Follow one word through one head: input, query, keys, values, scores, softmax, alignment, context.
+
+    Every step shows its formula, its shapes and its numbers, and can be checked by hand. The last line says how far the
+    context is from what the model itself computed. Without a sentence it is "I love all you".
+    """
+    outputs = list(output or [])
+    options.check_outputs(outputs, ENDINGS)
+    typed = {name for name in context.params if _is_typed(context, name)}
+    _check_together(typed)
+    _check_writable(outputs or ([] if json else [Path("outputs") / "x.png"]))
+    if example is not None or numbers is not None or (exercise and typed <= BY_HAND):
+        walk = _by_hand(example, numbers, seed or 0)
+    else:
+        walk = _followed(
+            SENTENCE if text is None and file is None else options.read_text(text, file),
+            TOY if toy else model,
+            _Loading(
+                device=device,
+                dtype=dtype,
+                revision=revision,
+                trust_remote_code=trust_remote_code,
+                sizes=options.sizes(
+                    model, seed=None if exercise else seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers
+                ),
+            ),
+            layer=layer,
+            head=head,
+            query=query,
+            every=all_queries or (whole_layer and query is None),
+            whole_layer=whole_layer,
+            pair=None if pair is None else options.read_text(pair, None, "the second sentence"),
+            target=target,
+            kind=kind,
+            truncate=truncate,
+            score="scaled_dot" if score == "scaled" else score,
+            causal=causal,
+        )
+    blanks: frozenset[tuple[str, int, int]] = frozenset()
+    if exercise and not solution:
+        from attnviz.analysis.exercise import blanks as chosen_blanks
+
+        blanks = chosen_blanks(walk, seed or 0)
+    shown = Shown(language=lang, precision=precision, steps=steps_named(walk, steps), blanks=blanks, palette=palette)
+    if json:
+        from attnviz.storage.walks import to_json
+
+        sys.stdout.write(to_json(walk) + "\n")
+    else:
+        print_walk(walk, shown, background)
+    for path in outputs or ([] if json else [named(walk)]):
+        write_walk(walk, path, shown)
+
+
+def _is_typed(context: typer.Context, name: str) -> bool:
+    """Whether an option was given, and is not as it always is."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _check_together(typed: set[str]) -> None:
+    """Refuse options that say two things at once.
+
+    Raises:
+        BadParameter: such options.
+    """
+    names = {name: name.replace("_", "-") for name in typed} | {"numbers": "input"}
+    for one, other in (
+        ("example", "numbers"), ("query", "all_queries"), ("head", "whole_layer"),
+        ("toy", "model"), ("toy", "revision"),
+        ("toy", "trust_remote_code"),
+    ):  # fmt: skip
+        if {one, other} <= typed:
+            raise typer.BadParameter(f"give --{names[one]} or --{names[other]}, not both")
+    for one in ("example", "numbers"):
+        if one in typed and not typed <= BY_HAND:
+            raise typer.BadParameter(f"--{names[one]} needs no model: it takes no sentence, and no option of a model")
+    if "solution" in typed and "exercise" not in typed:
+        raise typer.BadParameter("--solution goes with --exercise: it fills in the blank cells")
+    if "seed" in typed and "exercise" not in typed and typed & {"example", "numbers"}:
+        raise typer.BadParameter("--seed goes with --exercise, or with --model toy-random")
+
+
+def _check_writable(outputs: list[Path]) -> None:
+    """Find out before the model runs whether its files can be written."""
+    if outputs:
+        from attnviz.storage import check_writable
+
+        for path in outputs:
+            check_writable(path)
+
+
+def _by_hand(example: str | None, numbers: Path | None, seed: int) -> Walkthrough:
+    """A calculation that needs no model: an example, a person's own numbers, or an exercise."""
+    if example is not None:
+        from attnviz.analysis.examples import example as example_named
+
+        return example_named(example)
+    if numbers is not None:
+        from attnviz.storage.homework import read
+
+        return read(numbers)
+    from attnviz.analysis.exercise import make
+
+    return make(seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loading:
+    """How a model is loaded: the arguments of `open_source`."""
+
+    device: str
+    dtype: str
+    revision: str | None
+    trust_remote_code: bool
+    sizes: dict[str, int]
+
+
+def _followed(text: str, model: str | None, loading: _Loading, **chosen: Any) -> Walkthrough:  # noqa: ANN401 - as walk
+    """A word followed through a model; `chosen` are the arguments of `attnviz.capture.walks.walk`."""
+    from attnviz.text.check import check_text
+
+    check_text(text)
+    if chosen["pair"] is not None:
+        check_text(chosen["pair"], "the second sentence")
+    if chosen["target"] is not None:
+        check_text(chosen["target"], "the target")
+    from attnviz.capture.source import open_source
+    from attnviz.capture.walks import walk
+
+    with closing(Notices()) as notices:
+        notices.loading(model)
+        source = open_source(
+            model,
+            device=loading.device,
+            dtype=loading.dtype,
+            revision=loading.revision,
+            trust_remote_code=loading.trust_remote_code,
+            sizes=loading.sizes,
+            notify=notices.say,
+        )
+        return walk(text, source, **chosen)

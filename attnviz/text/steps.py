@@ -1,0 +1,160 @@
+"""The steps of attention in words: a title, a formula and a sentence for each, in English and in Korean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any, Protocol, runtime_checkable
+
+from attnviz.errors import SelectionError
+from attnviz.text.step_texts import TEXTS
+
+LANGUAGES = ("en", "ko")
+_COUNTED = ("gain", "shift")
+"""Grids whose numbers are no heads."""
+_NUMBERED = {"en": (", head {number}", " {number}"), "ko": (", 헤드 {number}", " {number}")}
+_MANY = 3
+"""Operands of one shape, from which on they are counted and not listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What a step or a grid is.
+
+    Attributes:
+        title: a few words.
+        formula: in the field's symbols; empty for what is given.
+        sentence: one sentence for somebody who sees it for the first time.
+    """
+
+    title: str
+    formula: str
+    sentence: str
+
+
+@runtime_checkable
+class Stepped(Protocol):
+    """A step, as `attnviz.walk.Step` is one: the texts do not import it, they stand beside it."""
+
+    @property
+    def result(self) -> str:
+        """The grid that it makes."""
+
+    @property
+    def operation(self) -> Any:  # noqa: ANN401 - a literal there, which beartype would compare by name
+        """How."""
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """What from."""
+
+    @property
+    def number(self) -> float | None:
+        """What it needs beside them."""
+
+
+@runtime_checkable
+class Walked(Protocol):
+    """A calculation, as `attnviz.walk.Walkthrough` is one."""
+
+    @property
+    def grids(self) -> Mapping[str, Any]:
+        """All numbers by name."""
+
+
+def explained(name: str, language: str = "en") -> Explained:
+    """What a step or a grid with this name is; a name that is not known explains itself.
+
+    Args:
+        name: as in `attnviz.walk`, such as ``scores`` or ``Wq``; ``Wq_3`` is that of head 3.
+        language: one of `LANGUAGES`.
+
+    Raises:
+        SelectionError: there is no such language.
+    """
+    if language not in LANGUAGES:
+        raise SelectionError(f"there is no language {language!r}: choose one of {', '.join(LANGUAGES)}")
+    base, _, number = name.rpartition("_")
+    known, more = TEXTS.get(name), ""
+    if known is None and number.isdigit():
+        known, more = TEXTS.get(base), _NUMBERED[language][base in _COUNTED].format(number=number)
+    if known is None:
+        return Explained(title=name.replace("_", " "), formula="", sentence="")
+    formula, english, korean = known
+    title, sentence = korean if language == "ko" else english
+    return Explained(title=title + more, formula=formula, sentence=sentence)
+
+
+def formulated(step: Stepped, instead: Mapping[str, str] | None = None) -> str:
+    """The formula of a step with the names of its own grids, such as "scores = q K^T".
+
+    Args:
+        step: the step.
+        instead: what to write for some of its operands.
+    """
+    names = [(instead or {}).get(name, name) for name in step.operands]
+    return f"{step.result} = {_filled(step, names, [f'{name}^T' for name in names])}"
+
+
+def shaped(walk: Walked, step: Stepped) -> str:
+    """The formula of a step with the shapes put in, such as "(1, 4) = (1, 8) (8, 4)"."""
+    shapes = [walk.grids[name].values.shape for name in step.operands]
+    turned = [_shape(shape[::-1]) for shape in shapes]
+    result = _shape(walk.grids[step.result].values.shape)
+    if step.operation == "sum":
+        return f"{result} = sum of {shapes[0][0]} rows of (1, {shapes[0][1]})"
+    if step.operation == "concatenate" and len(shapes) > _MANY and len(set(shapes)) == 1:
+        return f"{result} = [{len(shapes)} times {_shape(shapes[0])}]"
+    return f"{result} = {_filled(step, list(map(_shape, shapes)), turned)}"
+
+
+def scale(number: float) -> tuple[str, float]:
+    """How to write a factor: ("/ sqrt", 64.0) for an eighth, which is 1 over the root of 64; else ("*", the factor)."""
+    if number > 0:
+        width = round(1 / number**2)
+        if width > 1 and math.isclose(number, 1 / math.sqrt(width), rel_tol=1e-7):
+            return "/ sqrt", float(width)
+    return "*", number
+
+
+def _filled(step: Stepped, names: Sequence[str], turned: Sequence[str]) -> str:
+    """The formula of a step with its operands put in, as they are and with rows and columns exchanged."""
+    if step.operation in {"add", "concatenate"}:
+        named = list(names) if len(names) <= 2 * _MANY else [*names[:2], "…", names[-1]]
+        return " + ".join(named) if step.operation == "add" else f"[{'; '.join(named)}]"
+    fields = dict(zip("abcde", names, strict=False)) | dict(zip("ABCDE", turned, strict=False))
+    number = 1.0 if step.number is None else step.number
+    how, value = scale(number)
+    fields |= {"number": f"{number:g}", "factor": f"{how}({value:g})" if how != "*" else f"* {value:.6g}"}
+    return "".join(part.format(**fields) for part in _FORMULAS[step.operation] if set(_holes(part)) <= set(fields))
+
+
+def _holes(part: str) -> list[str]:
+    return [name for _, name, _, _ in Formatter().parse(part) if name]
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return f"({', '.join(map(str, shape))})"
+
+
+_FORMULAS: dict[str, tuple[str, ...]] = {
+    "map": ("{a} {b}", " + {c}"),
+    "dot": ("{a} {B}",),
+    "general": ("{a} {b} {C}",),
+    "additive": ("tanh({a} {C} + {b} {D}) {E}",),
+    "times": ("{a} {factor}",),
+    "softcap": ("{number} tanh({a} / {number})",),
+    "mask": ("mask({a})",),
+    "softmax": ("softmax({a}", " and {b}", ")"),
+    "weigh": ("{A} * {b}",),
+    "sum": ("sum of the rows of {a}",),
+    "norm": ("({a} - mean) / sqrt(variance + {number})", " * {b}", " + {c}"),
+    "relu": ("max(0, {a})",),
+    "gelu": ("{a} Φ({a})",),
+}
+"""Each operation with its operands a, b, c, ..., in capitals where rows and columns are exchanged.
+
+A part is left out where its operand is not there.
+"""

@@ -1,0 +1,299 @@
+"""A saved walkthrough as it lies in its file: plain lists of Python's own numbers, read without numpy.
+
+What doubts a calculation should share nothing with what made it, so whoever only wants the numbers finds them here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import stat
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from attnviz.errors import FileFormatError
+from attnviz.text.display import clip, visible
+
+FORMAT = "attnviz-walkthrough"
+VERSION = 1
+
+LARGEST = 2**29
+"""Bytes of a file that is read. A whole layer of DistilBERT, with its maps, takes about 150 million."""
+
+HIDDEN = "-inf"
+"""How a file writes minus infinity, for which JSON has no number."""
+
+OPERANDS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "add": (2, 2), "map": (2, 3), "dot": (2, 2), "general": (3, 3), "additive": (5, 5), "times": (1, 1),
+        "softcap": (1, 1), "mask": (2, 2), "softmax": (1, 2), "weigh": (2, 2), "sum": (1, 1), "norm": (3, 3),
+        "relu": (1, 1), "gelu": (1, 1), "concatenate": (1, 10_000),
+    }
+)  # fmt: skip
+"""Each operation, with the fewest and the most grids that it takes."""
+
+NUMBERED = frozenset({"times", "softcap", "norm"})
+"""Operations that need a number beside their grids."""
+
+Rows = list[list[float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedGrid:
+    """Numbers in rows and columns, and the names of both; the names are empty where they are only counted."""
+
+    values: Rows
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows, and how many columns."""
+        return len(self.values), len(self.values[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedStep:
+    """How a grid is made from others; as the walkthrough's own step."""
+
+    name: str
+    result: str
+    operation: str
+    operands: tuple[str, ...]
+    number: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """A whole file.
+
+    Attributes:
+        grids: by name.
+        steps: in the order of the calculation.
+        fields: everything that the file holds, as JSON gives it.
+    """
+
+    grids: Mapping[str, SavedGrid]
+    steps: tuple[SavedStep, ...]
+    fields: Mapping[str, object]
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything was changed after the receipt was issued."""
+        issued = self.fields.get("digest")
+        if issued is None and self.fields.get("receipt") is None:
+            return False
+        return issued != digest(self.fields)
+
+
+def read(path: str | os.PathLike[str]) -> Saved:
+    """Read a file whole.
+
+    Raises:
+        FileFormatError: it cannot be read, is too large, or holds no walkthrough; the message is one line.
+    """
+    try:
+        return parse(contents(path, LARGEST))
+    except FileFormatError as error:
+        reason = str(error)
+    except MemoryError:
+        reason = "it is too large for this computer's memory"
+    except RecursionError:
+        reason = "it is nested too deeply to be a walkthrough"
+    raise FileFormatError(visible(f"{path}: {reason}"))
+
+
+def contents(path: str | os.PathLike[str], largest: int) -> bytes:
+    """The bytes of a file that is not larger than this.
+
+    Raises:
+        FileFormatError: it cannot be read, is empty, or is too large, which is found out before reading.
+    """
+    try:
+        found = Path(path).stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise FileFormatError("it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file")
+        if found.st_size > largest:
+            raise FileFormatError(f"it has {found.st_size:,} bytes, and at most {largest:,} are read")
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise FileFormatError(f"it cannot be read: {error.strerror or error}") from None
+    except ValueError:  # a path with a null character
+        raise FileFormatError("it cannot be read: no file has such a name") from None
+    if not raw.strip():
+        raise FileFormatError("it is empty")
+    return raw
+
+
+def parse(text: str | bytes) -> Saved:
+    """The walkthrough that a JSON text holds.
+
+    Raises:
+        FileFormatError: it is not JSON or not a walkthrough; the message says where.
+    """
+    try:
+        fields = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_each_once)
+    except ValueError as error:
+        raise FileFormatError(f"it is not JSON: {error}") from None
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        raise FileFormatError('it holds no walkthrough (attnviz writes one with "attnviz walkthrough -o walk.json")')
+    if fields.get("version") != VERSION:
+        raise FileFormatError(
+            f"it is of version {named(fields.get('version'))}, but this attnviz reads version {VERSION}: update attnviz"
+        )
+    grids = {}
+    for name, grid in _object(fields.get("grids"), "grids").items():
+        grids[_plain_name(name, "a grid's name")] = _grid(_object(grid, f"grids.{name}"), f"grids.{name}")
+    found = fields.get("steps")
+    if not isinstance(found, list):
+        raise FileFormatError(f"steps must be a list, not {named(found)}")
+    steps = tuple(_step(_object(step, f"steps[{i}]"), f"steps[{i}]", grids) for i, step in enumerate(found))
+    _check_order(steps, grids)
+    return Saved(grids=grids, steps=steps, fields=fields)
+
+
+def digest(fields: Mapping[str, object]) -> str:
+    """What differs whenever a number or a label does, whichever program wrote them down."""
+    text = json.dumps({name: value for name, value in fields.items() if name != "digest"})
+    canonical = json.dumps(json.loads(text, parse_int=float), sort_keys=True)  # to some, 1.0 is 1
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def named(value: object) -> str:
+    """A value as an error's message names it: short."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return "nothing" if value is None else clip(json.dumps(value, ensure_ascii=False, default=str), 40)
+
+
+def number(value: object, where: str) -> float:
+    """A finite number.
+
+    Raises:
+        FileFormatError: it is something else; text that looks like a number and true are something else.
+    """
+    if type(value) not in {int, float}:
+        quoted = ": write it without quotation marks" if _looks_like_number(value) else ""
+        raise FileFormatError(f"{where} must be a number, not {named(value)}{quoted}")
+    try:
+        found = float(value)  # type: ignore[arg-type]  # by exact type, just now
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        raise FileFormatError(f"{where} must be finite, not {'NaN' if math.isnan(found) else 'infinity'}")
+    return found
+
+
+def texts(value: object, where: str) -> tuple[str, ...]:
+    """A list of texts.
+
+    Raises:
+        FileFormatError: it is something else.
+    """
+    if not isinstance(value, list):
+        raise FileFormatError(f"{where} must be a list, not {named(value)}")
+    return tuple(_text(item, f"{where}[{i}]") for i, item in enumerate(value))
+
+
+def _grid(found: Mapping[str, object], where: str) -> SavedGrid:
+    values = found.get("values")
+    if not isinstance(values, list) or not values:
+        raise FileFormatError(f"{where}.values must be a list of rows, not {named(values) if values else 'empty'}")
+    rows = []
+    for i, row in enumerate(values):
+        if not isinstance(row, list) or not row:
+            raise FileFormatError(
+                f"{where}.values[{i}] must be a list of numbers, not {named(row) if row else 'empty'}"
+            )
+        if len(row) != len(values[0]):
+            raise FileFormatError(
+                f"{where}.values[{i}] holds {len(row)} numbers, but the row before it {len(values[i - 1])}"
+            )
+        rows.append([-math.inf if x == HIDDEN else number(x, f"{where}.values[{i}][{j}]") for j, x in enumerate(row)])
+    names = []
+    for axis, size in (("rows", len(rows)), ("columns", len(rows[0]))):
+        labels = texts(found.get(axis, []), f"{where}.{axis}")
+        if labels and len(labels) != size:
+            raise FileFormatError(f"{where} has {size} {axis}, but {len(labels)} are named")
+        names.append(labels)
+    return SavedGrid(values=rows, rows=names[0], columns=names[1])
+
+
+def _step(found: Mapping[str, object], where: str, grids: Mapping[str, SavedGrid]) -> SavedStep:
+    operation = _text(found.get("operation"), f"{where}.operation")
+    if operation not in OPERANDS:
+        raise FileFormatError(f"{where}.operation must be one of {', '.join(OPERANDS)}, not {named(operation)}")
+    operands = texts(found.get("operands"), f"{where}.operands")
+    fewest, most = OPERANDS[operation]
+    if not fewest <= len(operands) <= most:
+        wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
+        raise FileFormatError(f"{where}: {operation} takes {wanted} grids, not {len(operands)}")
+    beside = found.get("number")
+    if (beside is None) == (operation in NUMBERED):
+        raise FileFormatError(f"{where}: {operation} takes {'a' if beside is None else 'no'} number beside its grids")
+    step = SavedStep(
+        name=_plain_name(_text(found.get("name"), f"{where}.name"), f"{where}.name"),
+        result=_text(found.get("result"), f"{where}.result"),
+        operation=operation,
+        operands=operands,
+        number=None if beside is None else number(beside, f"{where}.number"),
+    )
+    if unknown := [name for name in (*operands, step.result) if name not in grids]:
+        raise FileFormatError(f"{where} ({step.name}): there is no grid {named(unknown[0])}")
+    return step
+
+
+def _check_order(steps: tuple[SavedStep, ...], grids: Mapping[str, SavedGrid]) -> None:
+    """Refuse a calculation that uses what it has not come to yet, or makes a grid twice."""
+    known = set(grids) - {step.result for step in steps}
+    for i, step in enumerate(steps):
+        if early := [name for name in step.operands if name not in known]:
+            raise FileFormatError(f"steps[{i}] ({step.name}) is made from {early[0]}, which comes later")
+        if step.result in known:
+            raise FileFormatError(f"steps[{i}] ({step.name}) makes {step.result}, which a step before it made")
+        known.add(step.result)
+
+
+def _object(value: object, where: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise FileFormatError(f"{where} must be an object, not {named(value)}")
+    return value
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise FileFormatError(f"{where} must be text, not {named(value)}")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise FileFormatError(f"{where} holds half a character: {named(value)}")
+    return value
+
+
+def _plain_name(name: str, where: str) -> str:
+    """A name that every view prints as it is."""
+    if not name.strip() or visible(name) != name:
+        raise FileFormatError(f"{where} must be text that can be printed, not {named(name)}")
+    return name
+
+
+def _looks_like_number(value: object) -> bool:
+    try:
+        return isinstance(value, str) and math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        name = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"{clip(name, 40)!r} is there twice")
+    return fields

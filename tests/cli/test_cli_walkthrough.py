@@ -1,0 +1,258 @@
+"""``attnviz walkthrough``: what it prints and writes, which options go together, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+
+from attnviz.capture.source import open_source
+from attnviz.capture.walks import walk
+from attnviz.storage.walks import load
+from tests.cli.conftest import files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Result
+
+    Refused = Callable[..., tuple[int, str]]
+    Typed = Callable[..., Result]
+
+SEE = "(see attnviz walkthrough --help)"
+BY_HAND = "needs no model: it takes no sentence, and no option of a model"
+STEPS = "input, query, keys, values, scores, scaled, softmax, alignment, context, concatenated, output"
+WHOLE = "a whole layer is walked as the model computed it, with no other score and no other mask"
+ENDINGS = "the ending must be one of png, svg, pdf, json, md, tex, csv, html"
+NUMBERS = '{"query": [[1, 0]], "keys": [[1, 2], [3, 4]], "values": [[5], [6]]}'
+
+
+def test_toy_alone(typed: Typed, here: Path) -> None:
+    """Without a sentence it is "I love all you"; all steps in order, the proof last, a picture in outputs/."""
+    result = typed("walkthrough", "--toy")
+    assert result.status == 0
+    name = "outputs/walkthrough-i-love-all-you-toy-layer-0-head-0-query-0.png"
+    assert result.errors == f"wrote {name}\n"
+    assert (here / name).read_bytes().startswith(b"\x89PNG")
+    lines = result.output.splitlines()
+    assert "“I love all you”" in result.output
+    assert max(map(cell_len, lines)) <= 80
+    titles = [line.partition(". ")[0] for line in lines if line[:1].isdigit() and ". " in line[:5]]
+    assert titles == [str(number) for number in range(1, 13)]
+    proof = " ".join(lines[-2:])
+    assert "recomputed context is " in proof
+    assert "from the model's own" in proof
+    assert proof.endswith("over 3 layers")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--toy"], {}),
+        (["--toy", "love all", "--layer", "-1", "--head", "3"], {"text": "love all", "layer": -1, "head": 3}),
+        (["--toy", "--query", "all"], {"query": "all"}),
+        (["--toy", "--query", "-1"], {"query": -1}),
+        (["--toy", "--all-queries"], {"every": True}),
+        (["--toy", "--score", "scaled"], {}),
+        (["--toy", "--score", "dot"], {"score": "dot"}),
+        (["--toy", "--score", "additive", "--causal"], {"score": "additive", "causal": True}),
+        (["--toy", "--whole-layer"], {"whole_layer": True, "every": True}),
+        (["--toy", "--whole-layer", "--query", "you"], {"whole_layer": True, "query": "you"}),
+        (["--toy", "I", "--pair", "love you"], {"text": "I", "pair": "love you"}),
+        (["-m", "toy-transformer", "--kind", "encoder"], {"source": "toy-transformer", "kind": "encoder"}),
+        (["-m", "toy-seq2seq", "--target", "나는 너를"], {"source": "toy-seq2seq", "target": "나는 너를"}),
+    ],
+)  # fmt: skip
+def test_options_reach_the_walk(typed: Typed, arguments: list[str], expected: dict[str, Any]) -> None:
+    """Each option does what its Python name does."""
+    result = typed("walkthrough", *arguments, "--json")
+    assert (result.status, result.errors) == (0, "")
+    printed = json.loads(result.output)
+    source = open_source(expected.pop("source", "toy"))
+    own = walk(expected.pop("text", "I love all you"), source, **expected)
+    assert list(printed["grids"]) == list(own.grids)
+    for name, grid in own.grids.items():
+        there = [
+            [-np.inf if isinstance(cell, str) else cell for cell in row] for row in printed["grids"][name]["values"]
+        ]
+        assert np.array_equal(there, grid.values)
+    assert printed["difference"] == own.difference
+    assert printed["notes"] == list(own.notes)
+
+
+def test_sizes(typed: Typed) -> None:
+    """The sizes of the model with random weights."""
+    sizes = ("--seed", "3", "--d-model", "12", "--n-heads", "3", "--n-layers", "1")
+    printed = json.loads(typed("walkthrough", "-m", "toy-random", *sizes, "어떤 말", "--json").output)
+    assert np.array(printed["grids"]["Wq"]["values"]).shape == (12, 4)
+    assert printed["grids"]["X"]["rows"] == ["어떤", "말"]
+
+
+def test_pretrained(typed: Typed, tiny_bert: str, here: Path) -> None:
+    """A pretrained model, its special tokens among the queries."""
+    result = typed("walkthrough", "-m", tiny_bert, "I am full", "--query", "[CLS]", "-o", "a.json")
+    assert (result.status, result.errors) == (0, "wrote a.json\n")
+    walked = load(here / "a.json")
+    assert walked.query == 0
+    assert walked.grids["K"].rows == ("[CLS]", "i", "am", "full", "[SEP]")
+    assert walked.difference is not None
+    assert walked.difference < 5e-6
+
+
+@pytest.mark.parametrize(
+    ("typed_steps", "numbers"),
+    [("score,softmax,context", [6, 8, 10]), ("scores", [6]), ("WEIGHTS", [8]), ("in", [1, 3]), ("q , k", [2, 4])],
+)
+def test_steps(typed: Typed, typed_steps: str, numbers: list[int]) -> None:
+    """Steps by their names, the beginnings of them, or what they make; they keep their numbers."""
+    lines = typed("walkthrough", "--toy", "--steps", typed_steps, "-o", "a.json").output.splitlines()
+    assert [int(line.partition(".")[0]) for line in lines if line[:1].isdigit() and ". " in line[:5]] == numbers
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf", "json", "md", "tex", "csv", "html"])
+@pytest.mark.parametrize("chosen", [("--toy", "나는 love 너희", "--lang", "ko"), ("--example", "seq2seq")])
+def test_files(typed: Typed, here: Path, ending: str, chosen: tuple[str, ...]) -> None:
+    """Every ending is written, and is what it says."""
+    result = typed("walkthrough", *chosen, "-o", f"walk.{ending}")
+    assert (result.status, result.errors) == (0, f"wrote walk.{ending}\n")
+    written = (here / f"walk.{ending}").read_bytes()
+    begins = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml", "json": b'{"format"', "html": b"<!", "md": b"#"}
+    assert written.startswith(begins.get(ending, b""))
+    assert len(written) > 500
+    assert files(here) == {here / f"walk.{ending}": written}
+
+
+def test_several_files_and_the_same_again(typed: Typed, here: Path) -> None:
+    """Each of several outputs; the same command writes the same bytes."""
+    command = ("walkthrough", "--toy", "-o", "a.md", "-o", "deep/er/a.json", "-o", "a.csv")
+    first = typed(*command)
+    assert first.errors == "wrote a.md\nwrote deep/er/a.json\nwrote a.csv\n"
+    before = files(here)
+    assert typed(*command) == first
+    assert files(here) == before
+
+
+def test_examples(typed: Typed) -> None:
+    """S10 to every digit; the shapes of S2."""
+    output = typed("walkthrough", "--example", "seq2seq", "--precision", "8", "-o", "a.json").output
+    for number in ("2.86251858e-20", "1.38879439e-11", "6.94397194e-11", "10·5 + 5·0 + 10·1 = 60"):
+        assert number in output
+    output = typed("walkthrough", "--example", "self-attention", "-o", "a.json").output
+    assert "(1, 4, 5)" in output
+    assert "(1, 4, 4)" in output
+
+
+def test_own_numbers(typed: Typed, here: Path) -> None:
+    """A file of a person's own numbers; the picture is named after what it is."""
+    (here / "mine.json").write_text(NUMBERS)
+    result = typed("walkthrough", "--input", "mine.json", "--json")
+    assert json.loads(result.output)["grids"]["scores"]["values"] == [[1.0, 3.0]]
+
+
+def test_exercise(typed: Typed, here: Path) -> None:
+    """Blank cells with --exercise, the same numbers with --solution; another seed, another exercise."""
+    blank, solved = (typed("walkthrough", "--exercise", *more, "-o", "a.csv").output for more in ((), ("--solution",)))
+    assert "____" in blank
+    assert "____" not in solved
+    assert typed("walkthrough", "--exercise", "-o", "a.csv").output == blank
+    assert typed("walkthrough", "--exercise", "--seed", "1", "-o", "a.csv").output != blank
+    (here / "mine.json").write_text(NUMBERS)
+    for one in (("--example", "seq2seq"), ("--input", "mine.json"), ("--toy",)):
+        assert "____" in typed("walkthrough", *one, "--exercise", "-o", "a.csv").output
+
+
+def test_words_from_elsewhere(typed: Typed, here: Path) -> None:
+    """The sentence from standard input or a file."""
+    (here / "text").write_text("love you\n")
+    for more, stdin in ((("-",), b"love you\n"), (("--file", "text"), None)):
+        printed = json.loads(typed("walkthrough", "--toy", *more, "--json", stdin=stdin).output)
+        assert printed["text"] == "love you"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--query", "us"], "there is no word 'us' to follow: there are 0 I, 1 love, 2 all, 3 you"),
+        (["--query", "4"], "there is no token 4: there are 0 I, 1 love, 2 all, 3 you"),
+        (["you and you", "--query", "you"], "several tokens are 'you': choose one by its number: 0 you, 2 you"),
+        (["--layer", "2"], "there is no layer 2: this model has layers 0 to 1 (counted from 0)"),
+        (["--head", "4"], "there is no head 4: this model has heads 0 to 3 (counted from 0)"),
+        (["--kind", "cross"], "toy-random (seed 0) has no cross attention to show: it has encoder"),
+        (["--target", "나는"], "toy-random (seed 0) says nothing, so it takes no --target"),
+        ([""], "the text is empty"),
+        (["I", "--pair", " "], "the second sentence is empty (only spaces)"),
+        (["a\ud800"], r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
+        (["--whole-layer", "--causal"], WHOLE),
+        (["--steps", "score,soup"], f"there is no step 'soup': this calculation has {STEPS}"),
+        (["--steps", " , "], "no step is named: choose some, such as score,softmax,context"),
+        (["-o", "/dev/null/x.png"], None),
+    ],
+)  # fmt: skip
+def test_refused(refused: Refused, arguments: list[str], line: str | None) -> None:
+    """What is not there, in one line."""
+    status, said = refused("walkthrough", "-m", "toy-random", *arguments)
+    assert status == 1
+    assert line is None or said == f"attnviz: {line}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--toy", "-m", "toy"], "give --toy or --model, not both"),
+        (["--toy", "--revision", "x"], "give --toy or --revision, not both"),
+        (["--query", "I", "--all-queries"], "give --query or --all-queries, not both"),
+        (["--whole-layer", "--head", "1"], "give --head or --whole-layer, not both"),
+        (["--example", "seq2seq", "--input", "x.json"], "give --example or --input, not both"),
+        (["--example", "seq2seq", "I"], f"--example {BY_HAND}"),
+        (["--input", "x.json", "--toy"], f"--input {BY_HAND}"),
+        (["--input", "x.json", "--layer", "0"], f"--input {BY_HAND}"),
+        (["--solution"], "--solution goes with --exercise: it fills in the blank cells"),
+        (["--example", "seq2seq", "--seed", "1"], "--seed goes with --exercise, or with --model toy-random"),
+        (["--toy", "--d-model", "8"], "--d-model can be chosen for --model toy-random alone"),
+        (["--toy", "-o", "walk.doc"], f"Invalid value for '--output' / '-o': walk.doc: {ENDINGS}"),
+        (["--toy", "--palette", "pink"], None),
+        (["--toy", "--precision", "99"], None),
+        (["--toy", "--score", "cosine"], None),
+        (["--example", "none"], None),
+        (["--toy", "I", "love"], "Got unexpected extra argument(s) (love): put a sentence in quotation marks"),
+    ],
+)  # fmt: skip
+def test_misused(refused: Refused, arguments: list[str], line: str | None) -> None:
+    """Options that do not go together, in one line that says where help is."""
+    status, said = refused("walkthrough", *arguments)
+    assert status == 2
+    assert said.endswith(SEE)
+    assert line is None or said == f"attnviz walkthrough: {line} {SEE}"
+
+
+def test_files_are_refused(refused: Refused, here: Path) -> None:
+    """A file that is not there, or whose numbers are none."""
+    assert refused("walkthrough", "--input", "none.json")[0] == 1
+    (here / "bad.json").write_text(NUMBERS.replace("[3, 4]", "[3]"))
+    status, said = refused("walkthrough", "--input", "bad.json")
+    assert status == 1
+    assert said.startswith("attnviz: bad.json: ")
+
+
+def test_models_without_a_query(refused: Refused, tiny_bert: str) -> None:
+    """Another way to score is not for a model that has its own."""
+    status, said = refused("walkthrough", "-m", tiny_bert, "I", "--score", "dot")
+    assert status == 1
+    assert said.endswith("has its own score and mask: another is for the home-built models alone")
+
+
+def test_no_model_library(typed: Typed, monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
+    """A calculation by hand needs none: where torch cannot be imported, it is the same."""
+    (here / "mine.json").write_text(NUMBERS)
+    for chosen in (("--example", "seq2seq"), ("--input", "mine.json"), ("--exercise",)):
+        with_it = typed("walkthrough", *chosen, "-o", "a.md")
+        with monkeypatch.context() as without:
+            for name in ("torch", "transformers"):
+                without.setitem(sys.modules, name, None)
+            assert typed("walkthrough", *chosen, "-o", "a.md") == with_it
+        assert with_it.status == 0

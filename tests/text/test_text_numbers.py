@@ -1,0 +1,48 @@
+"""Numbers as they are shown: what is not 0 never looks like it, and what is whole has no decimals."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.text.numbers import is_exact, shown
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "expected"),
+    [
+        (60.0, 3, "60"),
+        (-0.0, 3, "0"),
+        (0.5, 3, "0.500"),
+        (-34.64101615, 3, "-34.641"),
+        (2.86251858e-20, 8, "2.86251858e-20"),
+        (2.86251858e-20, 3, "2.863e-20"),
+        (0.99999999998611, 8, "1.00000000"),
+        (0.00027, 3, "0.00027"),
+        (0.00002, 3, "2.000e-05"),
+        (12345678.25, 2, "1.23e+07"),
+        (0.4, 0, "0.40"),
+        (-math.inf, 3, "-∞"),
+        (math.inf, 3, "∞"),
+    ],
+)
+def test_a_number_is_written_as_a_person_would(value: float, digits: int, expected: str) -> None:
+    """Whole numbers have no point, small ones keep their digits, tiny ones have a power of ten."""
+    assert shown(value, digits) == expected
+
+
+@given(st.floats(-1e300, 1e300), st.integers(0, 17))
+def test_what_is_shown_is_near_and_is_zero_for_zero_alone(value: float, digits: int) -> None:
+    """No number but 0 is shown as 0, and what is shown differs by no more than its last digit."""
+    read = float(shown(value, digits))
+    assert (read == 0) == (value == 0)
+    assert math.isclose(read, value, rel_tol=0.5 * 10.0**-digits + 1e-15, abs_tol=0.5 * 10.0**-digits * (1 + 1e-9))
+
+
+@pytest.mark.parametrize(("value", "exact"), [(60.0, True), (0.5, True), (1 / 3, False), (-math.inf, True)])
+def test_it_is_known_whether_a_number_was_rounded(value: float, *, exact: bool) -> None:
+    """A third is rounded, a half is not."""
+    assert is_exact(value, 3) is exact

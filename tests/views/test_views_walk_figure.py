@@ -1,0 +1,229 @@
+"""The sheet of a walkthrough, by its artists: all that is drawn is true, can be read, and lies where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from attnviz.analysis.walkthrough import Calculation, attend, attention_walk
+from attnviz.errors import SelectionError
+from attnviz.text.numbers import shown
+from attnviz.views.palette import LEVELS, colours, levels
+from attnviz.views.walk_figure import figure, write
+from attnviz.views.walk_plan import Panel, plan, shown_formula
+from attnviz.walk import Grid, Walkthrough
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+    from matplotlib.transforms import Bbox
+
+Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
+
+KOREAN = ("[CLS]", "나는", "너희", "모두를", "사랑해", "internationalization", "[SEP]")
+
+
+def by_hand(*, mask: bool = False) -> Walkthrough:
+    """A decoder's state and four states of an encoder, as in the book."""
+    states = Grid(values=np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]), rows=("a", "b", "c", "d"))
+    query = Grid(values=np.array([[10.0, 5.0, 10.0]]), rows=("decoder",))
+    hidden = Grid(values=np.array([[1.0, 1.0, 0.0, 1.0]])) if mask else None
+    return attention_walk(title="made by hand", query=query, keys=states, values=states, score="dot", mask=hidden)
+
+
+def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, n_heads: int = 1) -> Walkthrough:
+    """Heads of a model from its input to its output, with numbers from a seed."""
+    draw = np.random.default_rng(n * d)
+    c = Calculation()
+    tokens = (KOREAN * n)[:n]
+    c.give("X", Grid(values=draw.normal(size=(n, d_model)), rows=tokens))
+    x = c.give("x", Grid(values=c.grids["X"].values[[3]], rows=(tokens[3],))) if one else "X"
+    contexts = []
+    for suffix in [""] if n_heads == 1 else [f"_{head}" for head in range(n_heads)]:
+        query = f"{'q' if one else 'Q'}{suffix}"
+        for letter, name, step, of in (
+            ("q", query, "query", x),
+            ("k", f"K{suffix}", "keys", "X"),
+            ("v", f"V{suffix}", "values", "X"),
+        ):
+            c.give(f"W{letter}{suffix}", Grid(values=draw.normal(size=(d_model, d)) / d_model**0.5))
+            c.give(f"b{letter}{suffix}", Grid(values=draw.normal(size=(1, d))))
+            c.step(step, name, "map", of, f"W{letter}{suffix}", f"b{letter}{suffix}")
+        allowed = np.tril(np.ones((n, n)))
+        mask = Grid(values=allowed[[3]] if one else allowed)
+        contexts.append(attend(c, query=query, keys=f"K{suffix}", values=f"V{suffix}", mask=mask, suffix=suffix))
+    c.step("concatenated", "concatenated", "concatenate", *contexts)
+    c.give("Wo", Grid(values=draw.normal(size=(d * n_heads, d_model))))
+    c.step("output", "output", "map", "concatenated", "Wo")
+    return c.walk(
+        "one head", model="a model", text="나는 너희 모두를 사랑해", layer=2, head=1, query=3 if one else None
+    )
+
+
+WALKS: dict[str, Callable[[], Walkthrough]] = {
+    "by hand": by_hand,
+    "masked": lambda: by_hand(mask=True),
+    "toy": of_model,
+    "all queries": lambda: of_model(one=False),
+    "as wide as BERT": lambda: of_model(12, 384, 64),
+    "all queries of BERT": lambda: of_model(12, 384, 64, one=False),
+    "three heads": lambda: of_model(5, one=False, n_heads=3),
+    "many tokens": lambda: of_model(40, 24, 4),
+}
+
+
+def images(made: Figure) -> list[AxesImage]:
+    """The matrices, in the order in which they were drawn."""
+    return [image for axes in made.axes for image in axes.images]
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("name", WALKS)
+def test_nothing_is_cut_and_nothing_lies_on_anything(name: str, language: str, texts_of: Texts) -> None:
+    """No text leaves the sheet or touches another; no matrix lies on a text of another, or on another matrix."""
+    made = figure(WALKS[name](), language=language)
+    texts = texts_of(made)
+    boxes = np.array([box.extents for _, box in texts])
+    left, low, right, high = boxes.T
+    outside = (left < -0.5) | (low < -0.5) | (right > made.bbox.width + 0.5) | (high > made.bbox.height + 0.5)
+    assert not outside.any(), [texts[index][0] for index in np.flatnonzero(outside)]
+    across = np.minimum.outer(right, right) - np.maximum.outer(left, left)
+    down = np.minimum.outer(high, high) - np.maximum.outer(low, low)
+    touching = np.argwhere(np.triu((across > 1) & (down > 1), 1))
+    assert not len(touching), [(texts[i][0], texts[j][0]) for i, j in touching]
+    axes = made.axes[0]
+    cells = np.array(
+        [np.ravel(axes.transData.transform(np.reshape(image.get_extent(), (2, 2)).T)) for image in images(made)]
+    )
+    x0, x1 = np.minimum(cells[:, 0], cells[:, 2]), np.maximum(cells[:, 0], cells[:, 2])
+    y0, y1 = np.minimum(cells[:, 1], cells[:, 3]), np.maximum(cells[:, 1], cells[:, 3])
+    for (text, _), (tl, tb, tr, tt) in zip(texts, boxes, strict=True):
+        on = (np.minimum(tr, x1) - np.maximum(tl, x0) > 1) & (np.minimum(tt, y1) - np.maximum(tb, y0) > 1)
+        inside = (tl > x0 - 1) & (tr < x1 + 1) & (tb > y0 - 1) & (tt < y1 + 1)
+        assert not (on & ~inside).any(), text
+    overlap_x = np.minimum.outer(x1, x1) - np.maximum.outer(x0, x0)
+    overlap_y = np.minimum.outer(y1, y1) - np.maximum.outer(y0, y0)
+    assert not np.triu((overlap_x > 1) & (overlap_y > 1), 1).any()
+
+
+def test_every_number_of_a_small_calculation_is_printed(texts_of: Texts) -> None:
+    """Each cell of each matrix of the book's example, in the digits asked for."""
+    walk = by_hand()
+    printed = [text for text, _ in texts_of(figure(walk, precision=8))]
+    expected = [shown(float(value), 8) for grid in walk.grids.values() for value in grid.values.ravel()]
+    assert {"60", "2.86251858e-20", "6.94397194e-11"} <= set(expected)
+    for number in set(expected):
+        assert printed.count(number) == expected.count(number)
+
+
+def test_cells_have_the_colour_of_their_number() -> None:
+    """The palette from 0 up; red and blue round 0 where there are numbers below; nothing where a key is masked."""
+    walk = attention_walk(
+        title="made",
+        query=Grid(values=np.array([[1.0]])),
+        keys=Grid(values=np.array([[2.0], [-4.0], [0.5]])),
+        values=Grid(values=np.array([[1.0], [2.0], [4.0]])),
+        score="dot",
+        mask=Grid(values=np.array([[1.0, 1.0, 0.0]])),
+    )
+    made = figure(walk, palette="viridis")
+    drawn = {panel.title: image for panel, image in zip(_panels(walk), images(made), strict=True)}
+    pixels = np.asarray(drawn["Values V"].get_array())[:, 0, :3]
+    assert np.array_equal(pixels, colours("viridis")[levels(np.array([1.0, 2.0, 4.0]), 4.0)])
+    keys = np.asarray(drawn["Keys K"].get_array())[:, 0].astype(int)
+    assert keys[0, 0] > keys[0, 2], "above 0 is red"
+    assert keys[1, 2] > keys[1, 0], "below 0 is blue"
+    masked = np.asarray(drawn["Masked"].get_array())[:, 0, 3]
+    assert masked.tolist() == [255, 255, 0]
+    assert LEVELS == 256
+
+
+def _panels(walk: Walkthrough) -> list[Panel]:
+    """The panels of a sheet in the order in which they are drawn."""
+    bands = plan(walk, language="en", steps=None, blanks=frozenset())
+    return [panel for band in bands for unit in band for panel in unit.panels]
+
+
+def test_what_stands_at_one_height_belongs_to_one_key() -> None:
+    """Key, score, weight, value and alignment vector of a key are on one line, as wide as their numbers need."""
+    made = figure(by_hand())
+    extents = [image.get_extent() for image in images(made)]
+    tall = [
+        extent for extent, image in zip(extents, images(made), strict=True) if len(np.asarray(image.get_array())) == 4
+    ]
+    assert len(tall) == 5
+    assert len({(round(bottom, 6), round(top, 6)) for _, _, bottom, top in tall}) == 1
+    lefts = [left for left, *_ in tall]
+    assert lefts == sorted(lefts), "left to right, in the order of the calculation"
+
+
+def test_a_blank_cell_is_a_line_to_write_on(texts_of: Texts) -> None:
+    """Its number is not there, and its colour does not give it away."""
+    walk = by_hand()
+    made = figure(walk, blanks=frozenset({("scores", 0, 1), ("context", 0, 1)}))
+    printed = [text for text, _ in texts_of(made)]
+    assert printed.count("____") == 2
+    assert "60" not in printed
+    scores = images(made)[2]
+    assert np.asarray(scores.get_array())[:, 0, 3].tolist() == [255, 0, 255, 255]
+
+
+def test_the_sheet_says_what_it_shows(texts_of: Texts) -> None:
+    """The whole formula, the sentence, layer, head, query, and how it was checked."""
+    printed = " ".join(text for text, _ in texts_of(figure(of_model())))
+    for part in (
+        "one head",
+        "a model · “나는 너희 모두를 사랑해” · layer 2, head 1 (counted from 0) · query: 모두를 (row 3)",
+        "context = softmax(mask(q Kᵀ / √8)) V",
+        "no number of this model's own to compare with",
+        "(7, 48)",
+    ):
+        assert part in printed
+    assert "어텐션" not in printed
+    korean = [text for text, _ in texts_of(figure(of_model(), language="ko"))]
+    assert {"쿼리 q", "가중치", "정렬 벡터", "컨텍스트 벡터"} <= set(korean)
+
+
+def test_formulas_are_written_as_on_a_blackboard() -> None:
+    """Signs, where the terminal has words."""
+    assert shown_formula("scaled = q K^T / sqrt(64) * B") == "scaled = q Kᵀ / √64 · B"
+
+
+def test_a_film_s_picture_shows_no_more_than_its_step(texts_of: Texts) -> None:
+    """As far as the softmax: the same sheet, without values, alignment and context, and with the step's own words."""
+    whole, part = figure(by_hand()), figure(by_hand(), until=2)
+    assert len(images(whole)) == 7
+    assert len(images(part)) == 4
+    assert part.get_size_inches()[0] == whole.get_size_inches()[0]
+    assert len({tuple(figure(by_hand(), until=until).get_size_inches()) for until in (1, 2, 3, 4)}) == 1
+    assert any(text.startswith("2. Softmax") for text, _ in texts_of(part))
+
+
+def test_only_the_steps_asked_for_are_drawn() -> None:
+    """Their operands and what they make; a step that is not there is refused."""
+    assert len(images(figure(by_hand(), steps=["softmax"]))) == 2
+    assert len(images(figure(by_hand(), steps=["scores"]))) == 3
+    with pytest.raises(SelectionError, match="there is no step"):
+        figure(by_hand(), steps=["norm"])
+    with pytest.raises(SelectionError, match="no palette"):
+        figure(by_hand(), palette="jet")
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_files_are_what_they_are_called_and_always_the_same(suffix: str) -> None:
+    """Twice the same bytes, with every character drawn, Korean included."""
+    buffers = [BytesIO(), BytesIO()]
+    fonts = [write(of_model(), buffer, suffix, language="ko") for buffer in buffers]
+    assert fonts[0].missing == ""
+    first, second = (buffer.getvalue() for buffer in buffers)
+    assert first == second
+    assert {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix] == first[: 5 if suffix == ".svg" else 4]
+    if suffix == ".png":
+        from matplotlib.image import imread
+
+        height, width, _ = imread(BytesIO(first)).shape
+        assert max(height, width) <= 4000
