@@ -117,8 +117,9 @@ def test_python_runs(tmp_path: Path, environment: Environment) -> None:
 
 
 def test_every_option_is_named(tmp_path: Path, environment: Environment) -> None:
-    """The table of options and the command's own help name the same options."""
-    told = run("attnviz heatmap --help", tmp_path, environment()).stdout
+    """The tables of options and the commands' own help name the same options."""
+    commands = ("heatmap", "walkthrough")
+    told = "".join(run(f"attnviz {command} --help", tmp_path, environment()).stdout for command in commands)
     options = set(re.findall(r"--[a-z][a-z-]+", told)) - {"--help"}
     table = "\n".join(line for line in README.splitlines() if line.startswith("| `"))
     assert set(re.findall(r"--[a-z][a-z-]+", table)) == options

@@ -62,13 +62,14 @@ def walk(
             than a whole layer that can be walked.
     """
     check_text(text)
-    other = score != "scaled_dot" or causal
-    if other and not isinstance(source, HomeBuilt):
+    if (score != "scaled_dot" or causal) and not isinstance(source, HomeBuilt):
         raise SelectionError(f"{source.name} has its own score and mask: another is for the home-built models alone")
-    if other and whole_layer:
-        raise SelectionError("a whole layer is walked as the model computed it, with no other score and no other mask")
     batch = source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
     kind = batch.kind or source.kinds[0]
+    causal = causal and kind != "decoder"  # that is causal anyway
+    other = score != "scaled_dot" or causal
+    if other and whole_layer:
+        raise SelectionError("a whole layer is walked as the model computed it, with no other score and no other mask")
     if causal and kind == "cross":
         raise SelectionError("cross attention looks at another sentence: none of its words comes after the query")
     tokens = batch.sentences[0].tokens

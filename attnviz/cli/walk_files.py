@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -120,15 +120,22 @@ def _page(suffix: str) -> Callable[..., str]:
     }[suffix]
 
 
-def named(walk: Walkthrough) -> Path:
-    """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
+def named(walk: Walkthrough, said: Sequence[str | None], otherwise: Sequence[str]) -> Path:
+    """A file in ``outputs/`` named after what it shows: the same command writes the same file again.
+
+    Args:
+        walk: what is written.
+        said: what was typed beside the sentence: its pair, the target.
+        otherwise: whatever else makes it another calculation, or another picture of it.
+    """
     model = re.sub(r"[(),]", "", walk.model.rpartition("/")[2].removesuffix(" (seed 0)"))
-    parts = ["walkthrough", _slug(walk.text or walk.title, 40)]
+    parts = ["walkthrough", _slug(" + ".join(filter(None, [walk.text or walk.title, *said])), 40)]
     if walk.model:
+        head = "whole" if walk.head is None else f"head-{walk.head}"
         query = "all" if walk.query is None else str(walk.query)
-        parts += [_slug(model, 30), f"layer-{walk.layer}", f"head-{walk.head}", f"query-{query}"]
-        parts += [walk.kind] if walk.kind == "cross" else []
-    return Path("outputs") / f"{'-'.join(parts)}.png"
+        parts += [_slug(model, 30), f"layer-{walk.layer}", head, f"query-{query}"]
+        parts += [walk.kind] if walk.kind is not None and walk.kind != "encoder" else []
+    return Path("outputs") / f"{'-'.join([*parts, *otherwise])}.png"
 
 
 def _slug(text: str, length: int) -> str:

@@ -128,7 +128,13 @@ def command(
         sys.stdout.write(to_json(walk) + "\n")
     else:
         print_walk(walk, shown, background)
-    for path in outputs or ([] if json else [named(walk)]):
+    if not outputs and not json:
+        otherwise = [score] if score != "scaled" else []
+        otherwise += [lang] if lang != "en" else []
+        otherwise += ["-".join(shown.steps)] if shown.steps else []
+        otherwise += ["exercise" if blanks else "solution"] if exercise else []
+        outputs = [named(walk, (pair, target), otherwise)]
+    for path in outputs:
         write_walk(walk, path, shown)
 
 

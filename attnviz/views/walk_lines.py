@@ -17,7 +17,10 @@ _PLAIN = LIKENESS | str.maketrans({"·": "*", "…": "..", "∞": "inf", "≈": 
 
 def likeness(text: str, screen: Screen) -> str:
     r"""The text as the screen can show it: what has no likeness in ASCII is spelled out there, as in ``\ub098``."""
-    return text if screen.unicode else text.translate(_PLAIN).encode("ascii", "backslashreplace").decode()
+    if screen.unicode:
+        return text
+    # Between two parts of a sentence the dot is no sign of multiplication.
+    return text.replace(" · ", " - ").translate(_PLAIN).encode("ascii", "backslashreplace").decode()
 
 
 def fitted(text: str, width: int, screen: Screen) -> str:

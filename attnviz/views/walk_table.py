@@ -130,8 +130,9 @@ def _fit(blocks: list[Block], room: int, screen: Screen, precision: int) -> list
         if spare:
             del blocks[spare[0]], counts[spare[0]]
             continue
+        whole = all(count == block.values.shape[1] for count, block in zip(counts, blocks, strict=True))
         bare = [(title, [replace(column, shades=False) for column in columns]) for title, columns in parts]
-        if sum(_width(part, screen) + GAP for part in bare) - GAP <= room:
+        if whole and sum(_width(part, screen) + GAP for part in bare) - GAP <= room:
             return bare  # rather all numbers without shades than some with them
         long = [
             i for i, block in enumerate(blocks) if not block.names and block.values.shape[1] > LEAST and counts[i] > 2

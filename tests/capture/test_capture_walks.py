@@ -293,6 +293,8 @@ def test_causal() -> None:
     assert not weights[np.triu_indices(4, 1)].any()
     assert np.array_equal(weights[3], own.grids["weights"].values[3])
     np.testing.assert_allclose(weights.sum(axis=1), 1)
+    decoder = [walk("I love all you", home("toy-decoder"), query=2, causal=causal) for causal in (False, True)]
+    assert decoder[0].difference == decoder[1].difference is not None  # it is causal anyway
     with pytest.raises(SelectionError, match="cross attention looks at another sentence"):
         walk("I love all you", home("toy-seq2seq"), causal=True)
 

@@ -137,6 +137,17 @@ def test_several_files_and_the_same_again(typed: Typed, here: Path) -> None:
     assert files(here) == before
 
 
+def test_names_differ(typed: Typed, here: Path) -> None:
+    """Another sentence, head, query, score, language or step never overwrites a picture; the same command does."""
+    commands: list[list[str]] = [
+        [], ["love"], ["love", "--pair", "you"], ["--head", "1"], ["--query", "1"], ["--score", "dot"], ["--causal"],
+        ["--lang", "ko"], ["--steps", "score"], ["--exercise"], ["--exercise", "--solution"],
+    ]  # fmt: skip
+    for arguments in (*commands, *commands[:2]):
+        assert typed("walkthrough", "-m", "toy-random", *arguments).status == 0
+    assert len(list((here / "outputs").iterdir())) == len(commands)
+
+
 def test_examples(typed: Typed) -> None:
     """S10 to every digit; the shapes of S2."""
     output = typed("walkthrough", "--example", "seq2seq", "--precision", "8", "-o", "a.json").output

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from io import StringIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from rich.cells import cell_len
 from rich.color import Color
 from rich.console import Console
+from rich.style import Style
 
 from attnviz.analysis.walkthrough import Calculation, attend, attention_walk
 from attnviz.attention import Receipt
@@ -19,6 +21,9 @@ from attnviz.views.palette import colours, levels
 from attnviz.views.terminal import Screen
 from attnviz.views.walk_terminal import walked
 from attnviz.walk import Grid, Walkthrough
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PLAIN = Screen(colour=False)
 KOREAN = ("[CLS]", "나는", "너희", "모두를", "사랑해", "internationalization", "[SEP]")
@@ -100,6 +105,38 @@ def test_the_book_s_numbers_come_out_to_every_digit() -> None:
     assert rows[5].strip() == "The weights sum to 1"
 
 
+def printed(walk: Walkthrough, screen: Screen, **more: object) -> str:
+    """What a console writes."""
+    console = Console(
+        width=screen.width,
+        file=StringIO(),
+        color_system="truecolor" if screen.colour else None,
+        force_terminal=screen.colour,
+        legacy_windows=False,
+        no_color=False,
+    )
+    for line in walked(walk, screen, **more):  # type: ignore[arg-type]
+        console.print(line, soft_wrap=True)
+    written = console.file
+    assert isinstance(written, StringIO)
+    return written.getvalue()
+
+
+def test_walkthrough_by_hand(golden: Callable[[str], None]) -> None:
+    """The book's example as it looks on 80 columns without colours."""
+    golden(printed(by_hand(), PLAIN))
+
+
+def test_walkthrough_by_hand_in_korean_and_colour(golden: Callable[[str], None]) -> None:
+    """The same in Korean on a light screen with colours."""
+    golden(printed(by_hand(), Screen(dark=False), language="ko"))
+
+
+def test_walkthrough_of_a_model_in_ascii(golden: Callable[[str], None]) -> None:
+    """A masked head from its input on, where there is no more than ASCII and 60 columns."""
+    golden(printed(of_model(mask=True), Screen(width=60, colour=False, unicode=False)))
+
+
 @pytest.mark.parametrize("colour", [True, False])
 def test_a_table_that_just_fits_is_not_torn(*, colour: bool) -> None:
     """All of the book's digits on 80 columns: without colours the shades make room, so that a key is one line."""
@@ -145,13 +182,17 @@ def test_no_line_is_wider_than_the_window(*, width: int, colour: bool, unicode: 
 
 def test_without_colour_there_is_none() -> None:
     """Where there are no colours, shades are characters, and a console writes no colour code."""
-    console = Console(file=StringIO(), color_system="truecolor", force_terminal=True, width=80, legacy_windows=False)
-    for line in walked(of_model(mask=True), PLAIN):
-        console.print(line, soft_wrap=True)
-    written = console.file
-    assert isinstance(written, StringIO)
-    assert not re.search(r"\x1b\[[\d;]*[34]8[;m]", written.getvalue())
-    assert re.search("[░▒▓█]", written.getvalue())
+    written = printed(of_model(mask=True), PLAIN)
+    assert "\x1b" not in written
+    assert re.search("[░▒▓█]", written)
+    assert not any(style.color or style.bgcolor for style in _styles(of_model(mask=True), PLAIN))
+
+
+def _styles(walk: Walkthrough, screen: Screen) -> list[Style]:
+    """All styles of what is shown."""
+    lines = list(walked(walk, screen))
+    found = [line.style for line in lines] + [span.style for line in lines for span in line.spans]
+    return [Style.parse(style) if isinstance(style, str) else style for style in found]
 
 
 def test_cells_stand_on_the_colour_of_their_size() -> None:
