@@ -54,6 +54,8 @@ def test_the_rules_hold() -> None:
         ("attention.py", "import torch", 1),
         ("views/palette.py", "from transformers import AutoModel", 1),
         ("models/shapes.py", "import rich", 2),
+        ("demos/looking.py", "from attnviz.views import palette", 2),
+        ("verify/__init__.py", "import numpy", 3),
         ("capture/hub.py", "def late() -> None:\n    import matplotlib.pyplot", 2),
     ],
 )

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attnviz.cli import COMMANDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -54,7 +56,7 @@ def test_import() -> None:
 
 def test_help(loaded: Callable[..., set[str]]) -> None:
     """Help needs no numbers, no model and no picture."""
-    for arguments in (["--help"], ["heatmap", "--help"], ["--version"]):
+    for arguments in (["--help"], *([name, "--help"] for name in COMMANDS), ["--version"]):
         names = loaded(*arguments)
         assert "typer" in names
         assert not names & {"numpy", "torch", "transformers", "huggingface_hub", "matplotlib", "seaborn", "rich"}
@@ -65,6 +67,19 @@ def test_toy(loaded: Callable[..., set[str]]) -> None:
     names = loaded("heatmap", "--toy", "I love all you")
     assert {"torch", "matplotlib", "rich"} <= names
     assert not names & {"transformers", "seaborn", "huggingface_hub", "tokenizers", "scipy", "pandas", "IPython"}
+
+
+def test_by_hand(loaded: Callable[..., set[str]]) -> None:
+    """A calculation by hand needs no model library, and checking one again no numbers' either."""
+    names = loaded("walkthrough", "--example", "seq2seq", "-o", "walk.json")
+    assert "numpy" in names
+    assert not names & {"torch", "transformers", "matplotlib", "seaborn"}
+    assert not loaded("verify", "walk.json") & {"numpy", "torch", "transformers", "matplotlib", "rich"}
+
+
+def test_list_of_demos(loaded: Callable[..., set[str]]) -> None:
+    """To list what there is, nothing is computed."""
+    assert not loaded("demo") & {"torch", "transformers", "matplotlib", "seaborn"}
 
 
 def test_load(loaded: Callable[..., set[str]], make_record: Callable[..., Attention], tmp_path: Path) -> None:

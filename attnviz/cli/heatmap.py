@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
 import sys
 from contextlib import closing
@@ -14,6 +12,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from attnviz.cli import options
+from attnviz.cli.names import slug
+from attnviz.cli.notices import Notices
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def command(
         _check_writable(to_write)
         from attnviz.capture.source import TOY, attend, open_source
 
-        with closing(_Notices()) as notices:
+        with closing(Notices()) as notices:
             notices.loading(TOY if toy else model)
             source = open_source(
                 TOY if toy else model,
@@ -179,7 +179,7 @@ def _named(record: Attention, *, everything: bool) -> Path:
     """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
     model = re.sub(r"[(),]", "", record.model.rpartition("/")[2].removesuffix(" (seed 0)"))
     typed = " + ".join(sentence for sentence in (record.text, record.pair) if sentence)
-    parts = ["heatmap", _slug(typed or "record", 40), _slug(model, 30)]
+    parts = ["heatmap", slug(typed or "record", 40), slug(model, 30)]
     if not everything:
         parts += [f"layer-{_span(record.layers)}", f"head-{_span(record.heads)}"]
     return Path("outputs") / f"{'-'.join(parts)}.png"
@@ -191,37 +191,3 @@ def _span(numbers: tuple[int, ...]) -> str:
     if first == last:
         return str(first)
     return f"{first}-{last}" if len(numbers) == last - first + 1 else "+".join(map(str, numbers))
-
-
-def _slug(text: str, length: int) -> str:
-    """Letters and digits of any script, all else a hyphen; where that loses something, a short hash tells it apart."""
-    slug = re.sub(r"[\W_]+", "-", text.lower()).strip("-")
-    if slug == re.sub(r"[ ._-]", "-", text.lower()) and len(slug) <= length:
-        return slug
-    return f"{slug[:length].rstrip('-') or 'text'}-{hashlib.blake2b(text.encode(), digest_size=3).hexdigest()}"
-
-
-class _Notices:
-    """What is said on standard error while a model loads; the line that says so goes when it is there."""
-
-    def __init__(self) -> None:
-        self._loading = False
-
-    def loading(self, model: str | None) -> None:
-        """Say that a model is loading, where a person is looking."""
-        if not (model or "").startswith("toy") and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-            sys.stderr.write(f"loading {visible(model or 'distilbert-base-uncased')} ...")
-            sys.stderr.flush()
-            self._loading = True
-
-    def say(self, line: str) -> None:
-        """One line that a user should know."""
-        self.close()
-        sys.stderr.write(f"attnviz: {line}\n")
-
-    def close(self) -> None:
-        """Take away the line that says that a model is loading."""
-        if self._loading:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
-        self._loading = False

@@ -129,7 +129,7 @@ def command(
     else:
         print_walk(walk, shown, background)
     if not outputs and not json:
-        otherwise = [score] if score != "scaled" else []
+        otherwise: list[str] = [score] if score != "scaled" else []
         otherwise += [lang] if lang != "en" else []
         otherwise += ["-".join(shown.steps)] if shown.steps else []
         otherwise += ["exercise" if blanks else "solution"] if exercise else []

@@ -288,7 +288,14 @@ def test_names_differ(typed: Callable[..., Result], here: Path) -> None:
 # ------------------------------------------------------------------------------------------------------- help
 
 
-NEEDED = {"heatmap": "text", "train": "name", "demo": "name", "models": "measure"}
+NEEDED = {
+    "heatmap": "text",
+    "train": "name",
+    "demo": "name",
+    "models": "measure",
+    "walkthrough": "numbers",
+    "verify": "file",
+}
 """What an example of a command must give."""
 
 
@@ -309,11 +316,11 @@ def test_help_ends_in_an_example(typed: Callable[..., Result]) -> None:
 def test_every_example_is_understood(name: str) -> None:
     """No example of a command's help has an option that the command lacks."""
     command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
-    examples = [line for line in COMMANDS[name].EXAMPLES.splitlines() if line.startswith("attnviz ")]
+    examples = [line for line in COMMANDS[name].EXAMPLES.splitlines() if line.startswith(f"attnviz {name}")]
     assert examples
     for example in examples:
         with command.make_context(name, shlex.split(example)[2:]) as context:
-            assert name in {"models", "demo"} or context.params[NEEDED[name]]
+            assert name in {"models", "demo", "walkthrough"} or context.params[NEEDED[name]]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])

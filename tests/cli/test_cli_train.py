@@ -127,7 +127,7 @@ def test_ctrl_c_while_it_is_measured(typed: Callable[..., Result], here: Path, m
     """Training that has ended is not lost: the same command only measures again."""
     arguments = ("train", "toy-decoder", "--steps", "2", "-o", "x.safetensors")
 
-    def interrupted(*_: object) -> dict[str, float]:
+    def interrupted(*_: object, **__: object) -> dict[str, float]:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(5)
         raise AssertionError

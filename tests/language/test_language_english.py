@@ -250,4 +250,8 @@ class TestSplits:
         assert (" ".join(pair.english), " ".join(pair.korean)) == PINNED[1:]
 
 
-PINNED = ("a lion didn't find a beautiful monkey .", "a bird is passing a street .", "새가 길을 지나가고 있다 .")
+PINNED = (
+    "the student was passing the red river .",
+    "she leaves the lake and i was eating the potato and they are red .",
+    "그녀는 호수를 떠난다 그리고 나는 감자를 먹고 있었다 그리고 그들은 빨갛다 .",
+)

@@ -43,12 +43,12 @@ class TestTrain:
 
     @pytest.mark.usefixtures("unchecked")
     def test_loss_falls(self, plan: Callable[..., Plan], kind: str) -> None:
-        """By more than a nat in 90 small steps."""
+        """By more than four fifths of a nat in 120 small steps."""
         losses: list[float] = []
-        task = plan(kind, steps=90, batch=16).task()
+        task = plan(kind, steps=120, batch=16).task()
         loop.train(task, progress=lambda step, loss: losses.append(loss) if step == len(losses) else None)
-        assert len(losses) == 90
-        assert sum(losses[-10:]) / 10 < sum(losses[:5]) / 5 - 1
+        assert len(losses) == 120
+        assert sum(losses[-10:]) / 10 < sum(losses[:5]) / 5 - 0.8
         assert not task.model.training
 
     def test_same_seed_same_weights(self, plan: Callable[..., Plan], kind: str) -> None:
