@@ -69,6 +69,27 @@ def main() -> None:
         "at most 1.6",
         options.rounds,
     )
+    compare(
+        "attnviz walkthrough --toy, no picture / import torch",
+        [*attnviz, "walkthrough", "--toy", "-o", "walk.md"],
+        [*python, "-c", "import torch"],
+        "at most 1.6",
+        options.rounds,
+    )
+    compare(
+        "attnviz walkthrough --toy, with its PNG / without",
+        [*attnviz, "walkthrough", "--toy"],
+        [*attnviz, "walkthrough", "--toy", "-o", "walk.md"],
+        "at most 1.5 s more",
+        options.rounds,
+    )
+    compare(
+        "attnviz walkthrough --example / import rich, typer, numpy",
+        [*attnviz, "walkthrough", "--example", "seq2seq", "-o", "walk.md"],
+        [*python, "-c", "import rich, typer, numpy"],
+        "at most 3",
+        options.rounds,
+    )
     for demo in DEMOS:
         compare(
             f"attnviz demo {demo} / import torch",

@@ -208,7 +208,9 @@ def test_one_sentence_around_its_first_error(story: Story) -> None:
     assert first is not None
     right, forced, free = said()[row]
     assert " ".join(pairs()[row].english) in table.title
-    assert [line[0] for line in table.rows] == list(range(first - forcing.BEFORE, first + len(table.rows) - 2))
+    begin = max(0, first - forcing.BEFORE)
+    assert [line[0] for line in table.rows] == list(range(begin, begin + len(table.rows)))
+    assert first in range(begin, begin + len(table.rows))
     for place, word, *others in table.rows:
         assert isinstance(place, int)
         assert word == right[place]
