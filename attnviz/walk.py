@@ -18,7 +18,7 @@ from attnviz.errors import RecordError
 
 Operation: TypeAlias = Literal[
     "add", "map", "dot", "general", "additive", "times", "softcap", "mask", "softmax", "weigh", "sum", "concatenate",
-    "norm", "relu", "gelu",
+    "norm", "relu", "gelu", "row",
 ]  # fmt: skip
 """What a step computes from its operands a, b, c, ... (rows are queries or tokens):
 
@@ -38,6 +38,7 @@ Operation: TypeAlias = Literal[
 - ``norm``: each row without its mean, over the root of its variance plus the step's number, times b, plus c (Ba et al.
   2016, layer normalisation).
 - ``relu``, ``gelu``: cell by cell; gelu is a times the normal distribution function (Hendrycks and Gimpel 2016).
+- ``row``: the one row of a that the step's number names, counted from 0.
 """
 
 
@@ -76,7 +77,7 @@ class Step:
         result: the grid that it makes.
         operation: how.
         operands: the grids that it is made from.
-        number: what ``times``, ``softcap`` and ``norm`` need beside them; None for the others.
+        number: what ``times``, ``softcap``, ``norm`` and ``row`` need beside them; None for the others.
     """
 
     name: str

@@ -249,6 +249,13 @@ def test_nothing_is_divided_by_zero(operation: str, number: float) -> None:
     assert calculated(operation, [[1.0, 1.0]], [[2.0, 2.0]], *more, number=number).startswith("step 1 (s): a ")
 
 
+@pytest.mark.parametrize("number", [2.0, -1.0, 0.5])
+def test_a_row_that_is_not_there(number: float) -> None:
+    """There are two, counted from 0."""
+    said = f"step 1 (s): there is no row {number:g}: there are 2, counted from 0"
+    assert calculated("row", [[1.0]], [[1], [2]], number=number) == said
+
+
 def test_infinity_is_equal_to_itself_alone() -> None:
     """A masked cell must be minus infinity, and what is minus infinity must have been masked."""
     assert calculated("mask", [[1.0, "-inf"]], [[1, 2]], [[1, 0]]) == ""  # type: ignore[list-item]

@@ -46,6 +46,7 @@ def layer() -> Walkthrough:
     c.step("norm", "norm", "norm", "residual", "gain", "shift", number=1e-12)
     c.step("relu", "relu", "relu", "norm")
     c.step("gelu", "gelu", "gelu", "norm")
+    c.step("row", "x", "row", "gelu", number=2.0, rows=WORDS[2:3])
     c.step("concatenated", "concatenated", "concatenate", "relu", "gelu")
     return c.walk(
         "One layer, 한국어",

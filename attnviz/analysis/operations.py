@@ -187,6 +187,18 @@ def gelu(a: Numbers) -> Numbers:
     return passed
 
 
+def row(a: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
+    """One row, by its number from 0.
+
+    Raises:
+        RecordError: there is no such row.
+    """
+    if number not in range(len(a)):
+        raise RecordError(f"there is no row {number:g}: there are {len(a)}, counted from 0")
+    chosen: np.ndarray = a[int(number)][None]  # (T, m) -> (1, m)
+    return chosen
+
+
 ANY = 10_000
 """More operands than any step has."""
 
@@ -206,10 +218,11 @@ OPERATIONS: Mapping[str, tuple[Callable[..., np.ndarray], int, int]] = {
     "norm": (norm, 3, 3),
     "relu": (relu, 1, 1),
     "gelu": (gelu, 1, 1),
+    "row": (row, 1, 1),
 }
 """Each operation: its function, and how many grids it takes at least and at most."""
 
-NUMBERED = ("times", "softcap", "norm")
+NUMBERED = ("times", "softcap", "norm", "row")
 """Those that need a number beside their grids."""
 
 ROWS, COLUMNS, ONE = "rows", "columns", "one row"

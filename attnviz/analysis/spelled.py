@@ -234,6 +234,12 @@ def _norm(hand: Hand, operands: list[np.ndarray], step: Step, cell: Cell) -> str
     return f"{middle} / {spread}·{hand.factor(operands[1][0, column])} + {hand.factor(operands[2][0, column])}"
 
 
+def _row(hand: Hand, operands: list[np.ndarray], step: Step, cell: Cell) -> str:
+    row = int(step.number or 0)
+    hand.write(operands[0][row, cell[1]])
+    return f"{step.operands[0]}[{row}, {cell[1]}]"
+
+
 def _relu(hand: Hand, operands: list[np.ndarray], _: Step, cell: Cell) -> str:
     return f"max(0, {hand.write(operands[0][cell])})"
 
@@ -258,4 +264,5 @@ _SPELLS: dict[str, Spell] = {
     "norm": _norm,
     "relu": _relu,
     "gelu": _gelu,
+    "row": _row,
 }

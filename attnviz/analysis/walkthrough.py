@@ -274,6 +274,7 @@ def _labels(operation: Operation, operands: Sequence[Grid]) -> tuple[tuple[str, 
         "additive": (first.rows, operands[min(1, len(operands) - 1)].rows),
         "weigh": (last.rows, last.columns),
         "sum": ((), first.columns),
+        "row": ((), first.columns),
     }
     if operation == "concatenate" and all(operand.columns for operand in operands):
         return first.rows, tuple(name for operand in operands for name in operand.columns)

@@ -45,7 +45,7 @@ class Part:
 
 
 class Inputs:
-    """What maps were given, written down once each: ``x`` of the query, ``X`` of all words, ``M`` of other words."""
+    """What maps were given, written down once each: ``X`` of all words, ``x``, its one row, ``M`` of other words."""
 
     def __init__(self, calculation: Calculation, walked: Walked) -> None:
         self._calculation, self._walked = calculation, walked
@@ -55,35 +55,41 @@ class Inputs:
         """Write down the vectors that a map was given; their name comes back, None where it is taken by others."""
         walked = self._walked
         across, one = walked.kind == "cross", of_query and walked.row is not None
+        if one and not across:
+            return self._write_row(whole)
         name = "x" if one else "M" if across and not of_query else "X"
         if name in self._there:
             return name if np.array_equal(self._there[name], whole) else None
         self._there[name] = whole
-        rows = walked.looking if of_query else walked.keys
+        rows = walked.looking if of_query and across else walked.keys
         embedded = None if across else _embedded(walked, whole)
         if embedded is not None:
-            return self._write_embedded(name, embedded, rows, one=one)
-        return self._calculation.give(name, Grid(values=self._cut(whole, one=one), rows=rows))
+            return self._write_embedded(name, embedded, rows)
+        row = slice(walked.row, walked.row + 1) if one and walked.row is not None else slice(None)
+        return self._calculation.give(name, Grid(values=whole[row], rows=rows))
 
-    def _write_embedded(self, name: str, embedded: Embedded, rows: tuple[str, ...], *, one: bool) -> str:
+    def _write_row(self, whole: Float64[np.ndarray, "token d_model"]) -> str | None:
+        """Write down all words, and then the row of the one that is followed."""
+        walked, c = self._walked, self._calculation
+        all_words = self.write(whole, of_query=False)
+        if all_words is None or "x" in c.grids:
+            return None if all_words is None else "x"
+        assert walked.row is not None  # noqa: S101 - one word is followed
+        return c.step("row", "x", "row", all_words, number=float(walked.row), rows=walked.looking)
+
+    def _write_embedded(self, name: str, embedded: Embedded, rows: tuple[str, ...]) -> str:
         """Write down the embeddings of word, position and segment, their sum, and the norm where there is one."""
         c, sum_of = self._calculation, ""
         for letter, part in zip("EPS", embedded.parts, strict=False):
-            letter = letter.lower() if one else letter  # noqa: PLW2901 - e, p and s are rows of E, P and S
-            c.give(letter, Grid(values=self._cut(numbers(part), one=one), rows=rows))
+            c.give(letter, Grid(values=numbers(part), rows=rows))
             is_last = part is embedded.parts[-1] and embedded.norm is None
             sum_of = c.step("input", name if is_last else sum_of + letter, "add", sum_of, letter) if sum_of else letter
         if embedded.norm is None:
             return sum_of
         gain, shift, epsilon = embedded.norm
-        if "gain" not in c.grids:
-            c.give("gain", Grid(values=numbers(gain)[None]))
-            c.give("shift", Grid(values=numbers(shift)[None]))
+        c.give("gain", Grid(values=numbers(gain)[None]))
+        c.give("shift", Grid(values=numbers(shift)[None]))
         return c.step("input_norm", name, "norm", sum_of, "gain", "shift", number=epsilon)
-
-    def _cut(self, whole: np.ndarray, *, one: bool) -> np.ndarray:
-        row = self._walked.row
-        return whole[row : row + 1] if one and row is not None else whole
 
 
 def write_projections(calculation: Calculation, walked: Walked, inputs: Inputs) -> list[str]:

@@ -14,13 +14,28 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
 from attnviz.capture.stream import Run, Scoring
 
-_watching: ContextVar[Run | None] = ContextVar("attnviz_watching", default=None)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watching:
+    """Who watches.
+
+    Attributes:
+        run: who sees the layers.
+        is_shown: which of them: asked with the layer's module, queries and keys; None shows all.
+    """
+
+    run: Run
+    is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None
+
+
+_watching: ContextVar[Watching | None] = ContextVar("attnviz_watching", default=None)
 
 NATIVE = ("sdpa", "eager")
 """The native implementations that attnviz can look on at."""
@@ -44,9 +59,9 @@ def register() -> None:
 
 
 @contextmanager
-def watched_by(run: Run) -> Iterator[None]:
-    """While this lasts, `run` sees each layer of any model that uses a watched implementation."""
-    token = _watching.set(run)
+def watched_by(run: Run, is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None = None) -> Iterator[None]:
+    """While this lasts, `run` sees each layer of any model that uses a watched implementation, or those to be shown."""
+    token = _watching.set(Watching(run=run, is_shown=is_shown))
     try:
         yield
     finally:
@@ -63,10 +78,10 @@ def _watched(native: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
         **given: Any,
     ) -> tuple[Tensor, Tensor | None]:
         output, weights = _native(native, module)(module, query, key, value, attention_mask, **given)
-        run = _watching.get()
-        if run is not None:
+        watching = _watching.get()
+        if watching is not None and (watching.is_shown is None or watching.is_shown(module, query, key)):
             number = getattr(module, "layer_idx", None)
-            run.layer(
+            watching.run.layer(
                 query,
                 key,
                 value,
@@ -98,13 +113,13 @@ def _scoring(native: str, module: nn.Module, mask: Tensor | None, given: Mapping
     causal = given.get("is_causal")
     if causal is None:
         causal = getattr(module, "is_causal", unmasked)
-    scaling = given.get("scaling")
+    scaling, bias = given.get("scaling"), given.get("position_bias")
     return Scoring(
         scaling=None if scaling is None else float(scaling),
         mask=mask,
         causal=bool(causal) and not (unmasked and native == "eager"),
         softcap=given.get("softcap"),
-        bias=given.get("position_bias"),
+        bias=bias if bias is not None and bias.any() else None,  # T5 adds zeros where it has none, as across sentences
         sinks=given.get("s_aux"),
         rounded=native == "eager",
     )

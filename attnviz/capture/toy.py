@@ -11,13 +11,16 @@ from attnviz.attention import Kind, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import calls_shown
 from attnviz.capture.stream import Run, Scoring
-from attnviz.errors import InputError
+from attnviz.errors import InputError, ModelError
 from attnviz.models.attention import scaled_dot_product_attention
 from attnviz.models.positions import sinusoidal_positions
 from attnviz.models.toy import ToyConfig, ToyEncoder, word_vector
 from attnviz.models.transformer import pad
 from attnviz.text.display import visible
 from attnviz.text.words import split_words
+
+MOST_WEIGHTS = 50_000_000
+"""What a model made up on the spot may have: seconds to draw, 200 MB to hold."""
 
 NOTES = ("random weights: they show how attention is computed, not what a model has learned",)
 
@@ -29,6 +32,9 @@ class ToySource:
         config: its sizes and seed.
         device: where it runs.
         dtype: its number format; None is float32.
+
+    Raises:
+        ModelError: sizes that do not fit together, or too large.
     """
 
     def __init__(
@@ -39,6 +45,9 @@ class ToySource:
         dtype: torch.dtype | None = None,
     ) -> None:
         config = config or ToyConfig()
+        n_weights = config.n_layers * (4 * config.d_model**2 + 2 * config.d_model * config.d_ff)
+        if n_weights > MOST_WEIGHTS:
+            raise ModelError(f"these sizes make {n_weights:,} weights: at most {MOST_WEIGHTS:,} are drawn")
         usual = ToyConfig()
         other = [
             f", {size} {getattr(config, size)}"

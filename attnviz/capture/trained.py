@@ -15,7 +15,7 @@ from attnviz.capture.stream import Run, Scoring
 from attnviz.errors import InputError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.embedding import after_start
-from attnviz.models.language.vocabulary import END, Vocabulary
+from attnviz.models.language.vocabulary import END, START, Vocabulary
 from attnviz.models.positions import sinusoidal_positions
 from attnviz.models.training import shipped
 from attnviz.models.training.tasks import padded
@@ -31,6 +31,9 @@ KINDS: dict[str, tuple[Kind, ...]] = {
     "translation": ("cross", "encoder", "decoder"),
 }
 """What each kind of model can show, the usual one first."""
+
+SAYS = "each row is the step that says its word"
+HAS_READ = "each column is what the decoder has read: its start, then the words said before"
 
 
 class TrainedSource:
@@ -81,9 +84,10 @@ class TrainedSource:
         for sentence, tokens in zip(sentences, said, strict=True):
             spoken = replace(sentence, target=" ".join(token.piece for token in tokens if not token.special))
             if shown != "encoder":
-                note = "each row is the step that says its word"
-                keys = sentence.tokens if shown == "cross" else tokens
-                spoken = replace(spoken, tokens=tokens, keys=keys, notes=(*sentence.notes, note))
+                start = Token(text=START, piece=START, id=self._card.plan.config.start, special=True, segment=2)
+                keys = sentence.tokens if shown == "cross" else (start, *tokens[:-1])
+                notes = (*sentence.notes, SAYS, *((HAS_READ,) if shown == "decoder" else ()))
+                spoken = replace(spoken, tokens=tokens, keys=keys, notes=notes)
             whole.append(spoken)
         return Batch(
             sentences=tuple(whole),

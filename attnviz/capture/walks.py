@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from attnviz.analysis.walkthrough import SCORE_MAPS, Calculation, Score, largest_difference
-from attnviz.attention import Kind, positions
+from attnviz.attention import Kind, Receipt, Token, positions
 from attnviz.capture.inputs import HomeBuilt, Inputs, write_projections
 from attnviz.capture.layers import rest_of, write_output, write_output_map, write_rest
 from attnviz.capture.projections import KeepProjections
@@ -61,54 +62,120 @@ def walk(
         ModelError: the model shows no query, key and value, they are not proved, or its layers are built otherwise
             than a whole layer that can be walked.
     """
+
+    def chosen(tokens: Sequence[Token], _: Kind) -> list[int | None]:
+        return [None if every and len(tokens) > 1 else chosen_query(tokens, None if every else query)]
+
+    wish = _Wish(
+        layer=layer, head=head, whole_layer=whole_layer, pair=pair, target=target, kind=kind, truncate=truncate,
+        score=score, causal=causal,
+    )  # fmt: skip
+    return _followed(text, source, wish, chosen)[0]
+
+
+def decoding_steps(
+    text: str,
+    source: Source,
+    *,
+    layer: int = 0,
+    head: int = 0,
+    pair: str | None = None,
+    target: str | None = None,
+    kind: Kind | None = None,
+    truncate: bool = False,
+    score: Score = "scaled_dot",
+    causal: bool = False,
+) -> list[Walkthrough]:
+    """What a decoder does step by step as it looks at another sentence: a walkthrough for each word that it says.
+
+    Of attention within one sentence only its first word is followed. The model runs once. The arguments, and what is
+    raised, are those of `walk`.
+    """
+
+    def all_of_a_decoder(tokens: Sequence[Token], kind: Kind) -> list[int | None]:
+        return [*range(len(tokens))] if kind == "cross" else [chosen_query(tokens, None)]
+
+    wish = _Wish(
+        layer=layer, head=head, whole_layer=False, pair=pair, target=target, kind=kind, truncate=truncate,
+        score=score, causal=causal,
+    )  # fmt: skip
+    return _followed(text, source, wish, all_of_a_decoder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """What is to be followed: the arguments of `walk`."""
+
+    layer: int
+    head: int
+    whole_layer: bool
+    pair: str | None
+    target: str | None
+    kind: Kind | None
+    truncate: bool
+    score: Score
+    causal: bool
+
+
+def _followed(
+    text: str, source: Source, wish: _Wish, choose: Callable[[Sequence[Token], Kind], list[int | None]]
+) -> list[Walkthrough]:
+    """Run the model once, and follow each of the queries chosen; None stands for all of them at once."""
     check_text(text)
-    if (score != "scaled_dot" or causal) and not isinstance(source, HomeBuilt):
+    score = wish.score
+    if (score != "scaled_dot" or wish.causal) and not isinstance(source, HomeBuilt):
         raise SelectionError(f"{source.name} has its own score and mask: another is for the home-built models alone")
-    batch = source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
+    batch = source.encode([text], [wish.pair], truncate=wish.truncate, kind=wish.kind, targets=[wish.target])
     kind = batch.kind or source.kinds[0]
-    causal = causal and kind != "decoder"  # that is causal anyway
-    other = score != "scaled_dot" or causal
-    if other and whole_layer:
+    causal = wish.causal and kind != "decoder"  # that is causal anyway
+    if wish.whole_layer and (score != "scaled_dot" or causal):
         raise SelectionError("a whole layer is walked as the model computed it, with no other score and no other mask")
     if causal and kind == "cross":
         raise SelectionError("cross attention looks at another sentence: none of its words comes after the query")
-    tokens = batch.sentences[0].tokens
-    row = None if every and len(tokens) > 1 else chosen_query(tokens, None if every else query)
-    keep = KeepProjections(layer)
+    rows = choose(batch.sentences[0].tokens, kind)
+    keep = KeepProjections(wish.layer)
     receipt = source.stream(batch, [keep])
-    seen = keep.layer
-    (head,) = positions([head], range(seen.query.shape[1]), "head")
-    walked = Walked(source=source, batch=batch, keep=keep, kind=kind, head=head, row=row)
+    (head,) = positions([wish.head], range(keep.layer.query.shape[1]), "head")
+    walks = []
+    for row in rows:
+        walked = Walked(source=source, batch=batch, keep=keep, kind=kind, head=head, row=row)
+        walks.append(_written(walked, replace(wish, causal=causal), receipt))
+    return walks
+
+
+def _written(walked: Walked, wish: _Wish, receipt: Receipt) -> Walkthrough:
+    """The walkthrough of one query, or of all."""
+    score, causal = wish.score, wish.causal
     calculation = Calculation()
     own, difference, from_input = None, None, None
-    if whole_layer:
+    if wish.whole_layer:
         notes, own, difference, from_input = _write_layer(calculation, walked)
     else:
         notes = write_projections(calculation, walked, Inputs(calculation, walked))
-        terms = terms_of(walked, score, causal=causal)
-        context = terms.attend(calculation, walked)
-        if other:
+        context = terms_of(walked, score, causal=causal).attend(calculation, walked)
+        if score != "scaled_dot" or causal:
             notes.append(_other_way(score, causal=causal))
         else:
             notes += write_output(calculation, walked)
             own, difference = "context", _difference_of(walked)
             is_made = any(step.result in walked.names for step in calculation.steps)
             from_input = largest_difference(calculation.grids[context].values, walked.context()) if is_made else None
-    looking = "all words" if row is None else f"the query “{walked.queries[row]}”"
-    where = "all heads" if whole_layer else f"head {head}"
+    looking = "all words" if walked.row is None else f"the query “{walked.queries[walked.row]}”"
+    where = "all heads" if wish.whole_layer else f"head {walked.head}"
+    name, sentence, layer = walked.source.name, walked.batch.sentences[0], walked.layer.number
     return calculation.walk(
-        f"{source.name}: layer {seen.number}, {where}, {looking}",
-        model=source.name,
-        text=batch.sentences[0].text,
-        kind="decoder" if causal else kind,
-        layer=seen.number,
-        head=None if whole_layer else head,
-        query=row,
+        f"{name}: layer {layer}, {where}, {looking}",
+        model=name,
+        text=sentence.text,
+        kind="decoder" if causal else walked.kind,
+        layer=layer,
+        head=None if wish.whole_layer else walked.head,
+        query=walked.row,
         own=own,
         difference=difference,
         from_input=from_input,
         receipt=receipt,
-        notes=(*batch.sentences[0].notes, *notes),
+        notes=(*sentence.notes, *notes),
     )
 
 

@@ -110,7 +110,7 @@ def _misused(error: typer.TyperException) -> int:
     named = [name for name in sys.argv[1:2] if name in COMMANDS]
     where = context.command_path if context else " ".join(["attnviz", *named])
     message = error.format_message().removeprefix("Invalid value: ").replace("Value error, ", "").rstrip(".")
-    if "unexpected extra argument" in message:
+    if "unexpected extra argument" in message and context and context.info_name in {"heatmap", "walkthrough"}:
         message += ": put a sentence in quotation marks"
     return _fail(f"{message} (see {where} --help)", 2, where)
 

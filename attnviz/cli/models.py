@@ -26,7 +26,7 @@ def command(
     """List the models: those that come with attnviz, with their measured quality, and those in the cache."""
     from attnviz.models.training import shipped
 
-    typer.echo("Come with attnviz, each trained on sentences of a small generated language:\n")
+    typer.echo("Come with attnviz:\n")
     for name in options.TOYS:
         if name == options.RANDOM:
             typer.echo(f"{name}: an encoder with random weights, of any size; it reads any words of any language\n")
@@ -50,10 +50,10 @@ def command(
 
 def _tell_bottleneck(*, measure: bool) -> None:
     """The translators that differ in attention alone, and how far they are apart."""
-    from attnviz.models.training import shipped
+    from attnviz.models.training.shipped import BOTTLENECK, SEEDS
 
-    names = [name for name in shipped.plans() if name.startswith("bottleneck")]
-    typer.echo(f"{', '.join(names)}: translators that differ in attention alone, for attnviz demo bottleneck")
+    names = " and ".join(f"bottleneck-{which}-{SEEDS[0]} to -{SEEDS[-1]}" for which, *_ in BOTTLENECK)
+    typer.echo(f"{names}: translators that differ in attention alone, for attnviz demo bottleneck")
     if measure:
         from attnviz.demos import bottleneck
 

@@ -182,7 +182,10 @@ Steps = Annotated[
     ),
 ]  # fmt: skip
 Precision = Annotated[
-    int, typer.Option("--precision", min=0, max=17, help="Digits after the point.", rich_help_panel=_SHOWN)
+    int,
+    typer.Option(
+        "--precision", min=0, max=17, help="Digits after the point; 8 for --example seq2seq.", rich_help_panel=_SHOWN
+    ),
 ]
 Language = Annotated[Literal["en", "ko"], typer.Option("--lang", help="English or Korean.", rich_help_panel=_SHOWN)]
 Example = Annotated[
@@ -210,7 +213,8 @@ WalkOutput = Annotated[
     list[Path] | None,
     typer.Option(
         "--output", "-o",
-        help="A file to write, by its ending: png, svg, pdf, json, md, tex, csv, html; repeatable "
+        help="A file to write, by its ending: png, svg, pdf, json, md, tex, csv, html, gif, mp4; "
+        "repeatable "
         "[default: a named PNG in outputs/].",
         metavar="FILE", show_default=False, rich_help_panel=_FILES,
     ),

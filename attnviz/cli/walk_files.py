@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attnviz.cli import options
 from attnviz.errors import SelectionError
@@ -18,7 +18,9 @@ from attnviz.text.display import visible
 if TYPE_CHECKING:
     from attnviz.walk import Walkthrough
 
-ENDINGS = (*options.PICTURES, ".json", *options.PAGES)
+FILMS = (".gif", ".mp4")
+
+ENDINGS = (*options.PICTURES, *FILMS, ".json", *options.PAGES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,52 +63,68 @@ def steps_named(walk: Walkthrough, typed: str | None) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(found))
 
 
-def print_walk(walk: Walkthrough, shown: Shown, background: str) -> None:
-    """Print the whole calculation as it suits the terminal."""
+def print_walk(walk: Walkthrough, shown: Shown, background: str, first: int = 1) -> None:
+    """Print the calculation, from the step of this number on, as it suits the terminal."""
     from attnviz.cli.screen import console_here, screen_of
     from attnviz.views.walk_terminal import walked
 
     console = console_here()
     screen = screen_of(console, background, shown.palette)
-    for line in walked(
-        walk, screen, language=shown.language, precision=shown.precision, steps=shown.steps, blanks=shown.blanks
-    ):
+    for line in walked(walk, screen, first=first, **_wish(shown)):
         console.print(line, soft_wrap=True)
 
 
-def write_walk(walk: Walkthrough, path: Path, shown: Shown) -> None:
-    """Write one file, whole or not at all, and say so."""
+def write_walk(walks: Sequence[Walkthrough], path: Path, shown: Shown) -> None:
+    """Write one file, whole or not at all, and say so; of several calculations a film shows all, other files one."""
     from attnviz.storage import write_whole
 
-    suffix = path.suffix.lower()
+    suffix, walk = path.suffix.lower(), walks[0]
     if suffix == ".json":
         from attnviz.storage.walks import save
 
         save(walk, path)
     elif suffix in options.PAGES:
-        page = _page(suffix)(
-            walk, language=shown.language, precision=shown.precision, steps=shown.steps, blanks=shown.blanks
-        ).encode()
+        page = _page(suffix)(walk, **_wish(shown)).encode()
         write_whole(path, lambda temporary: temporary.write_bytes(page))
     else:
         from attnviz.views.fonts import advice
-        from attnviz.views.walk_figure import write
 
-        drawn = BytesIO()  # so that what goes wrong while drawing is not taken for a full disk
-        missing = write(
-            walk,
-            drawn,
-            suffix,
-            palette=shown.palette,
-            language=shown.language,
-            precision=shown.precision,
-            steps=shown.steps,
-            blanks=shown.blanks,
-        ).missing
-        write_whole(path, lambda temporary: temporary.write_bytes(drawn.getvalue()))
+        drawn, missing = _film(walks, suffix, shown) if suffix in FILMS else _picture(walk, suffix, shown)
+        write_whole(path, lambda temporary: temporary.write_bytes(drawn))
         if missing:
             sys.stderr.write(f"attnviz: {advice(missing)}\n")
     sys.stderr.write(f"wrote {visible(str(path))}\n")
+
+
+def _wish(shown: Shown) -> dict[str, Any]:
+    """What every view of a walkthrough is told."""
+    return {
+        "language": shown.language, "precision": shown.precision, "steps": shown.steps, "blanks": shown.blanks,
+    }  # fmt: skip
+
+
+def _picture(walk: Walkthrough, suffix: str, shown: Shown) -> tuple[bytes, str]:
+    """A picture's bytes, and the characters that no font has.
+
+    It is drawn before anything is written, so that what goes wrong while drawing is not taken for a full disk.
+    """
+    from attnviz.views.walk_figure import write
+
+    drawn = BytesIO()
+    typefaces = write(walk, drawn, suffix, palette=shown.palette, **_wish(shown))
+    return drawn.getvalue(), typefaces.missing
+
+
+def _film(walks: Sequence[Walkthrough], suffix: str, shown: Shown) -> tuple[bytes, str]:
+    """Likewise of a film, for which ffmpeg needs a file."""
+    from tempfile import TemporaryDirectory
+
+    from attnviz.views.walk_film import film
+
+    with TemporaryDirectory(prefix="attnviz-") as folder:
+        path = Path(folder) / f"film{suffix}"
+        typefaces = film(walks, path, suffix, palette=shown.palette, **_wish(shown))
+        return path.read_bytes(), typefaces.missing
 
 
 def _page(suffix: str) -> Callable[..., str]:

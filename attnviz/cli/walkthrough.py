@@ -6,13 +6,13 @@ import sys
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from attnviz.cli import options
 from attnviz.cli.notices import Notices
-from attnviz.cli.walk_files import ENDINGS, Shown, named, print_walk, steps_named, write_walk
+from attnviz.cli.walk_files import ENDINGS, FILMS, Shown, named, print_walk, steps_named, write_walk
 
 if TYPE_CHECKING:
     from attnviz.walk import Walkthrough
@@ -25,9 +25,26 @@ attnviz walkthrough -m bert-base-uncased "She is eating a green apple" --query e
 
 attnviz walkthrough -m toy-seq2seq "I love all you" --query 1 --lang ko -o walk.html
 
-attnviz walkthrough --example seq2seq --precision 8
+attnviz walkthrough --example seq2seq
+
+attnviz walkthrough --toy --interactive --jump 6
+
+attnviz walkthrough -m toy-seq2seq "I love all you" -o walk.gif
 
 attnviz walkthrough --input numbers.yaml --steps score,softmax,context -o homework.tex"""
+
+Jump = Annotated[
+    int | None,
+    typer.Option(
+        "--jump", min=1, help="Begin at step N.", metavar="N", show_default=False, rich_help_panel="What is shown"
+    ),
+]
+Interactive = Annotated[
+    bool,
+    typer.Option(
+        "--interactive", help="Step by step, with the keyboard; no file without -o.", rich_help_panel="What is shown"
+    ),
+]
 
 TOY = "toy"
 
@@ -35,9 +52,12 @@ SENTENCE = "I love all you"
 """What is read where no sentence is given."""
 
 
+PRECISION = {"seq2seq": 8}
+"""Digits after the point of examples whose smallest weights need them."""
+
 BY_HAND = {
     "precision", "lang", "steps", "palette", "background", "output", "json", "example", "numbers", "exercise",
-    "solution", "seed",
+    "solution", "seed", "jump", "interactive",
 }  # fmt: skip
 """The parameters that a calculation without a model takes."""
 
@@ -55,6 +75,8 @@ def command(
     score: options.Score = "scaled",
     causal: options.Causal = False,
     steps: options.Steps = None,
+    jump: Jump = None,
+    interactive: Interactive = False,
     precision: options.Precision = 3,
     lang: options.Language = "en",
     palette: options.Palette = "magma",
@@ -87,12 +109,17 @@ def command(
     outputs = list(output or [])
     options.check_outputs(outputs, ENDINGS)
     typed = {name for name in context.params if _is_typed(context, name)}
-    _check_together(typed)
-    _check_writable(outputs or ([] if json else [Path("outputs") / "x.png"]))
+    _check_together(typed, wants_json=json or any(path.suffix.lower() == ".json" for path in outputs))
+    if interactive:
+        from attnviz.cli.walk_keys import expect_terminal
+
+        expect_terminal()
+    _check_writable(outputs or ([] if json or interactive else [Path("outputs") / "x.png"]))
     if example is not None or numbers is not None or (exercise and typed <= BY_HAND):
-        walk = _by_hand(example, numbers, seed or 0)
+        walks = [_by_hand(example, numbers, seed or 0)]
     else:
-        walk = _followed(
+        film = any(path.suffix.lower() in FILMS for path in outputs)
+        walks = _followed(
             SENTENCE if text is None and file is None else options.read_text(text, file),
             TOY if toy else model,
             _Loading(
@@ -104,11 +131,11 @@ def command(
                     model, seed=None if exercise else seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers
                 ),
             ),
+            None
+            if film and not {"query", "all_queries", "whole_layer"} & typed
+            else {"query": query, "every": all_queries or (whole_layer and query is None), "whole_layer": whole_layer},
             layer=layer,
             head=head,
-            query=query,
-            every=all_queries or (whole_layer and query is None),
-            whole_layer=whole_layer,
             pair=None if pair is None else options.read_text(pair, None, "the second sentence"),
             target=target,
             kind=kind,
@@ -116,26 +143,33 @@ def command(
             score="scaled_dot" if score == "scaled" else score,
             causal=causal,
         )
+    walk = walks[0]
     blanks: frozenset[tuple[str, int, int]] = frozenset()
     if exercise and not solution:
         from attnviz.analysis.exercise import blanks as chosen_blanks
 
         blanks = chosen_blanks(walk, seed or 0)
+    if "precision" not in typed:
+        precision = PRECISION.get(example or "", precision)
     shown = Shown(language=lang, precision=precision, steps=steps_named(walk, steps), blanks=blanks, palette=palette)
     if json:
         from attnviz.storage.walks import to_json
 
         sys.stdout.write(to_json(walk) + "\n")
+    elif interactive:
+        from attnviz.cli.walk_keys import browse
+
+        browse(walk, shown, background, jump or 1)
     else:
-        print_walk(walk, shown, background)
-    if not outputs and not json:
+        print_walk(walk, shown, background, jump or 1)
+    if not outputs and not json and not interactive:
         otherwise: list[str] = [score] if score != "scaled" else []
         otherwise += [lang] if lang != "en" else []
         otherwise += ["-".join(shown.steps)] if shown.steps else []
         otherwise += ["exercise" if blanks else "solution"] if exercise else []
         outputs = [named(walk, (pair, target), otherwise)]
     for path in outputs:
-        write_walk(walk, path, shown)
+        write_walk(walks, path, shown)
 
 
 def _is_typed(context: typer.Context, name: str) -> bool:
@@ -144,8 +178,12 @@ def _is_typed(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _check_together(typed: set[str]) -> None:
+def _check_together(typed: set[str], *, wants_json: bool) -> None:
     """Refuse options that say two things at once.
+
+    Args:
+        typed: the options given.
+        wants_json: whether the walkthrough is to be written as JSON.
 
     Raises:
         BadParameter: such options.
@@ -154,7 +192,7 @@ def _check_together(typed: set[str]) -> None:
     for one, other in (
         ("example", "numbers"), ("query", "all_queries"), ("head", "whole_layer"),
         ("toy", "model"), ("toy", "revision"),
-        ("toy", "trust_remote_code"),
+        ("toy", "trust_remote_code"), ("interactive", "json"), ("jump", "json"),
     ):  # fmt: skip
         if {one, other} <= typed:
             raise typer.BadParameter(f"give --{names[one]} or --{names[other]}, not both")
@@ -163,6 +201,8 @@ def _check_together(typed: set[str]) -> None:
             raise typer.BadParameter(f"--{names[one]} needs no model: it takes no sentence, and no option of a model")
     if "solution" in typed and "exercise" not in typed:
         raise typer.BadParameter("--solution goes with --exercise: it fills in the blank cells")
+    if "exercise" in typed and "solution" not in typed and wants_json:
+        raise typer.BadParameter("JSON holds every number: an exercise with blank cells cannot be written so")
     if "seed" in typed and "exercise" not in typed and typed & {"example", "numbers"}:
         raise typer.BadParameter("--seed goes with --exercise, or with --model toy-random")
 
@@ -174,6 +214,10 @@ def _check_writable(outputs: list[Path]) -> None:
 
         for path in outputs:
             check_writable(path)
+    if any(path.suffix.lower() == ".mp4" for path in outputs):
+        from attnviz.views.walk_film import need_ffmpeg
+
+        need_ffmpeg()
 
 
 def _by_hand(example: str | None, numbers: Path | None, seed: int) -> Walkthrough:
@@ -202,8 +246,17 @@ class _Loading:
     sizes: dict[str, int]
 
 
-def _followed(text: str, model: str | None, loading: _Loading, **chosen: Any) -> Walkthrough:  # noqa: ANN401 - as walk
-    """A word followed through a model; `chosen` are the arguments of `attnviz.capture.walks.walk`."""
+def _followed(
+    text: str,
+    model: str | None,
+    loading: _Loading,
+    queries: dict[str, Any] | None,
+    **chosen: Any,  # noqa: ANN401 - as walk
+) -> list[Walkthrough]:
+    """A word followed through a model; without `queries` each word that a decoder says.
+
+    `queries` and `chosen` are the arguments of `attnviz.capture.walks.walk`.
+    """
     from attnviz.text.check import check_text
 
     check_text(text)
@@ -212,7 +265,7 @@ def _followed(text: str, model: str | None, loading: _Loading, **chosen: Any) ->
     if chosen["target"] is not None:
         check_text(chosen["target"], "the target")
     from attnviz.capture.source import open_source
-    from attnviz.capture.walks import walk
+    from attnviz.capture.walks import decoding_steps, walk
 
     with closing(Notices()) as notices:
         notices.loading(model)
@@ -225,4 +278,6 @@ def _followed(text: str, model: str | None, loading: _Loading, **chosen: Any) ->
             sizes=loading.sizes,
             notify=notices.say,
         )
-        return walk(text, source, **chosen)
+        if queries is None:
+            return decoding_steps(text, source, **chosen)
+        return [walk(text, source, **chosen, **queries)]

@@ -13,12 +13,12 @@ from jaxtyping import Float32
 
 from attnviz.attention import Attention
 from attnviz.capture.source import attend, open_source
-from attnviz.demos.looking import ROWS, head_name
-from attnviz.errors import FileFormatError
+from attnviz.demos.looking import ROWS, head_name, opened
 from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import measure, shipped
+from attnviz.models.translation import TranslationTransformer
 from attnviz.story import Cell, Matrix, Story, Table
 
 RECURRENT, TRANSFORMER = "toy-seq2seq", "toy-transformer"
@@ -26,6 +26,11 @@ SENTENCES = (
     "She is eating a green apple",
     "The animal didn't cross the street because it was too wide",
 )
+RIGHT = (
+    "그녀는 초록색 사과를 먹고 있다",
+    "길이 너무 넓었기 때문에 동물은 건너지 않았다",
+)
+"""What the small language makes of them; both models are made to say it."""
 N_PAIRS = 200
 """Test pairs that the alignment error rate is measured on."""
 GOLD_WORDS = range(9, 14)
@@ -72,18 +77,6 @@ class Aligned:
         )
 
 
-def translator(name: str) -> tuple[shipped.Card, measure.Translator]:
-    """A trained model that translates.
-
-    Raises:
-        FileFormatError: the file holds another model.
-    """
-    card, model = shipped.load(shipped.FOLDER / f"{name}.safetensors")
-    if not isinstance(model, measure.Translator):
-        raise FileFormatError(f"{name} must translate: its file holds a model of kind {card.plan.kind}")
-    return card, model
-
-
 def alignment_head(card: shipped.Card) -> measure.Head:
     """The head that was found to align best on validation pairs."""
     return int(card.quality["alignment layer"]), int(card.quality["alignment head"])
@@ -110,62 +103,72 @@ def golds(pair: Pair) -> tuple[tuple[int, ...], ...]:
 def tell() -> Story:
     """The demo: two sentences whose order Korean turns around, one unseen pair with its gold, the error rate."""
     pair = crossing_pair()
-    cards, models = zip(*(translator(name) for name in (RECURRENT, TRANSFORMER)), strict=True)
-    heads = [alignment_head(card) for card in cards]
+    card, recurrent = opened(RECURRENT, RecurrentTranslator)
+    other, transformer = opened(TRANSFORMER, TranslationTransformer)
+    heads = [alignment_head(card), alignment_head(other)]
     sources = [open_source(name) for name in (RECURRENT, TRANSFORMER)]
     shown: list[tuple[Aligned, Aligned]] = []
-    free = []
-    for sentence in SENTENCES:
-        first = attend(sentence, sources[0])
-        # Made to say the same words, its steps stand beside those of the first.
-        second = attend(sentence, sources[1], target=first.target)
-        shown.append((Aligned(record=first, head=heads[0]), Aligned(record=second, head=heads[1])))
-        free.append((first.target, attend(sentence, sources[1]).target))
+    own: list[tuple[str | None, ...]] = []
+    for sentence, right in zip(SENTENCES, RIGHT, strict=True):
+        one, two = (
+            Aligned(record=attend(sentence, source, target=right), head=head)
+            for source, head in zip(sources, heads, strict=True)
+        )
+        shown.append((one, two))
+        own.append(tuple(attend(sentence, source).target for source in sources))
     gold = Aligned(
         record=attend(" ".join(pair.english), sources[0], target=" ".join(pair.korean)),
         head=heads[0],
     )
-    receipts = [f"{one.record.model}: {one.record.proof}" for one in shown[0]]
+    first, second = (list(both) for both in zip(*shown, strict=True))
     return Story(
         name="alignment",
         title="English to Korean: which word each decoding step looks at",
         parts=(
-            _what_is_seen([one for one, _ in shown], models[0]),
+            _what_is_seen(first, recurrent),
             *(_steps(*both) for both in shown),
-            _crossing([one for one, _ in shown], free),
+            _by_themselves(own),
+            _crossing(first),
             _against_gold(gold, pair),
-            *_errors(models, heads),
+            *_errors((recurrent, transformer), heads),
         ),
-        picture=tuple(_panel(one) for both in zip(*shown, strict=True) for one in both),
-        receipt="; ".join(receipts),
+        picture=tuple(_panel(one) for one in (*first, *second)),
+        receipt="; ".join(
+            f"{name}: {_least_proved([one.record for one in found])}, the largest of {len(found)} sentences"
+            for name, found in ((RECURRENT, [*first, gold]), (TRANSFORMER, second))
+        ),
     )
 
 
-def _what_is_seen(shown: Sequence[Aligned], model: measure.Translator) -> str:
+def _least_proved(records: Sequence[Attention]) -> str:
+    """The proof of the record with the largest difference; one without a receipt has the largest of all."""
+    return max(records, key=lambda one: one.receipt.max_difference if one.receipt else np.inf).proof
+
+
+def _what_is_seen(shown: Sequence[Aligned], model: RecurrentTranslator) -> str:
     shapes = " and ".join(f"{one.pattern.shape[0]} x {one.pattern.shape[1]}" for one in shown)
     said = (
         f"{RECURRENT} reads an English sentence and says it in Korean, a word a step. At each step the decoder's state "
         "is the query; the encoder's states, one for each English word, are the keys and the values. So there is a row "
         f"for each step and a column for each English word: {shapes} (queries x keys) for the two sentences below. "
     )
-    if isinstance(model, RecurrentTranslator):
-        numbers = torch.tensor([[token.id or 0 for token in shown[-1].record.key_tokens]])
-        with torch.inference_mode():
-            encoded = model.encode(numbers)
-        if encoded.key is not None and encoded.value is not None:
-            n_keys, n_values = encoded.key.shape[1], encoded.value.shape[1]
-            said += (
-                f"Rows and columns need not be equally many; keys and values must: K has {n_keys} rows for the second "
-                f"sentence, V has {n_values}."
-            )
-    return said
+    numbers = torch.tensor([[token.id or 0 for token in shown[-1].record.key_tokens]])
+    with torch.inference_mode():
+        encoded = model.encode(numbers)
+    if encoded.key is not None and encoded.value is not None:
+        n_keys, n_values = encoded.key.shape[1], encoded.value.shape[1]
+        said += (
+            f"Rows and columns need not be equally many; keys and values must: K has {n_keys} rows for the second "
+            f"sentence, V has {n_values}. "
+        )
+    return f"{said}Both models are made to say the right Korean, so that their steps can be compared."
 
 
 def _steps(one: Aligned, other: Aligned) -> Table:
     """The steps of both models side by side."""
     return Table(
         title=f"“{one.record.text}”, step by step",
-        columns=("step", "says", f"{RECURRENT} looks at", "weight", f"{TRANSFORMER} looks at", "weight"),
+        columns=("step", "made to say", f"{RECURRENT} looks at", "weight", f"{TRANSFORMER} looks at", "weight"),
         rows=tuple(
             (step, word, *_look(one, step), *_look(other, step)) for step, word in enumerate(one.said)
         ),
@@ -177,7 +180,21 @@ def _look(one: Aligned, step: int) -> tuple[Cell, ...]:
     return f"{one.words[place]} ({place})", float(one.pattern[step, place])
 
 
-def _crossing(shown: Sequence[Aligned], free: Sequence[tuple[str | None, str | None]]) -> str:
+def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> str:
+    """What each model says to the sentences when nothing is forced on it, where that is not the right Korean."""
+    others = [
+        f"by itself {name} says “{said}” to “{sentence}”, which is not right"
+        for sentence, right, both in zip(SENTENCES, RIGHT, own, strict=True)
+        for name, said in zip((RECURRENT, TRANSFORMER), both, strict=True)
+        if said != right
+    ]
+    if others:
+        told = "; ".join(others)
+        return f"{told[0].upper()}{told[1:]}."
+    return "By themselves both models say these very words to both sentences."
+
+
+def _crossing(shown: Sequence[Aligned]) -> str:
     said = "Korean puts the verb last, so the steps do not walk through the English sentence from left to right. "
     for one, which in zip(shown, ("first", "second"), strict=True):
         path = ", ".join(map(str, one.path))
@@ -185,10 +202,7 @@ def _crossing(shown: Sequence[Aligned], free: Sequence[tuple[str | None, str | N
             f"In the {which} sentence {RECURRENT} looks most at words {path} (counted from 0): "
             f"{backward(one.path)} of {len(one.path) - 1} moves go back to the left. "
         )
-    if all(one == other for one, other in free):
-        return said + f"{TRANSFORMER} says the same words by itself; its weights are those of its cross attention."
-    others = " and ".join(f"“{other}”" for one, other in free if one != other)
-    return said + f"{TRANSFORMER} is made to say the same words, to be compared; by itself it says {others}."
+    return f"{said}The weights of {TRANSFORMER} are those of its cross attention."
 
 
 def _against_gold(one: Aligned, pair: Pair) -> Table:
@@ -234,7 +248,7 @@ def _errors(models: Sequence[measure.Translator], heads: Sequence[measure.Head])
 def _panel(one: Aligned) -> Matrix:
     name = one.record.model
     return Matrix(
-        title=f"{name}, {head_name(one.head)}",
+        title=f"{name}, {head_name(one.head)}: “{one.record.text}”",
         values=one.pattern,
         rows=one.said,
         columns=one.words,

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnviz.demos.looking import percent
+from attnviz.demos.looking import opened, percent
 from attnviz.demos.ways import wilson
 from attnviz.errors import FileFormatError
 from attnviz.models.language import splits
@@ -84,8 +84,8 @@ def trained(kind: str) -> Trained:
     """
     cards, models = [], []
     for seed in range(SEEDS):
-        card, model = shipped.load(shipped.FOLDER / f"bottleneck-{kind}-{seed}.safetensors")
-        if not isinstance(model, RecurrentTranslator) or (model.attention is None) != (kind == WITHOUT):
+        card, model = opened(f"bottleneck-{kind}-{seed}", RecurrentTranslator)
+        if (model.attention is None) != (kind == WITHOUT):
             raise FileFormatError(f"{card.name} must be a recurrent model {kind} attention")
         cards.append(card)
         models.append(model)

@@ -12,14 +12,15 @@ import torch
 
 from attnviz.attention import Attention
 from attnviz.capture.source import attend, open_source
-from attnviz.demos.alignment import RECURRENT, translator
-from attnviz.demos.looking import ROWS, percent
+from attnviz.demos.alignment import RECURRENT
+from attnviz.demos.looking import ROWS, opened, percent
 from attnviz.demos.ways import Both, both_ways, wilson
 from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.language.vocabulary import Vocabulary
+from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
-from attnviz.models.training.tasks import padded
+from attnviz.models.training.tasks import Recipe, padded
 from attnviz.story import Cell, Lines, Matrix, Series, Story, Table
 
 SENTENCE = "She is eating a green apple"
@@ -33,6 +34,8 @@ AFTER = 6
 """Steps after the first error that are looked at."""
 BEFORE = 2
 """Steps shown before the first error of a sentence."""
+SEVERAL = 4
+"""An error of so many words one after another goes on; one of fewer does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +75,10 @@ def read(model: Translator, vocabulary: Vocabulary, record: Attention) -> tuple[
 
 def tell() -> Story:
     """The demo: one sentence with a wrong word forced on it, and unseen sentences too long for the model."""
-    card, model = translator(RECURRENT)
+    card, model = opened(RECURRENT, RecurrentTranslator)
     says = card.target or card.source
-    opened = open_source(RECURRENT)
-    free, forced = attend(SENTENCE, opened), attend(SENTENCE, opened, target=FORCED)
+    source = open_source(RECURRENT)
+    free, forced = attend(SENTENCE, source), attend(SENTENCE, source, target=FORCED)
     pairs = list(islice(splits.pairs("test", clauses=CLAUSES), N_PAIRS))
     both = both_ways(
         model,
@@ -87,12 +90,7 @@ def tell() -> Story:
         name="forcing",
         title="teacher forcing and free running: a decoder on the right words before, and on its own",
         parts=(
-            (
-                "A decoder reads, at each step, the word before. While it is trained that is the right one, whatever "
-                "it would have said (teacher forcing); in use there is no right one, and it reads its own (free "
-                f"running). {RECURRENT} was trained by teacher forcing. Here it says “{SENTENCE}” freely, and once "
-                "more with a wrong word forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right."
-            ),
+            _two_ways(card.plan.recipe),
             _wrong_word(*steps),
             _what_follows(*steps),
             *_measured(both),
@@ -101,6 +99,22 @@ def tell() -> Story:
         ),
         picture=(_pattern("free running", free), _pattern("forced", forced), *_lines(both)),
         receipt=f"free: {free.proof}; forced: {forced.proof}; the shares are counted on {len(pairs)} test sentences",
+    )
+
+
+def _two_ways(recipe: Recipe) -> str:
+    """What the two ways are, and how the model was trained."""
+    forgot = (
+        f", but for {percent(recipe.forget)} of the words before, which were shown as unknown: so it had to ask the "
+        "English sentence"
+        if recipe.forget
+        else ""
+    )
+    return (
+        "A decoder reads, at each step, the word before. While it is trained that is the right one, whatever it would "
+        "have said (teacher forcing); in use there is no right one, and it reads its own (free running). "
+        f"{RECURRENT} was trained by teacher forcing{forgot}. Here it says “{SENTENCE}” freely, and once more with a "
+        "wrong word forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right."
     )
 
 
@@ -160,11 +174,15 @@ def _measured(both: Both) -> tuple[str | Table, ...]:
     said = (
         f"On {n} unseen sentences of {CLAUSES} clauses, one more than any it was trained on, it says "
         f"{percent(both.accuracy(both.forced))} of the words right after the right words, and "
-        f"{percent(both.accuracy(both.free))} after its own. {len(both.firsts)} of the sentences have an error; the "
-        "first is at the same step both ways, for until then both have read the same. "
+        f"{percent(both.accuracy(both.free))} after its own. "
     )
     if not after:
         return (said + "There is nothing that could go on.",)
+    wrong = len(both.firsts)
+    said += (
+        f"{'All' if wrong == n else wrong} of the sentences have an error; the first is at the same step both ways, "
+        "for until then both have read the same. "
+    )
     last = after[-1]
     apart = wilson(last.forced / last.n, last.n)[0] > wilson(last.free / last.n, last.n)[1]
     said += (
@@ -195,16 +213,26 @@ def _moved(both: Both) -> str:
 
 
 def _one_sentence(both: Both, pairs: Sequence[Pair], vocabulary: Vocabulary) -> tuple[Table, ...]:
-    """The words around the first error of the first sentence that has one."""
+    """The words around the first error of the first sentence in which its own error goes on and a mended one does not.
+
+    Where there is no such sentence, of the first with an error.
+    """
     if not both.firsts:
         return ()
-    row, first = both.firsts[0]
+    lengths = [(both.goes_on(both.forced, *place), both.goes_on(both.free, *place)) for place in both.firsts]
+    found = [place for place, (forced, free) in zip(both.firsts, lengths, strict=True) if forced < SEVERAL <= free]
+    row, first = found[0] if found else both.firsts[0]
+    what = (
+        f"the first of them in which {SEVERAL} words or more are wrong in a row when free, and fewer when forced"
+        if found
+        else "the first of them with an error"
+    )
     names = ("-", *vocabulary.words[1:])  # after its end it says nothing
     rows: list[tuple[Cell, ...]] = []
     for place in range(max(0, first - BEFORE), min(int(both.here[row].sum()), first + AFTER + 1)):
         right, *said = (names[int(words[row, place])] for words in (both.target, both.forced, both.free))
         rows.append((place, right, *(word if word == right else f"{word} (wrong)" for word in said)))
-    title = f"the first of them with an error, around it: “{' '.join(pairs[row].english)}”"
+    title = f"{what}, around its first error: “{' '.join(pairs[row].english)}”"
     return (Table(title=title, columns=("step", "right", "forced: says", "free: says"), rows=tuple(rows)),)
 
 

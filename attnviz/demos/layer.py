@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
-from torch.nn.functional import cosine_similarity
+from torch import nn
+from torch.nn.functional import cosine_similarity, layer_norm
 
-from attnviz.demos.looking import encoder, numbers, small, words_of
+from attnviz.demos.looking import numbers, opened, small, words_of
 from attnviz.models.transformer import EncoderLayer
+from attnviz.models.wholes import LanguageEncoder
 from attnviz.story import Bars, Matrix, Series, Story, Table
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -41,6 +44,14 @@ def parts(layer: EncoderLayer, x: torch.Tensor) -> list[torch.Tensor]:
     return [part[0] for part in (x, attended, summed, normed, fed, both, layer.feed_forward_norm(both))]
 
 
+def through(norm: nn.LayerNorm, x: torch.Tensor) -> tuple[float, float, float]:
+    """The mean length of vectors in a norm: before its learned factors, after them, and with its learned shift."""
+    plain = layer_norm(x, norm.normalized_shape, eps=norm.eps)
+    factored = plain * norm.weight
+    before, after, out = (float(part.norm(dim=-1).mean()) for part in (plain, factored, factored + norm.bias))
+    return before, after, out
+
+
 def likeness(x: torch.Tensor) -> torch.Tensor:
     """The cosine of every two words' vectors [token, token]."""
     return cosine_similarity(x[:, None], x[None], dim=-1)
@@ -60,7 +71,7 @@ def measured(x: torch.Tensor, came: torch.Tensor) -> Step:
 @torch.inference_mode()
 def tell() -> Story:
     """The demo: lengths and directions through every layer of the trained encoder."""
-    card, model = encoder()
+    card, model = opened("toy", LanguageEncoder)
     words = words_of(SENTENCE)
     shown = numbers(card.source, [words])
     x = first = model.embedding(shown)
@@ -72,11 +83,11 @@ def tell() -> Story:
         x, _ = layer(x)
         differences.append(float((vectors[-1] - x[0]).abs().max()))
     differences.append(float((model(shown).vectors - x).abs().max()))
-    factors = float(layers[-1].feed_forward_norm.weight.abs().mean())
+    last = through(layers[-1].feed_forward_norm, vectors[-2])
     return Story(
         name="layer",
         title="what each part of a layer does to the words' vectors",
-        parts=(*_told(steps, model.config.d_model), _table(steps), *_summed_up(steps, model.config.d_model, factors)),
+        parts=(*_told(steps, model.config.d_model), _table(steps), *_summed_up(steps, model.config.d_model, last)),
         picture=_picture(steps, words, likeness(first[0]), likeness(x[0])),
         receipt=(
             f"verified: max difference {small(max(differences))} over {len(layers)} layers, between the steps and the "
@@ -103,21 +114,33 @@ def _told(steps: list[list[Step]], d_model: int) -> tuple[str, ...]:
     )
 
 
-def _summed_up(steps: list[list[Step]], d_model: int, factors: float) -> tuple[str, ...]:
+def _summed_up(steps: list[list[Step]], d_model: int, last: tuple[float, float, float]) -> tuple[str, ...]:
     summed = [step[place].length for step in steps for place in (2, 5)]
-    before, after = steps[0][0].alike, steps[-1][-1].alike
-    become = "more alike" if after > before else "less alike"
     return (
         (
             f"The sums are {min(summed):.1f} to {max(summed):.1f} long. The norm takes each vector's mean away and "
-            f"makes it sqrt({d_model}) = {d_model**0.5:.2f} long, however long it was; then it multiplies by learned "
-            f"factors, which in the last norm are {factors:.2f} on average: what goes out there is "
-            f"{steps[-1][-1].length:.1f} long."
+            f"makes it sqrt({d_model}) = {d_model**0.5:.2f} long, however long it was; then it multiplies each number "
+            "by a learned factor and adds a learned shift, so that what goes out may have another length. In the last "
+            f"norm the vectors are {last[0]:.2f} long before the factors, {last[1]:.2f} after them, and {last[2]:.2f} "
+            "with the shift (means over the words)."
         ),
-        (
-            f"Through all layers the words become {become}: the mean cosine between two of them is {before:.2f} where "
-            f"they come in and {after:.2f} where they go out."
-        ),
+        _likeness_told([steps[0][0].alike, *(step[-1].alike for step in steps)]),
+    )
+
+
+def _likeness_told(alike: list[float]) -> str:
+    """How the mean cosine between words goes on from layer to layer, as the table prints it."""
+    shown = [f"{value:.2f}" for value in alike]
+    went = [
+        ("stays as it is" if here == there else "rises" if float(there) > float(here) else "falls")
+        + f" in layer {number} (to {there})"
+        for number, (here, there) in enumerate(pairwise(shown))
+    ]
+    first, last = float(shown[0]), float(shown[-1])
+    end = "as alike as" if first == last else "more alike than" if last > first else "less alike than"
+    return (
+        f"The mean cosine between two different words is {shown[0]} where they come in; it {', '.join(went)}. In the "
+        f"end the words are {end} they were where they came in."
     )
 
 

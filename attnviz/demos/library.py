@@ -97,6 +97,7 @@ def tell() -> Story:
                 "the library."
             ),
             _sharpened(exact),
+            *_on_one_another(weights[0]),
         ),
         picture=_picture(query, key, weights),
         receipt="vectors made by hand; scores, weights and results computed by attention as in Vaswani et al. 2017, "
@@ -155,8 +156,8 @@ def _scored(scores: Tensor, weights: Tensor, title: str) -> Table:
 def _sharpened(title: str) -> Table:
     contexts, weights = sharpened(FACTORS)
     return Table(
-        title=f"sought: “{title}”, scores multiplied: the weight of each book, and what comes back",
-        columns=("scores times", *SPINES, *PAGES),
+        title=f"sought: “{title}”, its scores multiplied: what each book weighs, and what comes back",
+        columns=("scores times", *(f"weight of {spine}" for spine in SPINES), *(f"pages of {kind}" for kind in PAGES)),
         rows=(
             *(
                 (f"{factor:g}", *row, *context)
@@ -165,6 +166,19 @@ def _sharpened(title: str) -> Table:
             ("dictionary", *(float(spine == title) for spine in SPINES), *map(float, CONTENTS[title])),
         ),
         digits=2,
+    )
+
+
+def _on_one_another(weights: Tensor) -> tuple[str, ...]:
+    """Which books weigh the same whatever the factor, so that their lines in the picture are one."""
+    alike: dict[str, list[str]] = {}
+    for spine, weight in zip(SPINES, weights.tolist(), strict=True):
+        alike.setdefault(f"{weight:.12f}", []).append(spine)
+    return tuple(
+        f"{' and '.join(spines)} have equal scores, so they weigh the same whatever the factor: in the picture their "
+        "lines lie on one another, the later one dashed."
+        for spines in alike.values()
+        if len(spines) > 1
     )
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import torch
 
-from attnviz.errors import FileFormatError, ModelError
+from attnviz.errors import FileFormatError
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training import shipped
 from attnviz.models.training.tasks import padded
-from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
 from attnviz.text.words import split_words
+
+Kind = TypeVar("Kind", bound=shipped.Model)
 
 ROWS = "Rows are queries, columns are keys; layers and heads count from 0."
 """What every picture of patterns says."""
@@ -25,40 +27,16 @@ def words_of(text: str) -> list[str]:
     return [text[start:end] for start, end in split_words(text)]
 
 
-def encoder() -> tuple[shipped.Card, LanguageEncoder]:
-    """The trained model that reads in both directions.
+def opened(name: str, kind: type[Kind]) -> tuple[shipped.Card, Kind]:
+    """A trained model of this kind, with its card.
 
     Raises:
-        FileFormatError: its file holds another model.
+        FileFormatError: its file holds another kind of model.
     """
-    card, model = shipped.load(shipped.FOLDER / "toy.safetensors")
-    if not isinstance(model, LanguageEncoder):
-        raise FileFormatError(f"toy must be an encoder, not a {card.plan.kind}")
+    card, model = shipped.load(shipped.FOLDER / f"{name}.safetensors")
+    if not isinstance(model, kind):
+        raise FileFormatError(f"{name} must be of the kind {kind.__name__}: its file holds a {type(model).__name__}")
     return card, model
-
-
-def decoder() -> tuple[shipped.Card, LanguageDecoder]:
-    """The trained model that reads from left to right.
-
-    Raises:
-        FileFormatError: its file holds another model.
-    """
-    card, model = shipped.load(shipped.FOLDER / "toy-decoder.safetensors")
-    if not isinstance(model, LanguageDecoder):
-        raise FileFormatError(f"toy-decoder must be a decoder, not a {card.plan.kind}")
-    return card, model
-
-
-def untrained(card: shipped.Card) -> LanguageEncoder:
-    """The same model with its first weights, as it was before training.
-
-    Raises:
-        ModelError: the card is of another kind of model.
-    """
-    model = card.plan.task().model
-    if not isinstance(model, LanguageEncoder):
-        raise ModelError(f"expected the plan of an encoder, got that of a {card.plan.kind}")
-    return model
 
 
 def numbers(vocabulary: Vocabulary, sentences: Sequence[Sequence[str]]) -> torch.Tensor:

@@ -10,9 +10,10 @@ import torch
 
 from attnviz.attention import Attention
 from attnviz.capture.source import attend, open_source
-from attnviz.demos.looking import ROWS, decoder, encoder, head_name, numbers, small, words_of
+from attnviz.demos.looking import ROWS, head_name, numbers, opened, small, words_of
 from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_product_attention
-from attnviz.models.wholes import LanguageDecoder
+from attnviz.models.training.measure import Head
+from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
 from attnviz.story import Bars, Matrix, Series, Story, Table
 
 SENTENCE = "She is eating a green apple"
@@ -20,8 +21,6 @@ OTHER = "She is eating a green cake"
 """The same but for its last word."""
 ROW = 2
 """The word whose row the table follows: it has words before it and after it."""
-
-Head = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +84,10 @@ def scores_of(model: LanguageDecoder, shown: torch.Tensor, head: Head) -> torch.
 def tell() -> Story:
     """The demo: the trained encoder beside the trained decoder."""
     words = words_of(SENTENCE)
-    card, both = encoder()
+    card, both = opened("toy", LanguageEncoder)
     one, other = (numbers(card.source, [words_of(text)]) for text in (SENTENCE, OTHER))
     ways = read("toy", [both(shown).vectors[0] for shown in (one, other)])
-    card, onward = decoder()
+    card, onward = opened("toy-decoder", LanguageDecoder)
     one, other = (numbers(card.source, [words_of(text)]) for text in (SENTENCE, OTHER))
     causal = read("toy-decoder", [onward(shown)[0][0] for shown in (one, other)])
     forward, backward = _busiest(future_of(ways.record.weights)), _busiest(_past_of(causal.record.weights))
@@ -157,8 +156,12 @@ def _steps(scores: torch.Tensor, pattern: np.ndarray, words: list[str], head: He
 def _told(ways: Read, causal: Read) -> tuple[Table, str]:
     last, other = words_of(SENTENCE)[-1], words_of(OTHER)[-1]
     table = Table(
-        title=f"later words: what they weigh, and what changes before them when “{last}” becomes “{other}”",
-        columns=("model", "weight ahead", "mean of a row", "weights change", "outputs change"),
+        title="weight on later words over all heads and rows, and the largest change before the last word when "
+        f"“{last}” becomes “{other}”",
+        columns=(
+            *("model", "weight ahead, sum", "weight ahead, mean of a row"),
+            *("largest change of a weight", "largest change of an output"),
+        ),
         rows=tuple(
             (
                 name,

@@ -10,12 +10,14 @@ import numpy as np
 import torch
 
 from attnviz.capture.source import attend
-from attnviz.demos.looking import ROWS, encoder, head_name, numbers, percent, untrained, words_of
+from attnviz.demos.looking import ROWS, head_name, numbers, opened, percent, words_of
 from attnviz.models.language import splits
 from attnviz.models.language.english import English
 from attnviz.models.language.lexicon import COLOURS_AND_SIZES
 from attnviz.models.language.splits import Split
 from attnviz.models.language.vocabulary import Vocabulary
+from attnviz.models.training import shipped
+from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.story import Bars, Matrix, Series, Story, Table
 
@@ -23,6 +25,7 @@ SENTENCE = "She is eating a green apple"
 VERB, ADJECTIVE, NOUN = "eating", "green", "apple"
 PAIRS = ((VERB, NOUN), (ADJECTIVE, NOUN), (VERB, ADJECTIVE))
 """The first two are said to look at each other much, the third little."""
+CONTROL = "-".join(PAIRS[-1])
 WAYS = tuple(way for pair in PAIRS for way in (pair, pair[::-1]))
 """Each pair both ways: who looks, and at what."""
 FROM_END = {VERB: 5, ADJECTIVE: 3, NOUN: 2}
@@ -30,8 +33,6 @@ FROM_END = {VERB: 5, ADJECTIVE: 3, NOUN: 2}
 
 SENTENCES = 200
 """How many unseen sentences heads are chosen on, and as many others that they are tried on."""
-
-Head = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +86,11 @@ def looks(model: LanguageEncoder, vocabulary: Vocabulary, found: Sequence[Englis
 def tell() -> Story:
     """The demo: three pairs of one sentence, over all heads and in the heads that other sentences choose."""
     record = attend(SENTENCE, "toy")
-    card, model = encoder()
+    card, model = opened("toy", LanguageEncoder)
     validation, test = sentences("validation"), sentences("test")
     heads = looks(model, card.source, validation).heads
     tried = looks(model, card.source, test).of(heads)
-    new = untrained(card)
+    new = shipped.untrained(model.config)
     beside = looks(new, card.source, test).of(looks(new, card.source, validation).heads)
     words = words_of(SENTENCE)
     return Story(
@@ -108,17 +109,18 @@ def tell() -> Story:
                 "What the heads do differs, and a mean hides it. So for each way a head is chosen, on "
                 f"{len(validation)} unseen sentences that end with verb, article, adjective and noun: the one whose "
                 "largest weight goes that way most often, beyond how often it goes the same step from other words, "
-                "since a head may only look at the next word, whatever it is."
+                "since a head may only look at the next word, whatever it is. The same is done with a model of the "
+                "same sizes and random weights."
             ),
             _tried(record.weights, words, heads, tried, beside),
-            _verdict(tried),
+            *_verdict(tried, [there for there, _ in beside]),
         ),
         picture=_picture(record.weights, words, heads, tried, beside),
         receipt=record.proof,
     )
 
 
-def both_ways(weights: np.ndarray, words: Sequence[str], pair: tuple[str, str]) -> tuple[float, float]:
+def between(weights: np.ndarray, words: Sequence[str], pair: tuple[str, str]) -> tuple[float, float]:
     """The weight of the first word's row on the second, and of the second's on the first, of one pattern."""
     first, second = (words.index(word) for word in pair)
     return float(weights[first, second]), float(weights[second, first])
@@ -134,7 +136,7 @@ def _pairs(weights: np.ndarray, words: Sequence[str]) -> Table:
         forth = weights[layer, head, first, second] >= weights[layer, head, second, first]
         way = " at ".join(pair if forth else pair[::-1])
         rows.append(
-            ("-".join(pair), *both_ways(mean, words, pair), float(largest.max()), f"{layer}.{head}: {way}"),
+            ("-".join(pair), *between(mean, words, pair), float(largest.max()), f"{layer}.{head}: {way}"),
         )
     return Table(
         title="attention between the pairs: mean over all heads, and the most in any head",
@@ -145,14 +147,25 @@ def _pairs(weights: np.ndarray, words: Sequence[str]) -> Table:
 
 
 def _means(mean: np.ndarray, words: Sequence[str]) -> str:
-    means = [sum(both_ways(mean, words, pair)) / 2 for pair in PAIRS]
+    means = [sum(between(mean, words, pair)) / 2 for pair in PAIRS]
     named = {"-".join(pair): value for pair, value in zip(PAIRS, means, strict=True)}
     order = sorted(named, key=lambda name: -named[name])
-    said = f"Over all heads and both ways: {', '.join(f'{name} {named[name]:.3f}' for name in order)}. "
-    if means[2] < min(means[:2]):
-        return said + "Even in the mean the third pair, eating-green, is the lowest, as expected."
-    above = " and ".join(name for name in order if named[name] <= means[2] and name != "-".join(PAIRS[2]))
-    return said + f"In the mean it is not as expected: eating-green is not below {above}."
+    even = 1 / len(words)
+    said = (
+        f"Over all heads and both ways: {', '.join(f'{name} {named[name]:.3f}' for name in order)}; if it looked "
+        f"everywhere alike, each would be {even:.3f}. "
+    )
+    expected: list[str] = []
+    unexpected: list[str] = []
+    for number, (name, value) in enumerate(named.items()):
+        stands = f"{name} is {'above' if value > even else 'below' if value < even else 'just'} that"
+        (expected if (value > even) == (number < len(PAIRS) - 1) else unexpected).append(stands)
+    above = " and ".join(name for name in order[:-1] if named[name] <= named[CONTROL])
+    lowest = f"{CONTROL} is not below {above}" if above else f"{CONTROL} is the lowest"
+    (unexpected if above else expected).append(lowest)
+    for what, found in (("As expected", expected), ("Not as expected", unexpected)):
+        said += f"{what}: {'; '.join(found) or 'nothing'}. "
+    return said.rstrip()
 
 
 def _tried(
@@ -163,37 +176,55 @@ def _tried(
     beside: Sequence[tuple[float, float]],
 ) -> Table:
     return Table(
-        title=f"how often the largest weight goes there, on {SENTENCES} other unseen sentences",
-        columns=("way", "layer.head", "goes there", "same step elsewhere", "untrained", "weight here"),
+        title=f"how often the largest weight goes there, on {SENTENCES} other unseen sentences; random weights: in a "
+        "head of their own, found likewise",
+        columns=("way", "layer.head", "goes there", "same step elsewhere", "random weights", "weight here"),
         rows=tuple(
             (
                 " at ".join(way),
                 "{}.{}".format(*head),
                 *(percent(share) for share in (*shares, untrained_shares[0])),
-                both_ways(weights[head], words, way)[0],
+                between(weights[head], words, way)[0],
             )
             for way, head, shares, untrained_shares in zip(WAYS, heads, tried, beside, strict=True)
         ),
     )
 
 
-def _verdict(tried: Sequence[tuple[float, float]]) -> str:
-    """Which pair leads: of its two ways, the one that goes there most beyond the step alone."""
-    leads = {}
-    for number, pair in enumerate(PAIRS):
-        leads["-".join(pair)] = max(tried[2 * number : 2 * number + 2], key=lambda shares: shares[0] - shares[1])
-    order = sorted(leads, key=lambda name: leads[name][1] - leads[name][0])
-    said = ", ".join(f"{name} ({percent(leads[name][0])} against {percent(leads[name][1])})" for name in order)
-    control = "-".join(PAIRS[2])
-    if order[-1] == control:
-        end = f"The third pair, {control}, is the weakest, as expected."
+def _verdict(tried: Sequence[tuple[float, float]], random: Sequence[float]) -> tuple[str, ...]:
+    """Which pair leads, by each of two yardsticks: the same step elsewhere, and a model of random weights."""
+    yardsticks = {
+        "over the same step elsewhere": tried,
+        "over the best head of random weights": [
+            (there, chance) for (there, _), chance in zip(tried, random, strict=True)
+        ],
+    }
+    orders, said = [], []
+    for what, ways in yardsticks.items():
+        leads = {
+            "-".join(pair): max(ways[2 * number : 2 * number + 2], key=lambda shares: shares[0] - shares[1])
+            for number, pair in enumerate(PAIRS)
+        }
+        order = sorted(leads, key=lambda name: leads[name][1] - leads[name][0])
+        listed = ", ".join(f"{name} ({percent(leads[name][0])} against {percent(leads[name][1])})" for name in order)
+        above = " and ".join(order[order.index(CONTROL) + 1 :])
+        end = f"not as expected: {CONTROL} is not below {above}" if above else f"{CONTROL} is the last, as expected"
+        said.append(f"By their better way and its lead {what}: {listed}; {end}.")
+        orders.append(order)
+    one, other = orders
+    if one == other:
+        agreed = "Both yardsticks give this order."
+    elif one[0] == other[0]:
+        agreed = f"By both {one[0]} leads; the order of the other two depends on the yardstick."
     else:
-        above = " and ".join(order[order.index(control) + 1 :])
-        end = (
-            f"That is not as expected: {control} is not below {above}. So it is in this small model; attnviz heatmap "
-            f"“{SENTENCE}” -m distilbert-base-uncased shows a large one."
-        )
-    return f"By their better way and its lead over the same step elsewhere: {said}. {end} {ROWS}"
+        agreed = "The yardsticks do not agree on which pair leads."
+    return (
+        " ".join(said),
+        (
+            f"{agreed} So it is in this small model; attnviz heatmap “{SENTENCE}” -m distilbert-base-uncased shows a "
+            f"large one. {ROWS}"
+        ),
+    )
 
 
 def _picture(
@@ -209,7 +240,7 @@ def _picture(
     shares = (
         ("toy", [there for there, _ in tried]),
         ("toy, same step elsewhere", [elsewhere for _, elsewhere in tried]),
-        ("untrained", [there for there, _ in beside]),
+        ("random weights", [there for there, _ in beside]),
     )
     return (
         Matrix(title="mean over all heads", values=weights.mean(axis=(0, 1)), rows=labels, columns=labels),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,18 +9,17 @@ import torch
 
 from attnviz.attention import Attention
 from attnviz.capture.source import attend_all, open_source
-from attnviz.demos.looking import ROWS, encoder, head_name, numbers, percent, untrained, words_of
+from attnviz.demos.looking import ROWS, head_name, numbers, opened, percent, words_of
 from attnviz.models.training import measure, shipped
+from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.story import Bars, Matrix, Series, Story, Table
 
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
 IT = "it"
-SENTENCES = 200
-"""How many unseen sentences each share is measured on."""
-
-Head = tuple[int, int]
+SENTENCES = measure.SAMPLES
+"""How many unseen sentences each share is measured on: as many as what the card says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +35,7 @@ class Shares:
         at_offset_turned: in how many both this noun and the one after turning stand there.
         first: in how many it is the first of the two nouns.
         first_turned: in how many it is, both times.
-        untrained: as `looks`, for the best head of the same model before training.
+        untrained: as `looks`, for the best head of a model of the same sizes with random weights.
         untrained_turns: as `turns`, likewise.
         untrained_head: which head that is; it is chosen on validation sentences.
     """
@@ -55,10 +53,10 @@ class Shares:
     untrained_head: Head
 
 
-def measured(card: shipped.Card, model: LanguageEncoder, head: Head) -> Shares:
+def measured(model: LanguageEncoder, head: Head) -> Shares:
     """Try a head, and what stands beside it, on unseen sentences."""
     test, validation = measure.references("test", SENTENCES), measure.references("validation", SENTENCES)
-    new = untrained(card)
+    new = shipped.untrained(model.config)
     other = measure.reference_head(new, SENTENCES)
     offset = measure.fixed_offset(validation)
     references = [s.reference for s in test if s.reference]
@@ -68,18 +66,13 @@ def measured(card: shipped.Card, model: LanguageEncoder, head: Head) -> Shares:
         turns=measure.turning_looks(model, head, test),
         offset=offset,
         at_offset=measure.offset_looks(offset, test),
-        at_offset_turned=_share({r.noun - r.pronoun, r.other - r.pronoun} == {offset} for r in references),
-        first=_share(r.noun < r.other for r in references),
-        first_turned=_share(r.noun < r.other < r.noun for r in references),
+        at_offset_turned=float(np.mean([{r.noun - r.pronoun, r.other - r.pronoun} == {offset} for r in references])),
+        first=float(np.mean([r.noun < r.other for r in references])),
+        first_turned=float(np.mean([r.noun < r.other < r.noun for r in references])),
         untrained=float(measure.right_looks(new, test)[other]),
         untrained_turns=measure.turning_looks(new, other, test),
         untrained_head=other,
     )
-
-
-def _share(hits: Iterable[bool]) -> float:
-    found = list(hits)
-    return sum(found) / len(found)
 
 
 def chosen_head(card: shipped.Card) -> Head:
@@ -90,7 +83,7 @@ def chosen_head(card: shipped.Card) -> Head:
 @torch.inference_mode()
 def tell() -> Story:
     """The demo: one row of attention in two sentences that differ in their last word."""
-    card, model = encoder()
+    card, model = opened("toy", LanguageEncoder)
     head = chosen_head(card)
     texts = (TIRED, WIDE)
     records = attend_all(texts, open_source("toy"))
@@ -99,7 +92,7 @@ def tell() -> Story:
     said = model(numbers(card.source, words)).referents[:, it].argmax(dim=-1).tolist()
     named = card.source.decode(said)
     rows = [record.pattern(*head)[it] for record in records]
-    shares = measured(card, model, head)
+    shares = measured(model, head)
     return Story(
         name="reference",
         title="what “it” looks at: tired against wide",
@@ -147,7 +140,7 @@ def _how_often(head: Head, shares: Shares) -> tuple[str | Table, ...]:
         rows=(
             ("toy {}.{}".format(*head), percent(shares.looks), percent(shares.turns)),
             (
-                "untrained, its best: {}.{}".format(*shares.untrained_head),
+                "random weights, their best: {}.{}".format(*shares.untrained_head),
                 percent(shares.untrained),
                 percent(shares.untrained_turns),
             ),

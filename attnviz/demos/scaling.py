@@ -155,7 +155,8 @@ def _table(plain: list[Measured], divided: list[Measured]) -> Table:
     return Table(
         title="scores as they are, and divided by sqrt(d_k)",
         columns=(
-            "d_k", "variance", "divided", "largest weight", "divided", "entropy", "divided", "slopes", "divided",
+            "d_k", *(f"{what}{how}" for what in ("variance", "largest weight", "entropy", "slopes")
+                     for how in ("", ", divided")),
         ),
         rows=tuple(
             (

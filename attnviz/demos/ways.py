@@ -57,6 +57,11 @@ class Both:
         wrong = (self.free[:, : self.target.shape[1]] != self.target) & self.here
         return [(row, int(steps.nonzero()[0])) for row, steps in enumerate(wrong) if steps.any()]
 
+    def goes_on(self, said: Int[Tensor, "sentence longer"], row: int, first: int) -> int:
+        """How many words of a sentence are wrong one after another, from a step on."""
+        right = (said[row, first : self.target.shape[1]] == self.target[row, first:]) | ~self.here[row, first:]
+        return int(right.nonzero()[0]) if right.any() else len(right)
+
     def accuracy(self, said: Int[Tensor, "sentence longer"]) -> float:
         """The share of the right words that are said, at their place."""
         return int((said[:, : self.target.shape[1]] == self.target)[self.here].sum()) / int(self.here.sum())

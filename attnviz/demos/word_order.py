@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from attnviz.capture.source import attend_all, open_source
-from attnviz.demos.looking import ROWS, encoder, head_name, numbers, percent, small, words_of
+from attnviz.demos.looking import ROWS, head_name, numbers, opened, percent, small, words_of
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.story import Bars, Matrix, Series, Story, Table
 
@@ -123,7 +123,7 @@ def moved(first: np.ndarray, second: np.ndarray, places: Sequence[int]) -> np.nd
 @torch.inference_mode()
 def tell() -> Story:
     """The demo: two pairs of sentences, each of the same words, with positions and without."""
-    card, model = encoder()
+    card, model = opened("toy", LanguageEncoder)
     model = model.double()  # so that rounding is far below what is to be seen
     found = []
     for pair in (SHORT, LONG):
@@ -140,7 +140,8 @@ def tell() -> Story:
             (
                 "Attention compares every word with every other, and nothing in softmax(QK^T / sqrt(d_k)) V says which "
                 "came first. Only the positions, added to the words' vectors, can tell. So toy reads the same words in "
-                "two orders, with its positions and without."
+                f"two orders, with its positions and without. The short pair is “{SHORT[0]}” and “{SHORT[1]}”; the "
+                f"long pair is “{LONG[0]}” and “{LONG[1]}”"
             ),
             _differences(found),
             _exactness(found),
@@ -158,14 +159,11 @@ def tell() -> Story:
 
 def _differences(found: Sequence[Compared]) -> Table:
     return Table(
-        title="largest difference between a word's vectors in the two sentences",
+        title="largest difference between a word's vectors in the first and the second sentence of a pair",
         columns=("sentences", "positions off", "off, no rounding by place", "positions on"),
         rows=tuple(
-            (
-                " / ".join(sentence[:18].strip() for sentence in pair),
-                *map(small, (c.without, c.placeless, c.largest)),
-            )
-            for pair, c in zip((SHORT, LONG), found, strict=True)
+            (f"{pair} pair: first / second sentence", *map(small, (c.without, c.placeless, c.largest)))
+            for pair, c in zip(("short", "long"), found, strict=True)
         ),
     )
 
@@ -193,8 +191,8 @@ def _what_positions_do(long: Compared) -> tuple[str, ...]:
     mean = [sum(long.placed[place] for place in places) / len(places) for places in (go, stay)]
     return (
         (
-            f"“{LONG[0]}” and “{LONG[1]}” mean the opposite with the same {len(long.words)} words. The bars show how "
-            "far each word's vector moves between them, as a share of its length. With positions on, "
+            f"The sentences of the long pair mean the opposite with the same {len(long.words)} words. The bars show "
+            "how far each word's vector moves between them, as a share of its length. With positions on, "
             f"“{long.words[most]}” (word {most}) moves most, by {percent(long.placed[most])}, and "
             f"“{long.words[least]}” (word {least}) least, by {percent(long.placed[least])}. The {len(go)} words that "
             f"stand at another place move by {percent(mean[0])} on average; the {len(stay)} that stay where they are, "
@@ -214,7 +212,7 @@ def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, sec
         rows.append((f"{layer}.{head}", f"{words[query]} ({query})", percent(float(shares[layer, head, query])), *at))
     return Table(
         title="the attention rows that differ most, with positions (places count from 0)",
-        columns=("layer.head", "word (place)", "weight moved", "looked most at", "in the other, at"),
+        columns=("layer.head", "word (place)", "weight moved", "looks most at", "in the second sentence, at"),
         rows=tuple(rows),
     )
 
@@ -238,7 +236,9 @@ def _picture(long: Compared, shares: np.ndarray, first: np.ndarray, second: np.n
     return (
         *(
             Matrix(title=f"{name}: {what}", values=pattern, rows=labels, columns=labels, limits=(0.0, top))
-            for what, pattern, labels in zip(("did not get", "could not get"), patterns, words, strict=True)
+            for what, pattern, labels in zip(
+                ("first (did not get)", "second (could not get)"), patterns, words, strict=True
+            )
         ),
         Bars(
             title="how far each word's vector moves between the two sentences",

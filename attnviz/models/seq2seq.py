@@ -294,7 +294,7 @@ def forget(network: nn.RNNBase) -> None:
     width = network.hidden_size
     bias = network.get_parameter("bias_ih_l0")
     if network.mode == "GRU":  # reset, update, new
-        bias[:width] -= 1
-        bias[width : 2 * width] -= 2
+        bias[:width] -= 2
+        bias[width : 2 * width] -= 3
     elif network.mode == "LSTM":  # input, forget, cell, output
-        bias[width : 2 * width] -= 2
+        bias[width : 2 * width] -= 3

@@ -92,25 +92,10 @@ TEXTS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
         ("Sink", "A score for looking at nothing: it takes its share of the attention."),
         ("싱크(sink)", "아무것도 보지 않는 자리의 스코어: 어텐션의 일부를 가져갑니다."),
     ),
-    "e": (
-        "",
-        ("Token embedding e", "The row of the token embeddings that belongs to the query's token."),
-        ("토큰 임베딩 e", "쿼리 토큰의 임베딩입니다."),
-    ),
-    "p": (
-        "",
-        ("Position p", "The row of the positions that belongs to the query's token."),
-        ("위치 인코딩 p", "쿼리 토큰의 위치 인코딩입니다."),
-    ),
     "S": (
         "",
         ("Segments S", "One row for each token: which of two sentences it belongs to."),
         ("세그먼트 S", "토큰마다 한 줄: 두 문장 가운데 어느 쪽인지 나타냅니다."),
-    ),
-    "s": (
-        "",
-        ("Segment s", "Which of two sentences the query's token belongs to."),
-        ("세그먼트 s", "쿼리 토큰이 두 문장 가운데 어느 쪽인지 나타냅니다."),
     ),
     "gain": (
         "",
@@ -174,6 +159,11 @@ TEXTS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
             "Each row is brought to mean 0 and variance 1, then stretched as learned: what the layer reads.",
         ),
         ("정규화한 입력", "각 줄을 평균 0, 분산 1로 맞춘 뒤, 학습된 값으로 늘이고 옮깁니다. 이것이 층의 입력입니다."),
+    ),
+    "row": (
+        "x = row of X",
+        ("The query's row", "Of the whole input the row that belongs to the query's token."),
+        ("쿼리의 행", "전체 입력에서 쿼리 토큰에 해당하는 행 하나를 꺼냅니다."),
     ),
     "query": (
         "q = x Wq + bq",

@@ -15,6 +15,8 @@ LANGUAGES = ("en", "ko")
 _COUNTED = ("gain", "shift")
 """Grids whose numbers are no heads."""
 _NUMBERED = {"en": (", head {number}", " {number}"), "ko": (", 헤드 {number}", " {number}")}
+_COUNTED_ROWS = {"en": "sum of {n} rows of {shape}", "ko": "{shape} 행 {n}개의 합"}
+_TIMES = {"en": "{n} times {shape}", "ko": "{shape} {n}개"}
 _MANY = 3
 """Operands of one shape, from which on they are counted and not listed."""
 
@@ -87,27 +89,28 @@ def explained(name: str, language: str = "en") -> Explained:
     return Explained(title=title + more, formula=formula, sentence=sentence)
 
 
-def formulated(step: Stepped, instead: Mapping[str, str] | None = None) -> str:
+def formulated(step: Stepped, instead: Mapping[str, str] | None = None, *, language: str = "en") -> str:
     """The formula of a step with the names of its own grids, such as "scores = q K^T".
 
     Args:
         step: the step.
         instead: what to write for some of its operands.
+        language: of the few words in it.
     """
     names = [(instead or {}).get(name, name) for name in step.operands]
-    return f"{step.result} = {_filled(step, names, [f'{name}^T' for name in names])}"
+    return f"{step.result} = {_filled(step, names, [f'{name}^T' for name in names], language)}"
 
 
-def shaped(walk: Walked, step: Stepped) -> str:
-    """The formula of a step with the shapes put in, such as "(1, 4) = (1, 8) (8, 4)"."""
+def shaped(walk: Walked, step: Stepped, *, language: str = "en") -> str:
+    """The formula of a step with the shapes put in, such as "(1, 4) = (1, 8) (8, 4)"; its few words in a language."""
     shapes = [walk.grids[name].values.shape for name in step.operands]
     turned = [_shape(shape[::-1]) for shape in shapes]
     result = _shape(walk.grids[step.result].values.shape)
     if step.operation == "sum":
-        return f"{result} = sum of {shapes[0][0]} rows of (1, {shapes[0][1]})"
+        return f"{result} = {_COUNTED_ROWS[language].format(n=shapes[0][0], shape=_shape((1, shapes[0][1])))}"
     if step.operation == "concatenate" and len(shapes) > _MANY and len(set(shapes)) == 1:
-        return f"{result} = [{len(shapes)} times {_shape(shapes[0])}]"
-    return f"{result} = {_filled(step, list(map(_shape, shapes)), turned)}"
+        return f"{result} = [{_TIMES[language].format(n=len(shapes), shape=_shape(shapes[0]))}]"
+    return f"{result} = {_filled(step, list(map(_shape, shapes)), turned, language)}"
 
 
 def scale(number: float) -> tuple[str, float]:
@@ -119,7 +122,7 @@ def scale(number: float) -> tuple[str, float]:
     return "*", number
 
 
-def _filled(step: Stepped, names: Sequence[str], turned: Sequence[str]) -> str:
+def _filled(step: Stepped, names: Sequence[str], turned: Sequence[str], language: str) -> str:
     """The formula of a step with its operands put in, as they are and with rows and columns exchanged."""
     if step.operation in {"add", "concatenate"}:
         named = list(names) if len(names) <= 2 * _MANY else [*names[:2], "…", names[-1]]
@@ -128,7 +131,8 @@ def _filled(step: Stepped, names: Sequence[str], turned: Sequence[str]) -> str:
     number = 1.0 if step.number is None else step.number
     how, value = scale(number)
     fields |= {"number": f"{number:g}", "factor": f"{how}({value:g})" if how != "*" else f"* {value:.6g}"}
-    return "".join(part.format(**fields) for part in _FORMULAS[step.operation] if set(_holes(part)) <= set(fields))
+    formula = (_FORMULAS | (_KOREAN if language == "ko" else {}))[step.operation]
+    return "".join(part.format(**fields) for part in formula if set(_holes(part)) <= set(fields))
 
 
 def _holes(part: str) -> list[str]:
@@ -153,8 +157,16 @@ _FORMULAS: dict[str, tuple[str, ...]] = {
     "norm": ("({a} - mean) / sqrt(variance + {number})", " * {b}", " + {c}"),
     "relu": ("max(0, {a})",),
     "gelu": ("{a} Φ({a})",),
+    "row": ("row {number} of {a}",),
 }
 """Each operation with its operands a, b, c, ..., in capitals where rows and columns are exchanged.
 
 A part is left out where its operand is not there.
 """
+
+_KOREAN: dict[str, tuple[str, ...]] = {
+    "sum": ("{a}의 행의 합",),
+    "norm": ("({a} - 평균) / sqrt(분산 + {number})", " * {b}", " + {c}"),
+    "row": ("{a}의 {number}행",),
+}
+"""Those that have words in them."""

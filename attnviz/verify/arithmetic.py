@@ -171,6 +171,13 @@ def _norm(of: Operands) -> Cells:
     return cells
 
 
+def _row(of: Operands) -> Cells:
+    (a,) = of.all
+    if of.number not in range(len(a)):
+        raise UnsoundError(f"there is no row {of.number:g}: there are {len(a)}, counted from 0")
+    return [[(x, 0.0) for x in a[int(of.number)]]]
+
+
 def _each(function: Callable[[float, float], Cell]) -> Callable[[Operands], Cells]:
     """An operation that looks at one cell at a time; the function is given the step's number, too."""
     return lambda of: [[function(x, of.number) for x in row] for row in of.all[0]]
@@ -219,6 +226,7 @@ OPERATIONS: Mapping[str, Callable[[Operands], Cells]] = MappingProxyType(
         "norm": _norm,
         "relu": _each(lambda x, _: (max(0.0, x), 0.0)),
         "gelu": _each(_gelu),
+        "row": _row,
     }
 )
 """How each operation is computed."""

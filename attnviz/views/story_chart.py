@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.story import Bars, Lines, Series
+from attnviz.story import Bars, Lines
 from attnviz.views.pen import FRAME, PITCH, POINT, SMALL, TEXT, Pen
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ WIDTH, HEIGHT = 3.6, 3.0
 """Inches of the axes."""
 LINES_OF_A_LABEL = 3
 """A bar's label of more lines stands upright instead."""
+LEGEND_GAP = 0.09
+"""Inches between the axes and the legend above them."""
+UNSEEN = 1e-3
+"""A bar so short beside the longest cannot be seen."""
 
 
 def draw_lines(ax: Axes, lines: Lines, pen: Pen, resize: Callable[[float, float], None]) -> float:
@@ -40,6 +44,7 @@ def draw_lines(ax: Axes, lines: Lines, pen: Pen, resize: Callable[[float, float]
     few = len(lines.x) <= 24
     for index, one in enumerate(lines.series):
         colour = COLOURS[index % len(COLOURS)]
+        covers = any(np.allclose(one.values, other.values, equal_nan=True) for other in lines.series[:index])
         if one.low:
             ax.fill_between(lines.x, one.low, one.high, color=colour, alpha=0.18, linewidth=0)
         ax.plot(
@@ -49,7 +54,9 @@ def draw_lines(ax: Axes, lines: Lines, pen: Pen, resize: Callable[[float, float]
             linewidth=1.4,
             marker=MARKERS[index % len(MARKERS)] if few else "",
             markersize=3.5,
-            linestyle=("-", "--")[index // len(COLOURS) % 2],
+            linestyle=(0, (2, 3)) if covers else ("-", "--")[index // len(COLOURS) % 2],
+            markerfacecolor="none" if covers else colour,
+            markeredgewidth=1.4 if covers else 1.0,
             label=one.name,
             clip_on=False,
             zorder=3,
@@ -65,9 +72,7 @@ def draw_lines(ax: Axes, lines: Lines, pen: Pen, resize: Callable[[float, float]
         ax.set_ylim(*lines.y_limits)
     _ticks(ax, lines, pen)
     _finish(ax, pen, lines.x_title, lines.y_title)
-    # Named from above to below, in the order in which the lines end.
-    order = sorted(range(len(lines.series)), key=lambda index: -_last(lines.series[index]))
-    return _legend(ax, pen, order, lines.y_title, WIDTH)
+    return _legend(ax, pen, lines.y_title, WIDTH)
 
 
 def draw_bars(ax: Axes, bars: Bars, pen: Pen, resize: Callable[[float, float], None]) -> float:
@@ -88,6 +93,7 @@ def draw_bars(ax: Axes, bars: Bars, pen: Pen, resize: Callable[[float, float], N
     thick = 0.8 / n_series
     places = np.arange(n)
     numbers = [f"{value:.2f}" for one in bars.series for value in one.values if not math.isnan(value)]
+    longest = max((abs(value) for one in bars.series for value in one.values if not math.isnan(value)), default=0.0)
     fits = pen.widest(numbers, SMALL) < thick * width / n - 0.03
     for index, one in enumerate(bars.series):
         errors = [np.subtract(one.values, one.low), np.subtract(one.high, one.values)] if one.low else None
@@ -103,11 +109,14 @@ def draw_bars(ax: Axes, bars: Bars, pen: Pen, resize: Callable[[float, float], N
         )
         if fits:
             ax.bar_label(drawn, fmt="%.2f", padding=2, **pen.style(SMALL, color=pen.quiet))
+        elif pen.width("0", SMALL) < thick * width / n:
+            nothing = ["0" if abs(value) <= UNSEEN * longest else "" for value in one.values]
+            ax.bar_label(drawn, nothing, padding=2, **pen.style(SMALL, color=pen.quiet))
     ax.margins(x=0.02, y=0.12)
     ax.axhline(0, color=pen.quiet, linewidth=0.6, zorder=3)
     _name(ax, bars.labels, width / n, pen)
     _finish(ax, pen, "", bars.y_title)
-    return _legend(ax, pen, range(n_series), bars.y_title, width)
+    return _legend(ax, pen, bars.y_title, width)
 
 
 def _name(ax: Axes, labels: Sequence[str], room: float, pen: Pen) -> None:
@@ -147,18 +156,21 @@ def _finish(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
     ax.spines["bottom"].set(color=FRAME, linewidth=0.6)
 
 
-def _legend(ax: Axes, pen: Pen, order: Sequence[int], y_title: str, width: float) -> float:
+def _legend(ax: Axes, pen: Pen, y_title: str, width: float) -> float:
     """The names of the series above the axes, and how high they stand; none where the axis says it already."""
+    from matplotlib.transforms import ScaledTranslation
+
     handles, names = ax.get_legend_handles_labels()
     if len(names) == 1 and names[0] in {"", y_title}:
         return 0.0
     # A line of the sample, a space, the name, a space; lengths in a legend are in sizes of its letters.
     entry = pen.widest(names) + (1.4 + 0.8 + 1.5) * TEXT * POINT
     drawn = ax.legend(
-        [handles[index] for index in order],
-        ["\n".join(pen.wrap(names[index], width - 0.3)) for index in order],
+        handles,
+        ["\n".join(pen.wrap(name, width - 0.3)) for name in names],
         loc="lower left",
-        bbox_to_anchor=(0.0, 1.03),
+        bbox_to_anchor=(0.0, 1.0),
+        bbox_transform=ax.transAxes + ScaledTranslation(0.0, LEGEND_GAP, pen.figure.dpi_scale_trans),
         ncols=min(len(names), max(1, int(width / entry))),
         frameon=False,
         fontsize=TEXT,
@@ -170,9 +182,4 @@ def _legend(ax: Axes, pen: Pen, order: Sequence[int], y_title: str, width: float
     for text in drawn.get_texts():
         text.set(**pen.style())
     box = drawn.get_window_extent(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
-    return float(box.height / pen.figure.dpi) + 0.03 * HEIGHT
-
-
-def _last(series: Series) -> float:
-    """The last number of a line."""
-    return next((value for value in reversed(series.values) if not math.isnan(value)), -math.inf)
+    return float(box.height / pen.figure.dpi) + LEGEND_GAP

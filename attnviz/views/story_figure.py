@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 WIDEST = 17.0
 """Inches that panels may take side by side before they go on below."""
 GAP = 0.3
+TALLEST = 6.0
+"""Inches: beside a matrix taller than this a chart keeps its own height."""
 BAR = 0.55
 """What a colour bar takes at the right of its panel, numbers included."""
 
@@ -48,6 +50,7 @@ class Block:
         above: likewise, with its title.
         below: likewise.
         has_bar: whether a colour bar stands at its right.
+        pad: how far its title stands above the axes, in points.
     """
 
     panel: Panel
@@ -59,6 +62,7 @@ class Block:
     above: float
     below: float
     has_bar: bool
+    pad: float
 
 
 def figure(story: Story, palette: str = DEFAULT) -> Figure:
@@ -123,7 +127,18 @@ def _block(panel: Panel, palette: str, pen: Pen) -> Block:
             legend = draw_bars(ax, panel, pen, resize)
     box = ax.get_window_extent()
     lines = pen.wrap(panel.title, max(box.width / pen.figure.dpi, 2.4), TEXT + 1)
-    ax.set_title("\n".join(lines), loc="left", pad=6 + legend / POINT, linespacing=1.25, **pen.style(TEXT + 1))
+    pad = 6 + legend / POINT
+    _title(ax, "\n".join(lines), pad, pen)
+    return _measured(panel, ax, pen, pad)
+
+
+def _title(ax: Axes, text: str, pad: float, pen: Pen) -> None:
+    ax.set_title(text, loc="left", pad=pad, linespacing=1.25, **pen.style(TEXT + 1))
+
+
+def _measured(panel: Panel, ax: Axes, pen: Pen, pad: float) -> Block:
+    """How far a panel that is drawn reaches."""
+    box = ax.get_window_extent()
     around = ax.get_tightbbox(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
     left, below, right, above = (float(x) / pen.figure.dpi for x in around.extents)  # type: ignore[union-attr]
     x0, y0, x1, y1 = (float(x) / pen.figure.dpi for x in box.extents)
@@ -138,12 +153,31 @@ def _block(panel: Panel, palette: str, pen: Pen) -> Block:
         above=above - y1,
         below=y0 - below,
         has_bar=has_bar,
+        pad=pad,
     )
+
+
+def _levelled(line: list[Block], pen: Pen) -> list[Block]:
+    """Panels that stand side by side: charts as tall as the matrices, titles at one height."""
+    tall = max((block.height for block in line if isinstance(block.panel, Matrix)), default=0.0)
+    pen.figure.set_size_inches(10, 10)
+    grown = []
+    for block in line:
+        if isinstance(block.panel, Matrix) or not block.height < tall <= TALLEST:
+            grown.append(block)
+            continue
+        block.ax.set_position((0.2, 0.2, block.width / 10, tall / 10))
+        grown.append(_measured(block.panel, block.ax, pen, block.pad))
+    above = max(block.above for block in grown)
+    for block in grown:
+        higher = block.pad + (above - block.above) / POINT
+        _title(block.ax, block.ax.get_title(loc="left"), higher, pen)
+    return [replace(block, above=above) for block in grown]
 
 
 def _place(blocks: list[Block], story: Story, palette: str, pen: Pen) -> None:
     """Put the panels in their places, in lines and columns, and write what stands above and below them."""
-    lines = _lines(blocks)
+    lines = [_levelled(line, pen) for line in _lines(blocks)]
     blocks = [block for line in lines for block in line]
     across = len(lines[0])
     lefts = [max(block.left for block in blocks[column::across]) for column in range(across)]
@@ -204,15 +238,19 @@ def _lines(blocks: list[Block]) -> list[list[Block]]:
 def _said(story: Story) -> list[str]:
     """What stands below the panels: the receipt, and how to read them."""
     matrices = [panel for panel in story.picture if isinstance(panel, Matrix)]
-    series = [one for panel in story.picture if not isinstance(panel, Matrix) for one in panel.series]
+    intervals = [
+        name
+        for kind, name in ((Lines, "bands"), (Bars, "whiskers"))
+        if any(isinstance(panel, kind) and any(one.low for one in panel.series) for panel in story.picture)
+    ]
     said = [
         f"rows: {row}, columns: {column}"
         for row, column in dict.fromkeys((m.row_title, m.column_title) for m in matrices)
     ]
     if any(np.isnan(matrix.values).any() for matrix in matrices):
         said.append("hatched: masked, so that there is no number")
-    if any(one.low for one in series):
-        said.append("bands and whiskers: the interval of each value")
+    if intervals:
+        said.append(f"{' and '.join(intervals)}: the interval of each value")
     return [story.receipt, *([" · ".join(said)] if said else [])]
 
 

@@ -32,6 +32,8 @@ READABLE = 100
 GAP = 2
 LIKENESS = ASCII | str.maketrans({"×": "x", "−": "-", "–": "-", "’": "'", "√": "v"})  # noqa: RUF001 - these are meant
 """What stands for the marks of a story on a screen that knows no more than ASCII."""
+HELD = "\ue000"
+"""Stands for a space at which no line may end, while Rich makes lines: it would end them at Unicode's own too."""
 
 
 def told(story: Story, screen: Screen) -> list[Text]:
@@ -65,15 +67,21 @@ def _lines(part: RenderableType, width: int) -> list[Text]:
     console = Console(file=StringIO(), width=width, color_system="truecolor", legacy_windows=False)
     lines = []
     for segments in console.render_lines(part, pad=False):
-        line = Text.assemble(*((segment.text, segment.style or "") for segment in segments), no_wrap=True)
+        line = Text.assemble(
+            *((segment.text.replace(HELD, " "), segment.style or "") for segment in segments), no_wrap=True
+        )
         line.rstrip()
         lines.append(line)
     return lines
 
 
 def _spelled(text: str, screen: Screen) -> str:
-    r"""The text as the screen can show it: what has no likeness in ASCII is spelled out there, as in ``\ub098``."""
-    return text if screen.unicode else text.translate(LIKENESS).encode("ascii", "backslashreplace").decode()
+    r"""The text as the screen can show it: what has no likeness in ASCII is spelled out there, as in ``\ub098``.
+
+    The space of a percentage is held, so that no line ends in it.
+    """
+    shown = text if screen.unicode else text.translate(LIKENESS).encode("ascii", "backslashreplace").decode()
+    return re.sub(r"(?<=\d) (?=%)", HELD, shown)
 
 
 def _table(table: Table, screen: Screen) -> Iterator[Text]:

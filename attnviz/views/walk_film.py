@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from io import BytesIO
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +12,14 @@ from jaxtyping import UInt8
 
 from attnviz.errors import OutputError
 from attnviz.views.figure import usual_settings
+from attnviz.views.fonts import Typefaces, typefaces_for
 from attnviz.views.palette import DEFAULT
-from attnviz.views.walk_figure import figure
-from attnviz.views.walk_words import NO_BLANKS, Blanks, chosen
+from attnviz.views.walk_figure import stages, texts_of
+from attnviz.views.walk_words import NO_BLANKS, Blanks
 from attnviz.walk import Walkthrough
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
 SUFFIXES = (".gif", ".mp4")
@@ -26,6 +28,10 @@ PIXELS = 1600
 DPI = 110.0
 SECONDS, LAST = 2.0, 5.0
 """How long a step is shown, and the last step of a calculation."""
+NEARLY_WHITE = 250
+"""From here on a colour is the paper's, which the choice of 256 colours mixes with the palest shades."""
+A_SECOND = 2
+"""Pictures in a second of an ``.mp4``."""
 
 Picture = UInt8[np.ndarray, "_ _ 3"]
 
@@ -40,7 +46,7 @@ def film(
     precision: int = 3,
     steps: Sequence[str] | None = None,
     blanks: Blanks = NO_BLANKS,
-) -> None:
+) -> Typefaces:
     """Write the steps of calculations one after another.
 
     Args:
@@ -53,43 +59,47 @@ def film(
         steps: the names of the steps to show; None shows all.
         blanks: cells that a learner fills in: grid, row, column.
 
+    Returns:
+        The fonts used, with the characters that none has.
+
     Raises:
-        OutputError: there is no ffmpeg for an ``.mp4``.
+        OutputError: there is no ffmpeg for an ``.mp4``, or it fails.
         SelectionError: a step, language or palette that is not there.
     """
     if suffix == ".mp4":
-        _need_ffmpeg()
-    pictures: list[tuple[Picture, float]] = []
+        need_ffmpeg()
+    reels = []
     for walk in walks:
-        numbers = [number for number, _ in chosen(walk, steps)]
-        for number in numbers:
-            made = figure(
-                walk,
-                palette=palette,
-                language=language,
-                precision=precision,
-                steps=steps,
-                blanks=blanks,
-                until=number,
-            )
-            pictures.append((_picture(made), LAST if number == numbers[-1] else SECONDS))
-    height = max(picture.shape[0] for picture, _ in pictures)
-    width = max(picture.shape[1] for picture, _ in pictures)
-    framed = [(_framed(picture, height, width), seconds) for picture, seconds in pictures]
+        grown = stages(walk, palette=palette, language=language, precision=precision, steps=steps, blanks=blanks)
+        reels.append(list(_pictures(grown)))
+    height = max(picture.shape[0] for reel in reels for picture in reel)
+    width = max(picture.shape[1] for reel in reels for picture in reel)
+    framed = [[_framed(picture, height, width) for picture in reel] for reel in reels]
     if suffix == ".mp4":
         _write_mp4(framed, path)
     else:
         _write_gif(framed, path)
+    return typefaces_for([text for walk in walks for text in texts_of(walk, language, steps, blanks)])
 
 
-def _picture(made: Figure) -> Picture:
-    """The pixels of a figure."""
-    from PIL import Image
+def _pictures(grown: Iterable[tuple[Figure, tuple[float, float]]]) -> Iterator[Picture]:
+    """The pixels of a figure on which there is more each time: only what is new is drawn."""
+    from matplotlib.artist import Artist
 
-    buffer = BytesIO()
-    with usual_settings():
-        made.savefig(buffer, format="png", dpi=min(DPI, PIXELS / max(made.get_size_inches())))
-    return np.asarray(Image.open(buffer).convert("RGB"))
+    drawn: set[Artist] = set()
+    for made, (begin, end) in grown:
+        canvas, ax = made.canvas, made.axes[0]
+        with usual_settings():
+            if not drawn:
+                made.set_dpi(min(DPI, PIXELS / max(made.get_size_inches())))
+                canvas.draw()
+            pixels = np.asarray(canvas.buffer_rgba())  # type: ignore[attr-defined]
+            if drawn:
+                pixels[round(begin * made.dpi) : round(end * made.dpi)] = 255  # the words of the step before
+                for artist in sorted(set(ax.get_children()) - drawn, key=Artist.get_zorder):
+                    ax.draw_artist(artist)
+        drawn |= set(ax.get_children())
+        yield pixels[..., :3].copy()
 
 
 def _framed(picture: Picture, height: int, width: int) -> Picture:
@@ -99,37 +109,53 @@ def _framed(picture: Picture, height: int, width: int) -> Picture:
     return framed
 
 
-def _write_gif(pictures: Sequence[tuple[Picture, float]], path: Path) -> None:
+def _write_gif(reels: Sequence[Sequence[Picture]], path: Path) -> None:
     from PIL import Image
 
-    first, *rest = (Image.fromarray(picture).quantize(dither=Image.Dither.NONE) for picture, _ in pictures)
-    durations = [round(1000 * seconds) for _, seconds in pictures]
-    first.save(path, format="GIF", save_all=True, append_images=rest, duration=durations, loop=0)
+    images = []
+    for reel in reels:
+        # The last picture has all that is on those before it, so that its colours are enough for them.
+        colours = Image.fromarray(reel[-1]).quantize(dither=Image.Dither.NONE)
+        found = np.array(colours.getpalette(), dtype=np.uint8).reshape(-1, 3)
+        found[(found >= NEARLY_WHITE).all(axis=1)] = 255
+        colours.putpalette(found.tobytes())
+        images += [Image.fromarray(picture).quantize(palette=colours, dither=Image.Dither.NONE) for picture in reel]
+    durations = [round(1000 * seconds) for _, seconds in _timed(reels)]
+    images[0].save(path, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
 
 
-def _need_ffmpeg() -> None:
+def need_ffmpeg() -> None:
+    """Refuse where there is no ffmpeg.
+
+    Raises:
+        OutputError: it is not installed.
+    """
     from matplotlib.animation import FFMpegWriter
 
     if not FFMpegWriter.isAvailable():
         raise OutputError("an .mp4 needs the program ffmpeg, which is not installed: install it, or write a .gif")
 
 
-def _write_mp4(pictures: Sequence[tuple[Picture, float]], path: Path) -> None:
+def _write_mp4(reels: Sequence[Sequence[Picture]], path: Path) -> None:
     from matplotlib.animation import FFMpegWriter
     from matplotlib.figure import Figure
 
-    height, width, _ = pictures[0][0].shape
+    height, width, _ = reels[0][0].shape
     sheet = Figure(figsize=(width / 100, height / 100), dpi=100)
-    writer = FFMpegWriter(fps=2, extra_args=["-pix_fmt", "yuv420p"])
-    with writer.saving(sheet, str(path), dpi=100):
-        for picture in _repeated(pictures):
-            sheet.clear()
-            sheet.figimage(picture)
-            writer.grab_frame()
+    writer = FFMpegWriter(fps=A_SECOND, extra_args=["-pix_fmt", "yuv420p"])
+    try:
+        with writer.saving(sheet, str(path), dpi=100):
+            for picture, seconds in _timed(reels):
+                sheet.clear()
+                sheet.figimage(picture)
+                for _ in range(round(A_SECOND * seconds)):
+                    writer.grab_frame()
+    except (OSError, CalledProcessError) as error:
+        raise OutputError(f"ffmpeg cannot write an .mp4 here ({error}): write a .gif") from None
 
 
-def _repeated(pictures: Sequence[tuple[Picture, float]]) -> Iterator[Picture]:
-    """Each picture as often as it is shown, at two a second."""
-    for picture, seconds in pictures:
-        for _ in range(round(2 * seconds)):
-            yield picture
+def _timed(reels: Sequence[Sequence[Picture]]) -> Iterator[tuple[Picture, float]]:
+    """Each picture, and how long it is shown in seconds."""
+    for reel in reels:
+        for number, picture in enumerate(reel, start=1):
+            yield picture, LAST if number == len(reel) else SECONDS

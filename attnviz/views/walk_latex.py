@@ -52,7 +52,7 @@ _MATH = {
 }  # fmt: skip
 """What LaTeX would obey inside mathematics."""
 
-_PROSE = frozenset({"sum", "of", "the", "rows", "where", "is", "and", "times", "mean", "variance"})
+_PROSE = frozenset({"sum", "of", "the", "row", "rows", "where", "is", "and", "times", "mean", "variance"})
 """Words of a formula that are no symbols."""
 
 _PARTS = re.compile(r"\^T|sqrt\(([^()]*)\)|\d+(?:\.\d+)?(?:e[-+]?\d+)?|[^\W\d]\w*|\s+|.")

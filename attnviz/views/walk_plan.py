@@ -16,7 +16,7 @@ from attnviz.text.steps import explained, formulated
 from attnviz.views.walk_words import BY_KEY, Blanks, chosen, followed, say
 from attnviz.walk import Step, Walkthrough
 
-BEFORE = ("input", "input_norm", "query", "keys", "values")
+BEFORE = ("input", "input_norm", "row", "query", "keys", "values")
 """Steps that make what attention works on."""
 
 
@@ -166,7 +166,7 @@ def _panel(sheet: _Sheet, name: str, number: int, *, step: Step | None = None, t
     shape = f"({n_rows}, {n_columns})"
     return Panel(
         title=title[0].upper() + title[1:],
-        lines=(shape,) if step is None else (shown_formula(formulated(step)), shape),
+        lines=(shape,) if step is None else (shown_formula(formulated(step, language=sheet.language)), shape),
         values=grid.values.T if turned else grid.values,
         rows=rows,
         columns=() if turned else grid.columns,

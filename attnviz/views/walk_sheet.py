@@ -17,9 +17,11 @@ from attnviz.views.walk_words import (
     by_hand,
     chosen,
     followed,
+    note_lines,
     receipt_line,
     say,
     source_line,
+    title_line,
 )
 from attnviz.walk import Grid, Step, Walkthrough
 
@@ -149,10 +151,10 @@ def laid_out(
     explained("scores", language)  # refuses a language that is not there
     return Sheet(
         language=language,
-        title=walk.title,
+        title=title_line(walk, language),
         source=source_line(walk, language),
         sections=tuple(_sections(wish, steps)),
-        notes=walk.notes,
+        notes=note_lines(walk, language),
         receipt=receipt_line(walk, language),
     )
 
@@ -171,8 +173,8 @@ def _sections(wish: _Wish, names: Sequence[str] | None) -> Iterator[Section]:
         told = explained(step.name, wish.language)
         yield Section(
             title=f"{number}. {told.title}",
-            formula=formulated(step),
-            shapes=shaped(walk, step),
+            formula=formulated(step, language=wish.language),
+            shapes=shaped(walk, step, language=wish.language),
             sentence=told.sentence,
             hand=by_hand(walk, step, wish.precision, wish.language, wish.blanks),
             table=_table(wish, step.result),

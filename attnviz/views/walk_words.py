@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from attnviz.analysis.spelled import spelled
+from attnviz.attention import Receipt
 from attnviz.errors import SelectionError
+from attnviz.text.sentences import translated
 from attnviz.text.steps import formulated
 from attnviz.walk import Grid, Step, Walkthrough
 
@@ -54,6 +56,9 @@ WORDS = {
         "from input": " ({difference} from the input on)",
         "model": "no number of this model's own to compare with",
         "hand": "numbers given by hand: no model to compare with",
+        "step": "step {n} of {total}",
+        "lines": "lines {first}-{last} of {n}, more: ↑ ↓",
+        "keys": "next →, back ←, first Home, last End, quit q",
     },
     "ko": {
         "layer": "층 {n}",
@@ -84,6 +89,10 @@ WORDS = {
         "from input": " (입력부터는 {difference})",
         "model": "이 모델에서 비교할 값이 없음",
         "hand": "직접 넣은 수: 비교할 모델이 없음",
+        "step": "단계 {n}/{total}",
+        "lines": "{n}줄 중 {first}-{last}, 더 보기 ↑ ↓",
+        "keys": "다음 →, 이전 ←, 처음 Home, 끝 End, 나가기 q",
+        "verified": "검증됨: 층 {n}개에서 최대 차이 {difference}",
     },
 }
 
@@ -91,6 +100,16 @@ WORDS = {
 def say(what: str, language: str, **fields: object) -> str:
     """One of the phrases, in a language of `attnviz.text.steps.LANGUAGES`."""
     return WORDS[language][what].format(**fields)
+
+
+def title_line(walk: Walkthrough, language: str) -> str:
+    """What is calculated, in one line."""
+    return translated(walk.title, language)
+
+
+def note_lines(walk: Walkthrough, language: str) -> tuple[str, ...]:
+    """What was done to the input, a sentence each."""
+    return tuple(translated(note, language) for note in walk.notes)
 
 
 def source_line(walk: Walkthrough, language: str) -> str:
@@ -126,7 +145,15 @@ def receipt_line(walk: Walkthrough, language: str) -> str:
         text = say("same", language, own=walk.own)
     if walk.from_input is not None:
         text += say("from input", language, difference=f"{walk.from_input:.1e}")
-    return text if walk.receipt is None else f"{text}; {walk.receipt}"
+    return text if walk.receipt is None else f"{text}; {_proof(walk.receipt, language)}"
+
+
+def _proof(receipt: Receipt, language: str) -> str:
+    """The receipt in one line; in English it is the receipt's own."""
+    if language == "en":
+        return str(receipt)
+    largest = receipt.max_difference
+    return say("verified", language, difference=f"{largest:.1e}" if largest else "0", n=len(receipt.layers))
 
 
 def whole_formula(walk: Walkthrough) -> str:
@@ -148,20 +175,21 @@ def whole_formula(walk: Walkthrough) -> str:
     return re.sub(r"_\d+", "", text)  # of several heads all have the same
 
 
-def chosen(walk: Walkthrough, names: Sequence[str] | None) -> list[tuple[int, Step]]:
-    """The steps with these names and the number that each has in the whole calculation, from 1.
+def chosen(walk: Walkthrough, names: Sequence[str] | None, first: int = 1) -> list[tuple[int, Step]]:
+    """The steps with these names, from a step on, and the number that each has in the whole calculation, from 1.
 
     Raises:
-        SelectionError: a name that no step has.
+        SelectionError: a name that no step has, or no step is left.
     """
     steps = list(enumerate(walk.steps, start=1))
-    if names is None:
-        return steps
     known = dict.fromkeys(step.name for step in walk.steps)
-    for name in names:
+    for name in names or ():
         if name not in known:
             raise SelectionError(f"there is no step {name!r}: this calculation has {', '.join(known)}")
-    return [(number, step) for number, step in steps if step.name in names]
+    found = [(number, step) for number, step in steps if names is None or step.name in names]
+    if found and not 1 <= first <= found[-1][0]:
+        raise SelectionError(f"there is no step {first} to begin at: the last one is {found[-1][0]}, counted from 1")
+    return [(number, step) for number, step in found if number >= first]
 
 
 def by_hand(walk: Walkthrough, step: Step, precision: int, language: str, blanks: Blanks) -> str:

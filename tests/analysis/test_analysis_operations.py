@@ -69,6 +69,14 @@ def test_functions_of_cells_and_rows() -> None:
     close(of("norm", A, ROW, SQUARE[:1], number=1e-3), torch.nn.functional.layer_norm(x, (3,), gain, shift, 1e-3))
 
 
+def test_a_row() -> None:
+    """By its number from 0; one that is not there is refused."""
+    assert of("row", K, number=2.0).tolist() == K[2:3].tolist()
+    for number in (4.0, -1.0, 0.5):
+        with pytest.raises(RecordError, match=r"there is no row .*: there are 4, counted from 0"):
+            of("row", K, number=number)
+
+
 def test_a_sink_takes_its_share() -> None:
     """A score for looking at nothing takes part in the sum, and is dropped."""
     whole = torch.cat([torch.from_numpy(A), torch.full((2, 1), 1.5, dtype=torch.float64)], dim=1).softmax(dim=1)
@@ -133,6 +141,6 @@ def test_all_are_tested() -> None:
     """No operation without a function, or the other way round."""
     assert set(OPERATIONS) == {
         "add", "map", "dot", "general", "additive", "times", "softcap", "mask", "softmax", "weigh", "sum",
-        "concatenate", "norm", "relu", "gelu",
+        "concatenate", "norm", "relu", "gelu", "row",
     }  # fmt: skip
     assert set(operations.NUMBERED) <= set(OPERATIONS)

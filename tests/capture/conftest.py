@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from attnviz.capture.source import Source, open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
 
@@ -52,16 +52,44 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {**SIZES, **ROTARY, "hidden_size": 32, "intermediate_size": 44, "num_local_experts": 5},
     ),
     "llama": ("Llama", "metaspace", {**SIZES, "hidden_size": 60, "num_attention_heads": 6, "num_key_value_heads": 2}),
+    "m2m_100": (
+        "M2M100",
+        "roberta",
+        {"d_model": 30, "encoder_layers": 2, "encoder_attention_heads": 3, "encoder_ffn_dim": 41, "decoder_layers": 2}
+        | {"decoder_attention_heads": 3, "decoder_ffn_dim": 37, "decoder_start_token_id": 2},
+    ),
     "mamba": ("Mamba", "gpt2", {"hidden_size": 33, "state_size": 5, "num_hidden_layers": 3}),
+    "marian": (
+        "Marian",
+        "roberta",
+        {"d_model": 30, "encoder_layers": 2, "encoder_attention_heads": 3, "encoder_ffn_dim": 41, "decoder_layers": 3}
+        | {"decoder_attention_heads": 5, "decoder_ffn_dim": 37, "decoder_start_token_id": 1},
+    ),
     "mistral": ("Mistral", "metaspace", {**SIZES, **ROTARY}),
     "modernbert": (
         "ModernBert",
         "roberta",
         {**SIZES, "hidden_size": 30, "local_attention": 6, "cls_token_id": 0, "sep_token_id": 2},
     ),
+    "mt5": (
+        "MT5",
+        "metaspace",
+        {"d_model": 33, "num_heads": 3, "d_kv": 11, "d_ff": 41, "num_layers": 2, "num_decoder_layers": 3}
+        | {"decoder_start_token_id": 1},
+    ),
     "opt": ("OPT", "roberta", {**SIZES, "ffn_dim": 41, "word_embed_proj_dim": 33, "max_position_embeddings": 61}),
+    "pegasus": (
+        "Pegasus",
+        "roberta",
+        {"d_model": 30, "encoder_layers": 2, "encoder_attention_heads": 3, "encoder_ffn_dim": 41, "decoder_layers": 2}
+        | {"decoder_attention_heads": 3, "decoder_ffn_dim": 37, "decoder_start_token_id": 1},
+    ),
     "roberta": ("Roberta", "roberta", {**SIZES, "max_position_embeddings": 514}),
-    "t5": ("T5", "metaspace", {"d_model": 33, "num_heads": 3, "d_kv": 11, "d_ff": 41, "num_layers": 3}),
+    "t5": (
+        "T5",
+        "metaspace",
+        {"d_model": 33, "num_heads": 3, "d_kv": 11, "d_ff": 41, "num_layers": 3, "decoder_start_token_id": 1},
+    ),
     "xlm_roberta": ("XLMRoberta", "metaspace", {**SIZES, "num_hidden_layers": 2, "max_position_embeddings": 514}),
 }
 """How each tiny model's classes are called, the kind of its vocabulary, and its sizes."""
@@ -78,6 +106,7 @@ class Zoo:
         self.folder = cache(self._folder)
         self.source = cache(self._source)
         self.library = cache(self._load)
+        self.whole = cache(self._load_whole)
 
     def _folder(self, name: str) -> Path:
         if name == "real":
@@ -99,7 +128,7 @@ class Zoo:
             model = getattr(transformers, f"{kind}Model")(config)
             for parameter in model.parameters():
                 if parameter.ndim > 1:  # the library's own choice is so small that all attention is flat
-                    torch.nn.init.xavier_uniform_(parameter, gain=0.7 if name == "t5" else 1.1)
+                    torch.nn.init.xavier_uniform_(parameter, gain=0.7 if name in {"t5", "mt5"} else 1.1)
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return folder
@@ -115,6 +144,38 @@ class Zoo:
         tokenizer.padding_side = "right"
         model = transformers.AutoModel.from_pretrained(self.folder(name), attn_implementation="eager")
         return tokenizer, model.get_encoder() if model.config.is_encoder_decoder else model
+
+    def _load_whole(self, name: str) -> Any:
+        import transformers
+
+        return transformers.AutoModelForSeq2SeqLM.from_pretrained(self.folder(name), attn_implementation="eager")
+
+    def forced(self, name: str, texts: Sequence[str], targets: Sequence[str]) -> list[dict[str, np.ndarray]]:
+        """What `output_attentions=True` gives of an encoder-decoder that is told what to say, for one batch.
+
+        The library itself makes what the decoder reads of the targets.
+
+        Returns:
+            For each sentence and kind, [layer, head, query, key] without its padding.
+        """
+        tokenizer, _ = self.library(name)
+        encoded = tokenizer(list(texts), padding=True, return_tensors="pt")
+        labels = tokenizer(text_target=list(targets), padding=True, return_tensors="pt")
+        said = labels["input_ids"].masked_fill(labels["attention_mask"] == 0, -100)
+        with torch.inference_mode():
+            made = self.whole(name)(
+                input_ids=encoded["input_ids"],
+                attention_mask=encoded["attention_mask"],
+                labels=said,
+                output_attentions=True,
+            )
+        kinds = (("encoder", 0, 0), ("cross", 1, 0), ("decoder", 1, 1))
+        whole = {kind: torch.stack(made[f"{kind}_attentions"]).numpy() for kind, _, _ in kinds}
+        sizes = [one["attention_mask"].sum(dim=1).tolist() for one in (encoded, labels)]
+        return [
+            {kind: whole[kind][:, index, :, : sizes[rows][index], : sizes[keys][index]] for kind, rows, keys in kinds}
+            for index in range(len(texts))
+        ]
 
     def eager(self, name: str, *texts: str, pair: str | None = None) -> list[np.ndarray]:
         """What `output_attentions=True` gives, without attnviz, for sentences of one batch.

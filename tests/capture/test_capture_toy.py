@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from attnviz.capture.source import attend, attend_all
 from attnviz.capture.toy import NOTES, ToySource
-from attnviz.errors import InputError
+from attnviz.errors import InputError, ModelError
 from attnviz.models.toy import ToyConfig, ToyEncoder
 
 SIZES = ToyConfig(d_model=21, n_heads=3, n_layers=5, d_ff=11, seed=13)
@@ -73,3 +73,10 @@ def test_any_sentence(text: str) -> None:
     tokens = attend(text, "toy-random").query_tokens
     assert all(token.text.strip() for token in tokens)
     assert [text[slice(*token.span)] for token in tokens if token.span] == [token.piece for token in tokens]
+
+
+@pytest.mark.parametrize("sizes", [{"d_model": 100_000, "n_heads": 1}, {"n_layers": 100_000}])
+def test_too_large(sizes: dict[str, int]) -> None:
+    """Sizes that would take minutes, or all memory, are refused at once."""
+    with pytest.raises(ModelError, match=r"^these sizes make [\d,]+ weights: at most 50,000,000 are drawn$"):
+        ToySource(ToyConfig(**sizes))  # type: ignore[arg-type]

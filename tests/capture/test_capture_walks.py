@@ -16,7 +16,7 @@ from attnviz.capture import pretrained
 from attnviz.capture.projections import KeepProjections
 from attnviz.capture.queries import chosen_query
 from attnviz.capture.source import Source, attend, open_source
-from attnviz.capture.walks import walk
+from attnviz.capture.walks import decoding_steps, walk
 from attnviz.errors import InputError, NoAttentionError, SelectionError
 
 if TYPE_CHECKING:
@@ -115,12 +115,26 @@ class TestHomeBuilt:
             assert steps["K"] == (memory, "Wk", "bk")
             assert steps["V"] == (memory, "Wv", "bv")
             assert (steps.get("X") == ("E", "P")) == (layer == 0 and kind != "cross")
+            assert (steps.get("x") == ("X",)) == (memory == "X")
             if memory == "X":
                 assert np.array_equal(walked.grids["x"].values[0], walked.grids["X"].values[1])
             if name == "toy-seq2seq":
                 assert steps["concatenated"] == ("y", "context")
             else:
                 assert steps["output"] == ("concatenated", "Wo", "bo")
+
+    def test_every_step_of_a_decoder(self, name: str, kind: Kind) -> None:
+        """Each word that it says by itself, as if it alone had been asked for; within one sentence only the first."""
+        source = home(name)
+        walks = decoding_steps(SENTENCES[0], source, kind=kind, layer=-1, head=-1)
+        n_words = len(attend(SENTENCES[0], source, kind=kind).query_tokens)
+        assert [one.query for one in walks] == ([*range(n_words)] if kind == "cross" else [0])
+        for one in walks:
+            alone = walk(SENTENCES[0], source, kind=kind, layer=-1, head=-1, query=one.query)
+            assert one.title == alone.title
+            assert {name: grid.values.tolist() for name, grid in one.grids.items()} == {
+                name: grid.values.tolist() for name, grid in alone.grids.items()
+            }
 
     def test_output_is_that_of_the_module(self, name: str, kind: Kind) -> None:
         """What the output map makes of all contexts is what the model's own attention module returned."""

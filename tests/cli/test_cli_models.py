@@ -57,3 +57,8 @@ def test_told() -> None:
         "words right: 12.3 %",
         "nats a word: 0.500",
     ]
+
+
+def test_bottleneck(typed: Callable[..., Result]) -> None:
+    """The translators that differ in attention alone are named, and compared when measured."""
+    assert "bottleneck-with-0 to -2 and bottleneck-without-0 to -2: " in typed("models").output

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from rich.cells import cell_len
 
 from attnviz.capture.source import open_source
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
 
 SEE = "(see attnviz walkthrough --help)"
 BY_HAND = "needs no model: it takes no sentence, and no option of a model"
-STEPS = "input, query, keys, values, scores, scaled, softmax, alignment, context, concatenated, output"
+STEPS = "input, row, query, keys, values, scores, scaled, softmax, alignment, context, concatenated, output"
 WHOLE = "a whole layer is walked as the model computed it, with no other score and no other mask"
-ENDINGS = "the ending must be one of png, svg, pdf, json, md, tex, csv, html"
+ENDINGS = "the ending must be one of png, svg, pdf, gif, mp4, json, md, tex, csv, html"
 NUMBERS = '{"query": [[1, 0]], "keys": [[1, 2], [3, 4]], "values": [[5], [6]]}'
 
 
@@ -106,7 +108,7 @@ def test_pretrained(typed: Typed, tiny_bert: str, here: Path) -> None:
 
 @pytest.mark.parametrize(
     ("typed_steps", "numbers"),
-    [("score,softmax,context", [6, 8, 10]), ("scores", [6]), ("WEIGHTS", [8]), ("in", [1, 3]), ("q , k", [2, 4])],
+    [("score,softmax,context", [6, 8, 10]), ("scores", [6]), ("WEIGHTS", [8]), ("in", [1]), ("q , k", [3, 4])],
 )
 def test_steps(typed: Typed, typed_steps: str, numbers: list[int]) -> None:
     """Steps by their names, the beginnings of them, or what they make; they keep their numbers."""
@@ -114,14 +116,58 @@ def test_steps(typed: Typed, typed_steps: str, numbers: list[int]) -> None:
     assert [int(line.partition(".")[0]) for line in lines if line[:1].isdigit() and ". " in line[:5]] == numbers
 
 
-@pytest.mark.parametrize("ending", ["png", "svg", "pdf", "json", "md", "tex", "csv", "html"])
+def test_jump(typed: Typed) -> None:
+    """From a step on, with the numbers that each step has in the whole calculation, and the proof last."""
+    whole = typed("walkthrough", "--toy", "-o", "a.json").output.splitlines()
+    lines = typed("walkthrough", "--toy", "--jump", "10", "-o", "a.json").output.splitlines()
+    assert lines[:2] == whole[:2]
+    start = next(number for number, line in enumerate(whole) if line.startswith("10. "))
+    assert lines[-len(whole[start:]) :] == whole[start:]
+    assert not any(re.match(r"[1-9]\. ", line) for line in lines)
+    some = typed("walkthrough", "--toy", "--steps", "keys,softmax", "--jump", "5", "-o", "a.json").output
+    assert re.findall(r"^(\d+)\. ", some, re.MULTILINE) == ["8"]
+
+
+def test_film(typed: Typed, here: Path) -> None:
+    """The steps one after another; of a decoder that looks at another sentence each word that it says."""
+    for model, more, n_pictures in (
+        ("toy", (), 12),
+        ("toy-seq2seq", (), 5 * 9),
+        ("toy-seq2seq", ("--steps", "softmax,context"), 5 * 2),
+        ("toy-seq2seq", ("--query", "1", "--steps", "softmax"), 1),
+    ):
+        result = typed("walkthrough", "-m", model, "I love all you", *more, "-o", "a.gif", "-o", "a.json")
+        assert (result.status, result.errors) == (0, "wrote a.gif\nwrote a.json\n")
+        with Image.open(here / "a.gif") as film:
+            assert getattr(film, "n_frames", 1) == n_pictures
+        assert load(here / "a.json").query == ("--query" in more)
+
+
+def test_film_without_ffmpeg(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said before a model is loaded."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("attnviz.capture.source.open_source", pytest.fail)
+    status, said = refused("walkthrough", "--toy", "-o", "a.mp4")
+    assert status == 1
+    assert said == ("attnviz: an .mp4 needs the program ffmpeg, which is not installed: install it, or write a .gif")
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf", "json", "md", "tex", "csv", "html", "gif"])
 @pytest.mark.parametrize("chosen", [("--toy", "나는 love 너희", "--lang", "ko"), ("--example", "seq2seq")])
 def test_files(typed: Typed, here: Path, ending: str, chosen: tuple[str, ...]) -> None:
     """Every ending is written, and is what it says."""
     result = typed("walkthrough", *chosen, "-o", f"walk.{ending}")
     assert (result.status, result.errors) == (0, f"wrote walk.{ending}\n")
     written = (here / f"walk.{ending}").read_bytes()
-    begins = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml", "json": b'{"format"', "html": b"<!", "md": b"#"}
+    begins = {
+        "png": b"\x89PNG",
+        "pdf": b"%PDF",
+        "svg": b"<?xml",
+        "json": b'{"format"',
+        "gif": b"GIF8",
+        "html": b"<!",
+        "md": b"#",
+    }
     assert written.startswith(begins.get(ending, b""))
     assert len(written) > 500
     assert files(here) == {here / f"walk.{ending}": written}
@@ -150,10 +196,12 @@ def test_names_differ(typed: Typed, here: Path) -> None:
 
 def test_examples(typed: Typed) -> None:
     """S10 to every digit; the shapes of S2."""
-    output = typed("walkthrough", "--example", "seq2seq", "--precision", "8", "-o", "a.json").output
+    output = typed("walkthrough", "--example", "seq2seq", "-o", "a.json").output
     for number in ("2.86251858e-20", "1.38879439e-11", "6.94397194e-11", "10·5 + 5·0 + 10·1 = 60"):
         assert number in output
+    assert "2.86e-20" in typed("walkthrough", "--example", "seq2seq", "--precision", "2", "-o", "a.json").output
     output = typed("walkthrough", "--example", "self-attention", "-o", "a.json").output
+    assert not re.search(r"\d\.\d{4}", output)
     assert "(1, 4, 5)" in output
     assert "(1, 4, 4)" in output
 
@@ -201,6 +249,8 @@ def test_words_from_elsewhere(typed: Typed, here: Path) -> None:
         (["--whole-layer", "--causal"], WHOLE),
         (["--steps", "score,soup"], f"there is no step 'soup': this calculation has {STEPS}"),
         (["--steps", " , "], "no step is named: choose some, such as score,softmax,context"),
+        (["--jump", "13"], "there is no step 13 to begin at: the last one is 12, counted from 1"),
+        (["--steps", "score", "--jump", "7"], "there is no step 7 to begin at: the last one is 6, counted from 1"),
         (["-o", "/dev/null/x.png"], None),
     ],
 )  # fmt: skip
@@ -222,6 +272,10 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
         (["--example", "seq2seq", "I"], f"--example {BY_HAND}"),
         (["--input", "x.json", "--toy"], f"--input {BY_HAND}"),
         (["--input", "x.json", "--layer", "0"], f"--input {BY_HAND}"),
+        (["--toy", "--jump", "2", "--json"], "give --jump or --json, not both"),
+        (["--toy", "--interactive", "--json"], "give --interactive or --json, not both"),
+        (["--toy", "--interactive"], "--interactive needs a terminal; without one, --jump N begins at a step"),
+        (["--toy", "--jump", "0"], None),
         (["--solution"], "--solution goes with --exercise: it fills in the blank cells"),
         (["--example", "seq2seq", "--seed", "1"], "--seed goes with --exercise, or with --model toy-random"),
         (["--toy", "--d-model", "8"], "--d-model can be chosen for --model toy-random alone"),

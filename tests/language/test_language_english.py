@@ -252,6 +252,6 @@ class TestSplits:
 
 PINNED = (
     "the student was passing the red river .",
-    "she leaves the lake and i was eating the potato and they are red .",
-    "그녀는 호수를 떠난다 그리고 나는 감자를 먹고 있었다 그리고 그들은 빨갛다 .",
+    "she is drawing the egg and a bird is red and a small horse didn't see him",
+    "그녀는 달걀을 그리고 있다 그리고 새가 빨갛다 그리고 작은 말이 그를 보지 않았다",
 )

@@ -61,6 +61,7 @@ GOLD = {
     ("is so", "a girl is beautiful"): ("소녀가 아름답다", "1(0) 3(2)"),
     ("existence", "there is a prince"): ("왕자가 있다", "3(2) 1(0)"),
     ("existence", "is there a prince ?"): ("왕자가 있니 ?", "3(2) 0(1,4) 4"),
+    ("existence", "is there a prince"): ("왕자가 있니", "3(2) 0(1)"),
     ("existence", "there is an old king"): ("오래된 왕이 있다", "3 4(2) 1(0)"),
     ("reference", "the animal didn't cross the street because it was too tired"): (
         "동물은 너무 피곤했기 때문에 길을 건너지 않았다",
@@ -152,7 +153,7 @@ class TestParticles:
 
     def test_pronouns(self) -> None:
         """Written out in the lexicon, they follow the same rule."""
-        for topic, _, object_ in lexicon.PRONOUNS.values():
+        for topic, _, object_, _ in lexicon.PRONOUNS.values():
             assert with_particle(topic[:-1], "topic") == topic
             assert with_particle(object_[:-1], "object") == object_
 
@@ -191,6 +192,7 @@ class TestAlignment:
                     assert (row < cut) == ((column < at) if joint == "and" else (column > at))
             if joint != "and":
                 assert pair.korean[cut - 1].endswith("기")
+                assert not any(word in TOPICS for word in pair.korean[:cut])  # inside a sentence there is no topic
         assert min(seen.values()) > 50
 
     def test_a_full_stop_is_aligned_to_its_own(self) -> None:
@@ -211,6 +213,11 @@ def many() -> list[Pair]:
     random = seeded(1)
     single = [korean._pair(make(random), stop) for make, _ in korean.KINDS.values() for stop in (True, False) * 1500]
     return single + [korean.generate(random, n) for n in (2, 3) for _ in range(1500)]
+
+
+TOPICS = {topic for topic, *_ in lexicon.PRONOUNS.values()} | {
+    with_particle(noun.korean, "topic") for noun in lexicon.PEOPLE + lexicon.ANIMALS
+}
 
 
 class TestEveryPair:

@@ -14,7 +14,7 @@ from attnviz.text.steps import LANGUAGES, explained, formulated, scale, shaped
 from attnviz.walk import Grid, Operation, Step, Walkthrough
 
 STEPS = (
-    "input", "input_norm", "query", "keys", "values", "scores", "scaled", "bias", "softcap", "mask", "softmax",
+    "input", "input_norm", "row", "query", "keys", "values", "scores", "scaled", "bias", "softcap", "mask", "softmax",
     "alignment", "context", "concatenated", "output", "residual", "norm", "feed_forward_1", "relu", "gelu",
     "feed_forward_2", "residual_2", "norm_2",
 )  # fmt: skip
@@ -89,6 +89,7 @@ def test_another_language_is_refused() -> None:
             "norm", ("q", "b", "b"), (1, 3), 1e-5, "r = (q - mean) / sqrt(variance + 1e-05) * b + b",
             "(1, 3) = ((1, 3) - mean) / sqrt(variance + 1e-05) * (1, 3) + (1, 3)",
         ),
+        ("row", ("K",), (1, 3), 2.0, "r = row 2 of K", "(1, 3) = row 2 of (5, 3)"),
         ("relu", ("q",), (1, 3), None, "r = max(0, q)", "(1, 3) = max(0, (1, 3))"),
         ("gelu", ("q",), (1, 3), None, "r = q Φ(q)", "(1, 3) = (1, 3) Φ((1, 3))"),
     ],
@@ -113,6 +114,22 @@ def test_all_operations_are_in_the_table_above() -> None:
     """A new operation needs a formula."""
     marks = test_formulas_have_the_names_and_shapes_of_the_grids.pytestmark  # type: ignore[attr-defined]
     assert {row[0] for row in marks[0].args[1]} == set(get_args(Operation))
+
+
+def test_words_of_formulas_are_korean() -> None:
+    """Where a formula has words, they are of the language."""
+    grids = {"A": Grid(values=np.ones((4, 3))), "b": Grid(values=np.ones((1, 3))), "r": Grid(values=np.ones((1, 3)))}
+    for operation, operands, number, formula, shapes in (
+        ("sum", ("A",), None, "r = A의 행의 합", "(1, 3) = (1, 3) 행 4개의 합"),
+        ("row", ("A",), 2.0, "r = A의 2행", "(1, 3) = (4, 3)의 2행"),
+        ("concatenate", ("A",) * 8, None, "r = [A; A; …; A]", "(1, 3) = [(4, 3) 8개]"),
+        ("norm", ("A", "b", "b"), 1e-5, "r = (A - 평균) / sqrt(분산 + 1e-05) * b + b", None),
+        ("relu", ("A",), None, "r = max(0, A)", "(1, 3) = max(0, (4, 3))"),
+    ):
+        step = step_of(operation, operands, number)  # type: ignore[arg-type]
+        walk = Walkthrough(title="made", grids=grids, steps=(step,))
+        assert formulated(step, language="ko") == formula
+        assert shapes is None or shaped(walk, step, language="ko") == shapes
 
 
 def test_names_can_be_replaced() -> None:

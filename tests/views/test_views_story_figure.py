@@ -161,8 +161,11 @@ def test_it_says_what_it_is(texts_of: Texts) -> None:
     """Title, receipt, what rows and columns are, what hatched means, what bands are: where they apply."""
     shown = " ".join(text for text, _ in seen(figure(story(MASKED, WAVES, BARS)), texts_of))
     for part in ("what is told here: 나는", "verified: by hand", "rows: query, columns: key",
-                 "rows: position, columns: number", "hatched: masked", "bands and whiskers"):  # fmt: skip
+                 "rows: position, columns: number", "hatched: masked"):  # fmt: skip
         assert part in shown
+    for panels, said in (((BARS,), "whiskers"), ((DOUBLING,), "bands"), ((BARS, DOUBLING), "bands and whiskers")):
+        below = [text for text, _ in seen(figure(story(*panels)), texts_of)]
+        assert f"{said}: the interval of each value" in below
     shown = " ".join(text for text, _ in seen(figure(story(MANY)), texts_of))
     for part in ("rows:", "hatched", "bands"):
         assert part not in shown
@@ -270,19 +273,52 @@ def test_lines_are_the_series() -> None:
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("d_k", "variance")
 
 
-def test_lines_are_named_in_the_order_in_which_they_end() -> None:
-    """The uppermost at the right is the first of the legend; one line that the axis names has none."""
+def test_lines_are_named_in_their_order() -> None:
+    """The first of the series is the first of the legend, wherever it ends; one line that the axis names has none."""
     rising = Series(name="rising", values=(0.0, 0.5, 1.0))
     falling = Series(name="falling", values=(1.0, 0.5, 0.0))
-    lines = Lines(title="t", x=(0.0, 1.0, 2.0), x_title="x", series=(falling, rising), y_title="y", y_limits=(0.0, 1.0))
-    axes = drawn(figure(story(lines)))[0]
-    legend = axes.get_legend()
-    assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["rising", "falling"]
+    lines = Lines(title="t", x=(0.0, 1.0, 2.0), x_title="x", series=(rising, falling), y_title="y", y_limits=(0.0, 1.0))
+    for series in (lines.series, lines.series[::-1]):
+        axes = drawn(figure(story(replace(lines, series=series))))[0]
+        legend = axes.get_legend()
+        assert legend is not None
+        assert [text.get_text() for text in legend.get_texts()] == [one.name for one in series]
     assert axes.get_ylim() == (0.0, 1.0)
     assert axes.get_xscale() == "linear"
     one = replace(lines, series=(replace(rising, name="y"),))
     assert drawn(figure(story(one)))[0].get_legend() is None
+
+
+def test_a_line_on_another_lets_it_be_seen() -> None:
+    """Of two equal lines the later is dashed with hollow marks; one that differs is not."""
+    one = Series(name="one", values=(0.0, 0.5, 1.0))
+    series = (one, replace(one, name="two"), replace(one, name="three", values=(1.0, 0.5, 0.0)))
+    lines = Lines(title="t", x=(0.0, 1.0, 2.0), x_title="x", series=series, y_title="y")
+    below, above, apart = drawn(figure(story(lines)))[0].lines
+    assert below.get_linestyle() == apart.get_linestyle() == "-"
+    assert above.get_linestyle() == "--"
+    assert above.get_markerfacecolor() == "none" != below.get_markerfacecolor()
+
+
+def test_a_bar_of_nothing_says_so() -> None:
+    """Where numbers have no room above the bars, those that cannot be seen have their 0."""
+    series = (Series(name="a", values=(0.0, 1e-16) * 9), Series(name="b", values=(0.5,) * 18))
+    bars = Bars(title="t", labels=("word",) * 18, series=series, y_title="y")
+    texts = [text.get_text() for text in drawn(figure(story(bars)))[0].texts]
+    assert [text for text in texts if text] == ["0"] * 18
+
+
+def test_panels_of_one_row_are_level() -> None:
+    """Titles begin at one height, and charts are as tall as the tallest matrix beside them."""
+    tall = Matrix(title="tall", values=np.eye(12), rows=("word",) * 12, columns=("word",) * 12)
+    made = figure(story(MASKED, tall, BARS, DOUBLING))
+    made.draw_without_rendering()
+    panels = drawn(made)
+    tops = [axes._left_title.get_window_extent().y1 for axes in panels]  # type: ignore[attr-defined]
+    assert max(tops) - min(tops) < 2
+    masked, matrix, *charts = (axes.get_window_extent().height for axes in panels)
+    assert masked < matrix
+    assert charts == pytest.approx([matrix] * 2)
 
 
 def test_more_lines_than_colours_differ() -> None:

@@ -156,6 +156,16 @@ def test_long_words_are_wrapped_not_numbers() -> None:
     assert " ".join(line[:23].strip() for line in lines[2:-1]) == table.rows[0][0]
 
 
+@pytest.mark.parametrize("width", range(40, 61))
+@pytest.mark.parametrize("unicode", [True, False])
+def test_percentages_are_whole(width: int, *, unicode: bool) -> None:
+    """No line ends between a number and its percent sign, in prose or in a table."""
+    table = Table(title="t", columns=("in all", "of these"), rows=(("7.5 % against 10.5 % and 100.0 %", "25.0 %"),))
+    lines = lines_of(Screen(width=width, colour=False, unicode=unicode), "it is 25.0 % or 3 % and " * 9, table)
+    assert not any(line.lstrip().startswith("%") for line in lines)
+    assert " ".join(lines).count(" %") == 9 * 2 + 4
+
+
 def test_strange_numbers() -> None:
     """What is no number is a dash; what rounds to nothing has no minus; large whole numbers are set in thousands."""
     table = Table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from attnviz.analysis.walkthrough import Calculation, attend, attention_walk
 from attnviz.errors import SelectionError
 from attnviz.text.numbers import shown
 from attnviz.views.palette import LEVELS, colours, levels
-from attnviz.views.walk_figure import figure, write
+from attnviz.views.walk_figure import figure, stages, write
 from attnviz.views.walk_plan import Panel, plan, shown_formula
 from attnviz.walk import Grid, Walkthrough
 
@@ -195,12 +196,18 @@ def test_formulas_are_written_as_on_a_blackboard() -> None:
 
 def test_a_film_s_picture_shows_no_more_than_its_step(texts_of: Texts) -> None:
     """As far as the softmax: the same sheet, without values, alignment and context, and with the step's own words."""
-    whole, part = figure(by_hand()), figure(by_hand(), until=2)
-    assert len(images(whole)) == 7
-    assert len(images(part)) == 4
-    assert part.get_size_inches()[0] == whole.get_size_inches()[0]
-    assert len({tuple(figure(by_hand(), until=until).get_size_inches()) for until in (1, 2, 3, 4)}) == 1
-    assert any(text.startswith("2. Softmax") for text, _ in texts_of(part))
+    counts, beginnings, sizes = [], [], set()
+    for made, (begin, end) in stages(by_hand()):
+        counts.append(len(images(made)))
+        sizes.add(tuple(made.get_size_inches()))
+        (words,) = [(text, box) for text, box in texts_of(made) if re.match(r"\d\. ", text)]
+        beginnings.append(words[0][:12])
+        height = made.get_figheight() * made.dpi
+        assert begin * made.dpi <= height - words[1].y1 < height - words[1].y0 <= end * made.dpi
+    assert counts == [3, 4, 6, 7]
+    assert beginnings == ["1. Attention", "2. Softmax: ", "3. Alignment", "4. Context v"]
+    assert len(sizes) == 1
+    assert len(images(figure(by_hand()))) == 7
 
 
 def test_only_the_steps_asked_for_are_drawn() -> None:

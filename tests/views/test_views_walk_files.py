@@ -15,6 +15,7 @@ import pytest
 
 from attnviz.analysis.exercise import blanks, make
 from attnviz.errors import SelectionError
+from attnviz.storage.walks import to_json
 from attnviz.text.steps import explained, formulated, shaped
 from attnviz.views.walk_files import COLUMNS, csv, html, latex, markdown
 from attnviz.views.walk_latex import escaped as latex_escaped
@@ -210,12 +211,12 @@ def test_every_number_is_shown(name: str, form: str, language: str) -> None:
         told = explained(step.name, language)
         if form == "latex":
             assert latex_escaped(told.title) in text
-            assert formula(formulated(step)) in text
-            assert formula(shaped(walk, step)) in text
+            assert formula(formulated(step, language=language)) in text
+            assert formula(shaped(walk, step, language=language)) in text
         else:
             assert told.title in unmarked(plain)
-            assert formulated(step) in plain
-            assert shaped(walk, step) in plain
+            assert formulated(step, language=language) in plain
+            assert shaped(walk, step, language=language) in plain
 
 
 @pytest.mark.parametrize("form", PAGES)
@@ -224,20 +225,31 @@ def test_the_five_steps_digit_for_digit(form: str) -> None:
     write, read = PAGES[form]
     found = {heads[0]: (heads, rows) for heads, rows in read(write(WALKS["seq2seq"], precision=8))}
     assert found["scores"][1] == [["decoder", "15", "60", "15", "35"]]
-    assert found["weights"][1] == [["decoder", "2.86251858e-20", "1.00000000", "2.86251858e-20", "1.38879439e-11"]]
-    assert found["context"][1] == [["decoder", "5.00000000", "6.94397194e-11", "1.00000000"]]
-    assert found["concatenated"][1][0][1:] == ["5.00000000", "6.94397194e-11", "1.00000000", "10", "5", "10"]
+    assert found["weights"][1] == [["decoder", "2.86251858e-20", "1.000", "2.86251858e-20", "1.38879439e-11"]]
+    assert found["context"][1] == [["decoder", "5.000", "6.94397194e-11", "1.000"]]
+    assert found["concatenated"][1][0][1:] == ["5.000", "6.94397194e-11", "1.000", "10", "5", "10"]
     heads, rows = found["key"]
     assert heads == ["key", "score", "weight", "alignment vector"]
     assert rows == [
         ["encoder 1", "15", "2.86251858e-20", "[0, 2.86251858e-20, 2.86251858e-20]"],
-        ["encoder 2", "60", "1.00000000", "[5.00000000, 0, 1.00000000]"],
+        ["encoder 2", "60", "1.000", "[5.000, 0, 1.000]"],
         ["encoder 3", "15", "2.86251858e-20", "[2.86251858e-20, 2.86251858e-20, 0]"],
         ["encoder 4", "35", "1.38879439e-11", "[0, 6.94397193e-11, 1.38879439e-11]"],
     ]
     text = write(WALKS["seq2seq"], precision=8)
     arithmetic = "10·5 + 5·0 + 10·1 = 60"
     assert (latex_escaped(arithmetic) if form == "latex" else arithmetic) in text
+
+
+@pytest.mark.parametrize("write", [markdown, latex, to_json], ids=["markdown", "latex", "json"])
+def test_seq2seq_as_a_file(golden: Callable[[str], None], write: Callable[..., str]) -> None:
+    """The book's example as the command writes it, letter for letter; another processor may choose a 15th digit."""
+    text = write(WALKS["seq2seq"], **({} if write is to_json else {"precision": 8}))
+    golden(
+        re.sub(r"\d+\.\d+(?:e-\d+)?", lambda number: repr(float(f"{float(number[0]):.14g}")), text)
+        if write is to_json
+        else text
+    )
 
 
 @pytest.mark.parametrize("form", PAGES)

@@ -94,10 +94,10 @@ def test_the_book_s_numbers_come_out_to_every_digit() -> None:
     header, *cells = rows[:5]
     assert header.split() == ["key", "key", "vector", "score", "weight", "alignment", "vector"]
     found = [re.findall(NUMBER, re.sub("[░▒▓█]", " ", row)) for row in cells]
-    tiny, small, one = "2.86251858e-20", "1.38879439e-11", "1.00000000"
+    tiny, small, one = "2.86251858e-20", "1.38879439e-11", "1.000"
     assert found == [
         ["0", "1", "1", "15", tiny, "0", tiny, tiny],
-        ["5", "0", "1", "60", one, "5.00000000", "0", one],
+        ["5", "0", "1", "60", one, "5.000", "0", one],
         ["1", "1", "0", "15", tiny, tiny, tiny, "0"],
         ["0", "5", "1", "35", small, "0", "6.94397193e-11", small],
     ]
@@ -150,7 +150,7 @@ def test_the_book_s_context_and_arithmetic_are_shown() -> None:
     """The sum of the alignment vectors, and one score done by hand."""
     lines = lines_of(by_hand(), precision=8)
     context = [line for line in lines if line.startswith("decoder")][-1]
-    assert re.findall(NUMBER, context) == ["5.00000000", "6.94397194e-11", "1.00000000"]
+    assert re.findall(NUMBER, context) == ["5.000", "6.94397194e-11", "1.000"]
     assert "   scores, second: 10·5 + 5·0 + 10·1 = 60" in lines
     assert "   scores = q K^T   (1, 4) = (1, 3) (3, 4)" in lines
     assert lines[-1] == "numbers given by hand: no model to compare with"

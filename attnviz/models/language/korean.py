@@ -41,9 +41,9 @@ from attnviz.models.language.lexicon import (
 HOWS = {
     "": ("plain", "past", "is", "was", "do not", "did not", "don't", "didn't", "couldn't"),
     "때문에": ("plain", "do not", "don't"),
-    "전에": ("plain",),
 }
-"""The forms of a verb: alone, and before 때문에 and 전에."""
+"""The forms of a verb: alone, and before 때문에."""
+PRESENT = ("plain", "is", "do not", "don't")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def generate(random: Random, clauses: int | None = None) -> Pair:
 
 def _pair(piece: Piece, stop: bool) -> Pair:  # noqa: FBT001
     english, korean = list(piece.english), list(piece.korean)
-    if stop and english[-1][0] != "?":
+    if stop and korean[-1][0] not in {"?", "있니"}:
         english.append((".", "stop"))
         korean.append((".", ("stop",), ()))
     places: dict[str, list[int]] = {}
@@ -124,13 +124,13 @@ def _pair(piece: Piece, stop: bool) -> Pair:  # noqa: FBT001
 
 
 def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str) -> Piece:
-    """A noun with its article and perhaps an adjective. A new subject takes 이/가, a known one 은/는."""
+    """A noun with its article and perhaps an adjective. A new topic takes 이/가, a known one 은/는."""
     noun = random.choice(nouns)
     adjective = random.choice(COLOURS_AND_SIZES) if random.random() < 0.4 else None
     known = random.random() < 0.6
     first = adjective.english if adjective else noun.one
     article = "the" if known else "an" if first[0] in "aeiou" else "a"
-    particle = role if role == "object" else "topic" if known else "subject"
+    particle = "subject" if role == "topic" and not known else role
     english = [(article, f"{tag}article")]
     korean: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
     if adjective:
@@ -141,12 +141,13 @@ def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str) -> Piece:
     return Piece(tuple(english), tuple(korean))
 
 
-def _subject(random: Random) -> tuple[Piece, str | None]:
-    """A subject, and which pronoun it is, if one."""
+def _subject(random: Random, *, inside: bool) -> tuple[Piece, str | None]:
+    """A subject, and which pronoun it is, if one; inside another sentence it is no topic, and takes 이/가."""
     if random.random() < 0.5:
         pronoun = random.choice(tuple(PRONOUNS))
-        return Piece(((pronoun, "subject"),), ((PRONOUNS[pronoun][0], ("subject",), ()),)), pronoun
-    return _noun(random, PEOPLE + ANIMALS, "subject", "s"), None
+        topic, _, _, subject = PRONOUNS[pronoun]
+        return Piece(((pronoun, "subject"),), ((subject if inside else topic, ("subject",), ()),)), pronoun
+    return _noun(random, PEOPLE + ANIMALS, "subject" if inside else "topic", "s"), None
 
 
 def _object(random: Random, nouns: Sequence[Noun]) -> Piece:
@@ -154,18 +155,18 @@ def _object(random: Random, nouns: Sequence[Noun]) -> Piece:
         if random.random() < 0.3:
             whom = random.choice(tuple(ALL))
             return Piece((("all", "all"), (whom, "object")), ((ALL[whom], ("object",), ()), ("모두를", ("all",), ())))
-        _, english, korean = PRONOUNS[random.choice(tuple(PRONOUNS))]
+        _, english, korean, _ = PRONOUNS[random.choice(tuple(PRONOUNS))]
         return Piece(((english, "object"),), ((korean, ("object",), ()),))
     return _noun(random, nouns, "object", "o")
 
 
-def _clause(random: Random, *, before: str = "") -> Piece:
+def _clause(random: Random, *, before: str = "", how: str | None = None) -> Piece:
     """Subject, verb, object, perhaps a place; in the form that goes before 때문에 or 전에 where `before` says so."""
-    subject, pronoun = _subject(random)
+    subject, pronoun = _subject(random, inside=bool(before))
     plain = pronoun is not None and takes_plural(pronoun)
     verb = random.choice(VERBS)
     found = _object(random, OBJECTS[verb.objects])
-    how = random.choice(HOWS[before])
+    how = how or random.choice(HOWS[before])
     means = (("verb",), ())
     english: Tagged
     korean: Meaning
@@ -173,7 +174,7 @@ def _clause(random: Random, *, before: str = "") -> Piece:
         english = ((verb.base if plain else verb.third, "verb"),)
         korean = ((verb.doing if before else verb.present, *means),)
     elif how == "past":
-        english, korean = ((verb.past, "verb"),), ((verb.did, *means),)
+        english, korean = ((verb.past, "verb"),), ((verb.doing if before else verb.did, *means),)
     elif how in {"is", "was"}:
         be = (am_is_are if how == "is" else was_were)(pronoun or "", many=plain)
         english = ((be, "be"), (verb.ing, "verb"))
@@ -203,7 +204,7 @@ def _place(random: Random) -> Piece:
 
 def _is_so(random: Random, *, before: str = "") -> Piece:
     """The dog is big."""
-    subject, pronoun = _subject(random)
+    subject, pronoun = _subject(random, inside=bool(before))
     adjective = random.choice(COLOURS_AND_SIZES)
     be = am_is_are(pronoun or "", many=pronoun is not None and takes_plural(pronoun))
     word = adjective.being if before else adjective.is_so
@@ -224,9 +225,14 @@ def _existence(random: Random) -> Piece:
     korean.append((with_particle(noun.korean, "subject"), ("noun",), ("article",)))
     if random.random() < 0.5:
         return Piece((("there", "there"), ("is", "be"), *what), (*korean, ("있다", ("be",), ("there",))))
+    asked = random.random() < 0.7  # or typed without its mark, as people do
     return Piece(
-        (("is", "be"), ("there", "there"), *what, ("?", "ask")),
-        (*korean, ("있니", ("be",), ("there", "ask")), ("?", ("ask",), ())),
+        (("is", "be"), ("there", "there"), *what, *((("?", "ask"),) if asked else ())),
+        (
+            *korean,
+            ("있니", ("be",), ("there", *(("ask",) if asked else ()))),
+            *((("?", ("ask",), ()),) if asked else ()),
+        ),
     )
 
 
@@ -285,9 +291,12 @@ def _joined(random: Random, n: int) -> Piece:
     """Clauses joined by "and" (in the same order), or two by "because" or "before" (in Korean the other way round)."""
     joint = random.choice(("and", "because", "before")) if n == 2 else "and"
     if joint != "and":
-        first = _clause(random).tagged("1")
-        kinds = (_clause, _is_so) if joint == "because" else (_clause,)
-        second = random.choice(kinds)(random, before=JOINTS[joint]).tagged("2")
+        how = random.choice(HOWS[""])
+        first = _clause(random, how=how).tagged("1")
+        if joint == "before":  # English says when; Korean leaves that to the end of the sentence
+            second = _clause(random, before=JOINTS[joint], how="plain" if how in PRESENT else "past").tagged("2")
+        else:
+            second = random.choice((_clause, _is_so))(random, before=JOINTS[joint]).tagged("2")
         return Piece(
             (*first.english, (joint, joint), *second.english),
             (*second.korean, (JOINTS[joint], (joint,), ()), *first.korean),

@@ -158,7 +158,7 @@ FEELINGS = (
     Adjective("hungry", "배고픈", "배고프다", "배고팠기"),
     Adjective("sleepy", "졸린", "졸리다", "졸렸기"),
     Adjective("sick", "아픈", "아프다", "아팠기"),
-    Adjective("afraid", "무서운", "무섭다", "무서웠기"),
+    Adjective("afraid", "겁난", "겁나다", "겁났기"),
     Adjective("angry", "화난", "화나다", "화났기"),
     Adjective("lazy", "게으른", "게으르다", "게을렀기"),
     Adjective("sad", "슬픈", "슬프다", "슬펐기"),
@@ -215,13 +215,13 @@ OBJECTS = {
 """Which nouns a verb takes."""
 
 PRONOUNS = {
-    # English subject: (Korean subject, English object, Korean object)
-    "i": ("나는", "me", "나를"),
-    "you": ("너는", "you", "너를"),
-    "he": ("그는", "him", "그를"),
-    "she": ("그녀는", "her", "그녀를"),
-    "we": ("우리는", "us", "우리를"),
-    "they": ("그들은", "them", "그들을"),
+    # English subject: (Korean as topic, English object, Korean object, Korean as subject)
+    "i": ("나는", "me", "나를", "내가"),
+    "you": ("너는", "you", "너를", "네가"),
+    "he": ("그는", "him", "그를", "그가"),
+    "she": ("그녀는", "her", "그녀를", "그녀가"),
+    "we": ("우리는", "us", "우리를", "우리가"),
+    "they": ("그들은", "them", "그들을", "그들이"),
 }
 
 SCORES = ("95", "90", "80", "70")

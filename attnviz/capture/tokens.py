@@ -1,0 +1,138 @@
+"""The tokens of a pretrained model as a person reads them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from attnviz.attention import Token
+from attnviz.text.display import token_text, visible
+from attnviz.text.words import assign_words
+
+SAID = 2
+"""The segment of what a model says."""
+
+
+def tokens_read(tokenizer: Any, encoded: Any, text: str, pair: str | None = None) -> tuple[Token, ...]:
+    """The tokens that a tokenizer made of a sentence and its pair.
+
+    Args:
+        tokenizer: the library's.
+        encoded: what it made, with a mask of special tokens and, where it is a fast one, offsets.
+        text: the sentence.
+        pair: the second one.
+    """
+    ids: list[int] = encoded["input_ids"]
+    pieces: list[str] = tokenizer.convert_ids_to_tokens(ids)
+    fast = tokenizer.is_fast
+    segments = encoded.sequence_ids(0) if fast else [0] * len(ids)
+    tokens = []
+    for index, (number, piece) in enumerate(zip(ids, pieces, strict=True)):
+        special = bool(encoded["special_tokens_mask"][index])
+        span = tuple(encoded["offset_mapping"][index]) if fast and not special else None
+        tokens.append(Token(text="", piece=piece, id=number, span=span, special=special, segment=segments[index] or 0))
+    return _labelled(tokenizer, assign_words(tokens, text, pair), (text, pair or ""))
+
+
+def tokens_said(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+    """The tokens that a model says, which mean this text.
+
+    Where each stands in the text is what the tokenizer says if it makes the same tokens of it again; if not, how far
+    the text gets with each token.
+    """
+    # Some models have more numbers than their vocabulary has tokens.
+    pieces = [
+        piece or f"<{number}>" for piece, number in zip(tokenizer.convert_ids_to_tokens(list(ids)), ids, strict=True)
+    ]
+    special = set(tokenizer.all_special_ids)
+    spans: Sequence[tuple[int, int] | None] = _spans(tokenizer, ids, text) if tokenizer.is_fast else [None] * len(ids)
+    tokens = [
+        Token(text="", piece=piece, id=number, span=None if number in special else span, special=number in special)
+        for number, piece, span in zip(ids, pieces, spans, strict=True)
+    ]
+    labelled = _labelled(tokenizer, assign_words(tokens, text), (text, ""))
+    return tuple(replace(token, segment=SAID) for token in labelled)
+
+
+def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
+    """The text that tokens mean, without the special ones."""
+    return str(tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+
+def run_together(tokens: Sequence[Token]) -> bool:
+    """Whether the second sentence of a pair begins right behind the first."""
+    return any(
+        (one.segment, other.segment) == (0, 1) and not (one.special or other.special)
+        for one, other in itertools.pairwise(tokens)
+    )
+
+
+def _spans(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int]]:
+    """Where in the text each token stands."""
+    again = tokenizer(text_target=text, return_offsets_mapping=True, verbose=False)
+    if again["input_ids"] == list(ids):
+        return [(start, end) for start, end in again["offset_mapping"]]
+    # Some bytes of a character mean nothing yet: they are all at the place of the whole.
+    grown = [meaning(tokenizer, ids[:n]) for n in range(len(ids) + 1)]
+    ends = [len(so_far) if text.startswith(so_far) else None for so_far in grown]
+    return [(_known(reversed(ends[: n + 1])), _known(ends[n + 1 :])) for n in range(len(ids))]
+
+
+def _known(ends: Iterable[int | None]) -> int:
+    """The first that is known."""
+    return next(end for end in ends if end is not None)
+
+
+def _labelled(tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[Token, ...]:
+    """The same tokens with the text to show for each."""
+    decoded = [token.piece if token.special else _decode(tokenizer, token.piece) for token in tokens]
+    parts = _parts(tokens, decoded)
+    labelled = []
+    for index, token in enumerate(tokens):
+        # A token that is only the space before the word has not begun it.
+        before = tokens[index - 1] if index and decoded[index - 1].strip() else None
+        source = typed[token.segment][slice(*token.span)] if token.span else ""
+        if token.special:
+            text = visible(token.piece)
+        else:
+            text = token_text(
+                decoded[index],
+                typed=source,
+                part=parts[index],
+                continues=before is not None and token.word is not None and before.word == token.word,
+                unknown=token.id == tokenizer.unk_token_id,
+            )
+        labelled.append(replace(token, text=text))
+    return tuple(labelled)
+
+
+def _decode(tokenizer: Any, piece: str) -> str:
+    """A piece without its vocabulary's marks (``##``, ``Ġ``, ``▁``, ``</w>``)."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        # A byte of a character alone says nothing, and comes back empty.
+        return str(tokenizer.convert_tokens_to_string([piece])) or ("\ufffd" if piece.strip("▁") else "")
+    prefix = getattr(backend.model, "continuing_subword_prefix", None)
+    if prefix and piece.startswith(prefix) and piece != prefix:
+        piece = piece.removeprefix(prefix)
+    return piece if backend.decoder is None else str(backend.decoder.decode([piece]))
+
+
+def _parts(tokens: Sequence[Token], decoded: Sequence[str]) -> list[tuple[int, int] | None]:
+    """For tokens that are some bytes of a character: which of how many; None for all others."""
+    broken = ["\ufffd" in text or (text.startswith("<0x") and text.endswith(">")) for text in decoded]
+    runs: list[list[int]] = []
+    for index, token in enumerate(tokens):
+        if index and broken[index - 1] and broken[index] and _overlap(tokens[index - 1], token):
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return [(number, len(run)) if len(run) > 1 else None for run in runs for number in range(1, len(run) + 1)]
+
+
+def _overlap(one: Token, other: Token) -> bool:
+    if one.span is None or other.span is None or one.segment != other.segment:
+        return False
+    return one.span[0] < other.span[1] and other.span[0] < one.span[1]

@@ -1,0 +1,239 @@
+"""What encoder-decoders say: how it is labelled, followed through a head, and refused where nothing is proved."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.analysis.merge import hide_special, merge_words
+from attnviz.analysis.walkthrough import largest_difference, recomputed
+from attnviz.capture import interface, speaking
+from attnviz.capture.source import attend
+from attnviz.capture.tokens import meaning, tokens_said
+from attnviz.capture.walks import walk
+from attnviz.errors import InputError, ModelError, NoAttentionError, NotVerifiedError, SelectionError
+from tests.capture.conftest import SENTENCES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from attnviz.attention import Attention, Kind
+    from tests.capture.conftest import Zoo
+
+TARGETS = ("나는 너희 모두를 사랑해", "The animal was too tired")
+"""What is to be said."""
+
+KINDS = ("cross", "decoder")
+
+
+def texts(record: Attention) -> tuple[list[str], list[str]]:
+    """What rows and columns are called."""
+    return [token.text for token in record.query_tokens], [token.text for token in record.key_tokens]
+
+
+class TestLabels:
+    """What rows and columns are called."""
+
+    def test_cross(self, zoo: Zoo) -> None:
+        record = attend("I love all you", zoo.source("bart"), target="The love too")
+        assert texts(record) == (
+            ["<s>", "The", "love", "too", "</s>"],
+            ["<s>", "I", "love", "all", "you", "</s>"],
+        )
+        assert record.notes == ("each row is the step that says its token",)
+        assert {token.segment for token in record.query_tokens} == {2}
+        assert [token.special for token in record.query_tokens] == [True, False, False, False, True]
+
+    def test_decoder(self, zoo: Zoo) -> None:
+        """Rows are said, columns are read: the start, then what was said before."""
+        record = attend("I love all you", zoo.source("bart"), target="The love too", kind="decoder")
+        assert texts(record) == (
+            ["<s>", "The", "love", "too", "</s>"],
+            ["</s>", "<s>", "The", "love", "too"],
+        )
+        assert record.notes == (
+            "each row is the step that says its token",
+            "each column is what the decoder has read: its start, then the tokens said before",
+        )
+        assert record.key_tokens[1:] == record.query_tokens[:-1]
+        record = attend("I love all you", zoo.source("t5"), target="love", kind="decoder")
+        assert texts(record) == (["<s>", "love"], ["<pad>", "<s>"])
+
+    def test_the_home_built_one(self) -> None:
+        """Its decoder's columns are what it has read, too."""
+        record = attend("I love all you", "toy-transformer", target="나는 너희 모두를 사랑한다", kind="decoder")
+        said, read = texts(record)
+        assert said == ["나는", "너희", "모두를", "사랑한다", "<end>"]
+        assert read == ["<start>", *said[:-1]]
+        assert record.notes[-1] == "each column is what the decoder has read: its start, then the words said before"
+
+    def test_places(self, zoo: Zoo) -> None:
+        """Each token knows where in the target it stands, and of which word it is."""
+        target = "The animals didn't love"
+        record = attend("I love all you", zoo.source("bart"), target=target)
+        said = [token for token in record.query_tokens if not token.special]
+        assert "".join(target[slice(*token.span)] for token in said if token.span) == target.replace(" ", "")
+        assert [token.word for token in said] == sorted(token.word for token in said if token.word is not None)
+        assert {token.word for token in said} == {0, 1, 2, 3}
+
+    def test_places_of_what_is_said_freely(self, zoo: Zoo) -> None:
+        """Tokens that no tokenizer would make of their text are placed by how far it gets with each."""
+        tokenizer, _ = zoo.library("bart")
+        pieces = ["l", "o", "ve", "Ġ", *"ìĤ¬", "!", "</s>"]
+        ids = tokenizer.convert_tokens_to_ids(pieces)
+        text = meaning(tokenizer, ids)
+        assert text == "love 사!"
+        assert tokenizer(text)["input_ids"] != ids
+        said = tokens_said(tokenizer, ids, text)
+        spans = [(0, 1), (1, 2), (2, 4), (4, 5), (5, 6), (5, 6), (5, 6), (6, 7), None]
+        assert [token.span for token in said] == spans
+        assert [token.text for token in said] == ["l", "·o", "·ve", "␣", "사 1/3", "사 2/3", "사 3/3", "!", "</s>"]
+        assert [token.word for token in said] == [0, 0, 0, 1, 1, 1, 1, 2, None]
+
+    def test_numbers_without_a_token(self, zoo: Zoo) -> None:
+        """Models may say more numbers than their vocabulary has tokens."""
+        tokenizer, _ = zoo.library("bart")
+        (token,) = tokens_said(tokenizer, [len(tokenizer) + 5], "")
+        assert token.piece == f"<{len(tokenizer) + 5}>"
+
+    def test_words(self, zoo: Zoo) -> None:
+        """Pieces merge into words on both sides, and specials may be left out."""
+        record = attend("The animal didn't cross", zoo.source("bart"), target="unloved animals")
+        merged = merge_words(record)
+        assert texts(merged) == (
+            ["<s>", "unloved", "animals", "</s>"],
+            ["<s>", "The", "animal", "didn't", "cross", "</s>"],
+        )
+        assert texts(hide_special(merged)) == (["unloved", "animals"], ["The", "animal", "didn't", "cross"])
+
+
+@pytest.mark.parametrize("name", ["bart", "marian", "t5"])
+@pytest.mark.parametrize("kind", KINDS)
+class TestWalks:
+    """One token followed through one head, the decoder's too."""
+
+    def test_every_layer_head_and_query(self, zoo: Zoo, name: str, kind: Kind) -> None:
+        source = zoo.source(name)
+        record = attend(SENTENCES[0], source, target=TARGETS[1], kind=kind)
+        follow = partial(walk, SENTENCES[0], source, target=TARGETS[1], kind=kind)
+        for layer, head in itertools.product(range(record.weights.shape[0]), range(record.weights.shape[1])):
+            every = follow(layer=layer, head=head, every=True)
+            context = every.grids["context"].values
+            scale = max(1.0, float(np.abs(context).max()))
+            assert every.kind == kind
+            assert every.difference is not None
+            assert every.difference <= 1e-6 * scale
+            assert every.from_input is not None
+            assert every.from_input <= 2e-6 * scale
+            assert recomputed(every) == 0
+            assert largest_difference(every.grids["weights"].values, record.weights[layer, head]) < 5e-6
+            said, read = texts(record)
+            assert every.grids["weights"].rows == tuple(said)
+            assert every.grids["weights"].columns == tuple(read)
+            for row in range(len(said)):
+                one = follow(layer=layer, head=head, query=row)
+                np.testing.assert_allclose(one.grids["context"].values[0], context[row], atol=1e-12)
+                assert recomputed(one) == 0
+
+    def test_steps(self, zoo: Zoo, name: str, kind: Kind) -> None:
+        """Keys and values are made of the other sentence, or of what was read; nothing is added that is nothing."""
+        walked = walk(SENTENCES[0], zoo.source(name), target=TARGETS[1], kind=kind, every=True, head=1)
+        steps = {step.result: step.operands for step in walked.steps}
+        memory = "M" if kind == "cross" else "X"
+        assert (steps["Q"][0], steps["K"][0], steps["V"][0]) == ("X", memory, memory)
+        said, read = texts(attend(SENTENCES[0], zoo.source(name), target=TARGETS[1], kind=kind))
+        assert walked.grids[memory].rows == tuple(read)
+        assert walked.grids["X"].rows == tuple(said if kind == "cross" else read)
+        names = {step.name for step in walked.steps}
+        assert ("bias" in names) == (name == "t5" and kind == "decoder")
+        assert ("mask" in names) == (kind == "decoder")
+        assert "output" in names
+
+
+class TestRefused:
+    """What cannot be shown, or cannot be proved."""
+
+    @pytest.mark.parametrize("name", ["distilbert", "gpt2", "llama"])
+    def test_others_say_nothing(self, zoo: Zoo, name: str) -> None:
+        """Encoders and decoders alone are what they were."""
+        source = zoo.source(name)
+        assert len(source.kinds) == 1
+        with pytest.raises(SelectionError, match="says nothing, so it takes no --target"):
+            attend(SENTENCES[0], source, target="나는")
+        with pytest.raises(SelectionError, match=r"has no cross attention to show: it has (encoder|decoder)$"):
+            attend(SENTENCES[0], source, kind="cross")
+
+    def test_sound(self, zoo: Zoo, tmp_path: Path) -> None:
+        """A model that hears is an encoder-decoder too, and cannot be run on a text."""
+        import transformers
+
+        sizes = {"d_model": 6, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 7, "decoder_ffn_dim": 7}
+        config = transformers.WhisperConfig(
+            **sizes, encoder_attention_heads=1, decoder_attention_heads=1, vocab_size=400, num_mel_bins=8,
+            pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
+        )  # fmt: skip
+        with torch.random.fork_rng(devices=[]):
+            transformers.WhisperModel(config).save_pretrained(tmp_path)
+        for file in zoo.folder("bart").glob("tokenizer*"):
+            shutil.copy(file, tmp_path)
+        with pytest.raises(ModelError, match=r"^[^\n]*$"):
+            attend(SENTENCES[0], str(tmp_path))
+        with pytest.raises((ModelError, SelectionError), match=r"^[^\n]*$"):
+            attend(SENTENCES[0], str(tmp_path), kind="cross")
+
+    def test_empty(self, zoo: Zoo) -> None:
+        """A target without anything in it, or with nothing that the tokenizer reads."""
+        for target in ("", " "):
+            with pytest.raises(InputError, match="the target is empty"):
+                attend(SENTENCES[0], zoo.source("t5"), target=target)
+        with pytest.raises(InputError, match="finds no token in this target: '<pad></s>'"):
+            attend(SENTENCES[0], zoo.source("bart"), target="<pad></s>")
+
+    def test_where_it_starts_is_unknown(self, zoo: Zoo, tmp_path: Path) -> None:
+        """A configuration that does not say what the decoder reads first."""
+        folder = shutil.copytree(zoo.folder("t5"), tmp_path / "t5")
+        path = folder / "config.json"
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(saved | {"decoder_start_token_id": None}), encoding="utf-8")
+        with pytest.raises(ModelError, match=r"cannot be made to say a target: [^\n]*decoder_start_token_id[^\n]*$"):
+            attend(SENTENCES[0], str(folder), target="I")
+
+    @pytest.mark.parametrize(
+        ("cross_names", "self_names"),
+        [(set(), {"selfattn"}), ({"encoderattn"}, set()), ({"selfattn"}, {"encoderattn"})],
+    )
+    def test_layers_of_unknown_kind(
+        self, zoo: Zoo, cross_names: set[str], self_names: set[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A layer that is named otherwise, or looks at something else than its name says."""
+        source: Any = zoo.source("bart")
+        monkeypatch.setattr(speaking, "CROSS_NAMES", cross_names)
+        monkeypatch.setattr(speaking, "SELF_NAMES", self_names)
+        monkeypatch.setattr(source._speaker, "_kinds", speaking.kinds_of(source._whole))
+        with pytest.raises(NoAttentionError, match=r"bart: what [\w.]+ looks at cannot be told: [^\n]*$"):
+            attend(SENTENCES[0], source, target=TARGETS[1], kind="cross")
+
+    def test_a_layer_of_both_sides(self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A layer that encoder and decoder share is of neither."""
+        source: Any = zoo.source("bart")
+        shared = source._whole.get_encoder().layers[0].self_attn
+        monkeypatch.setitem(source._whole.get_decoder().layers[0]._modules, "self_attn", shared)
+        monkeypatch.setattr(source._speaker, "_kinds", speaking.kinds_of(source._whole))
+        with pytest.raises(NoAttentionError, match=r"bart: what [\w.]+ looks at cannot be told: [^\n]*$"):
+            attend(SENTENCES[0], source, target=TARGETS[1])
+
+    def test_a_term_overlooked(self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The receipt proves a decoder's layers as it does all others: without its bias T5 is refused."""
+        found = interface._scoring
+        monkeypatch.setattr(interface, "_scoring", lambda *given: replace(found(*given), bias=None))
+        with pytest.raises(NotVerifiedError, match="layer 0 is not verified"):
+            attend(SENTENCES[0], zoo.source("t5"), target=TARGETS[1], kind="decoder")
+        attend(SENTENCES[0], zoo.source("t5"), target=TARGETS[1], kind="cross")  # which has none

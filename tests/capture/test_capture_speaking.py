@@ -1,0 +1,243 @@
+"""Pretrained encoder-decoders: cross attention and the decoder's own, of what they say and of what they must say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from attnviz.capture import pretrained, speaking
+from attnviz.capture.source import Source, attend, attend_all, open_source
+from attnviz.errors import ModelError, TooLongError
+from tests.capture.conftest import SENTENCES, make_tokenizer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from attnviz.attention import Attention, Kind
+    from tests.capture.conftest import Zoo
+
+TINY = ("bart", "m2m_100", "marian", "mt5", "pegasus", "t5")
+
+KINDS: tuple[Kind, ...] = ("encoder", "cross", "decoder")
+
+TARGETS = ("나는 너희 모두를 사랑해", "The animal was too tired", "Yes!", "I love")
+"""What each of the sentences must say: of other lengths than these."""
+
+TAUGHT = {SENTENCES[0]: "나는 모두를 사랑해", SENTENCES[1]: "The street was tired"}
+"""What two tiny models are taught to say."""
+
+
+@pytest.fixture(scope="module", params=["bart", "t5"])
+def taught(request: pytest.FixtureRequest, real_model: str, tmp_path_factory: pytest.TempPathFactory) -> Source:
+    """A tiny model that has learned two sentences by heart, and says them by itself."""
+    import transformers
+
+    tokenizer = make_tokenizer("roberta", real_model)
+    sizes = {"d_model": 24, "vocab_size": len(tokenizer), "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+    model: Any
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        if request.param == "bart":
+            sides = {f"{side}_{what}": n for side in ("encoder", "decoder") for what, n in SIDES.items()}
+            # Its own settings would sample, search and repeat itself; a model that says the likeliest token does not.
+            config: Any = transformers.BartConfig(**sizes, **sides, dropout=0.0, max_position_embeddings=40)
+            model = transformers.BartForConditionalGeneration(config)
+            model.generation_config.update(num_beams=3, do_sample=True, min_length=30, forced_bos_token_id=0)
+        else:
+            config = transformers.T5Config(
+                **sizes, num_layers=2, num_heads=2, d_kv=12, d_ff=32, decoder_start_token_id=1, dropout_rate=0.0
+            )
+            model = transformers.T5ForConditionalGeneration(config)
+        made = tokenizer(list(TAUGHT), padding=True, return_tensors="pt")
+        said = tokenizer(list(TAUGHT.values()), padding=True, return_tensors="pt")
+        labels = said["input_ids"].masked_fill(said["attention_mask"] == 0, -100)
+        optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+        for _ in range(100):
+            loss = model(input_ids=made["input_ids"], attention_mask=made["attention_mask"], labels=labels).loss
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    folder = tmp_path_factory.mktemp("taught") / request.param
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return open_source(str(folder), device="cpu")
+
+
+SIDES = {"layers": 2, "attention_heads": 2, "ffn_dim": 32}
+
+
+def close(one: np.ndarray, other: np.ndarray) -> None:
+    """Two sets of weights are equal, but for rounding."""
+    np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+
+
+def texts(record: Attention) -> tuple[list[str], list[str]]:
+    """What rows and columns are called."""
+    return [token.text for token in record.query_tokens], [token.text for token in record.key_tokens]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", TINY)
+class TestForced:
+    """With a target the weights are those of the library, given the same target as labels."""
+
+    def test_alone(self, zoo: Zoo, name: str, kind: Kind) -> None:
+        for text, target in zip(SENTENCES, TARGETS, strict=True):
+            record = attend(text, zoo.source(name), target=target, kind=kind)
+            assert np.array_equal(record.weights, zoo.forced(name, [text], [target])[0][kind])
+            assert record.kind == kind
+            assert record.target == target
+            assert record.receipt is not None
+            assert record.layers == record.receipt.layers == tuple(range(len(record.weights)))
+
+    def test_padded_batch(self, zoo: Zoo, name: str, kind: Kind) -> None:
+        """In batches of two, the longer source with the shorter target, and of all."""
+        for chosen in (slice(0, 2), slice(None)):
+            records = attend_all(SENTENCES[chosen], zoo.source(name), targets=TARGETS[chosen], kind=kind)
+            expected = zoo.forced(name, SENTENCES[chosen], TARGETS[chosen])
+            for record, own, text, target in zip(records, expected, SENTENCES, TARGETS, strict=False):
+                assert np.array_equal(record.weights, own[kind])
+                close(record.weights, zoo.forced(name, [text], [target])[0][kind])
+
+    def test_fused(self, zoo: Zoo, name: str, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The fused implementation gives the same; the eager one does after it, and after the encoder alone."""
+        source = zoo.source(name)
+        for most, native in ((0, "sdpa"), (2**20, "eager")):
+            monkeypatch.setattr(pretrained, "EAGER_UP_TO", most)
+            attend(SENTENCES[1], source)
+            records = attend_all(SENTENCES, source, targets=TARGETS, kind=kind)
+            for record, own in zip(records, zoo.forced(name, SENTENCES, TARGETS), strict=True):
+                close(record.weights, own[kind])
+                assert record.receipt is not None
+                assert record.receipt.native == native
+
+
+@pytest.mark.parametrize("name", TINY)
+class TestKinds:
+    """Which attention is shown."""
+
+    def test_a_sentence_alone(self, zoo: Zoo, name: str) -> None:
+        """It is read by the encoder, and the decoder does not run."""
+        source = zoo.source(name)
+        assert source.kinds == KINDS
+        assert source.speaks
+        batch = source.encode([SENTENCES[0]])
+        assert set(batch.inputs) == {"input_ids", "attention_mask"}
+        record = attend(SENTENCES[0], source)
+        assert (record.kind, record.target, record.notes) == ("encoder", None, ())
+        assert record == attend(SENTENCES[0], source, kind="encoder")
+
+    def test_usual(self, zoo: Zoo, name: str) -> None:
+        """A target is there to be said: cross attention is the usual one then."""
+        record = attend(SENTENCES[0], zoo.source(name), target=TARGETS[1])
+        assert record.kind == "cross"
+        assert record == attend(SENTENCES[0], zoo.source(name), target=TARGETS[1], kind="cross")
+
+    def test_encoder_with_a_target(self, zoo: Zoo, name: str) -> None:
+        """The encoder reads as it reads without."""
+        forced = attend(SENTENCES[0], zoo.source(name), target=TARGETS[1], kind="encoder")
+        close(forced.weights, attend(SENTENCES[0], zoo.source(name)).weights)
+        assert forced.target == TARGETS[1]
+        assert texts(forced) == texts(attend(SENTENCES[0], zoo.source(name)))
+
+    def test_a_decoder_looks_back(self, zoo: Zoo, name: str) -> None:
+        """No weight on what is said later, some on all else."""
+        weights = attend(SENTENCES[0], zoo.source(name), target=TARGETS[1], kind="decoder").weights
+        assert not np.triu(weights, 1).any()
+        assert np.tril(weights).sum(axis=-1) == pytest.approx(1, abs=1e-6)
+
+    def test_the_target_matters_from_its_token_on(self, zoo: Zoo, name: str) -> None:
+        """A row is the step that says its token: it changes with the tokens before, not with its own."""
+        one, other = (attend(SENTENCES[0], zoo.source(name), target=f"I love {word}") for word in ("all", "you"))
+        differ = [token != same for token, same in zip(one.query_tokens, other.query_tokens, strict=True)]
+        first = differ.index(True)
+        np.testing.assert_allclose(one.weights[:, :, : first + 1], other.weights[:, :, : first + 1], atol=1e-6)
+        if first + 1 < len(differ):
+            assert not np.allclose(one.weights[:, :, first + 1], other.weights[:, :, first + 1], atol=1e-4)
+
+
+class TestFree:
+    """Without a target the model says what it finds likeliest."""
+
+    @pytest.mark.parametrize("kind", KINDS[1:])
+    def test_forced_equals_free(self, taught: Source, kind: Kind) -> None:
+        """Saying by itself what it learned, and being made to say that, are one record."""
+        for text, target in TAUGHT.items():
+            free = attend(text, taught, kind=kind)
+            assert free.target == target
+            assert free == attend(text, taught, kind=kind, target=target)
+            assert texts(free)[0][-1] == "</s>"
+
+    def test_its_own_settings(self, taught: Source) -> None:
+        """Beams, sampling and a least length that are saved beside a model change nothing; the same comes each time."""
+        before = torch.get_rng_state()
+        records = [attend(SENTENCES[0], taught, kind="cross") for _ in range(3)]
+        assert records[0] == records[1] == records[2]
+        assert torch.equal(before, torch.get_rng_state())
+
+    def test_a_batch(self, taught: Source) -> None:
+        """A neighbour does not change what is said; some may be forced and others not."""
+        for targets in ([None, None], [None, "Yes!"]):
+            records = attend_all(list(TAUGHT), taught, kind="cross", targets=targets)
+            for record, target in zip(records, targets, strict=True):
+                alone = attend(record.text, taught, kind="cross", target=target)
+                assert record.target == alone.target
+                close(record.weights, alone.weights)
+                assert texts(record) == texts(alone)
+
+    @pytest.mark.parametrize("name", TINY)
+    def test_the_likeliest(self, zoo: Zoo, name: str) -> None:
+        """Each token is the one that the library's own model, asked step by step, finds likeliest."""
+        record = attend(SENTENCES[0], zoo.source(name), kind="decoder")
+        model = zoo.whole(name)
+        encoded = zoo.library(name)[0](SENTENCES[0], return_tensors="pt")
+        read = torch.tensor([[token.id for token in record.key_tokens]])
+        assert read[0, 0] == model.config.decoder_start_token_id
+        with torch.inference_mode():
+            made = model(input_ids=encoded["input_ids"], decoder_input_ids=read, output_attentions=True)
+        assert made.logits[0].argmax(dim=1).tolist() == [token.id for token in record.query_tokens]
+        close(record.weights, torch.stack(made.decoder_attentions)[:, 0].numpy())
+
+    def test_no_end(self, zoo: Zoo) -> None:
+        """Who does not stop is stopped, and a note says so."""
+        record = attend(SENTENCES[0], zoo.source("mt5"), kind="cross")
+        assert len(record.query_tokens) == speaking.AT_MOST == 128
+        assert record.notes[0] == "stopped after 128 tokens: it had not come to an end"
+
+    @pytest.mark.parametrize("name", ["bart", "t5"])
+    def test_without_a_head(self, zoo: Zoo, tmp_path: Path, name: str) -> None:
+        """A checkpoint without the map to words is shown with a target, and refused without."""
+        folder = shutil.copytree(zoo.folder(name), tmp_path / name)
+        path = folder / "config.json"
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(saved | {"tie_word_embeddings": False}), encoding="utf-8")
+        if name == "bart":  # which then has word vectors of its own on either side
+            weights = load_file(folder / "model.safetensors")
+            for side in ("encoder", "decoder"):
+                weights[f"{side}.embed_tokens.weight"] = weights["shared.weight"].clone()
+            save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        source = open_source(str(folder), device="cpu")
+        with pytest.raises(ModelError, match=r"saved without the map to its words, .* with --target$"):
+            attend(SENTENCES[0], source, kind="cross")
+        # T5 reads of that setting how large what its decoder makes is; its attention stays.
+        forced = attend(SENTENCES[0], source, target=TARGETS[1])
+        assert np.array_equal(forced.weights, attend(SENTENCES[0], zoo.source(name), target=TARGETS[1]).weights)
+
+    def test_too_long(self, taught: Source) -> None:
+        """Neither source nor target may be longer than the positions; --truncate cuts both, and says so."""
+        if "t5" in taught.name:  # it counts relative positions, and has no limit
+            assert len(attend("I", taught, target="love " * 60).query_tokens) > 60
+            return
+        with pytest.raises(TooLongError, match=r"the target has 63 tokens, but taught0/bart says at most 40: .*--trun"):
+            attend("I", taught, target=("love " * 60).strip())
+        with pytest.raises(TooLongError, match=r"the text has 63 tokens, but taught0/bart has 40 positions: .*--trunc"):
+            attend(("love " * 60).strip(), taught, target="I")
+        cut = attend(("love " * 60).strip(), taught, target=("you " * 60).strip(), truncate=True)
+        assert cut.weights.shape[2:] == (40, 40)
+        assert cut.notes[:2] == ("input truncated: 40 of 63 tokens", "target truncated: 40 of 62 tokens")
