@@ -160,7 +160,7 @@ def _means(mean: np.ndarray, words: Sequence[str]) -> str:
     for number, (name, value) in enumerate(named.items()):
         stands = f"{name} is {'above' if value > even else 'below' if value < even else 'just'} that"
         (expected if (value > even) == (number < len(PAIRS) - 1) else unexpected).append(stands)
-    above = " and ".join(name for name in order[:-1] if named[name] <= named[CONTROL])
+    above = " and ".join(name for name in order if name != CONTROL and named[name] <= named[CONTROL])
     lowest = f"{CONTROL} is not below {above}" if above else f"{CONTROL} is the lowest"
     (unexpected if above else expected).append(lowest)
     for what, found in (("As expected", expected), ("Not as expected", unexpected)):

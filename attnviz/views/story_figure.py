@@ -186,7 +186,11 @@ def _place(blocks: list[Block], story: Story, palette: str, pen: Pen) -> None:
     width = max(starts[-1] + widths[-1] + MARGIN, 5.0)
     pen = replace(pen, larger=min(1.4, max(1.0, width / 10)))
     title = pen.wrap(story.title, width - 2 * MARGIN, TITLE * pen.larger)
-    below = [line for text in _said(story) for line in pen.wrap(text, width - 2 * MARGIN, TEXT * pen.larger)]
+    below = [
+        (line, GREY if index else BLACK)
+        for index, text in enumerate(_said(story))
+        for line in pen.wrap(text, width - 2 * MARGIN, TEXT * pen.larger)
+    ]
     top = MARGIN + 1.35 * TITLE * pen.larger * POINT * len(title) + 0.12
     tops = []
     for line in lines:
@@ -210,8 +214,8 @@ def _place(blocks: list[Block], story: Story, palette: str, pen: Pen) -> None:
         frame.text(MARGIN, y, text, va="top", **pen.style(TITLE * pen.larger))
         y += 1.35 * TITLE * pen.larger * POINT
     y = top + 1.1 * TEXT * pen.larger * POINT
-    for index, text in enumerate(below):
-        frame.text(MARGIN, y, text, va="baseline", **pen.style(TEXT * pen.larger, color=GREY if index else BLACK))
+    for text, colour in below:
+        frame.text(MARGIN, y, text, va="baseline", **pen.style(TEXT * pen.larger, color=colour))
         y += 1.35 * TEXT * pen.larger * POINT
     frame.set(xlim=(0, width), ylim=(height, 0))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -177,7 +178,15 @@ def test_the_first_error_is_the_same_both_ways(story: Story) -> None:
     assert firsts(1) == firsts(2)
     n = sum(first is not None for first in firsts(1))
     assert n >= 10
-    assert f"{n} of the sentences have an error" in told(story)
+    assert f"{'All' if n == len(pairs()) else n} of the sentences have an error" in told(story)
+
+
+def test_the_training_is_told_from_the_card(story: Story) -> None:
+    """The share of words before that it was not shown; nothing of it where there was none."""
+    recipe = shipped.load_card(shipped.FOLDER / f"{RECURRENT}.safetensors").plan.recipe
+    assert recipe.forget > 0
+    assert f"but for {percent(recipe.forget)} of the words before, which were shown as unknown" in told(story)
+    assert "unknown" not in forcing._two_ways(replace(recipe, forget=0.0))
 
 
 def test_an_error_goes_on_when_free(story: Story) -> None:
@@ -201,9 +210,21 @@ def test_an_error_goes_on_when_free(story: Story) -> None:
 
 
 def test_one_sentence_around_its_first_error(story: Story) -> None:
-    """The first with an error; the words are right up to it, and wrong there both ways."""
+    """The first whose error goes on when free and not when forced; the words are right up to it, and wrong there."""
     table = tables(story)[2]
-    row = next(at for at, first in enumerate(firsts(2)) if first is not None)
+
+    def wrong(which: int, at: int, first: int) -> int:
+        hits = [own == word for word, own in zip(said()[at][0], said()[at][which], strict=False)][first:]
+        return hits.index(True) if True in hits else len(hits)
+
+    row = next(
+        at
+        for at, first in enumerate(firsts(2))
+        if first is not None and wrong(1, at, first) < forcing.SEVERAL <= wrong(2, at, first)
+    )
+    assert (
+        f"in which {forcing.SEVERAL} words or more are wrong in a row when free, and fewer when forced" in table.title
+    )
     first = firsts(2)[row]
     assert first is not None
     right, forced, free = said()[row]
@@ -236,6 +257,18 @@ def test_common_rows_of_words() -> None:
     assert both.in_order(both.free) == pytest.approx(7 / 8)
     assert both.firsts == [(0, 1)]
     assert [(a.steps, a.n, a.forced, a.free) for a in both.after_error(9)] == [(1, 1, 1, 0), (2, 1, 1, 0), (3, 1, 1, 0)]
+
+
+def test_how_long_an_error_goes_on() -> None:
+    """Up to the next right word, or the end; where none goes on, the example says only that there is an error."""
+    target = torch.tensor([[5, 6, 7, 8, 3], [5, 6, 3, 0, 0]])
+    free = torch.tensor([[5, 9, 9, 8, 3], [5, 9, 9, 9, 0]])
+    both = ways.Both(target=target, forced=target, free=free)
+    assert [both.goes_on(both.free, *place) for place in both.firsts] == [2, 2]
+    assert [both.goes_on(both.forced, *place) for place in both.firsts] == [0, 0]
+    vocabulary = shipped.load_card(shipped.FOLDER / f"{RECURRENT}.safetensors").source
+    (table,) = forcing._one_sentence(both, pairs()[:2], vocabulary)
+    assert table.title.startswith("the first of them with an error, around its first error")
 
 
 def test_a_model_without_errors_says_so() -> None:

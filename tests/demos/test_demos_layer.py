@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -55,7 +57,7 @@ def test_the_table_is_what_the_formulas_give(story: Story, steps: list[tuple[np.
 
 
 def test_the_norm_makes_all_vectors_equally_long(steps: list[tuple[np.ndarray, ...]], story: Story) -> None:
-    """What the story says of it: length sqrt(d_model) before the learned factors, whose mean is told."""
+    """What the story says of it: length sqrt(d_model) before the learned factors and shift."""
     weights, _ = by_hand.opened("toy")
     last = f"encoder.layers.{len(steps) - 1}.feed_forward_norm"
     before = (steps[-1][-1] - weights[f"{last}.bias"]) / weights[f"{last}.weight"]
@@ -63,8 +65,9 @@ def test_the_norm_makes_all_vectors_equally_long(steps: list[tuple[np.ndarray, .
     assert np.linalg.norm(before, axis=1) == pytest.approx(width**0.5, rel=1e-4)
     told = " ".join(part for part in story.parts if isinstance(part, str))
     assert f"sqrt({width}) = {width**0.5:.2f}" in told
-    assert f"{np.abs(weights[f'{last}.weight']).mean():.2f} on average" in told
-    assert f"what goes out there is {np.linalg.norm(steps[-1][-1], axis=1).mean():.1f} long" in told
+    parts = before, before * weights[f"{last}.weight"], steps[-1][-1]
+    lengths = [f"{np.linalg.norm(part, axis=1).mean():.2f}" for part in parts]
+    assert f"are {lengths[0]} long before the factors, {lengths[1]} after them, and {lengths[2]} with the shift" in told
 
 
 def test_the_sentences_hold_the_figures(story: Story, steps: list[tuple[np.ndarray, ...]]) -> None:
@@ -76,9 +79,25 @@ def test_the_sentences_hold_the_figures(story: Story, steps: list[tuple[np.ndarr
     for place in (1, 2):
         kept = [np.mean([cosine(*both) for both in zip(found[place], found[0], strict=True)]) for found in steps]
         assert f"{', '.join(f'{value:.2f}' for value in kept)}" in told
-    before, after = alike(steps[0][0]), alike(steps[-1][-1])
-    assert ("become more alike" if after > before else "become less alike") in told
-    assert f"is {before:.2f} where they come in and {after:.2f}" in told
+    cosines = [f"{alike(x):.2f}" for x in (steps[0][0], *(found[-1] for found in steps))]
+    assert f"different words is {cosines[0]} where they come in" in told
+    for number, (here, there) in enumerate(pairwise(cosines)):
+        moves = "rises" if float(there) > float(here) else "falls" if float(there) < float(here) else "stays as it is"
+        assert f"{moves} in layer {number} (to {there})" in told
+
+
+@pytest.mark.parametrize(
+    ("alike", "said"),
+    [
+        ([0.2, 0.3, 0.1], "rises in layer 0 (to 0.30), falls in layer 1 (to 0.10). In the end the words are less"),
+        ([0.2, 0.201, 0.4], "stays as it is in layer 0 (to 0.20), rises in layer 1 (to 0.40). In the end the words"),
+        ([0.2, 0.201, 0.4], "In the end the words are more alike than"),
+        ([0.2, 0.1, 0.2], "the words are as alike as they were"),
+    ],
+)
+def test_the_likeness_is_told_layer_by_layer(alike: list[float], said: str) -> None:
+    """Each layer by what it does, and the end by itself."""
+    assert said in layer._likeness_told(alike)
 
 
 def test_the_picture(story: Story, steps: list[tuple[np.ndarray, ...]]) -> None:

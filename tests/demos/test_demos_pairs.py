@@ -118,21 +118,28 @@ def test_the_sentence_on_the_means_says_what_they_are(story: Story, patterns: np
         i, j = WORDS.index(first), WORDS.index(second)
         both[f"{first}-{second}"] = (mean[i, j] + mean[j, i]) / 2
         assert f"{first}-{second} {both[f'{first}-{second}']:.3f}" in told(story)
+    text = told(story)
+    assert f"if it looked everywhere alike, each would be {1 / len(WORDS):.3f}" in text
+    for name, value in both.items():
+        assert f"{name} is {'above' if value > 1 / len(WORDS) else 'below'} that" in text
     lowest = min(both, key=lambda name: both[name])
-    assert ("as expected." in told(story)) == (lowest == "eating-green")
-    assert ("it is not as expected" in told(story)) == (lowest != "eating-green")
+    assert ("eating-green is the lowest" in text) == (lowest == "eating-green")
 
 
-def test_both_sentences_on_means() -> None:
-    """What is said of made-up means follows them."""
+def test_sentences_on_made_up_means() -> None:
+    """What is said to be as expected and what is not follows the means."""
     mean = np.full((6, 6), 0.1)
     eating, green, apple = (WORDS.index(word) for word in (pairs.VERB, pairs.ADJECTIVE, pairs.NOUN))
     mean[eating, green] = 0.05
-    assert "eating-green, is the lowest, as expected" in pairs._means(mean, WORDS)
+    text = pairs._means(mean, WORDS)
+    assert "As expected: eating-green is below that; eating-green is the lowest." in text
+    assert "Not as expected: eating-apple is below that; green-apple is below that." in text
     mean[eating, green], mean[green, apple] = 0.3, 0.9
-    assert "not as expected: eating-green is not below eating-apple." in pairs._means(mean, WORDS)
-    mean[eating, green] = 2.0
-    assert "is not below green-apple and eating-apple." in pairs._means(mean, WORDS)
+    text = pairs._means(mean, WORDS)
+    assert "As expected: green-apple is above that." in text
+    assert "eating-green is above that; eating-green is not below eating-apple." in text
+    mean[eating, green], mean[eating, apple] = 0.05, 0.9
+    assert pairs._means(mean, WORDS).endswith("Not as expected: nothing.")
 
 
 def test_heads_and_shares(
@@ -170,25 +177,38 @@ def test_a_head_has_learned_to_look_from_the_noun_at_its_adjective(
 
 
 def test_the_verdict_follows_the_shares(story: Story, shares: list[tuple[float, float]]) -> None:
-    """Each pair with its better way, by its lead; as expected only where the third is the last."""
-    leads = {}
-    for number, pair in enumerate(pairs.PAIRS):
-        both = shares[2 * number : 2 * number + 2]
-        leads["-".join(pair)] = max(both, key=lambda found: found[0] - found[1])
-    order = sorted(leads, key=lambda name: leads[name][1] - leads[name][0])
-    listed = ", ".join(f"{name} ({100 * leads[name][0]:.1f} % against {100 * leads[name][1]:.1f} %)" for name in order)
-    assert listed in told(story)
-    assert ("is the weakest, as expected" in told(story)) == (order[-1] == "eating-green")
-    assert ("That is not as expected" in told(story)) == (order[-1] != "eating-green")
+    """Each pair with its better way, by its lead over either yardstick; as expected only where the third is last."""
+    random = [float(str(row[4]).split()[0]) / 100 for row in tables(story)[1].rows]
+    for what, yardstick in (
+        ("same step elsewhere", [elsewhere for _, elsewhere in shares]),
+        ("best head of random weights", random),
+    ):
+        leads = {}
+        for number, pair in enumerate(pairs.PAIRS):
+            both = [(shares[way][0], yardstick[way]) for way in (2 * number, 2 * number + 1)]
+            leads["-".join(pair)] = max(both, key=lambda found: found[0] - found[1])
+        order = sorted(leads, key=lambda name: leads[name][1] - leads[name][0])
+        listed = [f"{name} ({100 * leads[name][0]:.1f} % against {100 * leads[name][1]:.1f} %)" for name in order]
+        end = (
+            "eating-green is the last, as expected" if order[-1] == "eating-green" else "not as expected: eating-green"
+        )
+        assert f"its lead over the {what}: {', '.join(listed)}; {end}" in told(story)
 
 
-def test_both_verdicts() -> None:
-    """What is said of made-up shares follows them."""
-    low, high = (0.3, 0.25), (0.9, 0.2)
-    assert "The third pair, eating-green, is the weakest, as expected." in pairs._verdict([high] * 4 + [low] * 2)
-    verdict = pairs._verdict([low, (0.5, 0.3), *[high] * 2, low, high])
-    assert "eating-apple (50.0 % against 30.0 %)" in verdict
-    assert "eating-green is not below eating-apple." in verdict
+@pytest.mark.parametrize(
+    ("random", "said"),
+    [
+        ([0.1, 0.1, 0.0, 0.0, 0.25, 0.25], "Both yardsticks give this order."),
+        ([0.9, 0.9, 0.0, 0.0, 0.1, 0.1], "By both green-apple leads; the order of the other two depends"),
+        ([0.0, 0.0, 0.9, 0.9, 0.3, 0.3], "The yardsticks do not agree on which pair leads."),
+    ],
+)
+def test_the_verdict_says_whether_the_yardsticks_agree(random: list[float], said: str) -> None:
+    """What is said of made-up shares follows both."""
+    middle, high, low = (0.5, 0.3), (0.9, 0.2), (0.3, 0.25)
+    first, second = pairs._verdict([middle, middle, high, high, low, low], random)
+    assert "green-apple (90.0 % against 20.0 %), eating-apple (50.0 % against 30.0 %), eating-green" in first
+    assert second.startswith(said)
 
 
 def test_the_picture(

@@ -123,6 +123,19 @@ def test_what_stands_beside_it(story: Story, test_sentences: list[English]) -> N
     assert shares[0] > max(shares[1:])
 
 
+def test_the_shares_are_those_of_the_card(story: Story) -> None:
+    """The head's, that of random weights and that of the fixed offset: one definition, as many sentences."""
+    _, card = by_hand.opened("toy")
+    quality = card["quality"]
+    assert isinstance(quality, dict)
+    table = [part for part in story.parts if isinstance(part, Table)][1]
+    assert f"on {reference.SENTENCES} unseen test sentences" in table.title
+    for row, name in zip(
+        table.rows, ("reference head", "best head of random weights", "best fixed offset"), strict=False
+    ):
+        assert row[1] == f"{100 * quality[f'{name} looks right']:.1f} %"
+
+
 def test_the_receipt(story: Story) -> None:
     """The rows shown are proved to be the model's own."""
     assert story.receipt.startswith("verified: max difference")
