@@ -139,7 +139,7 @@ def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
     from attnviz.models.training import shipped
 
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in README.splitlines()]
-    said = {name: figures for name, *figures in rows if name.startswith("`toy-")}
+    said = {name: figures for name, *figures in rows if name.startswith("`toy-") and len(figures) == 3}
     assert len(said) == 2
     for name, figures in said.items():
         quality = shipped.load_card(shipped.FOLDER / f"{name.split('`')[1]}.safetensors").quality

@@ -175,7 +175,9 @@ class TestRefused:
         """A model that hears is an encoder-decoder too, and cannot be run on a text."""
         import transformers
 
-        sizes = {"d_model": 6, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 7, "decoder_ffn_dim": 7}
+        sizes: dict[str, Any] = {
+            "d_model": 6, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 7, "decoder_ffn_dim": 7
+        }  # fmt: skip
         config = transformers.WhisperConfig(
             **sizes, encoder_attention_heads=1, decoder_attention_heads=1, vocab_size=400, num_mel_bins=8,
             pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,

@@ -39,20 +39,27 @@ def taught(request: pytest.FixtureRequest, real_model: str, tmp_path_factory: py
     import transformers
 
     tokenizer = make_tokenizer("roberta", real_model)
-    sizes = {"d_model": 24, "vocab_size": len(tokenizer), "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+    sizes: dict[str, Any] = {
+        "d_model": 24,
+        "vocab_size": len(tokenizer),
+        "pad_token_id": 1,
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+    }
     model: Any
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         if request.param == "bart":
-            sides = {f"{side}_{what}": n for side in ("encoder", "decoder") for what, n in SIDES.items()}
+            sides: dict[str, Any] = {
+                f"{side}_{what}": n for side in ("encoder", "decoder") for what, n in SIDES.items()
+            }
             # Its own settings would sample, search and repeat itself; a model that says the likeliest token does not.
             config: Any = transformers.BartConfig(**sizes, **sides, dropout=0.0, max_position_embeddings=40)
             model = transformers.BartForConditionalGeneration(config)
             model.generation_config.update(num_beams=3, do_sample=True, min_length=30, forced_bos_token_id=0)
         else:
-            config = transformers.T5Config(
-                **sizes, num_layers=2, num_heads=2, d_kv=12, d_ff=32, decoder_start_token_id=1, dropout_rate=0.0
-            )
+            sizes["decoder_start_token_id"] = 1
+            config = transformers.T5Config(**sizes, num_layers=2, num_heads=2, d_kv=12, d_ff=32, dropout_rate=0.0)
             model = transformers.T5ForConditionalGeneration(config)
         made = tokenizer(list(TAUGHT), padding=True, return_tensors="pt")
         said = tokenizer(list(TAUGHT.values()), padding=True, return_tensors="pt")
