@@ -276,7 +276,7 @@ def plans() -> dict[str, Plan]:
             learns="English sentences of the small language: to say the next word",
         ),
         "toy-seq2seq": Plan(
-            kind="recurrent", config=recurrent, recipe=Recipe(steps=3500, forget=0.4), learns=translates
+            kind="recurrent", config=recurrent, recipe=Recipe(steps=3500, forget=0.3), learns=translates
         ),
         "toy-transformer": Plan(
             kind="translation",
