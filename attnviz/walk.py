@@ -18,7 +18,7 @@ from attnviz.errors import RecordError
 
 Operation: TypeAlias = Literal[
     "add", "map", "dot", "general", "additive", "times", "softcap", "mask", "softmax", "weigh", "sum", "concatenate",
-    "norm", "relu", "gelu", "row",
+    "norm", "rms_norm", "relu", "gelu", "gelu_tanh", "silu", "product", "row",
 ]  # fmt: skip
 """What a step computes from its operands a, b, c, ... (rows are queries or tokens):
 
@@ -37,7 +37,12 @@ Operation: TypeAlias = Literal[
 - ``concatenate``: the operands side by side.
 - ``norm``: each row without its mean, over the root of its variance plus the step's number, times b, plus c (Ba et al.
   2016, layer normalisation).
+- ``rms_norm``: each row over the root of the mean of its squares plus the step's number, times b (Zhang and Sennrich
+  2019, root mean square layer normalisation).
 - ``relu``, ``gelu``: cell by cell; gelu is a times the normal distribution function (Hendrycks and Gimpel 2016).
+- ``gelu_tanh``: a / 2 * (1 + tanh(sqrt(2 / pi) * (a + 0.044715 a^3))), an approximation of gelu from the same paper.
+- ``silu``: a / (1 + exp(-a)) (Hendrycks and Gimpel 2016, section 4; also called swish).
+- ``product``: a times b, cell by cell: a gated network opens one with the other (Shazeer 2020).
 - ``row``: the one row of a that the step's number names, counted from 0.
 """
 
@@ -77,7 +82,7 @@ class Step:
         result: the grid that it makes.
         operation: how.
         operands: the grids that it is made from.
-        number: what ``times``, ``softcap``, ``norm`` and ``row`` need beside them; None for the others.
+        number: what ``times``, ``softcap``, ``norm``, ``rms_norm`` and ``row`` need beside them; None for the others.
     """
 
     name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +13,17 @@ import numpy as np
 import pytest
 import yaml
 
-from attnviz.errors import FileFormatError
+from attnviz.errors import FileFormatError, SelectionError
 from attnviz.storage.homework import KNOWN, read
 from attnviz.storage.lines import LARGEST, Line, read_lines
+from attnviz.storage.walks import save
+from attnviz.verify import verify
 
 if TYPE_CHECKING:
     from attnviz.walk import Walkthrough
 
 SAMPLES = Path(__file__).parents[1] / "sample_inputs"
+README = SAMPLES.parent / "README.md"
 
 DIRECT = """query: [1, 2, 0, 1]
 keys:
@@ -43,11 +47,11 @@ def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
-def typed(folder: Path, text: str, name: str = "numbers.yaml") -> Walkthrough:
+def typed(folder: Path, text: str, name: str = "numbers.yaml", query: str | int | None = None) -> Walkthrough:
     """The walkthrough of a file that holds this text."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
-    return read(path)
+    return read(path, query=query)
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -78,6 +82,78 @@ def test_several_queries(tmp_path: Path) -> None:
     assert walk.grids["scores"].values.tolist() == [[2, 4], [3, 1]]
     assert (walk.grids["scores"].rows, walk.grids["scores"].columns) == (("a", "b"), ("c", "true"))
     assert walk.query is None
+
+
+@pytest.mark.parametrize("more", ["", "causal: true", "mask: [[1, 0, 1], [1, 1, 0], [0, 0, 1]]", "scale: none"])
+@pytest.mark.parametrize(("query", "row"), [("love", 1), ("LOVE", 1), (1, 1), ("1", 1), ("-1", 2), (0, 0)])
+def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, row: int) -> None:
+    """One word is followed, through the alignment vectors, to the same numbers that all at once come to."""
+    text = f"{MAPPED}bq: [1, -1]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]\n{more}"
+    whole, one = typed(tmp_path, text), typed(tmp_path, text, query=query)
+    names = ["row", "query", "keys", "values", "scores", "scaled", "mask", "softmax", "alignment", "context", "output"]
+    left_out = {"scaled"} if more == "scale: none" else set()
+    left_out |= {"mask"} if not more.startswith(("mask", "causal")) else set()
+    assert [step.name for step in one.steps] == [name for name in names if name not in left_out]
+    assert (one.query, one.grids["q"].rows) == (row, (("I", "love", "you")[row],))
+    assert one.grids["q"].values.tolist() == whole.grids["Q"].values[row : row + 1].tolist()
+    for name in ("scores", "weights", "context", "output"):
+        assert one.grids[name].values == pytest.approx(whole.grids[name].values[row : row + 1])
+    assert one.grids["alignment"].values.sum(axis=0) == pytest.approx(whole.grids["context"].values[row])
+
+
+def test_one_row_of_several_queries(tmp_path: Path) -> None:
+    """Of a matrix of queries the one that is named, or numbered where none has a name."""
+    text = DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + "mask: [[1, 1], [0, 1]]\n"
+    named = typed(tmp_path, text + "query_words: [a, b]\n", query="b")
+    assert named.grids["q"].values.tolist() == [[0, 0, 1, 0]]
+    assert (named.query, named.grids["q"].rows, named.grids["mask"].rows) == (1, ("b",), ("b",))
+    assert named.grids["mask"].values.tolist() == [[0, 1]]
+    assert named.grids["context"].values.tolist() == [[0, 8]]
+    assert [step.name for step in named.steps] == ["scores", "scaled", "mask", "softmax", "alignment", "context"]
+    assert typed(tmp_path, text, query=-2).grids["q"].rows == ("query 0",)
+    assert typed(tmp_path, text).grids["Q"].rows == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "query", "line"),
+    [
+        ("query_words: [a, b]", "us", "there is no query 'us' to follow: there are 0 a, 1 b"),
+        ("query_words: [a, b]", "2", "there is no query 2: there are 0 a, 1 b"),
+        ("query_words: [a, a]", "a", "several queries are 'a': choose one by its number: 0, 1"),
+        ("", "a", "there is no query 'a' to follow: there are 0 to 1, without names"),
+        ("", "-3", "there is no query -3: there are 0 to 1, without names"),
+        ("", "\x1b[2J", r"there is no query '\x1b[2J' to follow: there are 0 to 1, without names"),
+    ],
+)
+def test_rows_that_are_not_there(tmp_path: Path, more: str, query: str, line: str) -> None:
+    """Whoever chooses another sees what there is."""
+    with pytest.raises(SelectionError) as caught:
+        typed(tmp_path, DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + more, query=query)
+    assert str(caught.value) == f"{tmp_path / 'numbers.yaml'}: {line}"
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        (DIRECT.partition("values")[0], None),
+        (DIRECT.partition("values")[0] + "values:\n", None),
+        (MAPPED.partition("Wv")[0], None),
+        (MAPPED.partition("Wv")[0] + "causal: true", 1),
+        (MAPPED.partition("Wv")[0] + "score: additive\nW: [[1, 0]]\nU: [[0, 1]]\nv: [3]", 2),
+    ],
+)
+def test_without_values(tmp_path: Path, text: str, query: int | None) -> None:
+    """The weights need none: they are as with values, the calculation ends there, says so, and can be verified."""
+    with_values = text.replace("values:\n", "") + ("\nWv: [[1], [1]]" if "X" in text else "\nvalues: [[1], [2]]")
+    walk, whole = typed(tmp_path, text, query=query), typed(tmp_path, with_values, query=query)
+    assert walk.steps[-1].name == "softmax"
+    assert list(walk.grids)[-1] == "weights"
+    assert not {"V", "alignment", "context"} & set(walk.grids)
+    assert walk.grids["weights"].values.tolist() == whole.grids["weights"].values.tolist()
+    assert walk.notes == ("no values are given: the calculation ends at the weights",)
+    assert whole.notes == ()
+    verdict = verify(save(walk, tmp_path / "walk.json"))
+    assert (verdict.fault, len(verdict.checked)) == ("", len(walk.steps))
 
 
 def test_from_the_input_on(tmp_path: Path) -> None:
@@ -147,6 +223,13 @@ def test_the_samples(name: str) -> None:
     assert f"`{name}`" in (SAMPLES / "README.md").read_text(encoding="utf-8")
 
 
+def test_the_readme_s(tmp_path: Path) -> None:
+    """The file that the README shows can be typed as it stands, and one of its words followed."""
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert typed(tmp_path, shown).grids["weights"].rows == ("I", "love", "you")
+    assert typed(tmp_path, shown, query="love").grids["alignment"].rows == ("I", "love", "you")
+
+
 def test_the_scanner_of_python_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where PyYAML has no C library, its own scanner finds the same values on the same lines."""
     path = tmp_path / "n.yaml"
@@ -179,9 +262,12 @@ BAD = {
     "a list": ("[1, 2]", "it must hold names with numbers, such as query, keys and values, not a list"),
     "not yaml": ("query: [1, 2\nkeys: 3", "line 2: it is not YAML: did not find expected"),
     "a tab": ("a:\n\t- 1", "line 2: it is not YAML: found character that cannot start any token"),
-    "nothing of it": ("title: x", "it lacks query, keys, values: give query, keys and values, or X with Wq, Wk and Wv"),
+    "nothing of it": ("title: x", "it lacks query, keys: give query, keys and values, or X with Wq, Wk and Wv"),
     "half of it": ("query: [1]\nvalues: [[1]]", "it lacks keys"),
-    "half of the maps": ("X: [[1]]\nWq: [[1]]", "it lacks Wk, Wv"),
+    "half of the maps": ("X: [[1]]\nWq: [[1]]", "it lacks Wk: give"),
+    "an output map of no values": (DIRECT.partition("values")[0] + "Wo: [[1]]", "line 5: Wo has no values that"),
+    "a bias of no map": (MAPPED.partition("Wv")[0] + "bv: [1]", "line 4: bv is of no use without Wv"),
+    "an output map of no map": (MAPPED.partition("Wv")[0] + "Wo: [[1]]", "line 4: Wo is of no use without Wv"),
     "both": (DIRECT + MAPPED, "line 1: query and line 8: X do not go together"),
     "unknown": (DIRECT + "vaules: [[1]]", "line 8: 'vaules' is not known: did you mean values?"),
     "another case": ("x: [[1]]", "line 1: 'x' is not known: did you mean X?"),
@@ -294,6 +380,10 @@ def test_bad_yaml(tmp_path: Path, name: str) -> None:
         (
             '{"query": [1],\n "keys": [["1"]], "values": [[1]]}',
             'line 2: keys[0][0] must be a number, not "1": write it',
+        ),
+        (
+            '{"format": "attnviz-walkthrough", "version": 1}',
+            "it was saved by attnviz, not typed by hand: attnviz verify",
         ),
         ('{"query": [1],\n "query": [1]}', "line 2: query is there twice"),
         ('{"query": [1,]}', "it is not JSON: "),

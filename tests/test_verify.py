@@ -235,11 +235,40 @@ def calculated(
         ("sum", ([[1e308], [1e308]],), "r cannot be computed: it leaves the range of numbers"),
         ("map", ([["-inf", "-inf"]], [[1], [-1]]), "r cannot be computed: it leaves the range of numbers"),
         ("relu", ([[1, 2]],), "r is 1 x 1, recomputed 1 x 2"),
+        ("product", ([[1]], [[1, 2]]), "g1 has 2 columns, but g0 has 1 columns"),
+        ("product", ([[1]], [[1], [2]]), "g1 has 2 rows, but g0 has 1 rows"),
     ],
 )
 def test_steps_that_cannot_be_computed(operation: str, operands: tuple[Any, ...], fault: str) -> None:
     """Shapes that clash, and numbers out of range, are faults of the step and no tracebacks."""
     assert calculated(operation, [[1.0]], *operands) == f"step 1 (s): {fault}"
+
+
+@pytest.mark.parametrize(
+    ("operands", "fault"),
+    [
+        (([[1, 2]], [[1, 2], [3, 4]]), "g1 has 2 rows, but must have 1"),
+        (([[1, 2]], [[1]]), "g1 has 1 columns, but g0 has 2 columns"),
+        (([[0, 0]], [[1, 1]]), "a row of zeros cannot be divided by its size"),
+    ],
+)
+def test_a_root_mean_square_that_cannot_be_computed(operands: tuple[Any, ...], fault: str) -> None:
+    """One gain for each number of a row, and no row of nothing but zeros."""
+    assert calculated("rms_norm", [[1.0, 1.0]], *operands, number=0.0) == f"step 1 (s): {fault}"
+
+
+@pytest.mark.parametrize("operation", ["silu", "gelu_tanh"])
+def test_activations_far_from_0(operation: str) -> None:
+    """No number is too large or too small for them; what is far below 0 is as good as shut."""
+    assert calculated(operation, [[0.0, 0.0, 800.0]], [[-1e4, 0.0, 800.0]]) == ""
+    assert "recomputed it is 800.0" in calculated(operation, [[0.0, 0.0, 800.1]], [[-1e4, 0.0, 800.0]])
+
+
+def test_the_approximation_of_gelu_is_another_operation() -> None:
+    """They differ by up to 5e-4, which no tolerance hides."""
+    exact = 0.5 * 2 * (1 + math.erf(2 / math.sqrt(2)))
+    assert calculated("gelu", [[exact]], [[2]]) == ""
+    assert "the file says" in calculated("gelu_tanh", [[exact]], [[2]])
 
 
 @pytest.mark.parametrize(("operation", "number"), [("norm", 0.0), ("softcap", 0.0)])

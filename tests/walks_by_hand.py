@@ -47,6 +47,10 @@ def layer() -> Walkthrough:
     c.step("relu", "relu", "relu", "norm")
     c.step("gelu", "gelu", "gelu", "norm")
     c.step("row", "x", "row", "gelu", number=2.0, rows=WORDS[2:3])
+    c.step("rms_norm", "norm_2", "rms_norm", "residual", "gain", number=1e-6)
+    c.step("gelu_tanh", "approximate", "gelu_tanh", "norm_2")
+    c.step("silu", "gate", "silu", "norm_2")
+    c.step("gated", "gated", "product", "gate", "norm_2")
     c.step("concatenated", "concatenated", "concatenate", "relu", "gelu")
     return c.walk(
         "One layer, 한국어",

@@ -48,7 +48,11 @@ def make(seed: int, *, n_keys: int = 3, d_v: int = 2) -> Walkthrough:
     calculation.give("K", Grid(values=np.array(keys, dtype=np.float64), rows=names))
     calculation.give("V", Grid(values=np.array(values, dtype=np.float64), rows=names))
     attend(calculation)
-    return calculation.walk(f"Exercise {seed}: one query and {n_keys} keys", query=0)
+    return calculation.walk(
+        f"Exercise {seed}: one query and {n_keys} keys",
+        query=0,
+        notes=(f"small whole numbers, drawn from seed {seed}",),
+    )
 
 
 def blanks(walk: Walkthrough, seed: int, *, share: float = 0.5) -> frozenset[Cell]:

@@ -170,6 +170,17 @@ def norm(a: Numbers, b: Float64[np.ndarray, "1 column"], c: Float64[np.ndarray, 
     return normed
 
 
+# y = x / RMS[x] * gain, where RMS[x] = sqrt(mean[x^2] + epsilon)
+def rms_norm(a: Numbers, b: Float64[np.ndarray, "1 column"], number: float) -> Numbers:
+    """Each row with mean square 1, then times b.
+
+    Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", equation 4.
+    """
+    squares = (a**2).mean(axis=1, keepdims=True)
+    normed: np.ndarray = a / np.sqrt(squares + number) * b
+    return normed
+
+
 def relu(a: Numbers) -> Numbers:
     """Each cell, or 0 where it is below."""
     passed: Numbers = np.maximum(a, 0.0)
@@ -185,6 +196,36 @@ def gelu(a: Numbers) -> Numbers:
     erf = np.vectorize(math.erf, otypes=[np.float64])
     passed: Numbers = a * 0.5 * (1 + erf(a / math.sqrt(2)))
     return passed
+
+
+# x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+def gelu_tanh(a: Numbers) -> Numbers:
+    """The same, the distribution function approximated: what GPT-2 computes.
+
+    Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", section 2.
+    """
+    passed: Numbers = a * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3)))
+    return passed
+
+
+# x * S(x), where S is the logistic function
+def silu(a: Numbers) -> Numbers:
+    """Each cell times the logistic function at it.
+
+    Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", section 4; Ramachandran et al. 2017, "swish".
+    """
+    power = np.exp(-np.abs(a))  # never above 1, so that no cell is too far below 0
+    passed: Numbers = a * np.where(a < 0, power, 1.0) / (1 + power)
+    return passed
+
+
+def product(a: Numbers, b: Numbers) -> Numbers:
+    """Cell by cell: a times b.
+
+    Source: Shazeer 2020, "GLU Variants Improve Transformer", equation 5.
+    """
+    multiplied: Numbers = a * b
+    return multiplied
 
 
 def row(a: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
@@ -216,13 +257,17 @@ OPERATIONS: Mapping[str, tuple[Callable[..., np.ndarray], int, int]] = {
     "sum": (total, 1, 1),
     "concatenate": (concatenate, 1, ANY),
     "norm": (norm, 3, 3),
+    "rms_norm": (rms_norm, 2, 2),
     "relu": (relu, 1, 1),
     "gelu": (gelu, 1, 1),
+    "gelu_tanh": (gelu_tanh, 1, 1),
+    "silu": (silu, 1, 1),
+    "product": (product, 2, 2),
     "row": (row, 1, 1),
 }
 """Each operation: its function, and how many grids it takes at least and at most."""
 
-NUMBERED = ("times", "softcap", "norm", "row")
+NUMBERED = ("times", "softcap", "norm", "rms_norm", "row")
 """Those that need a number beside their grids."""
 
 ROWS, COLUMNS, ONE = "rows", "columns", "one row"
@@ -237,9 +282,11 @@ _FIT: Mapping[str, tuple[tuple[int, str, int | None, str], ...]] = {
         (4, COLUMNS, 2, ROWS),
     ),
     "mask": ((1, ROWS, 0, ROWS), (1, COLUMNS, 0, COLUMNS)),
+    "product": ((1, ROWS, 0, ROWS), (1, COLUMNS, 0, COLUMNS)),
     "softmax": ((1, ROWS, None, ONE), (1, COLUMNS, None, ONE)),
     "weigh": ((0, ROWS, None, ONE), (0, COLUMNS, 1, ROWS)),
     "norm": ((1, ROWS, None, ONE), (1, COLUMNS, 0, COLUMNS), (2, ROWS, None, ONE), (2, COLUMNS, 0, COLUMNS)),
+    "rms_norm": ((1, ROWS, None, ONE), (1, COLUMNS, 0, COLUMNS)),
 }  # fmt: skip
 """Which size of which operand must be which size of which other, or 1."""
 

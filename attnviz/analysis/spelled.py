@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnviz.text.numbers import shown
-from attnviz.text.steps import scale
+from attnviz.text.steps import factor
 from attnviz.walk import Step, Walkthrough
 
 MOST = 6
@@ -110,23 +110,26 @@ def spelled(walk: Walkthrough, step: Step, row: int, column: int, digits: int, *
     result = hand.write(float(walk.grids[step.result].values[row, column]))
     if step.operation == "mask":
         return _mask(hand, operands, (row, column), result)
-    written = _SPELLS[step.operation](hand, operands, step, (row, column))
-    equal = hand.is_exact() and _comes_out(step, operands, row)
+    if step.operation == "times":
+        written = _times(hand, operands, factor(walk, step), (row, column))
+    else:
+        written = _SPELLS[step.operation](hand, operands, step, (row, column))
+    equal = hand.is_exact() and _comes_out(walk, step, operands, row)
     text = f"{written} {'=' if equal else '≈'} {result}"
     note = _note(hand, operands, step, row)
     return f"{text} {note}" if note else text
 
 
-def _comes_out(step: Step, operands: list[np.ndarray], row: int) -> bool:
+def _comes_out(walk: Walkthrough, step: Step, operands: list[np.ndarray], row: int) -> bool:
     """Whether whole numbers give a number that can be written to its end: roots and powers of e mostly do not."""
     match step.operation:
         case "softmax":
             scores = [score for grid in (operands[0][row], *operands[1:]) for score in grid.ravel().tolist()]
             return len({score for score in scores if math.isfinite(score)}) == 1
         case "times":
-            how, number = scale(1.0 if step.number is None else step.number)
+            how, number = factor(walk, step)
             return how == "*" or math.sqrt(number).is_integer()
-        case "additive" | "softcap" | "norm" | "gelu":
+        case "additive" | "softcap" | "norm" | "rms_norm" | "gelu" | "gelu_tanh" | "silu":
             return False
         case _:
             return True
@@ -175,8 +178,8 @@ def _additive(hand: Hand, operands: list[np.ndarray], _: Step, cell: Cell) -> st
     return hand.add([written.get(i, "") for i in range(n)], (weights * np.tanh(inside)).tolist())
 
 
-def _times(hand: Hand, operands: list[np.ndarray], step: Step, cell: Cell) -> str:
-    how, number = scale(1.0 if step.number is None else step.number)
+def _times(hand: Hand, operands: list[np.ndarray], by: tuple[str, float], cell: Cell) -> str:
+    how, number = by
     value = hand.factor(operands[0][cell])
     return f"{value} / sqrt({hand.write(number)})" if how == "/ sqrt" else f"{value}·{hand.factor(number)}"
 
@@ -234,6 +237,13 @@ def _norm(hand: Hand, operands: list[np.ndarray], step: Step, cell: Cell) -> str
     return f"{middle} / {spread}·{hand.factor(operands[1][0, column])} + {hand.factor(operands[2][0, column])}"
 
 
+def _rms_norm(hand: Hand, operands: list[np.ndarray], step: Step, cell: Cell) -> str:
+    row, column = cell
+    values = operands[0][row]
+    size = f"sqrt({hand.write((values**2).mean())} + {hand.write(step.number or 0.0)})"
+    return f"{hand.factor(values[column])} / {size}·{hand.factor(operands[1][0, column])}"
+
+
 def _row(hand: Hand, operands: list[np.ndarray], step: Step, cell: Cell) -> str:
     row = int(step.number or 0)
     hand.write(operands[0][row, cell[1]])
@@ -249,20 +259,38 @@ def _gelu(hand: Hand, operands: list[np.ndarray], _: Step, cell: Cell) -> str:
     return f"{hand.factor(value)}·Φ({hand.write(value)})"
 
 
+def _gelu_tanh(hand: Hand, operands: list[np.ndarray], _: Step, cell: Cell) -> str:
+    value = operands[0][cell]
+    cubed = f"{hand.write(value)} + {hand.write(0.044715)}·{hand.factor(value)}^3"
+    return f"{hand.factor(value)} / 2·(1 + tanh(sqrt(2 / pi)·({cubed})))"
+
+
+def _silu(hand: Hand, operands: list[np.ndarray], _: Step, cell: Cell) -> str:
+    value = operands[0][cell]
+    return f"{hand.factor(value)} / (1 + exp({hand.write(-value)}))"
+
+
+def _product(hand: Hand, operands: list[np.ndarray], _: Step, cell: Cell) -> str:
+    return f"{hand.factor(operands[0][cell])}·{hand.factor(operands[1][cell])}"
+
+
 _SPELLS: dict[str, Spell] = {
     "add": _add,
     "map": _map,
     "dot": _dot,
     "general": _general,
     "additive": _additive,
-    "times": _times,
     "softcap": _softcap,
     "softmax": _softmax,
     "weigh": _weigh,
     "sum": _sum,
     "concatenate": _concatenate,
     "norm": _norm,
+    "rms_norm": _rms_norm,
     "relu": _relu,
     "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "silu": _silu,
+    "product": _product,
     "row": _row,
 }

@@ -50,11 +50,25 @@ class Inputs:
     def __init__(self, calculation: Calculation, walked: Walked) -> None:
         self._calculation, self._walked = calculation, walked
         self._there: dict[str, Float64[np.ndarray, "token d_model"]] = {}
+        self._made: list[tuple[Float64[np.ndarray, "token d_model"], str, str]] = []
+
+    def know(self, whole: Float64[np.ndarray, "token d_model"], name: str, row_name: str) -> None:
+        """What a map is given may have been made by a step.
+
+        Args:
+            whole: all rows, as the model made them.
+            name: what the calculation calls them.
+            row_name: what it calls the row of the query that is followed, whether there is a step for it yet or not.
+        """
+        self._made.append((whole, name, row_name))
 
     def write(self, whole: Float64[np.ndarray, "token d_model"], *, of_query: bool) -> str | None:
         """Write down the vectors that a map was given; their name comes back, None where it is taken by others."""
         walked = self._walked
         across, one = walked.kind == "cross", of_query and walked.row is not None
+        for made, every, row_name in self._made:
+            if np.array_equal(made, whole):
+                return self._row_of(every, row_name) if one else every
         if one and not across:
             return self._write_row(whole)
         name = "x" if one else "M" if across and not of_query else "X"
@@ -70,12 +84,16 @@ class Inputs:
 
     def _write_row(self, whole: Float64[np.ndarray, "token d_model"]) -> str | None:
         """Write down all words, and then the row of the one that is followed."""
-        walked, c = self._walked, self._calculation
         all_words = self.write(whole, of_query=False)
-        if all_words is None or "x" in c.grids:
-            return None if all_words is None else "x"
+        return None if all_words is None else self._row_of(all_words, "x")
+
+    def _row_of(self, every: str, name: str) -> str:
+        """Write down the row of the one that is followed, unless it is there."""
+        walked, c = self._walked, self._calculation
+        if name in c.grids:
+            return name
         assert walked.row is not None  # noqa: S101 - one word is followed
-        return c.step("row", "x", "row", all_words, number=float(walked.row), rows=walked.looking)
+        return c.step("row", name, "row", every, number=float(walked.row), rows=walked.looking)
 
     def _write_embedded(self, name: str, embedded: Embedded, rows: tuple[str, ...]) -> str:
         """Write down the embeddings of word, position and segment, their sum, and the norm where there is one."""
@@ -108,7 +126,7 @@ def write_projections(calculation: Calculation, walked: Walked, inputs: Inputs) 
         part = part_of(found, own, head, walked.row if of_query else None)
         x = None if part is None else inputs.write(part.x, of_query=of_query)
         if part is None or x is None:
-            missing.append(name)
+            missing.append(name.removesuffix(walked.suffix))
             calculation.give(name, Grid(values=numbers(own), rows=rows))
             continue
         weight = calculation.give(f"W{letter}{walked.suffix}", Grid(values=part.weight))

@@ -1,53 +1,24 @@
-"""What follows a head's context, written down: all heads side by side, the output map, and the rest of the layer.
-
-The rest is followed by its numbers, as maps are found: the layer norm of the sum of the attention's input and output,
-a map of what it made, another of that map's output after its activation, and the norm of the sum of both.
-"""
+"""What follows a head's context, written down: all heads side by side, the output map, and the rest of the layer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from jaxtyping import Float64
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnviz.analysis.walkthrough import Calculation
-from attnviz.capture.inputs import LARGEST_MAP
-from attnviz.capture.projections import Call, LinearMap, is_map, map_of, norm_of, same
-from attnviz.capture.walked import Walked, numbers
-from attnviz.errors import NoAttentionError
+from attnviz.capture.inputs import LARGEST_MAP, Inputs, write_projections
+from attnviz.capture.norms import Norm
+from attnviz.capture.parts import FeedForward, Part, Parts
+from attnviz.capture.projections import LinearMap
+from attnviz.capture.walked import Walked, numbers, terms_of
+from attnviz.models.language.vocabulary import START
 from attnviz.walk import Grid
 
-ACTIVATIONS: dict[Literal["relu", "gelu"], Callable[[Tensor], Tensor]] = {
-    "relu": nn.functional.relu,
-    "gelu": nn.functional.gelu,
-}
-"""The activations that a walkthrough can compute."""
-
-CLOSE = 1e-5
-"""How far a residual sum may be from the sum of the two that it is taken for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
-    """A layer behind its attention.
-
-    Attributes:
-        norm: the norm of the sum of the attention's input and output.
-        widen: the first map of the feed-forward network.
-        activation: what follows it.
-        narrow: the second map.
-        final: the norm of the sum of the network's input and output; what it made is the layer's output.
-    """
-
-    norm: Call
-    widen: Call
-    activation: Literal["relu", "gelu"]
-    narrow: Call
-    final: Call
+CROSS = "_cross"
+"""What the names of cross attention's grids end in, where a layer has both."""
 
 
 def write_output(calculation: Calculation, walked: Walked) -> list[str]:
@@ -65,7 +36,7 @@ def write_output(calculation: Calculation, walked: Walked) -> list[str]:
     for head in range(layer.output.shape[2]):
         theirs = Grid(values=numbers(walked.rows_of(layer.output[0, :, head])), rows=walked.looking)
         contexts.append("context" if head == walked.head else calculation.give(f"context_{head}", theirs))
-    write_output_map(calculation, contexts, output)
+    _write_output_map(calculation, contexts, output)
     return []
 
 
@@ -75,95 +46,136 @@ def _write_step(calculation: Calculation, walked: Walked) -> list[str]:
     if beside is None:
         return []
     y = "Y" if walked.row is None else "y"
-    calculation.give(y, Grid(values=numbers(walked.rows_of(beside)), rows=walked.looking))
+    before = (START, *walked.queries[:-1])
+    rows = before if walked.row is None else (before[walked.row],)
+    calculation.give(y, Grid(values=numbers(walked.rows_of(beside)), rows=rows))
     calculation.step("concatenated", "concatenated", "concatenate", y, "context")
     return [f"{y} is the vector of the word said before; with the context beside it, it goes to the decoder"]
 
 
-def write_output_map(calculation: Calculation, contexts: Sequence[str], output: LinearMap) -> str:
+def write_layer(
+    calculation: Calculation, parts: Parts, walked: Walked, cross: Walked | None, *, from_input: bool
+) -> tuple[str, list[str]]:
+    """Write down a layer whole.
+
+    Args:
+        calculation: where to.
+        parts: the layer, part by part.
+        walked: its self-attention.
+        cross: its cross attention, where it has one.
+        from_input: whether query, keys and values are made by their maps, or given.
+
+    Returns:
+        The name of the layer's output, and what a reader should know about it, a sentence each.
+    """
+    return _Layer(calculation, walked, cross, from_input=from_input).write(parts)
+
+
+@dataclass(slots=True)
+class _Layer:
+    """A layer while it is written down."""
+
+    c: Calculation
+    walked: Walked
+    cross: Walked | None
+    from_input: bool = field(kw_only=True)
+    notes: list[str] = field(default_factory=list)
+    n_norms: int = 0
+    n_sums: int = 0
+
+    def write(self, parts: Parts) -> tuple[str, list[str]]:
+        """All parts in turn; the name of the last result, and notes."""
+        inputs = Inputs(self.c, self.walked)
+        first, *_, last = parts.parts
+        if first.before is not None and self.from_input:
+            every = inputs.write(numbers(parts.x), of_query=False) or ""
+            inputs.know(numbers(first.read), self.norm(every, first.before, is_first=True), "n")
+        elif first.before is not None:
+            self.n_norms += 1  # it is in what the heads were given
+        made = self.attention(first, self.walked, inputs)
+        stream = inputs.write(numbers(parts.x), of_query=True) or ""
+        for part in parts.parts:
+            if part is not first:
+                read = stream if part.before is None else self.norm(stream, part.before)
+                made = self.network(part.work, read) if isinstance(part.work, FeedForward) else self.across(part, read)
+            if part.inside is not None:
+                made = self.norm(made, part.inside)
+            step = "residual" if part is first else "residual_cross" if part is not last else "residual_2"
+            if part is last and part.after is None:
+                step = "residual_out"
+            self.n_sums += 1
+            stream = self.c.step(step, _counted("residual", self.n_sums), "add", made, stream)
+            if part.after is not None:
+                stream = self.norm(stream, part.after, is_last=part is last)
+        return stream, list(dict.fromkeys(self.notes))
+
+    def across(self, part: Part, read: str) -> str:
+        """Cross attention, of which the queries walked are the rows of a grid that is there."""
+        assert self.cross is not None  # noqa: S101 - there is a third part
+        inputs = Inputs(self.c, self.cross)
+        query = self.cross.keep.maps()[0]
+        if query is not None:
+            inputs.know(numbers(query.given), read, read)
+        return self.attention(part, self.cross, inputs)
+
+    def attention(self, part: Part, walked: Walked, inputs: Inputs) -> str:
+        """All heads, and what the output map makes of their contexts."""
+        contexts = []
+        for head in range(walked.layer.query.shape[1]):
+            one = replace(walked, head=head, suffix=f"{walked.suffix}_{head}")
+            if self.from_input:
+                self.notes += write_projections(self.c, one, inputs)
+            else:
+                one.give_own(self.c)
+            contexts.append(terms_of(one).attend(self.c, one))
+        assert isinstance(part.work, LinearMap)  # noqa: S101 - attention's is the output map
+        return _write_output_map(self.c, contexts, part.work, walked.suffix)
+
+    def network(self, network: FeedForward, read: str) -> str:
+        """The feed-forward network."""
+        c = self.c
+        gate = network.gate
+        if gate is None:
+            hidden = _write_map(c, ("feed_forward_1", "hidden", "1"), read, network.widen)
+            active = c.step(network.activation, "active", network.activation, hidden)
+        else:
+            opened = _write_map(c, ("feed_forward_gate", "gate", "g"), read, gate)
+            active = c.step(network.activation, "active", network.activation, opened)
+            hidden = _write_map(c, ("feed_forward_1", "hidden", "1"), read, network.widen)
+            active = c.step("gated", "gated", "product", active, hidden)
+        return _write_map(c, ("feed_forward_2", "narrowed", "2"), active, network.narrow)
+
+    def norm(self, x: str, norm: Norm, *, is_first: bool = False, is_last: bool = False) -> str:
+        """A norm; norms are counted, as their gains and shifts are."""
+        self.n_norms += 1
+        c, n = self.c, self.n_norms
+        given = [c.give(f"gain_{n}", _row(norm.gain))]
+        if norm.operation == "norm":
+            given.append(c.give(f"shift_{n}", _row(norm.shift)))
+        step = f"input_{norm.operation}" if is_first else f"{norm.operation}_out" if is_last else norm.operation
+        return c.step(step, "N" if is_first else _counted("norm", n), norm.operation, x, *given, number=norm.epsilon)
+
+
+def _write_output_map(c: Calculation, contexts: Sequence[str], output: LinearMap, suffix: str = "") -> str:
     """Write down contexts side by side and what the output map makes of them; the name of that comes back."""
     together = contexts[0]
     if len(contexts) > 1:
-        together = calculation.step("concatenated", "concatenated", "concatenate", *contexts)
-    return _write_map(calculation, "output", "output", together, found=output, letter="o")
+        together = c.step("concatenated", f"concatenated{suffix}", "concatenate", *contexts)
+    return _write_map(c, ("output", f"output{suffix}", f"o{suffix}"), together, output)
 
 
-def write_rest(calculation: Calculation, rest: Rest, x: str) -> str:
-    """Write down the layer behind its output map; the name of the layer's output comes back.
-
-    Args:
-        calculation: what is written so far: the output map's result is ``output``.
-        rest: the modules.
-        x: the name of the queries' input.
-    """
-    c = calculation
-    summed = c.step("residual", "residual", "add", "output", x)
-    normed = _write_norm(c, "norm", summed, rest.norm, "1")
-    widened = _write_map(c, "feed_forward_1", "hidden", normed, found=_whole(rest.widen), letter="1")
-    active = c.step(rest.activation, "active", rest.activation, widened)
-    narrowed = _write_map(c, "feed_forward_2", "narrowed", active, found=_whole(rest.narrow), letter="2")
-    summed = c.step("residual_2", "residual_2", "add", narrowed, normed)
-    return _write_norm(c, "norm_2", summed, rest.final, "2")
-
-
-def rest_of(walked: Walked) -> tuple[LinearMap, LinearMap, Rest, Float64[np.ndarray, "query d_model"]]:
-    """The map that makes queries, the output map, the layer behind it, and its own output of the queries walked.
-
-    Raises:
-        NoAttentionError: the layer is built otherwise.
-    """
-    query_map, _, _, output = walked.keep.maps()
-    if query_map is not None and output is not None:
-        for rest in _rests(walked.keep.after, walked, query_map.given):
-            return query_map, output, rest, numbers(walked.rows_of(rest.final.made[0]))
-    raise NoAttentionError(
-        f"{walked.source.name}: layer {walked.layer.number} cannot be walked whole: it is not attention, residual sum, "
-        "norm, feed-forward (ReLU or GELU), residual sum, norm"
-    )
-
-
-def _rests(calls: Sequence[Call], walked: Walked, x: Tensor) -> Iterator[Rest]:
-    """Every way to read the calls behind attention as the rest of a layer: one, or none."""
-    together = walked.layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
-    outputs = [call for call in calls if is_map(call.module) and same(call.given, together)]
-    norms = [call for call in calls if isinstance(call.module, nn.LayerNorm)]
-    maps = [call for call in calls if is_map(call.module)]
-    for output in outputs:
-        for norm in norms:
-            if not _is_sum(norm.given, output.made, x[None]):
-                continue
-            for widen, narrow in ((one, two) for one in maps for two in maps if same(one.given, norm.made)):
-                activation = next(
-                    (name for name, apply in ACTIVATIONS.items() if same(apply(widen.made), narrow.given)), None
-                )
-                for final in norms:
-                    if activation is not None and _is_sum(final.given, narrow.made, norm.made):
-                        yield Rest(norm=norm, widen=widen, activation=activation, narrow=narrow, final=final)
-
-
-def _is_sum(total: Tensor, one: Tensor, other: Tensor) -> bool:
-    if not total.shape == one.shape == other.shape:
-        return False
-    close = CLOSE * max(1.0, total.abs().max().item())
-    return bool((one + other - total).abs().max().item() <= close)
-
-
-def _whole(call: Call) -> LinearMap:
-    found = map_of(call, 0, call.made.shape[2])
-    assert found is not None  # noqa: S101 - only maps come here
-    return found
-
-
-def _write_map(c: Calculation, step: str, result: str, x: str, *, found: LinearMap, letter: str) -> str:
+def _write_map(c: Calculation, names: tuple[str, str, str], x: str, found: LinearMap) -> str:
+    """Write down a map; the names are those of the step, of its result, and what is put behind W and b."""
+    step, result, letter = names
     weight = c.give(f"W{letter}", Grid(values=numbers(found.weight)))
-    bias = [] if found.bias is None else [c.give(f"b{letter}", Grid(values=numbers(found.bias)[None]))]
+    bias = [] if found.bias is None else [c.give(f"b{letter}", _row(found.bias))]
     return c.step(step, result, "map", x, weight, *bias)
 
 
-def _write_norm(c: Calculation, step: str, x: str, call: Call, number: str) -> str:
-    gain, shift, epsilon = norm_of(call)
-    given = [
-        c.give(f"{what}_{number}", Grid(values=numbers(values)[None]))
-        for what, values in (("gain", gain), ("shift", shift))
-    ]
-    return c.step(step, step, "norm", x, *given, number=epsilon)
+def _row(values: Tensor) -> Grid:
+    return Grid(values=np.atleast_2d(numbers(values)))
+
+
+def _counted(name: str, n: int) -> str:
+    """The first has no number, the others have."""
+    return name if n == 1 else f"{name}_{n}"

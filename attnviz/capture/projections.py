@@ -22,7 +22,7 @@ from attnviz.capture.stream import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One run of a small module of the model: a linear map, a layer norm, an embedding, or a recurrent cell.
+    """One run of a small module of the model: a linear map, a norm, an embedding, or a recurrent cell.
 
     Attributes:
         module: the module.
@@ -65,7 +65,7 @@ class Embedded:
 
 @runtime_checkable  # it is how a source finds those who ask for it
 class CallObserver(Protocol):
-    """An observer that wants to see the small modules run: linear maps, layer norms, embeddings, recurrent cells."""
+    """An observer that wants to see the small modules run: linear maps, norms, embeddings, recurrent cells."""
 
     def observe_call(self, call: Call) -> None:
         """One has run."""
@@ -84,9 +84,7 @@ def calls_shown(model: nn.Module, observers: Sequence[object]) -> Iterator[None]
                     Call(module=module, given=given[0] if is_number else _in_rows(given[0]), made=_in_rows(made))
                 )
 
-    kinds = (nn.LayerNorm, nn.Embedding, nn.RNNCellBase)
-    watched = [module for module in model.modules() if is_map(module) or isinstance(module, kinds)]
-    hooks = [module.register_forward_hook(show) for module in (watched if asking else [])]
+    hooks = [module.register_forward_hook(show) for module in (model.modules() if asking else ()) if _is_small(module)]
     try:
         yield
     finally:
@@ -180,9 +178,18 @@ class KeepProjections:
         return None
 
     @property
+    def before(self) -> list[Call]:
+        """The calls before the layer's attention, from the layer's before it on."""
+        return self._found()[1]
+
+    @property
     def after(self) -> list[Call]:
         """The calls after the layer's attention, up to the next layer's."""
         return self._found()[2]
+
+    def is_recurrent(self) -> bool:
+        """Whether recurrent cells run between one step of the attention and the next."""
+        return any(isinstance(call.module, nn.RNNCellBase) for call in self.before)
 
     def _found(self) -> tuple[Layer, list[Call], list[Call]]:
         positions([self._wanted], self._seen, "layer")
@@ -221,6 +228,14 @@ def norm_of(call: Call) -> tuple[Tensor, Tensor, float]:
 def is_map(module: nn.Module) -> bool:
     """A plain linear map; one that is quantised, or has an adapter, computes something else."""
     return type(module) is nn.Linear or type(module).__name__ == "Conv1D"
+
+
+def _is_small(module: nn.Module) -> bool:
+    """Whether a module is worth a look: whatever holds single rows of numbers alone may be a norm of some family's."""
+    if is_map(module) or isinstance(module, nn.LayerNorm | nn.Embedding | nn.RNNCellBase):
+        return True
+    held = list(module.parameters())
+    return bool(held) and next(module.children(), None) is None and all(one.ndim == 1 for one in held)
 
 
 def _in_rows(x: Tensor) -> Tensor:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attnviz.attention import Attention, Kind, Receipt, ShortRows
 from attnviz.capture.hub import locate
-from attnviz.errors import AttnvizWarning, InputError, ModelError
+from attnviz.errors import AttnvizWarning, InputError, ModelError, UnknownModelError
 from attnviz.text.check import check_text
-from attnviz.text.display import visible
+from attnviz.text.display import clip, visible
 
 if TYPE_CHECKING:
     import torch
@@ -60,6 +62,9 @@ class Source(Protocol):
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model once; every observer sees every block of rows."""
 
+    def untrained(self, seed: int = 0) -> Source:
+        """The same architecture with random weights, drawn from a seed: what a trained model is held against."""
+
 
 def open_source(
     model: str | None = None,
@@ -86,6 +91,7 @@ def open_source(
 
     Raises:
         ModelError: the model cannot be used, or not in these sizes. One asked for by name is never replaced.
+        UnknownModelError: there is none of that name, home-built or elsewhere.
         InputError: sizes for another model than ``toy-random``, or of another name.
     """
     if model == RANDOM:
@@ -96,6 +102,8 @@ def open_source(
         raise InputError(f"only {RANDOM} has a {', '.join(sizes)} to choose, not {visible(model or DEFAULT_MODEL)}")
     if model in TRAINED:
         return _trained(model, device, dtype)
+    if model is not None:
+        _expect_home_built(model)
     try:
         location = locate(DEFAULT_MODEL if model is None else model, revision)
         from attnviz.capture.pretrained import PretrainedSource
@@ -245,6 +253,27 @@ def toy_config(sizes: Mapping[str, int]) -> ToyConfig:
     if strange:
         raise InputError(f"{RANDOM} has no {', '.join(sorted(strange))}: it has seed, d_model, n_heads, n_layers")
     return ToyConfig(**sizes)  # type: ignore[arg-type]  # the one that is no number is not among them
+
+
+def _expect_home_built(model: str) -> None:
+    """Refuse a name that only a home-built model could have, before the hub is asked for it.
+
+    No model on the hub has a name without an owner that begins with "toy"; names like "gpt2" are left to the hub.
+
+    Raises:
+        UnknownModelError: such a name; the message lists the home-built models, the closest first.
+    """
+    there = (*TRAINED, RANDOM)
+    name = model.strip().lower()
+    meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(name, there, 1, 0.8)
+    if "/" in model or not meant or Path(model).is_dir():
+        return
+    nearest = sorted(there, key=lambda known: -difflib.SequenceMatcher(None, name, known).ratio())
+    told = "; those with and without attention are told of by `attnviz demo bottleneck`"
+    raise UnknownModelError(
+        f"there is no home-built model '{clip(visible(model), 60)}': there are {', '.join(nearest)}"
+        f"{told if name.startswith('bottleneck') else ''}"
+    )
 
 
 def _trained(name: str, device: str, dtype: str) -> Source:

@@ -8,14 +8,18 @@ from dataclasses import dataclass, replace
 from attnviz.analysis.walkthrough import SCORE_MAPS, Calculation, Score, largest_difference
 from attnviz.attention import Kind, Receipt, Token, positions
 from attnviz.capture.inputs import HomeBuilt, Inputs, write_projections
-from attnviz.capture.layers import rest_of, write_output, write_output_map, write_rest
+from attnviz.capture.layers import CROSS, write_layer, write_output
+from attnviz.capture.observers import Batch
+from attnviz.capture.parts import Parts, parts_of
 from attnviz.capture.projections import KeepProjections
 from attnviz.capture.queries import chosen_query
 from attnviz.capture.source import Source
 from attnviz.capture.walked import SCORE_SEED, Walked, numbers, terms_of
-from attnviz.errors import SelectionError
+from attnviz.errors import NoAttentionError, SelectionError
 from attnviz.text.check import check_text
 from attnviz.walk import Walkthrough
+
+BOTH = "the layer looks twice: back at what was said, then across at the other sentence, in the grids named cross"
 
 
 def walk(
@@ -48,6 +52,7 @@ def walk(
         query: the word that looks, or its number, counted likewise; None is the first word.
         every: all words at once, in place of one.
         whole_layer: all heads, and what follows them: the output map, residual sums, norms, the feed-forward network.
+            Of a decoder that looks across, both its attentions, whichever kind is asked for.
         pair: a second sentence, for models that read two.
         target: what a model that translates is made to say.
         kind: which attention, where the model has several.
@@ -125,7 +130,11 @@ def _followed(
     score = wish.score
     if (score != "scaled_dot" or wish.causal) and not isinstance(source, HomeBuilt):
         raise SelectionError(f"{source.name} has its own score and mask: another is for the home-built models alone")
-    batch = source.encode([text], [wish.pair], truncate=wish.truncate, kind=wish.kind, targets=[wish.target])
+
+    def encoded(kind: Kind | None) -> Batch:
+        return source.encode([text], [wish.pair], truncate=wish.truncate, kind=kind, targets=[wish.target])
+
+    batch = encoded(wish.kind)
     kind = batch.kind or source.kinds[0]
     causal = wish.causal and kind != "decoder"  # that is causal anyway
     if wish.whole_layer and (score != "scaled_dot" or causal):
@@ -136,47 +145,61 @@ def _followed(
     keep = KeepProjections(wish.layer)
     receipt = source.stream(batch, [keep])
     (head,) = positions([wish.head], range(keep.layer.query.shape[1]), "head")
-    walks = []
-    for row in rows:
-        walked = Walked(source=source, batch=batch, keep=keep, kind=kind, head=head, row=row)
-        walks.append(_written(walked, replace(wish, causal=causal), receipt))
-    return walks
+    walked = Walked(source=source, batch=batch, keep=keep, kind=kind, head=head, row=None)
+    if wish.whole_layer:
+        other = None
+        if kind != "encoder" and {"decoder", "cross"} <= set(source.kinds):
+            other, receipt = _other_attention(walked, encoded, receipt)
+        return [_written_whole(walked, other, row, receipt) for row in rows]
+    return [_written(replace(walked, row=row), replace(wish, causal=causal), receipt) for row in rows]
+
+
+def _other_attention(walked: Walked, encoded: Callable[[Kind], Batch], receipt: Receipt) -> tuple[Walked, Receipt]:
+    """The other attention of a decoder's layer, from a second run: a run shows one kind. The receipt is of both."""
+    kind: Kind = "cross" if walked.kind == "decoder" else "decoder"
+    batch, keep = encoded(kind), KeepProjections(walked.layer.number)
+    second = walked.source.stream(batch, [keep])
+    if second.layers != receipt.layers:
+        raise NoAttentionError(
+            f"{walked.source.name}: not every layer of its decoder looks both back and across, so none is walked whole"
+        )
+    larger = tuple(map(max, zip(receipt.differences, second.differences, strict=True)))
+    return replace(walked, batch=batch, keep=keep, kind=kind), replace(receipt, differences=larger)
 
 
 def _written(walked: Walked, wish: _Wish, receipt: Receipt) -> Walkthrough:
-    """The walkthrough of one query, or of all."""
+    """The walkthrough of one query, or of all, through one head."""
     score, causal = wish.score, wish.causal
     calculation = Calculation()
     own, difference, from_input = None, None, None
-    if wish.whole_layer:
-        notes, own, difference, from_input = _write_layer(calculation, walked)
+    notes = write_projections(calculation, walked, Inputs(calculation, walked))
+    context = terms_of(walked, score, causal=causal).attend(calculation, walked)
+    if score != "scaled_dot" or causal:
+        notes.append(_other_way(score, causal=causal))
     else:
-        notes = write_projections(calculation, walked, Inputs(calculation, walked))
-        context = terms_of(walked, score, causal=causal).attend(calculation, walked)
-        if score != "scaled_dot" or causal:
-            notes.append(_other_way(score, causal=causal))
-        else:
-            notes += write_output(calculation, walked)
-            own, difference = "context", _difference_of(walked)
-            is_made = any(step.result in walked.names for step in calculation.steps)
-            from_input = largest_difference(calculation.grids[context].values, walked.context()) if is_made else None
-    looking = "all words" if walked.row is None else f"the query “{walked.queries[walked.row]}”"
-    where = "all heads" if wish.whole_layer else f"head {walked.head}"
-    name, sentence, layer = walked.source.name, walked.batch.sentences[0], walked.layer.number
+        notes += write_output(calculation, walked)
+        own, difference = "context", _difference_of(walked)
+        is_made = any(step.result in walked.names for step in calculation.steps)
+        from_input = largest_difference(calculation.grids[context].values, walked.context()) if is_made else None
     return calculation.walk(
-        f"{name}: layer {layer}, {where}, {looking}",
-        model=name,
-        text=sentence.text,
+        _title(walked, f"head {walked.head}"),
+        model=walked.source.name,
+        text=walked.batch.sentences[0].text,
         kind="decoder" if causal else walked.kind,
-        layer=layer,
-        head=None if wish.whole_layer else walked.head,
+        layer=walked.layer.number,
+        head=walked.head,
         query=walked.row,
         own=own,
         difference=difference,
         from_input=from_input,
         receipt=receipt,
-        notes=(*sentence.notes, *notes),
+        notes=(*walked.batch.sentences[0].notes, *notes),
     )
+
+
+def _title(walked: Walked, where: str) -> str:
+    looking = "all words" if walked.row is None else f"the query “{walked.queries[walked.row]}”"
+    return f"{walked.source.name}: layer {walked.layer.number}, {where}, {looking}"
 
 
 def _difference_of(walked: Walked) -> float:
@@ -187,31 +210,40 @@ def _difference_of(walked: Walked) -> float:
     return largest_difference(calculation.grids[context].values, walked.context())
 
 
-def _write_layer(calculation: Calculation, walked: Walked) -> tuple[list[str], str, float, float]:
-    """Write down all heads and what follows them.
+def _written_whole(walked: Walked, other: Walked | None, row: int | None, receipt: Receipt) -> Walkthrough:
+    """The walkthrough of one query, or of all, through a whole layer.
 
-    Returns:
-        Notes; the name of the layer's output; how far it is from the model's own where every head starts from its own
-        query, keys and values, and where all starts from the layer's input.
+    How far its output is from the model's own is measured where every head starts from its own query, keys and values,
+    and where all starts from the layer's input.
     """
-    query_map, output, rest, theirs = rest_of(walked)
-    differences: list[float] = []
-    heads = [replace(walked, head=head, suffix=f"_{head}") for head in range(walked.layer.query.shape[1])]
-    notes: list[str] = []
-    for from_input, c in ((False, Calculation()), (True, calculation)):
-        inputs = Inputs(c, walked)
-        contexts = []
-        for head in heads:
-            if from_input:
-                notes += write_projections(c, head, inputs)
-            else:
-                head.give_own(c)
-            contexts.append(terms_of(head).attend(c, head))
-        x = inputs.write(numbers(query_map.given), of_query=True) or ""
-        write_output_map(c, contexts, output)
-        own = write_rest(c, rest, x)
-        differences.append(largest_difference(c.grids[own].values, theirs))
-    return list(dict.fromkeys(notes)), own, differences[0], differences[1]
+    walked = replace(walked, row=row)
+    first, cross = walked, None
+    if other is not None:
+        other = replace(other, row=row)
+        first, cross = (walked, other) if walked.kind == "decoder" else (other, walked)
+        cross = replace(cross, suffix=CROSS)
+    parts: Parts = parts_of(walked.source.name, first.keep, None if cross is None else cross.keep)
+    theirs = numbers(walked.rows_of(parts.made))
+    differences = []
+    for from_input in (False, True):
+        calculation = Calculation()
+        own, notes = write_layer(calculation, parts, first, cross, from_input=from_input)
+        differences.append(largest_difference(calculation.grids[own].values, theirs))
+    sentence = walked.batch.sentences[0]
+    said = [*sentence.notes, *(() if other is None else (*other.batch.sentences[0].notes, BOTH))]
+    return calculation.walk(
+        _title(walked, "all heads"),
+        model=walked.source.name,
+        text=sentence.text,
+        kind=walked.kind,
+        layer=walked.layer.number,
+        query=row,
+        own=own,
+        difference=differences[0],
+        from_input=differences[1],
+        receipt=receipt,
+        notes=tuple(dict.fromkeys([*said, *notes])),
+    )
 
 
 def _other_way(score: Score, *, causal: bool) -> str:

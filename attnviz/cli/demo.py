@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnviz.cli import options
+from attnviz.cli import arguments, options
 from attnviz.demos import DEMOS
 from attnviz.text.display import visible
 
@@ -62,7 +62,7 @@ def command(
     All numbers are computed when you ask, by the formulas and models that come with attnviz.
     """
     outputs = list(output or [])
-    _check_endings(outputs)
+    arguments.check_outputs(outputs, ENDINGS)
     if name is None:
         if outputs or json:
             raise typer.BadParameter(f"give the name of a demo: {', '.join(DEMOS)}")
@@ -70,10 +70,7 @@ def command(
         return
     if not outputs and not json:
         outputs = [Path("outputs") / f"demo-{name}.png"]
-    from attnviz.storage import check_writable
-
-    for path in outputs:
-        check_writable(path)
+    arguments.check_writable(outputs)
     from attnviz.demos import tell
 
     story = tell(name)
@@ -90,16 +87,6 @@ def command(
             console.print(line, soft_wrap=True)
     for path in outputs:
         _write(story, path, palette)
-
-
-def _check_endings(paths: list[Path]) -> None:
-    """Refuse endings that no story can be written as."""
-    for path in paths:
-        if path.suffix.lower() not in ENDINGS:
-            known = ", ".join(suffix.removeprefix(".") for suffix in ENDINGS)
-            raise typer.BadParameter(
-                f"{visible(str(path))}: the ending must be one of {known}", param_hint="'--output' / '-o'"
-            )
 
 
 def _list(background: str, palette: str) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from attnviz.cli import options
-from attnviz.cli.names import slug
-from attnviz.cli.notices import Notices
+from attnviz.cli import arguments, options
+from attnviz.cli.names import picture_path
+from attnviz.cli.notices import opened
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -64,13 +62,13 @@ def command(
     the first layer in full. With both: that head's pattern, large. Every picture says how it was verified.
     """
     outputs = list(output or [])
-    options.check_outputs(outputs)
-    layers, heads = options.chosen(layer, "--layer"), options.chosen(head, "--head")
+    arguments.check_outputs(outputs, options.PICTURES + options.RECORDS)
+    layers, heads = arguments.chosen(layer, "--layer"), arguments.chosen(head, "--head")
     if toy and model is not None:
         raise typer.BadParameter("give --toy or --model, not both")
     if toy and (revision is not None or trust_remote_code):
         raise typer.BadParameter("--toy comes with attnviz: it has no --revision and no code to trust")
-    sizes = options.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers)
+    sizes = arguments.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers)
     to_write = outputs or ([] if json else [Path("outputs") / "x.png"])
     if load is not None:
         if any(given is not None for given in (text, file, pair, target, kind, model)) or toy:
@@ -79,30 +77,27 @@ def command(
             raise typer.BadParameter("--load draws a saved record: no model is run, so it takes no option of one")
         from attnviz.storage import load as load_record
 
-        _check_writable(to_write)
+        arguments.check_writable(to_write)
         record = load_record(load)
     else:
         from attnviz.text.check import check_text
 
-        sentence = options.read_text(text, file)
-        second = None if pair is None else options.read_text(pair, None, "the second sentence")
+        sentence = arguments.read_text(text, file)
+        second = None if pair is None else arguments.read_text(pair, None, "the second sentence")
         check_text(sentence)
         if second is not None:
             check_text(second, "the second sentence")
-        _check_writable(to_write)
-        from attnviz.capture.source import TOY, attend, open_source
+        arguments.check_writable(to_write)
+        from attnviz.capture.source import TOY, attend
 
-        with closing(Notices()) as notices:
-            notices.loading(TOY if toy else model)
-            source = open_source(
-                TOY if toy else model,
-                device=device,
-                dtype=dtype,
-                revision=revision,
-                trust_remote_code=trust_remote_code,
-                sizes=sizes,
-                notify=notices.say,
-            )
+        with opened(
+            TOY if toy else model,
+            device=device,
+            dtype=dtype,
+            revision=revision,
+            trust_remote_code=trust_remote_code,
+            sizes=sizes,
+        ) as source:
             record = attend(
                 sentence,
                 source,
@@ -122,7 +117,7 @@ def command(
         record = merge.merge_words(record) if words else record
         record = merge.hide_special(record) if hide_special else record
     if not outputs and not json:
-        outputs = [_named(record, everything=layers is None and heads is None)]
+        outputs = [_named(record, record.target if load else target, everything=layers is None and heads is None)]
     _show(record, scale, palette, background, json=json, overview=layers is None and heads is None)
     for path in outputs:
         _write(record, path, scale, palette)
@@ -166,23 +161,12 @@ def _write(record: Attention, path: Path, scale: options.Scale, palette: str) ->
     sys.stderr.write(f"wrote {visible(str(path))}\n")
 
 
-def _check_writable(outputs: list[Path]) -> None:
-    """Find out before the model runs whether its pictures can be written."""
-    if outputs:
-        from attnviz.storage import check_writable
-
-        for path in outputs:
-            check_writable(path)
-
-
-def _named(record: Attention, *, everything: bool) -> Path:
+def _named(record: Attention, target: str | None, *, everything: bool) -> Path:
     """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
-    model = re.sub(r"[(),]", "", record.model.rpartition("/")[2].removesuffix(" (seed 0)"))
-    typed = " + ".join(sentence for sentence in (record.text, record.pair) if sentence)
-    parts = ["heatmap", slug(typed or "record", 40), slug(model, 30)]
+    parts: list[str] = [record.kind] if record.kind != "encoder" else []
     if not everything:
         parts += [f"layer-{_span(record.layers)}", f"head-{_span(record.heads)}"]
-    return Path("outputs") / f"{'-'.join(parts)}.png"
+    return picture_path("heatmap", record.text or "record", record.model, parts, pair=record.pair, target=target)
 
 
 def _span(numbers: tuple[int, ...]) -> str:

@@ -4,8 +4,29 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from attnviz.text.display import visible
+
+if TYPE_CHECKING:
+    from attnviz.capture.source import Source
+
+
+@contextmanager
+def opened(model: str | None, **loading: Any) -> Iterator[Source]:  # noqa: ANN401 - as open_source
+    """A model, and meanwhile a line on standard error that says that it is loading.
+
+    Args:
+        model: its name.
+        loading: how it is loaded: the other arguments of `attnviz.capture.source.open_source`.
+    """
+    from attnviz.capture.source import open_source
+
+    with closing(Notices()) as notices:
+        notices.loading(model)
+        yield open_source(model, notify=notices.say, **loading)
 
 
 class Notices:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.cli import options
+from attnviz.cli.names import picture_path
 from attnviz.errors import SelectionError
 from attnviz.text.display import visible
 
@@ -51,12 +50,13 @@ def steps_named(walk: Walkthrough, typed: str | None) -> tuple[str, ...] | None:
     if typed is None:
         return None
     found = []
-    for word in filter(None, (part.strip().lower() for part in typed.split(","))):
+    for part in filter(None, (part.strip() for part in typed.split(","))):
+        word = part.lower()
         exact = [step.name for step in walk.steps if word in {step.name, step.result.lower()}]
         meant = exact or [step.name for step in walk.steps if step.name.startswith(word)]
         if not meant:
             there = ", ".join(dict.fromkeys(step.name for step in walk.steps))
-            raise SelectionError(f"there is no step {visible(word)!r}: this calculation has {there}")
+            raise SelectionError(f"there is no step '{visible(part)}': this calculation has {there}")
         found += meant
     if not found:
         raise SelectionError("no step is named: choose some, such as score,softmax,context")
@@ -138,27 +138,23 @@ def _page(suffix: str) -> Callable[..., str]:
     }[suffix]
 
 
-def named(walk: Walkthrough, said: Sequence[str | None], otherwise: Sequence[str]) -> Path:
+def named(
+    walk: Walkthrough, otherwise: Sequence[str], *, numbers: str | None, pair: str | None, target: str | None
+) -> Path:
     """A file in ``outputs/`` named after what it shows: the same command writes the same file again.
 
     Args:
         walk: what is written.
-        said: what was typed beside the sentence: its pair, the target.
         otherwise: whatever else makes it another calculation, or another picture of it.
+        numbers: where its numbers are from, if from no model: a file's name, or an example's.
+        pair: what was typed beside the sentence: the second one.
+        target: likewise, what the model was made to say.
     """
-    model = re.sub(r"[(),]", "", walk.model.rpartition("/")[2].removesuffix(" (seed 0)"))
-    parts = ["walkthrough", _slug(" + ".join(filter(None, [walk.text or walk.title, *said])), 40)]
+    parts = []
     if walk.model:
-        head = "whole" if walk.head is None else f"head-{walk.head}"
-        query = "all" if walk.query is None else str(walk.query)
-        parts += [_slug(model, 30), f"layer-{walk.layer}", head, f"query-{query}"]
-        parts += [walk.kind] if walk.kind is not None and walk.kind != "encoder" else []
-    return Path("outputs") / f"{'-'.join([*parts, *otherwise])}.png"
-
-
-def _slug(text: str, length: int) -> str:
-    """Letters and digits of any script, all else a hyphen; where that loses something, a short hash tells it apart."""
-    slug = re.sub(r"[\W_]+", "-", text.lower()).strip("-")
-    if slug == re.sub(r"[ ._-]", "-", text.lower()) and len(slug) <= length:
-        return slug
-    return f"{slug[:length].rstrip('-') or 'text'}-{hashlib.blake2b(text.encode(), digest_size=3).hexdigest()}"
+        parts = [f"layer-{walk.layer}", "whole" if walk.head is None else f"head-{walk.head}"]
+    if walk.model or numbers is not None:
+        parts += [f"query-{'all' if walk.query is None else walk.query}"]
+    parts += [walk.kind] if walk.kind is not None and walk.kind != "encoder" else []
+    shown = walk.text or numbers or walk.title
+    return picture_path("walkthrough", shown, walk.model, [*parts, *otherwise], pair=pair, target=target)

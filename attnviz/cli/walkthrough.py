@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnviz.cli import options
-from attnviz.cli.notices import Notices
+from attnviz.cli import arguments, options
+from attnviz.cli.notices import opened
 from attnviz.cli.walk_files import ENDINGS, FILMS, Shown, named, print_walk, steps_named, write_walk
 
 if TYPE_CHECKING:
@@ -61,6 +59,9 @@ BY_HAND = {
 }  # fmt: skip
 """The parameters that a calculation without a model takes."""
 
+ROWS = {"query", "all_queries"}
+"""Those that it takes as well where it has several queries."""
+
 
 def command(
     context: typer.Context,
@@ -107,7 +108,7 @@ def command(
     context is from what the model itself computed. Without a sentence it is "I love all you".
     """
     outputs = list(output or [])
-    options.check_outputs(outputs, ENDINGS)
+    arguments.check_outputs(outputs, ENDINGS)
     typed = {name for name in context.params if _is_typed(context, name)}
     _check_together(typed, wants_json=json or any(path.suffix.lower() == ".json" for path in outputs))
     if interactive:
@@ -116,27 +117,27 @@ def command(
         expect_terminal()
     _check_writable(outputs or ([] if json or interactive else [Path("outputs") / "x.png"]))
     if example is not None or numbers is not None or (exercise and typed <= BY_HAND):
-        walks = [_by_hand(example, numbers, seed or 0)]
+        walks = [_by_hand(example, numbers, seed or 0, query)]
     else:
         film = any(path.suffix.lower() in FILMS for path in outputs)
         walks = _followed(
-            SENTENCE if text is None and file is None else options.read_text(text, file),
+            SENTENCE if text is None and file is None else arguments.read_text(text, file),
             TOY if toy else model,
-            _Loading(
-                device=device,
-                dtype=dtype,
-                revision=revision,
-                trust_remote_code=trust_remote_code,
-                sizes=options.sizes(
+            {
+                "device": device,
+                "dtype": dtype,
+                "revision": revision,
+                "trust_remote_code": trust_remote_code,
+                "sizes": arguments.sizes(
                     model, seed=None if exercise else seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers
                 ),
-            ),
+            },
             None
             if film and not {"query", "all_queries", "whole_layer"} & typed
             else {"query": query, "every": all_queries or (whole_layer and query is None), "whole_layer": whole_layer},
             layer=layer,
             head=head,
-            pair=None if pair is None else options.read_text(pair, None, "the second sentence"),
+            pair=None if pair is None else arguments.read_text(pair, None, "the second sentence"),
             target=target,
             kind=kind,
             truncate=truncate,
@@ -166,8 +167,9 @@ def command(
         otherwise: list[str] = [score] if score != "scaled" else []
         otherwise += [lang] if lang != "en" else []
         otherwise += ["-".join(shown.steps)] if shown.steps else []
-        otherwise += ["exercise" if blanks else "solution"] if exercise else []
-        outputs = [named(walk, (pair, target), otherwise)]
+        otherwise += [f"{'exercise' if blanks else 'solution'}-{seed or 0}"] if exercise else []
+        called = f"example {example}" if example else numbers.stem if numbers else None
+        outputs = [named(walk, otherwise, numbers=called, pair=pair, target=target)]
     for path in outputs:
         write_walk(walks, path, shown)
 
@@ -197,7 +199,7 @@ def _check_together(typed: set[str], *, wants_json: bool) -> None:
         if {one, other} <= typed:
             raise typer.BadParameter(f"give --{names[one]} or --{names[other]}, not both")
     for one in ("example", "numbers"):
-        if one in typed and not typed <= BY_HAND:
+        if one in typed and not typed <= BY_HAND | ROWS:
             raise typer.BadParameter(f"--{names[one]} needs no model: it takes no sentence, and no option of a model")
     if "solution" in typed and "exercise" not in typed:
         raise typer.BadParameter("--solution goes with --exercise: it fills in the blank cells")
@@ -209,53 +211,39 @@ def _check_together(typed: set[str], *, wants_json: bool) -> None:
 
 def _check_writable(outputs: list[Path]) -> None:
     """Find out before the model runs whether its files can be written."""
-    if outputs:
-        from attnviz.storage import check_writable
-
-        for path in outputs:
-            check_writable(path)
+    arguments.check_writable(outputs)
     if any(path.suffix.lower() == ".mp4" for path in outputs):
         from attnviz.views.walk_film import need_ffmpeg
 
         need_ffmpeg()
 
 
-def _by_hand(example: str | None, numbers: Path | None, seed: int) -> Walkthrough:
-    """A calculation that needs no model: an example, a person's own numbers, or an exercise."""
+def _by_hand(example: str | None, numbers: Path | None, seed: int, query: str | None) -> Walkthrough:
+    """A calculation that needs no model: an example, a person's own numbers, or an exercise, which has one query."""
     if example is not None:
         from attnviz.analysis.examples import example as example_named
 
-        return example_named(example)
+        return example_named(example, query=query)
     if numbers is not None:
         from attnviz.storage.homework import read
 
-        return read(numbers)
+        return read(numbers, query=query)
     from attnviz.analysis.exercise import make
 
     return make(seed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Loading:
-    """How a model is loaded: the arguments of `open_source`."""
-
-    device: str
-    dtype: str
-    revision: str | None
-    trust_remote_code: bool
-    sizes: dict[str, int]
-
-
 def _followed(
     text: str,
     model: str | None,
-    loading: _Loading,
+    loading: dict[str, Any],
     queries: dict[str, Any] | None,
     **chosen: Any,  # noqa: ANN401 - as walk
 ) -> list[Walkthrough]:
     """A word followed through a model; without `queries` each word that a decoder says.
 
-    `queries` and `chosen` are the arguments of `attnviz.capture.walks.walk`.
+    `loading` holds the arguments of `attnviz.capture.source.open_source`, `queries` and `chosen` those of
+    `attnviz.capture.walks.walk`.
     """
     from attnviz.text.check import check_text
 
@@ -264,20 +252,9 @@ def _followed(
         check_text(chosen["pair"], "the second sentence")
     if chosen["target"] is not None:
         check_text(chosen["target"], "the target")
-    from attnviz.capture.source import open_source
     from attnviz.capture.walks import decoding_steps, walk
 
-    with closing(Notices()) as notices:
-        notices.loading(model)
-        source = open_source(
-            model,
-            device=loading.device,
-            dtype=loading.dtype,
-            revision=loading.revision,
-            trust_remote_code=loading.trust_remote_code,
-            sizes=loading.sizes,
-            notify=notices.say,
-        )
+    with opened(model, **loading) as source:
         if queries is None:
             return decoding_steps(text, source, **chosen)
         return [walk(text, source, **chosen, **queries)]

@@ -1,7 +1,8 @@
 """A person's own numbers, typed by hand in JSON or YAML, made a walkthrough.
 
-Either ``query``, ``keys`` and ``values``, or ``X`` with ``Wq``, ``Wk`` and ``Wv``; the rest may be left out. Whatever
-does not fit is refused with the names and lines of the two that clash.
+Either ``query``, ``keys`` and ``values``, or ``X`` with ``Wq``, ``Wk`` and ``Wv``; the rest may be left out. Without
+``values``, or ``Wv``, the calculation ends at the weights, which need none. Whatever does not fit is refused with the
+names and lines of the two that clash.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import get_args
 
 import numpy as np
 
+from attnviz.analysis.rows import chosen_row
 from attnviz.analysis.walkthrough import SCORE_MAPS, Calculation, Score, attend
-from attnviz.errors import FileFormatError, RecordError
+from attnviz.errors import FileFormatError, RecordError, SelectionError
 from attnviz.storage.lines import Line, read_lines
 from attnviz.storage.tables import Table, expect, match, read_table
 from attnviz.text.display import clip, visible
@@ -23,22 +25,33 @@ from attnviz.walk import Grid, Walkthrough
 
 DIRECT = ("query", "keys", "values")
 MAPPED = ("X", "Wq", "Wk", "Wv")
+NEEDED = ("query", "keys", "X", "Wq", "Wk")
+"""Of these, whichever of the two is typed, what must not be left out."""
 BIASES = ("bq", "bk", "bv")
 NUMBERS = (*DIRECT, *MAPPED, *BIASES, "Wo", "bo", "W", "U", "v", "mask")
+NO_VALUES = "no values are given: the calculation ends at the weights"
 LABELS = ("words", "query_words")
 OTHERS = ("title", "score", "scale", "causal")
 KNOWN = (*NUMBERS, *LABELS, *OTHERS)
 
 
-def read(path: str | os.PathLike[str]) -> Walkthrough:
+def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Walkthrough:
     """The walkthrough of the numbers in a file.
+
+    Args:
+        path: the file.
+        query: the query that is followed, by the name of its row or by its number, counted from 0, negative from the
+            end; None walks all there are at once.
 
     Raises:
         FileFormatError: the file cannot be read, or its numbers do not fit together; the message is one line.
+        SelectionError: there is no such query.
     """
     whole = read_lines(path)
     try:
-        return _calculated(_fields(whole))
+        return _calculated(_fields(whole), query)
+    except SelectionError as error:
+        raise SelectionError(visible(f"{path}: {error}")) from None
     except RecordError as error:
         reason = str(error)
     raise FileFormatError(visible(f"{path}: {reason}"))
@@ -49,6 +62,8 @@ def _fields(whole: Line) -> Mapping[str, Line]:
     found = whole.value
     if not isinstance(found, dict):
         raise FileFormatError(f"it must hold names with numbers, such as query, keys and values, not {named(found)}")
+    if {"format", "version"} <= set(found):
+        raise FileFormatError("it was saved by attnviz, not typed by hand: attnviz verify reads a saved walkthrough")
     for name, field in found.items():
         if name not in KNOWN:
             near = difflib.get_close_matches(name, KNOWN, 1) or [k for k in KNOWN if k.lower() == name.lower()]
@@ -61,60 +76,99 @@ def _fields(whole: Line) -> Mapping[str, Line]:
             f"{_where(fields, direct[0])} and {_where(fields, mapped[0])} do not go together: give query, keys and "
             f"values, or X with Wq, Wk and Wv"
         )
-    if missing := [name for name in (MAPPED if mapped else DIRECT) if name not in fields]:
+    if missing := [name for name in (MAPPED if mapped else DIRECT) if name in NEEDED and name not in fields]:
         raise FileFormatError(f"it lacks {', '.join(missing)}: give query, keys and values, or X with Wq, Wk and Wv")
+    if not mapped and "values" not in fields and "Wo" in fields:
+        raise FileFormatError(f"{_where(fields, 'Wo')} has no values that it could map")
+    if mapped and "Wv" not in fields and (spare := [name for name in ("bv", "Wo") if name in fields]):
+        raise FileFormatError(f"{_where(fields, spare[0])} is of no use without Wv")
     if "bo" in fields and "Wo" not in fields:
         raise FileFormatError(f"{_where(fields, 'bo')} has no Wo that it could be added to")
     return fields
 
 
-def _calculated(fields: Mapping[str, Line]) -> Walkthrough:
+def _calculated(fields: Mapping[str, Line], wanted: str | int | None) -> Walkthrough:
     tables = {name: read_table(name, fields[name]) for name in NUMBERS if name in fields}
     _check_shapes(tables)
     score = _score(fields)
-    words = _words(fields, "words", tables["keys" if "keys" in tables else "X"])
+    words, looking = _labels(fields, tables)
+    n_queries = tables["query" if "query" in tables else "X"].size("rows")
+    row = None if wanted is None else chosen_row(looking, n_queries, wanted)
+    if row is not None and not looking:
+        looking = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
     calculation = Calculation()
-    if "X" in tables:
-        if "query_words" in fields:
-            raise FileFormatError(f"{_where(fields, 'query_words')} is of no use: with X, queries and keys are words")
-        looking = words
-        calculation.give("X", Grid(values=tables["X"].values, rows=words))
-        query = _map(calculation, tables, "query", "Q", "q")
-        _map(calculation, tables, "keys", "K", "k")
-        _map(calculation, tables, "values", "V", "v")
-    else:
-        looking = _words(fields, "query_words", tables["query"])
-        query = "q" if tables["query"].size("rows") == 1 else "Q"
-        calculation.give(query, Grid(values=tables["query"].values, rows=looking))
-        calculation.give("K", Grid(values=tables["keys"].values, rows=words))
-        calculation.give("V", Grid(values=tables["values"].values, rows=words))
+    query = (_given if "query" in tables else _mapped)(calculation, tables, looking, words, row)
     _check_scores(score, calculation.grids[query], calculation.grids["K"], tables)
+    mask = _mask(fields, tables, looking, words, n_queries)
+    has_values = "V" in calculation.grids
     context = attend(
         calculation,
         query=query,
+        values="V" if has_values else "K",
         score=score,
         scaling=_scaling(fields, score),
         maps={name: Grid(values=tables[name].values) for name in SCORE_MAPS[score]},
-        mask=_mask(fields, tables, looking, words, calculation.grids[query].values.shape[0]),
+        mask=None if mask is None else _of_row(mask, row),
     )
+    while not has_values and calculation.steps[-1].name != "softmax":  # the keys stood in for the values
+        del calculation.grids[calculation.steps.pop().result]
     if "Wo" in tables:
         expect(tables["Wo"], "rows", calculation.grids[context].values.shape[1], "the values' width")
         calculation.give("Wo", Grid(values=tables["Wo"].values))
         bias = [calculation.give("bo", Grid(values=tables["bo"].values))] if "bo" in tables else []
         calculation.step("output", "output", "map", context, "Wo", *bias)
-    one = calculation.grids[query].values.shape[0] == 1
-    return calculation.walk(_title(fields), query=0 if one else None)
+    followed = 0 if row is None and n_queries == 1 else row
+    return calculation.walk(_title(fields), query=followed, notes=() if has_values else (NO_VALUES,))
 
 
-def _map(calculation: Calculation, tables: Mapping[str, Table], step: str, made: str, letter: str) -> str:
-    """Write down a linear map of the input."""
-    weights = calculation.give(f"W{letter}", Grid(values=tables[f"W{letter}"].values))
-    bias = f"b{letter}"
-    beside = [calculation.give(bias, Grid(values=tables[bias].values))] if bias in tables else []
-    return calculation.step(step, made, "map", "X", weights, *beside)
+def _given(
+    calculation: Calculation, tables: Mapping[str, Table], looking: Sequence[str], words: Sequence[str], row: int | None
+) -> str:
+    """Write down queries, or the one that is followed, keys and values as they are given; the queries' name."""
+    queries = Grid(values=tables["query"].values, rows=tuple(looking))
+    name = calculation.give("q" if row is not None or len(queries.values) == 1 else "Q", _of_row(queries, row))
+    for letter, typed in (("K", "keys"), ("V", "values")):
+        if typed in tables:
+            calculation.give(letter, Grid(values=tables[typed].values, rows=tuple(words)))
+    return name
+
+
+def _mapped(
+    calculation: Calculation, tables: Mapping[str, Table], looking: Sequence[str], words: Sequence[str], row: int | None
+) -> str:
+    """Write down the input and its maps to queries, or to the one that is followed, keys and values; likewise."""
+    x = calculation.give("X", Grid(values=tables["X"].values, rows=tuple(words)))
+    if row is not None:
+        x = calculation.step("row", "x", "row", x, number=float(row), rows=tuple(looking[row : row + 1]))
+    name = "Q" if row is None else "q"
+    for step, of, made, letter in (("query", x, name, "q"), ("keys", "X", "K", "k"), ("values", "X", "V", "v")):
+        if f"W{letter}" in tables:
+            beside = [symbol for symbol in (f"W{letter}", f"b{letter}") if symbol in tables]
+            for symbol in beside:
+                calculation.give(symbol, Grid(values=tables[symbol].values))
+            calculation.step(step, made, "map", of, *beside)
+    return name
+
+
+def _of_row(grid: Grid, row: int | None) -> Grid:
+    """Of a grid with a row for each query, that of the one that is followed; None takes all."""
+    if row is None:
+        return grid
+    one = slice(row, row + 1)
+    return Grid(values=grid.values[one], rows=grid.rows[one], columns=grid.columns)
 
 
 # ------------------------------------------------------------------------------------------- what is typed
+
+
+def _labels(fields: Mapping[str, Line], tables: Mapping[str, Table]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names for the keys, and for the queries."""
+    if "X" not in tables:
+        return _words(fields, "words", tables["keys"]), _words(fields, "query_words", tables["query"])
+    words = _words(fields, "words", tables["X"])
+    if "query_words" in fields:
+        raise FileFormatError(f"{_where(fields, 'query_words')} is of no use: with X, queries and keys are words")
+    return words, words
 
 
 def _words(fields: Mapping[str, Line], name: str, table: Table) -> tuple[str, ...]:
@@ -221,10 +275,12 @@ def _check_shapes(tables: Mapping[str, Table]) -> None:
     """Refuse tables of which two numbers clash."""
     if "X" in tables:
         for letter in "qkv":
+            if f"W{letter}" not in tables:
+                continue
             match(tables["X"], "columns", tables[f"W{letter}"], "rows")
             if f"b{letter}" in tables:
                 match(tables[f"b{letter}"], "columns", tables[f"W{letter}"], "columns")
-    else:
+    elif "values" in tables:
         match(tables["keys"], "rows", tables["values"], "rows")
     if "bo" in tables:
         match(tables["bo"], "columns", tables["Wo"], "columns")

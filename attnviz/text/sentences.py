@@ -25,7 +25,9 @@ KOREAN = {
     "a batch of one sentence: weights of shape {weights}, output of shape {output}":
         "문장 하나로 된 배치: 가중치의 모양 {weights}, 출력의 모양 {output}",
     "Exercise {seed}: one query and {n} keys": "연습 문제 {seed}: 쿼리 하나와 키 {n}개",
+    "small whole numbers, drawn from seed {seed}": "시드 {seed}에서 뽑은 작은 정수",
     "Attention, from numbers typed by hand": "직접 넣은 수로 계산하는 어텐션",
+    "no values are given: the calculation ends at the weights": "밸류가 주어지지 않음: 계산은 가중치에서 끝남",
     "random weights: they show how attention is computed, not what a model has learned":
         "무작위 가중치: 모델이 배운 것이 아니라, 어텐션을 어떻게 계산하는지를 보여 줌",
     "each row is the step that says its word": "각 행은 그 행의 단어를 말하는 단계임",
@@ -42,9 +44,13 @@ KOREAN = {
     "no single map makes {names} (rotary positions, or a scaling, may come after it): it is taken as attention was "
     "given it":
         "{names}: 행렬 하나로 만들어지지 않음 (회전 위치 인코딩이나 스케일이 뒤따를 수 있음). 받은 값 그대로 씀",
+    "the layer looks twice: back at what was said, then across at the other sentence, in the grids named cross":
+        "이 층은 두 번 봄: 먼저 앞에서 말한 것을, 그다음 다른 문장을 봄 (이름에 cross가 붙은 표)",
     "the output map, {shape} numbers, is left out": "출력 행렬(수 {shape}개)은 생략함",
     "input truncated: {n} of {total} words": "입력을 자름: 단어 {total}개 가운데 {n}개",
     "input truncated: {n} of {total} tokens": "입력을 자름: 토큰 {total}개 가운데 {n}개",
+    "target truncated: {n} of {total} tokens": "말할 문장을 자름: 토큰 {total}개 가운데 {n}개",
+    "stopped after {n} tokens: it had not come to an end": "토큰 {n}개에서 멈춤: 문장이 아직 끝나지 않았음",
     "read as unknown words: {words}": "모르는 단어로 읽음: {words}",
     "the two sentences run together: this model puts no token between them":
         "두 문장이 이어져 있음: 이 모델은 그 사이에 토큰을 넣지 않음",

@@ -5,13 +5,23 @@ from __future__ import annotations
 TEXTS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
     "X": (
         "",
-        ("Input X", "One row of numbers for each token: what the layer is given."),
-        ("입력 X", "토큰마다 숫자 한 줄: 이 층이 받는 입력입니다."),
+        ("Input X", "One row of numbers for each token: what this calculation begins with."),
+        ("입력 X", "토큰마다 숫자 한 줄: 이 계산이 시작되는 곳입니다."),
     ),
     "x": (
         "",
         ("Input of the query x", "The row of the input that belongs to the query's token."),
         ("쿼리의 입력 x", "입력 가운데 쿼리 토큰에 해당하는 한 줄입니다."),
+    ),
+    "N": (
+        "",
+        ("Normalised input N", "One row of numbers for each token, normalised: what attention reads."),
+        ("정규화한 입력 N", "토큰마다 정규화한 숫자 한 줄: 어텐션이 읽는 입력입니다."),
+    ),
+    "n": (
+        "",
+        ("Normalised input of the query n", "The row of the normalised input that belongs to the query's token."),
+        ("쿼리의 정규화한 입력 n", "정규화한 입력 가운데 쿼리 토큰에 해당하는 한 줄입니다."),
     ),
     "E": (
         "",
@@ -99,23 +109,33 @@ TEXTS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
     ),
     "gain": (
         "",
-        ("Gain", "By how much each number of a normalised row is stretched, as learned."),
-        ("게인", "정규화한 줄의 각 수를 늘이는, 학습된 값입니다."),
+        ("Gain", "By how much each number of a normalised row is stretched."),
+        ("게인", "정규화한 줄의 각 수에 곱해 늘이는 값입니다."),
     ),
     "shift": (
         "",
-        ("Shift", "What is added to each number of a normalised row, as learned."),
-        ("시프트", "정규화한 줄의 각 수에 더하는, 학습된 값입니다."),
+        ("Shift", "What is added to each number of a normalised row."),
+        ("시프트", "정규화한 줄의 각 수에 더하는 값입니다."),
     ),
     "W1": (
         "",
-        ("Feed-forward weights W1", "The learned map to the longer row."),
-        ("피드포워드 가중치 W1", "더 긴 벡터로 바꾸는, 학습된 행렬입니다."),
+        ("Feed-forward weights W1", "The map to the longer row."),
+        ("피드포워드 가중치 W1", "더 긴 벡터로 바꾸는 행렬입니다."),
     ),
     "W2": (
         "",
-        ("Feed-forward weights W2", "The learned map back to the layer's width."),
-        ("피드포워드 가중치 W2", "층의 너비로 되돌리는, 학습된 행렬입니다."),
+        ("Feed-forward weights W2", "The map back to the layer's width."),
+        ("피드포워드 가중치 W2", "층의 너비로 되돌리는 행렬입니다."),
+    ),
+    "Wg": (
+        "",
+        ("Gate weights Wg", "The map that says how far each number of the longer row is let through."),
+        ("게이트 가중치 Wg", "더 긴 벡터의 각 수를 얼마나 통과시킬지 정하는 행렬입니다."),
+    ),
+    "bg": (
+        "",
+        ("Gate bias bg", "Added to the gate."),
+        ("게이트 편향 bg", "게이트에 더합니다."),
     ),
     "b1": (
         "",
@@ -156,9 +176,17 @@ TEXTS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
         "X = (E + P - mean) / sqrt(variance + epsilon) * gain + shift",
         (
             "Normalised input",
-            "Each row is brought to mean 0 and variance 1, then stretched as learned: what the layer reads.",
+            "Each row is brought to mean 0 and variance 1, then stretched and moved: what attention reads.",
         ),
-        ("정규화한 입력", "각 줄을 평균 0, 분산 1로 맞춘 뒤, 학습된 값으로 늘이고 옮깁니다. 이것이 층의 입력입니다."),
+        ("정규화한 입력", "각 줄을 평균 0, 분산 1로 맞춘 뒤, 게인을 곱하고 시프트를 더합니다. 어텐션의 입력입니다."),
+    ),
+    "input_rms_norm": (
+        "N = X / sqrt(mean square + epsilon) * gain",
+        (
+            "Normalised input (RMS)",
+            "Each row is brought to one size, the mean of its squares 1, then stretched: what attention reads.",
+        ),
+        ("정규화한 입력 (RMS)", "각 줄의 크기를 같게 맞춘 뒤(제곱의 평균이 1), 게인을 곱합니다. 어텐션의 입력입니다."),
     ),
     "row": (
         "x = row of X",
@@ -246,13 +274,29 @@ TEXTS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
     ),
     "norm": (
         "norm = (residual - mean) / sqrt(variance + epsilon) * gain + shift",
-        ("Layer normalisation", "Each row is brought to mean 0 and variance 1, then stretched as learned."),
-        ("층 정규화", "각 줄을 평균 0, 분산 1로 맞춘 뒤, 학습된 값으로 늘이고 옮깁니다."),
+        (
+            "Layer normalisation",
+            "Each row is brought to mean 0 and variance 1, then stretched by the gain and moved by the shift.",
+        ),
+        ("층 정규화", "각 줄을 평균 0, 분산 1로 맞춘 뒤, 게인으로 늘이고 시프트만큼 옮깁니다."),
+    ),
+    "rms_norm": (
+        "norm = residual / sqrt(mean square + epsilon) * gain",
+        (
+            "Root mean square normalisation",
+            "Each row is brought to one size, the mean of its squares 1, then stretched by the gain.",
+        ),
+        ("RMS 정규화", "각 줄의 크기를 같게 맞춘 뒤(제곱의 평균이 1), 게인으로 늘입니다."),
     ),
     "feed_forward_1": (
         "h = norm W1 + b1",
         ("Feed-forward, first map", "Each token by itself is mapped to a longer row."),
         ("피드포워드, 첫째 변환", "토큰마다 따로 더 긴 벡터로 바꿉니다."),
+    ),
+    "feed_forward_gate": (
+        "gate = norm Wg + bg",
+        ("Feed-forward, gate", "A second map to a row as long: it will say how far each number is let through."),
+        ("피드포워드, 게이트", "같은 길이의 벡터를 하나 더 만듭니다. 각 수를 얼마나 통과시킬지 정하게 됩니다."),
     ),
     "relu": (
         "relu(h) = max(0, h)",
@@ -264,6 +308,21 @@ TEXTS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
         ("GELU", "What is negative is bent towards 0, smoothly."),
         ("GELU", "음수를 0 쪽으로 부드럽게 눌러 줍니다."),
     ),
+    "gelu_tanh": (
+        "gelu(h) = h / 2 * (1 + tanh(sqrt(2 / pi) (h + 0.044715 h^3)))",
+        ("GELU, by tanh", "What is negative is bent towards 0, smoothly; tanh stands in for the normal distribution."),
+        ("GELU (tanh 근사)", "음수를 0 쪽으로 부드럽게 누릅니다. 정규 분포 함수를 tanh로 근사합니다."),
+    ),
+    "silu": (
+        "silu(h) = h / (1 + exp(-h))",
+        ("SiLU", "What is negative is bent towards 0, smoothly, by the logistic function."),
+        ("SiLU", "로지스틱 함수로 음수를 0 쪽으로 부드럽게 눌러 줍니다."),
+    ),
+    "gated": (
+        "gated = active * hidden",
+        ("Gate opened", "Number by number the longer row is multiplied by its gate."),
+        ("게이트 통과", "더 긴 벡터의 각 수에 그 게이트의 값을 곱합니다."),
+    ),
     "feed_forward_2": (
         "f = h W2 + b2",
         ("Feed-forward, second map", "The longer row is mapped back to the layer's width."),
@@ -271,12 +330,30 @@ TEXTS: dict[str, tuple[str, tuple[str, str], tuple[str, str]]] = {
     ),
     "residual_2": (
         "residual_2 = norm + f",
-        ("Second residual connection", "What went into the feed-forward part is added again."),
-        ("두 번째 잔차 연결", "피드포워드에 들어간 값을 다시 더합니다."),
+        ("Residual connection around the feed-forward part", "What went into the feed-forward part is added again."),
+        ("피드포워드의 잔차 연결", "피드포워드에 들어간 값을 다시 더합니다."),
     ),
-    "norm_2": (
+    "residual_cross": (
+        "residual_2 = output_cross + norm",
+        ("Residual connection around cross attention", "What was known before looking across is added again."),
+        ("교차 어텐션의 잔차 연결", "다른 문장을 보기 전의 값을 다시 더합니다."),
+    ),
+    "residual_out": (
+        "residual_2 = narrowed + residual",
+        (
+            "Last residual connection",
+            "What was there before the feed-forward part is added again: the layer's own output.",
+        ),
+        ("마지막 잔차 연결", "피드포워드 이전의 값을 다시 더합니다. 이것이 이 층의 출력입니다."),
+    ),
+    "norm_out": (
         "norm_2 = (residual_2 - mean) / sqrt(variance + epsilon) * gain + shift",
-        ("Second layer normalisation", "Again mean 0 and variance 1: the layer's own output."),
-        ("두 번째 층 정규화", "다시 평균 0, 분산 1로 맞춥니다. 이것이 이 층의 출력입니다."),
+        ("Last layer normalisation", "Again mean 0 and variance 1, gain and shift: the layer's own output."),
+        ("마지막 층 정규화", "다시 평균 0, 분산 1로 맞추고 게인과 시프트를 적용합니다. 이것이 이 층의 출력입니다."),
+    ),
+    "rms_norm_out": (
+        "norm_2 = residual_2 / sqrt(mean square + epsilon) * gain",
+        ("Last root mean square normalisation", "Again one size for each row, and a gain: the layer's own output."),
+        ("마지막 RMS 정규화", "다시 각 줄의 크기를 같게 맞추고 게인으로 늘입니다. 이것이 이 층의 출력입니다."),
     ),
 }  # fmt: skip

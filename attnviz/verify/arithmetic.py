@@ -171,6 +171,26 @@ def _norm(of: Operands) -> Cells:
     return cells
 
 
+def _rms_norm(of: Operands) -> Cells:
+    of.fit(1, "rows", None)
+    of.fit(1, "columns", 0, "columns")
+    a, (gains,) = of.all
+    cells = []
+    for row in a:
+        spread = math.sqrt(math.fsum(x * x for x in row) / len(row) + of.number)
+        if not spread:
+            raise UnsoundError("a row of zeros cannot be divided by its size")
+        values = [x / spread * gain for x, gain in zip(row, gains, strict=True)]
+        cells.append([(value, abs(value)) for value in values])
+    return cells
+
+
+def _product(of: Operands) -> Cells:
+    of.alike()
+    a, b = of.all
+    return [[(x * y, abs(x * y)) for x, y in zip(*rows, strict=True)] for rows in zip(a, b, strict=True)]
+
+
 def _row(of: Operands) -> Cells:
     (a,) = of.all
     if of.number not in range(len(a)):
@@ -196,6 +216,24 @@ def _softcap(x: float, cap: float) -> Cell:
 
 def _gelu(x: float, _: float) -> Cell:
     return x * math.erfc(-x / math.sqrt(2)) / 2, abs(x)
+
+
+def _gelu_tanh(x: float, _: float) -> Cell:
+    inside = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+    return x * _share(2 * inside), abs(x)  # (1 + tanh(y)) / 2 is the logistic function at 2 y
+
+
+def _silu(x: float, _: float) -> Cell:
+    value = x * _share(x)
+    return value, abs(value)
+
+
+def _share(x: float) -> float:
+    """The logistic function, 1 / (1 + exp(-x)), for every x."""
+    if x >= 0:
+        return 1 / (1 + math.exp(-x))
+    power = math.exp(x)
+    return power / (1 + power)
 
 
 def _summed(terms: Iterable[float], shift: float = 0.0) -> Cell:
@@ -224,8 +262,12 @@ OPERATIONS: Mapping[str, Callable[[Operands], Cells]] = MappingProxyType(
         "sum": _sum,
         "concatenate": _concatenate,
         "norm": _norm,
+        "rms_norm": _rms_norm,
         "relu": _each(lambda x, _: (max(0.0, x), 0.0)),
         "gelu": _each(_gelu),
+        "gelu_tanh": _each(_gelu_tanh),
+        "silu": _each(_silu),
+        "product": _product,
         "row": _row,
     }
 )

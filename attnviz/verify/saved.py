@@ -32,12 +32,13 @@ OPERANDS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
         "add": (2, 2), "map": (2, 3), "dot": (2, 2), "general": (3, 3), "additive": (5, 5), "times": (1, 1),
         "softcap": (1, 1), "mask": (2, 2), "softmax": (1, 2), "weigh": (2, 2), "sum": (1, 1), "norm": (3, 3),
-        "relu": (1, 1), "gelu": (1, 1), "row": (1, 1), "concatenate": (1, 10_000),
+        "rms_norm": (2, 2), "relu": (1, 1), "gelu": (1, 1), "gelu_tanh": (1, 1), "silu": (1, 1), "product": (2, 2),
+        "row": (1, 1), "concatenate": (1, 10_000),
     }
 )  # fmt: skip
 """Each operation, with the fewest and the most grids that it takes."""
 
-NUMBERED = frozenset({"times", "softcap", "norm", "row"})
+NUMBERED = frozenset({"times", "softcap", "norm", "rms_norm", "row"})
 """Operations that need a number beside their grids."""
 
 Rows = list[list[float]]

@@ -6,7 +6,7 @@ same whatever a notebook has set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -70,15 +70,20 @@ def heatmap(
 
 def figure(sheet: Sheet, palette: str = DEFAULT) -> Figure:
     """A figure of a sheet: one pattern large, or all panels on a grid."""
+    with usual_settings():
+        pen = blank_sheet(_texts(sheet))
+        (draw_single if len(sheet.panels) == 1 else draw_grid)(sheet, palette, pen)
+    return pen.figure
+
+
+def blank_sheet(texts: Sequence[str]) -> Pen:
+    """A white figure with nothing on it, and what to draw these texts on it with; to be called in `usual_settings`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with usual_settings():
-        made = Figure(dpi=DPI, facecolor="white")
-        FigureCanvasAgg(made)
-        pen = Pen(made, typefaces_for(_texts(sheet)))
-        (draw_single if len(sheet.panels) == 1 else draw_grid)(sheet, palette, pen)
-    return made
+    made = Figure(dpi=DPI, facecolor="white")
+    FigureCanvasAgg(made)
+    return Pen(made, typefaces_for(texts))
 
 
 def write(sheet: Sheet, path: Path | BytesIO, suffix: str, palette: str = DEFAULT) -> Typefaces:
@@ -93,9 +98,21 @@ def write(sheet: Sheet, path: Path | BytesIO, suffix: str, palette: str = DEFAUL
     Returns:
         The fonts used, with the characters that none has.
     """
-    made = figure(sheet, palette)
-    width, height = made.get_size_inches()
     description = f"{sheet.model}; {sheet.sentence}; {AXES}; {sheet.legend}; {sheet.proof}"
+    save(figure(sheet, palette), path, suffix, title=sheet.model, description=description)
+    return typefaces_for(_texts(sheet))
+
+
+def save(made: Figure, path: Path | BytesIO, suffix: str, *, title: str, description: str) -> None:
+    """Write a figure into a file, which says what it shows; the same figure gives the same bytes each time.
+
+    Args:
+        made: the figure.
+        path: the file, or what it is written into.
+        suffix: `.png`, `.svg` or `.pdf`.
+        title: what the file calls the picture.
+        description: what else it says of it.
+    """
     kind = suffix.removeprefix(".")
     # Nearly as small as at higher levels, in half the time.
     options: dict[str, Any] = {"pil_kwargs": {"compress_level": 2}} if kind == "png" else {}
@@ -103,15 +120,14 @@ def write(sheet: Sheet, path: Path | BytesIO, suffix: str, palette: str = DEFAUL
         made.savefig(
             path,
             format=kind,
-            dpi=min(DPI, PIXELS / max(width, height)),
+            dpi=min(DPI, PIXELS / max(made.get_size_inches())),
             metadata={
-                "png": {"Title": sheet.model, "Description": description, "Software": "attnviz"},
-                "svg": {"Title": sheet.model, "Description": description, "Creator": "attnviz", "Date": None},
-                "pdf": {"Title": sheet.model, "Subject": description, "Creator": "attnviz", "CreationDate": None},
+                "png": {"Title": title, "Description": description, "Software": "attnviz"},
+                "svg": {"Title": title, "Description": description, "Creator": "attnviz", "Date": None},
+                "pdf": {"Title": title, "Subject": description, "Creator": "attnviz", "CreationDate": None},
             }[kind],
             **options,
         )
-    return typefaces_for(_texts(sheet))
 
 
 def png(record: Attention) -> bytes:

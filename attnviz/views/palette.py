@@ -65,3 +65,8 @@ def ink(table: UInt8[np.ndarray, "level rgb"]) -> np.ndarray:
     """For each colour whether text on it is white (else black), by which has the greater contrast."""
     light = luminance(table)
     return np.asarray(1.05 / (light + 0.05) > (light + 0.05) / 0.05)
+
+
+def hexed(colour: UInt8[np.ndarray, " rgb"]) -> str:
+    """A colour as terminals are told it, such as ``#ff8800``."""
+    return f"#{colour.tobytes().hex()}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from attnviz.text.display import clip
@@ -45,6 +45,7 @@ class Pen:
         larger: by how much the words round the picture are larger than usual, as they are on a large sheet.
         ink: the colour of what is written on the figure.
         quiet: that of what matters less.
+        widths: how wide texts are, in inches, by text and size, since the same one is measured often.
     """
 
     figure: Figure
@@ -52,6 +53,7 @@ class Pen:
     larger: float = 1.0
     ink: str = BLACK
     quiet: str = GREY
+    widths: dict[tuple[str, float], float] = field(default_factory=dict, repr=False, compare=False)
 
     def style(self, size: float = TEXT, **more: Any) -> dict[str, Any]:
         """Keyword arguments of a text. Dollar signs are characters here, never mathematics."""
@@ -65,12 +67,15 @@ class Pen:
 
     def width(self, text: str, size: float = TEXT) -> float:
         """How wide a text is, in inches."""
+        known = self.widths.get((text, size))
+        if known is not None:
+            return known
         from matplotlib.font_manager import FontProperties
 
         font = FontProperties(family=list(self.typefaces.families), size=size)
         renderer = self.figure.canvas.get_renderer()  # type: ignore[attr-defined]
         pixels: float = renderer.get_text_width_height_descent(text, font, ismath=False)[0]
-        return pixels / self.figure.dpi
+        return self.widths.setdefault((text, size), pixels / self.figure.dpi)
 
     def widest(self, texts: Sequence[str], size: float = TEXT) -> float:
         """The width of the widest of these texts, in inches."""

@@ -10,16 +10,16 @@ import math
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnviz.story import Bars, Lines, Matrix, Panel, Story
 from attnviz.views.caption import canvas
-from attnviz.views.figure import usual_settings
+from attnviz.views.figure import blank_sheet, save, usual_settings
 from attnviz.views.fonts import Typefaces, typefaces_for
 from attnviz.views.palette import DEFAULT
-from attnviz.views.pen import BLACK, DPI, GREY, MARGIN, PIXELS, POINT, TEXT, TITLE, Pen
+from attnviz.views.pen import BLACK, GREY, MARGIN, POINT, TEXT, TITLE, Pen
 from attnviz.views.story_chart import draw_bars, draw_lines
 from attnviz.views.story_matrix import colour_bar, draw_matrix, print_numbers, same_colours
 
@@ -67,15 +67,10 @@ class Block:
 
 def figure(story: Story, palette: str = DEFAULT) -> Figure:
     """A figure with all panels of a story, its title, and below how the numbers were proved."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     with usual_settings():
-        made = Figure(dpi=DPI, facecolor="white")
-        FigureCanvasAgg(made)
-        pen = Pen(made, typefaces_for(_texts(story)))
+        pen = blank_sheet(_texts(story))
         _place([_block(panel, palette, pen) for panel in story.picture], story, palette, pen)
-    return made
+    return pen.figure
 
 
 def write(story: Story, path: Path | BytesIO, suffix: str, palette: str = DEFAULT) -> Typefaces:
@@ -90,23 +85,7 @@ def write(story: Story, path: Path | BytesIO, suffix: str, palette: str = DEFAUL
     Returns:
         The fonts used, with the characters that none has.
     """
-    made = figure(story, palette)
-    kind = suffix.removeprefix(".")
-    about = {"Title": story.title}
-    # Nearly as small as at higher levels, in half the time.
-    options: dict[str, Any] = {"pil_kwargs": {"compress_level": 2}} if kind == "png" else {}
-    with usual_settings():
-        made.savefig(
-            path,
-            format=kind,
-            dpi=min(DPI, PIXELS / max(made.get_size_inches())),
-            metadata={
-                "png": about | {"Description": story.receipt, "Software": "attnviz"},
-                "svg": about | {"Description": story.receipt, "Creator": "attnviz", "Date": None},
-                "pdf": about | {"Subject": story.receipt, "Creator": "attnviz", "CreationDate": None},
-            }[kind],
-            **options,
-        )
+    save(figure(story, palette), path, suffix, title=story.title, description=story.receipt)
     return typefaces_for(_texts(story))
 
 

@@ -21,8 +21,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from attnviz.story import Cell, Story, Table
-from attnviz.views.palette import LEVELS, colours, ink, levels
-from attnviz.views.terminal import ASCII, Screen
+from attnviz.views.palette import LEVELS, colours, hexed, ink, levels
+from attnviz.views.terminal import ASCII, Screen, scale_bar
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -121,7 +121,7 @@ def _shown(cell: Cell, table: Table, screen: Screen) -> Text:
     if not screen.colour:
         return Text(text + screen.shades[math.ceil(step / (LEVELS - 1) * 4 - 0.5)])
     palette = colours(screen.palette, on_dark=screen.dark)
-    return Text(text, Style(color="#ffffff" if ink(palette)[step] else "#000000", bgcolor=_hex(palette[step])))
+    return Text(text, Style(color="#ffffff" if ink(palette)[step] else "#000000", bgcolor=hexed(palette[step])))
 
 
 def _is_number(cell: Cell) -> bool:
@@ -138,15 +138,9 @@ def _held(cell: Text, width: int) -> Text:
 
 def _legend(shade: tuple[float, float], screen: Screen) -> Iterator[Text]:
     """What the shades mean, with the scale itself."""
-    bar = Text(no_wrap=True)
-    if screen.colour:
-        palette = colours(screen.palette, on_dark=screen.dark)
-        for step in range(0, LEVELS, 16):
-            bar.append(" ", Style(bgcolor=_hex(palette[step])))
-    else:
-        bar.append(f"[{screen.shades}]")
+    text = f"{'colour' if screen.colour else 'shade'}: {shade[0]:.3g} to {shade[1]:.3g}"
     yield Text()
-    yield Text.assemble(bar, (f" {'colour' if screen.colour else 'shade'}: {shade[0]:.3g} to {shade[1]:.3g}", "dim"))
+    yield Text.assemble(scale_bar(screen, 16), (text, "dim"))
 
 
 def _widths(name: Text, cells: Sequence[Text], most: int) -> tuple[int, int, int]:
@@ -188,7 +182,3 @@ def _spread(widths: dict[int, int], wished: dict[int, int], room: int) -> None:
         if not lacking:
             break
         widths[max(lacking, key=lambda index: wished[index] / widths[index])] += 1
-
-
-def _hex(rgb: np.ndarray) -> str:
-    return f"#{rgb[0]:02x}{rgb[1]:02x}{rgb[2]:02x}"

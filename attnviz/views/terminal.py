@@ -17,7 +17,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.views.heatmap import AXES, Panel, Sheet, pool
-from attnviz.views.palette import DEFAULT, LEVELS, colours, ink, levels
+from attnviz.views.palette import DEFAULT, LEVELS, colours, hexed, ink, levels
 
 LABEL_WIDTH = 14
 """Cells that a token's label may take beside a matrix."""
@@ -144,16 +144,20 @@ def _head_line(sheet: Sheet) -> str:
     return f"{sheet.model} · {sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size}"
 
 
-def _scale(sheet: Sheet, screen: Screen) -> list[Text]:
-    """What the colours mean, with the scale itself."""
+def scale_bar(screen: Screen, cells: int) -> Text:
+    """The colours from 0 up in so many cells, or the shades where there are none, and a space."""
     bar = Text(no_wrap=True)
     if screen.colour:
         table = colours(screen.palette, on_dark=screen.dark)
-        for step in range(0, LEVELS, 16):
-            bar.append(" ", Style(bgcolor=_hex(table[step])))
-        bar.append(" ")
-    else:
-        bar.append(f"[{screen.shades}] ")
+        for step in range(0, LEVELS, LEVELS // cells):
+            bar.append(" ", Style(bgcolor=hexed(table[step])))
+        return bar.append(" ")
+    return bar.append(f"[{screen.shades}] ")
+
+
+def _scale(sheet: Sheet, screen: Screen) -> list[Text]:
+    """What the colours mean, with the scale itself."""
+    bar = scale_bar(screen, 16)
     first, *rest = _wrapped(sheet.legend, screen, "dim", bar.cell_len) or [Text()]
     return [Text(), Text.assemble(bar, first), *rest, *_wrapped(AXES, screen, "dim")]
 
@@ -278,7 +282,7 @@ def _matrix(panel: Panel, screen: Screen, cell: Cell) -> list[Text]:
             colour = "#ffffff" if white[step] else "#000000"
             line.append(
                 _centre(_digits(weight, cell, screen), cell.width),
-                Style(color=colour, bgcolor=_hex(table[step])),
+                Style(color=colour, bgcolor=hexed(table[step])),
             )
         lines.append(line)
     return lines
@@ -290,8 +294,8 @@ def _half_lines(level: np.ndarray, table: np.ndarray, width: int) -> list[Text]:
     for row in range(0, len(level), 2):
         line = Text(no_wrap=True)
         for column in range(level.shape[1]):
-            upper = _hex(table[level[row, column]])
-            lower = _hex(table[level[row + 1, column]]) if row + 1 < len(level) else None
+            upper = hexed(table[level[row, column]])
+            lower = hexed(table[level[row + 1, column]]) if row + 1 < len(level) else None
             line.append("▀" * width, Style(color=upper, bgcolor=lower))
         lines.append(line)
     return lines
@@ -391,7 +395,3 @@ def _fit(label: str, width: int) -> str:
 def _centre(text: str, width: int) -> str:
     free = max(0, width - cell_len(text))
     return " " * ((free + 1) // 2) + text + " " * (free // 2)
-
-
-def _hex(rgb: np.ndarray) -> str:
-    return f"#{rgb[0]:02x}{rgb[1]:02x}{rgb[2]:02x}"

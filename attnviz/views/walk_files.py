@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import csv as tables
-from collections.abc import Sequence
 from io import StringIO
+from typing import Unpack
 
 from attnviz.text.steps import explained
-from attnviz.views.walk_words import NO_BLANKS, Blanks, chosen
+from attnviz.views.walk_words import NO_BLANKS, Blanks, Telling, chosen
 from attnviz.walk import Walkthrough
 
 COLUMNS = ("step", "name", "grid", "row", "row_name", "column", "column_name", "value")
 
 
-def markdown(
-    walk: Walkthrough,
-    *,
-    language: str = "en",
-    precision: int = 3,
-    steps: Sequence[str] | None = None,
-    blanks: Blanks = NO_BLANKS,
-) -> str:
-    """The walkthrough as Markdown, with tables as GitHub draws them; the arguments are those of `laid_out`.
+def markdown(walk: Walkthrough, **told: Unpack[Telling]) -> str:
+    """The walkthrough as Markdown, with tables as GitHub draws them; the rest is as in `Telling`.
 
     Raises:
         SelectionError: a step or a language that is not there.
@@ -29,18 +22,11 @@ def markdown(
     from attnviz.views.walk_markdown import page
     from attnviz.views.walk_sheet import laid_out
 
-    return page(laid_out(walk, language=language, precision=precision, steps=steps, blanks=blanks))
+    return page(laid_out(walk, **told))
 
 
-def latex(
-    walk: Walkthrough,
-    *,
-    language: str = "en",
-    precision: int = 3,
-    steps: Sequence[str] | None = None,
-    blanks: Blanks = NO_BLANKS,
-) -> str:
-    """The walkthrough as a LaTeX document that compiles as it is; the arguments are those of `laid_out`.
+def latex(walk: Walkthrough, **told: Unpack[Telling]) -> str:
+    """The walkthrough as a LaTeX document that compiles as it is; the rest is as in `Telling`.
 
     Raises:
         SelectionError: a step or a language that is not there.
@@ -48,18 +34,11 @@ def latex(
     from attnviz.views.walk_latex import page
     from attnviz.views.walk_sheet import laid_out
 
-    return page(laid_out(walk, language=language, precision=precision, steps=steps, blanks=blanks))
+    return page(laid_out(walk, **told))
 
 
-def html(
-    walk: Walkthrough,
-    *,
-    language: str = "en",
-    precision: int = 3,
-    steps: Sequence[str] | None = None,
-    blanks: Blanks = NO_BLANKS,
-) -> str:
-    """The walkthrough as one web page that fetches nothing; the arguments are those of `laid_out`.
+def html(walk: Walkthrough, **told: Unpack[Telling]) -> str:
+    """The walkthrough as one web page that fetches nothing; the rest is as in `Telling`.
 
     Raises:
         SelectionError: a step or a language that is not there.
@@ -67,32 +46,24 @@ def html(
     from attnviz.views.walk_html import page
     from attnviz.views.walk_sheet import laid_out
 
-    return page(laid_out(walk, language=language, precision=precision, steps=steps, blanks=blanks))
+    return page(laid_out(walk, **told))
 
 
-def csv(
-    walk: Walkthrough,
-    *,
-    language: str = "en",
-    precision: int = 3,  # noqa: ARG001 - a table for programs holds every digit
-    steps: Sequence[str] | None = None,
-    blanks: Blanks = NO_BLANKS,
-) -> str:
+def csv(walk: Walkthrough, **told: Unpack[Telling]) -> str:
     """The numbers as a table with one line for each, in full precision; rows and columns count from 0.
 
-    A number that was given has no step; the value of a blank is empty.
+    A number that was given has no step; the value of a blank is empty. Names are the grids' own and every digit is
+    written, so that a language and a precision change nothing.
 
     Args:
         walk: whose numbers.
-        language: of nothing, since the names are the grids' own; it must be there all the same.
-        precision: likewise of nothing.
-        steps: the names of the steps to write, with what they were given; None writes all.
-        blanks: cells that a learner fills in.
+        told: as in `Telling`.
 
     Raises:
         SelectionError: a step or a language that is not there.
     """
-    explained("scores", language)
+    steps, blanks = told.get("steps"), told.get("blanks", NO_BLANKS)
+    explained("scores", told.get("language", "en"))
     text = StringIO()
     writer = tables.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

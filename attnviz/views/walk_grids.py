@@ -11,9 +11,10 @@ from attnviz.text.numbers import shown
 from attnviz.text.steps import explained
 from attnviz.views.terminal import Screen
 from attnviz.views.walk_lines import prose
-from attnviz.views.walk_table import Block, rows_shown, table
-from attnviz.views.walk_words import Blanks, followed, say
-from attnviz.walk import Step, Walkthrough
+from attnviz.views.walk_said import say
+from attnviz.views.walk_table import Block, columns_shown, rows_shown, table
+from attnviz.views.walk_words import Blanks, Seen, followed
+from attnviz.walk import Grid, Step, Walkthrough
 
 INDENT = 3
 SHORT = 4
@@ -47,11 +48,62 @@ class Lesson:
         return self.language if self.screen.unicode else "en"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """Rows of numbers, before it is known how many of them and of their columns are printed.
+
+    Attributes:
+        blocks: the numbers.
+        labels: a name for each row.
+        head: what the names are.
+        named: whether somebody reads each row; of others a few will do.
+    """
+
+    blocks: tuple[Block, ...]
+    labels: tuple[str, ...]
+    head: str = ""
+    named: bool = True
+
+
 def numbered(lesson: Lesson, name: str) -> Iterator[Text]:
     """The numbers of one grid.
 
     Of a large matrix that no token names only a corner is shown: nobody reads it, but its shape matters.
     """
+    yield from lined(lesson, _lines_of(lesson, name))
+
+
+def keyed(lesson: Lesson, steps: Sequence[Step]) -> Iterator[Text]:
+    """What the query makes of each key, a row for each."""
+    weights = followed(lesson.walk)
+    if weights is None:
+        return
+    yield Text()
+    yield from prose(say("by key", lesson.spoken), lesson.screen, "bold", INDENT)
+    yield from lined(lesson, _lines_by_key(lesson, steps, weights))
+    if any(step.name == "softmax" for step in steps) and not lesson.blanks:
+        total = float(weights.values.sum())
+        text = say("weights sum", lesson.spoken, total=shown(round(total, 9), lesson.precision))
+        if any(len(step.operands) > 1 for step in steps if step.name == "softmax"):
+            text += say("rest", lesson.spoken, rest=shown(1 - total, lesson.precision))
+        yield from prose(text, lesson.screen, "", INDENT)
+
+
+def seen(lesson: Lesson, step: Step, by_key: Sequence[Step]) -> Seen:
+    """The rows and columns of what a step makes that are printed; `by_key` are the steps of the table of keys."""
+    weights = followed(lesson.walk)
+    if weights is None or step not in by_key:
+        lines, number = _lines_of(lesson, step.result), 0
+    else:
+        lines = _lines_by_key(lesson, by_key, weights)
+        number = len(lines.blocks) - len(by_key) + by_key.index(step)
+    rows, cut = _cut(lines)
+    columns = columns_shown(cut.labels, cut.head, cut.blocks, lesson.screen, lesson.precision)[number]
+    is_turned = step in by_key and step.operation != "weigh"
+    return ([0], rows) if is_turned else (rows, columns)
+
+
+def _lines_of(lesson: Lesson, name: str) -> Lines:
     grid = lesson.walk.grids[name]
     n_rows, n_columns = grid.values.shape
     named = bool(grid.rows) or n_rows == 1
@@ -63,14 +115,11 @@ def numbered(lesson: Lesson, name: str) -> Iterator[Text]:
         blanks=blanks_of(name, lesson.blanks),
     )
     labels = grid.rows or ((name,) if n_rows == 1 else tuple(map(str, range(n_rows))))
-    yield from lined(lesson, [block], labels, "", named=named)
+    return Lines(blocks=(block,), labels=labels, named=named)
 
 
-def keyed(lesson: Lesson, steps: Sequence[Step]) -> Iterator[Text]:
-    """What the query makes of each key, a row for each."""
-    weights = followed(lesson.walk)
-    if weights is None:
-        return
+def _lines_by_key(lesson: Lesson, steps: Sequence[Step], weights: Grid) -> Lines:
+    """A row for each key, with the key itself where there is room."""
     blocks = []
     if steps[0].name == "scores" and "K" in steps[0].operands:
         keys = lesson.walk.grids["K"].values
@@ -78,15 +127,7 @@ def keyed(lesson: Lesson, steps: Sequence[Step]) -> Iterator[Text]:
         blocks.append(_vectors(lesson, say("key vector", lesson.spoken), keys, blanks, optional=True))
     blocks += [_column(lesson, step) for step in steps]
     labels = weights.columns or tuple(map(str, range(weights.values.shape[1])))
-    yield Text()
-    yield from prose(say("by key", lesson.spoken), lesson.screen, "bold", INDENT)
-    yield from lined(lesson, blocks, labels, say("key", lesson.spoken), named=True)
-    if any(step.name == "softmax" for step in steps) and not lesson.blanks:
-        total = float(weights.values.sum())
-        text = say("weights sum", lesson.spoken, total=shown(round(total, 9), lesson.precision))
-        if any(len(step.operands) > 1 for step in steps if step.name == "softmax"):
-            text += say("rest", lesson.spoken, rest=shown(1 - total, lesson.precision))
-        yield from prose(text, lesson.screen, "", INDENT)
+    return Lines(blocks=tuple(blocks), labels=labels, head=say("key", lesson.spoken))
 
 
 def _column(lesson: Lesson, step: Step) -> Block:
@@ -116,22 +157,30 @@ def _vectors(
     )
 
 
-def lined(lesson: Lesson, blocks: Sequence[Block], labels: Sequence[str], head: str, *, named: bool) -> Iterator[Text]:
+def lined(lesson: Lesson, lines: Lines) -> Iterator[Text]:
     """A table of those rows that are shown, and how many are left out."""
-    first, last = rows_shown(len(labels), named=named)
-    held = [*range(first), *range(len(labels) - last, len(labels))]
+    held, cut = _cut(lines)
+    left_out = len(lines.labels) - len(held)
+    first, _ = rows_shown(len(lines.labels), named=lines.named)
+    more = (first, say("more rows", lesson.spoken, n=left_out)) if left_out else None
+    yield from table(cut.labels, cut.head, cut.blocks, lesson.screen, lesson.precision, more=more)
+
+
+def _cut(lines: Lines) -> tuple[list[int], Lines]:
+    """The rows that are shown, and the numbers and names of these."""
+    n = len(lines.labels)
+    first, last = rows_shown(n, named=lines.named)
+    held = [*range(first), *range(n - last, n)]
     place = {row: index for index, row in enumerate(held)}
-    cut = [
+    blocks = (
         replace(
             block,
             values=block.values[held],
             blanks=frozenset((place[row], column) for row, column in block.blanks if row in place),
         )
-        for block in blocks
-    ]
-    left_out = len(labels) - len(held)
-    more = (first, say("more rows", lesson.spoken, n=left_out)) if left_out else None
-    yield from table([labels[row] for row in held], head, cut, lesson.screen, lesson.precision, more=more)
+        for block in lines.blocks
+    )
+    return held, replace(lines, blocks=tuple(blocks), labels=tuple(lines.labels[row] for row in held))
 
 
 def blanks_of(name: str, blanks: Blanks) -> frozenset[tuple[int, int]]:

@@ -1,6 +1,6 @@
 r"""A walkthrough as LaTeX that compiles as it is: with pdflatex, xelatex or lualatex; Korean with kotex in each.
 
-A character that not every engine has a font for, such as an emoji, is spelled out as its number by pdflatex.
+A character that the font has not, such as an emoji, is spelled out as its number.
 """
 
 from __future__ import annotations
@@ -16,20 +16,26 @@ _PREAMBLE = r"""\documentclass[a4paper]{article}
   \usepackage[utf8]{inputenc}
   \usepackage[T1]{fontenc}
   \usepackage{textcomp}
-\else
-  \usepackage{fontspec}
+  \IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
 \fi
 \usepackage{amsmath}
 \usepackage[margin=2cm]{geometry}
 \usepackage{graphicx}
-\usepackage[table]{xcolor}
-\newcommand{\numbered}[1]{\ifPDFTeX[U+#1]\else\symbol{"#1}\fi}
-\newcommand{\fitted}[1]{\par\smallskip\noindent
-  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{#1}\par\smallskip}
+\usepackage{colortbl}
+\newcommand{\numbered}[1]{\ifPDFTeX[U+#1]\else\iffontchar\font"#1 \symbol{"#1}\else[U+#1]\fi\fi}
+\newcommand{\fitted}[1]{\nobreak\smallskip\noindent
+  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{#1}\par\nobreak\smallskip}
+\newcommand{\together}{\par\nobreak}
+\renewcommand{\arraystretch}{1.1}
+\setlength{\tabcolsep}{4pt}
 \setlength{\parindent}{0pt}
-\setlength{\parskip}{0.5ex}"""
+\setlength{\parskip}{0.5ex}
+\raggedright
+\raggedbottom"""
+"""Only what the smallest TeX has, so that no package is missing: Latin Modern is there or its place is taken."""
 
-_KOREAN = r"\usepackage{kotex}"
+_KOREAN = r"""% texlive-lang-korean on Debian, collection-langkorean of TeX Live
+\usepackage{kotex}"""
 
 _ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
@@ -43,7 +49,7 @@ _ESCAPES = {
 
 _SYMBOLS = {
     "tanh": r"\tanh", "sqrt": r"\sqrt", "max": r"\max", "∞": r"\infty", "Φ": r"\Phi", "…": r"\ldots", "*": r"\odot",
-    "^T": r"^{\top}", "·": r"\cdot", "softmax": r"\operatorname{softmax}", "exp": r"\exp",
+    "^T": r"^{\top}", "^3": "^{3}", "pi": r"\pi", "·": r"\cdot", "softmax": r"\operatorname{softmax}", "exp": r"\exp",
 }  # fmt: skip
 
 _MATH = {
@@ -52,10 +58,14 @@ _MATH = {
 }  # fmt: skip
 """What LaTeX would obey inside mathematics."""
 
-_PROSE = frozenset({"sum", "of", "the", "row", "rows", "where", "is", "and", "times", "mean", "variance"})
+_PROSE = frozenset({"sum", "of", "the", "row", "rows", "where", "is", "and", "times", "mean", "square", "variance"})
 """Words of a formula that are no symbols."""
 
-_PARTS = re.compile(r"\^T|sqrt\(([^()]*)\)|\d+(?:\.\d+)?(?:e[-+]?\d+)?|[^\W\d]\w*|\s+|.")
+_PARTS = re.compile(r"\^T|\^3|sqrt\(([^()]*)\)|\d+(?:\.\d+)?(?:e[-+]?\d+)?|[^\W\d]\w*|\s+|.")
+
+
+_MINUS = re.compile(r"(?:(?<![^\s(\[])|(?<=\de))-(?=[\d∞]|\s|$)")
+"""A minus sign: before a number, between two, in an exponent."""
 
 
 def page(sheet: Sheet) -> str:
@@ -68,6 +78,12 @@ def page(sheet: Sheet) -> str:
 def escaped(text: str) -> str:
     """The text as LaTeX prints it, letter for letter."""
     return "".join(map(_character, " ".join(text.split())))
+
+
+def arithmetic(text: str) -> str:
+    """Arithmetic as LaTeX prints it: with minus signs, where a name that is calculated with keeps its hyphens."""
+    parts = _MINUS.split(" ".join(text.split()))
+    return r"\ensuremath{-}".join("".join(map(_character, part)) for part in parts)
 
 
 def _character(character: str) -> str:
@@ -94,24 +110,28 @@ def _lines(sheet: Sheet) -> Iterator[str]:
 
 
 def _section(section: Section) -> Iterator[str]:
+    """What belongs together stays on one page: a table never stands on the page after its title."""
     yield rf"\subsection*{{{escaped(section.title)}}}"
     formulas = [f"${formula(text)}$" for text in (section.formula, section.shapes) if text]
-    if formulas:
-        yield r" \qquad ".join(formulas) + r"\par"
-    if section.sentence:
-        yield _paragraph(section.sentence)
-    yield from _table(section.table)
-    if section.table.remark:
-        yield _paragraph(section.table.remark)
-    if section.hand:
-        yield _paragraph(section.hand)
+    parts = [
+        " \\qquad\n".join(formulas),
+        escaped(section.sentence),
+        "\n".join(_table(section.table)),
+        escaped(section.table.remark),
+        arithmetic(section.hand),
+    ]
+    yield "\n\\together\n".join(filter(None, parts))
+    yield r"\par"
 
 
 def _table(table: Table) -> Iterator[str]:
     yield rf"\fitted{{\begin{{tabular}}{{l|{'r' * len(table.columns)}}}"
     yield _row([escaped(name) for name in (table.corner, *table.columns)]) + r" \hline"
     for label, cells in table.rows:
-        yield _row([escaped(label), *map(_cell, cells)])
+        if any(cell.text for cell in cells):
+            yield _row([escaped(label), *map(_cell, cells)])
+        else:  # rows left out: what says so would make the column of names wide
+            yield rf"\multicolumn{{{len(cells) + 1}}}{{l}}{{{escaped(label)}}} \\"
     yield r"\end{tabular}}"
 
 
@@ -122,7 +142,7 @@ def _row(cells: list[str]) -> str:
 
 def _cell(cell: Cell) -> str:
     shade = rf"\cellcolor[gray]{{{1 - 0.35 * cell.shade:.2f}}}" if cell.shade else ""
-    return shade + escaped(cell.text).replace("{-}", r"\ensuremath{-}")
+    return shade + arithmetic(cell.text)
 
 
 def _paragraph(text: str) -> str:

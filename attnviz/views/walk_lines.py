@@ -12,7 +12,7 @@ from attnviz.views.story_terminal import LIKENESS, READABLE
 from attnviz.views.terminal import Screen
 
 _PLAIN = LIKENESS | str.maketrans(
-    {"·": "*", "…": "..", "∞": "inf", "≈": "~=", "Φ": "Phi", "→": "->", "←": "<-", "↑": "up", "↓": "down"}
+    {"·": "*", "⊙": "*", "…": "..", "∞": "inf", "≈": "~=", "Φ": "Phi", "→": "->", "←": "<-", "↑": "up", "↓": "down"}
 )
 """What stands for the marks of arithmetic on a screen that knows no more than ASCII."""
 

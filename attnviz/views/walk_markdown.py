@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from attnviz.views.walk_sheet import Section, Sheet, Table
+from attnviz.views.walk_sheet import Section, Sheet, Table, signs
+from attnviz.views.walk_signs import multiplied
 
 _MARKS = re.compile(r"[\\`*_{}\[\]<>|#&~$!@]")
 """What Markdown, its tables or HTML inside it would obey."""
@@ -30,13 +31,13 @@ def _lines(sheet: Sheet) -> Iterator[str]:
         yield from ("", _paragraph(sheet.source))
     for section in sheet.sections:
         yield from _section(section)
-    for text in (*sheet.notes, sheet.receipt):
+    for text in (signs(sheet), *sheet.notes, sheet.receipt):
         yield from ("", _paragraph(text))
 
 
 def _section(section: Section) -> Iterator[str]:
     yield from ("", f"## {escaped(section.title)}")
-    symbols = [_code(text) for text in (section.formula, section.shapes) if text]
+    symbols = [_code(multiplied(text)) for text in (section.formula, section.shapes) if text]
     if symbols:
         yield from ("", " · ".join(symbols))
     if section.sentence:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float64, UInt8
 
 from attnviz.text.numbers import shown
 from attnviz.views.caption import frame
 from attnviz.views.palette import LEVELS, colours, ink, levels
-from attnviz.views.pen import BLACK, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped
+from attnviz.views.pen import BLACK, DPI, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped
 from attnviz.views.story_matrix import DIVERGING
 from attnviz.views.walk_plan import Panel
+from attnviz.views.walk_said import say
 from attnviz.views.walk_words import BLANK
 
 if TYPE_CHECKING:
@@ -33,8 +34,13 @@ DEEP = 1.5
 """Inches of all rows of a matrix that no token names."""
 SMALLER = 0.62
 """By how much a small panel is smaller."""
-LEAST_ROOM = 1.0
+LEAST_ROOM = 1.2
 """Inches that the words over a matrix may take, where it is narrower."""
+USUAL, RARE = 0.98, 1.5
+"""The share of a wide matrix whose numbers the colours are made for, and how many times as far from 0 its farthest
+number must be for that: else one column of a large model leaves all others pale."""
+LEAST_CELL = 2 / DPI
+"""Inches: narrower cells share one point of the picture."""
 LEADING = 1.28
 HEAD_GAP = 0.06
 
@@ -45,6 +51,8 @@ class Box:
 
     Attributes:
         panel: what is drawn.
+        values: its numbers, of cells that share a point only the one farthest from 0.
+        limit: how far from 0 the last colour is.
         width: of the cells together.
         height: likewise.
         numbers: the numbers printed, for each row; empty where cells are too small.
@@ -58,6 +66,8 @@ class Box:
     """
 
     panel: Panel
+    values: Float64[np.ndarray, "row column"]
+    limit: float
     width: float
     height: float
     numbers: tuple[tuple[str, ...], ...]
@@ -68,6 +78,16 @@ class Box:
     below: float
     head: float
     room: float
+
+    @property
+    def is_clipped(self) -> bool:
+        """Whether numbers beyond the last colour are drawn."""
+        return self.limit < float(np.abs(self.values[np.isfinite(self.values)]).max(initial=0.0))
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether cells share a point."""
+        return self.values.shape != self.panel.values.shape
 
 
 def measured(panel: Panel, pen: Pen, precision: int, *, small: bool = False) -> Box:
@@ -92,9 +112,19 @@ def measured(panel: Panel, pen: Pen, precision: int, *, small: bool = False) -> 
     upright = bool(panel.columns) and widest + 0.06 > column
     room = max(width, LEAST_ROOM)
     title = tuple(pen.wrap(panel.title, room, TEXT + 1))
-    lines = tuple(line for text in panel.lines for line in pen.wrap(text, room, SMALL))
+    values, said = panel.values, []
+    if not panel.blanks and np.isfinite(values).all():
+        values, pooled = _pooled(values, (n_rows * row, width))
+        said = [say("pooled", panel.language, rows=pooled[0], columns=pooled[1])] if max(pooled) > 1 else []
+    limit = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    if not numbers:
+        limit, told = _limit(panel, values)
+        said = [told, *said]
+    lines = tuple(line for text in (*panel.lines, *said) for line in pen.wrap(text, room, SMALL))
     return Box(
         panel=panel,
+        values=values,
+        limit=limit,
         width=width,
         height=n_rows * row,
         numbers=numbers,
@@ -113,14 +143,13 @@ def draw(ax: Axes, box: Box, place: tuple[float, float], palette: str, pen: Pen)
     panel, (left, top) = box.panel, place
     n_rows, n_columns = panel.values.shape
     row, column = box.height / n_rows, box.width / n_columns
-    table, level = _shades(panel.values, palette)
-    bare = ~np.isfinite(panel.values)
+    table, level = _shades(box.values, box.limit, palette)
+    bare = ~np.isfinite(box.values)
     for cell in panel.blanks:
         bare[cell] = True
     image = np.dstack([table[level], np.where(bare, 0, 255).astype(np.uint8)])
-    small = min(row, column) * pen.figure.dpi < 2
     extent = (left, left + box.width, top + box.height, top)
-    ax.imshow(image, extent=extent, aspect="auto", interpolation="antialiased" if small else "none", zorder=2)
+    ax.imshow(image, extent=extent, aspect="auto", interpolation="none", zorder=2)
     frame(ax, left, top, box.width, box.height)
     white = ink(table)[level]
     for i, line in enumerate(box.numbers):
@@ -157,10 +186,47 @@ def label_size(box: Box) -> float:
     return max(LEAST_TEXT, min(TEXT, box.height / len(box.panel.values) / POINT / 1.2))
 
 
-def _shades(values: np.ndarray, palette: str) -> tuple[UInt8[np.ndarray, "level rgb"], UInt8[np.ndarray, "*cell"]]:
+def _pooled(
+    values: Float64[np.ndarray, "row column"], size: tuple[float, float]
+) -> tuple[Float64[np.ndarray, "fewer narrower"], tuple[int, int]]:
+    """The numbers that are drawn at a size in inches, and of how many rows and columns each is the farthest from 0.
+
+    A mean would be near 0 wherever the numbers of a map are, and the picture empty.
+    """
+    block = tuple(
+        max(1, math.ceil(n * LEAST_CELL / inches - 0.01)) for n, inches in zip(values.shape, size, strict=True)
+    )
+    rows, columns = block
+    down, across = -(-values.shape[0] // rows), -(-values.shape[1] // columns)
+    filled = np.zeros((down * rows, across * columns))
+    filled[: values.shape[0], : values.shape[1]] = values
+    cells = filled.reshape(down, rows, across, columns).swapaxes(1, 2).reshape(down, across, rows * columns)
+    return np.take_along_axis(cells, np.abs(cells).argmax(axis=2)[..., None], axis=2)[..., 0], (rows, columns)
+
+
+def _limit(panel: Panel, values: np.ndarray) -> tuple[float, str]:
+    """How far from 0 the last colour is where no numbers are printed, and the words that say so."""
+    far = np.abs(values[np.isfinite(values)])
+    largest = float(far.max(initial=0.0))
+    sign = "±" if (panel.values[np.isfinite(panel.values)] < 0).any() else ""
+    if not panel.columns and panel.values.shape[1] > MOST_ACROSS:
+        usual = float(np.quantile(far, USUAL)) if far.size else 0.0
+        if largest > RARE * usual > 0:
+            texts = {"limit": sign + _short(usual), "largest": _short(largest)}
+            return usual, say("clipped", panel.language, **texts)
+    return largest, say("limits", panel.language, limit=sign + _short(largest))
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}" if value < 100 else f"{value:.0f}"
+
+
+def _shades(
+    values: np.ndarray, limit: float, palette: str
+) -> tuple[UInt8[np.ndarray, "level rgb"], UInt8[np.ndarray, "*cell"]]:
     """The colours of a matrix and each cell's level: from 0 up, or to both sides of 0 where there are both."""
     finite = np.where(np.isfinite(values), values, 0.0)
-    top = float(np.abs(finite).max(initial=0.0)) or 1.0
+    top = limit or 1.0
     if (finite < 0).any():
         return _diverging(), levels(finite + top, 2 * top)
     return colours(palette), levels(finite, top)

@@ -6,18 +6,22 @@ read across the whole sheet: key, score, weight, value, alignment vector; their 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from attnviz.text.steps import explained, formulated
-from attnviz.views.walk_words import BY_KEY, Blanks, chosen, followed, say
+from attnviz.views.walk_said import say
+from attnviz.views.walk_signs import ARROW, between, shown_formula
+from attnviz.views.walk_words import BY_KEY, Blanks, chosen, followed
 from attnviz.walk import Step, Walkthrough
 
 BEFORE = ("input", "input_norm", "row", "query", "keys", "values")
 """Steps that make what attention works on."""
+
+MOST_JOINED = 3
+"""Vectors put side by side that are drawn; of more, as the contexts of a dozen heads are, all are only named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,7 @@ class Panel:
         columns: likewise.
         blanks: rows and columns of cells that stay empty.
         number: the step, counted from 1, with which it appears.
+        language: of what else is said of it.
     """
 
     title: str
@@ -41,6 +46,7 @@ class Panel:
     columns: tuple[str, ...]
     blanks: frozenset[tuple[int, int]]
     number: int
+    language: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +57,20 @@ class Unit:
         main: the one whose rows stand level with those of its neighbours.
         upper: the one above it.
         lower: the one below it.
-        symbol: what stands before them: an arrow where they follow from what stands at their left.
+        symbol: what stands between them and what is at their left: the signs of the step, and the names of those of
+            its operands that are drawn elsewhere.
+        opening: the same where they begin a line, and nothing is at their left.
         small: whether their numbers matter less than their shapes.
+        is_head: whether they begin one of several heads.
     """
 
     main: Panel
     upper: Panel | None = None
     lower: Panel | None = None
     symbol: str = ""
+    opening: str = ""
     small: bool = False
+    is_head: bool = False
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -78,6 +89,8 @@ class _Sheet:
     small: bool = False
     drawn: set[str] = field(default_factory=set)
     last: str = ""
+    before: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
 
 
 def plan(walk: Walkthrough, *, language: str, steps: Sequence[str] | None, blanks: Blanks) -> list[list[Unit]]:
@@ -92,28 +105,29 @@ def plan(walk: Walkthrough, *, language: str, steps: Sequence[str] | None, blank
     sheet = _Sheet(walk, language, blanks, small=several)
     wanted = chosen(walk, steps)
     needed = {name for _, step in wanted if step.name not in BEFORE for name in step.operands}
+    scored = {number for number, step in wanted if step.name == "scores"}
     after = False
     for number, step in wanted:
-        if step.name in BEFORE:
-            _operands(sheet, number, step, 0, first=several and step.operation == "map")
+        if step.name in BEFORE or step.name.startswith("input"):
+            place = -1 if after else 0  # what a second attention works on stands behind the first
+            _operands(sheet, number, step, place, first=several and step.operation == "map")
             if step.name.startswith("input") or step.result not in needed:  # else it is drawn where it is needed
-                _result(sheet, number, step, 0)
+                _result(sheet, number, step, place)
             continue
         is_attention = step.name in BY_KEY or step.name == "context"
         if (several and step.name == "scores") or (not is_attention and not after):
             sheet.bands.append([])
-            after = not is_attention
+        after = not is_attention
         sheet.small = several and is_attention
-        if step.operation != "concatenate":  # a dozen other heads are only named
+        sheet.before, sheet.after = [], []
+        if step.operation != "concatenate" or len(step.operands) <= MOST_JOINED:
             _operands(sheet, number, step, -1)
         _result(sheet, number, step, -1)
+    if several:
+        for band in sheet.bands:
+            if band and any(unit.main.number in scored for unit in band):
+                band[0] = replace(band[0], is_head=True)
     return [band for band in sheet.bands if band]
-
-
-def shown_formula(text: str) -> str:
-    """A formula as it is written on a blackboard."""
-    text = re.sub(r"sqrt\((\d+)\)", r"√\1", text)
-    return text.replace("^T", "ᵀ").replace("sqrt(", "√(").replace(" * ", " · ")
 
 
 def _operands(sheet: _Sheet, number: int, step: Step, band: int, *, first: bool = False) -> None:
@@ -121,21 +135,23 @@ def _operands(sheet: _Sheet, number: int, step: Step, band: int, *, first: bool 
     grids = sheet.walk.grids
     names = [name for name in (step.operands[:1] if first else step.operands) if name not in sheet.drawn]
     sheet.drawn |= set(names)
+    sheet.before, sheet.after = [], []
     if step.operation == "dot" and names == list(step.operands) and len(grids[names[0]].values) == 1:
         query, keys = (_panel(sheet, name, number) for name in names)
         sheet.bands[band].append(Unit(main=keys, upper=query, small=sheet.small))
         return
     turned = step.name in BY_KEY and followed(sheet.walk) is not None and step.operation in {"add", "mask", "softmax"}
-    symbols = {"add": ("", "+"), "map": ("", "·", "+"), "weigh": ("", "·")}.get(step.operation, ())
-    before = dict(zip(step.operands[1:], step.operands, strict=False))
-    for name in names:
-        place = step.operands.index(name)
-        # A symbol stands only between what it joins.
-        symbol = symbols[place] if place < len(symbols) and before.get(name) == sheet.last else ""
-        sheet.bands[band].append(
-            Unit(main=_panel(sheet, name, number, turned=turned), symbol=symbol, small=band == 0 or sheet.small)
-        )
-        sheet.last = name
+    for place, name in enumerate(step.operands[:1] if first else step.operands):
+        sign = between(step, place)
+        sheet.before += [sign] if sign else []
+        sheet.after += [sign] if sign else []
+        if name in names:
+            panel = _panel(sheet, name, number, turned=turned, across=step.operation == "dot" and place == 1)
+            sheet.bands[band].append(_unit(sheet, panel, band))
+            sheet.last = name
+        else:
+            sheet.after.append(name)
+            sheet.before += [] if place == 0 and name == sheet.last else [name]
 
 
 def _result(sheet: _Sheet, number: int, step: Step, band: int) -> None:
@@ -147,12 +163,23 @@ def _result(sheet: _Sheet, number: int, step: Step, band: int) -> None:
     if step.operation == "sum" and units and units[-1].main.values.shape[1] == panel.values.shape[1]:
         units[-1] = replace(units[-1], lower=panel)
     else:
-        units.append(Unit(main=panel, symbol="→", small=band == 0 or sheet.small))
+        sheet.before.append(ARROW)
+        sheet.after.append(ARROW)
+        units.append(_unit(sheet, panel, band))
     sheet.last = step.result
 
 
-def _panel(sheet: _Sheet, name: str, number: int, *, step: Step | None = None, turned: bool = False) -> Panel:
-    """One grid as it is drawn; `turned` exchanges rows and columns."""
+def _unit(sheet: _Sheet, panel: Panel, band: int) -> Unit:
+    """A panel behind the signs, and the names of what stands elsewhere, that have gathered before it."""
+    symbol, opening = (" ".join(parts).replace(" ;", ";").replace(" ,", ",") for parts in (sheet.before, sheet.after))
+    sheet.before, sheet.after = [], []
+    return Unit(main=panel, symbol=symbol, opening=opening, small=band == 0 or sheet.small)
+
+
+def _panel(
+    sheet: _Sheet, name: str, number: int, *, step: Step | None = None, turned: bool = False, across: bool = False
+) -> Panel:
+    """One grid as it is drawn; `turned` exchanges rows and columns, `across` says that the product does so."""
     grid = sheet.walk.grids[name]
     step = step or next((one for one in sheet.walk.steps if one.result == name), None)
     if step is not None and step.name in BY_KEY:
@@ -164,12 +191,19 @@ def _panel(sheet: _Sheet, name: str, number: int, *, step: Step | None = None, t
     blanks = frozenset((row, column) for other, row, column in sheet.blanks if other == name)
     n_rows, n_columns = grid.values.shape
     shape = f"({n_rows}, {n_columns})"
+    if turned and n_rows != n_columns:
+        shape = say("upright", sheet.language, shape=shape)
+    elif across:
+        shape = say("across", sheet.language, shape=shape, name=shown_formula(f"{name}^T"))
     return Panel(
         title=title[0].upper() + title[1:],
-        lines=(shape,) if step is None else (shown_formula(formulated(step, language=sheet.language)), shape),
+        lines=(shape,)
+        if step is None
+        else (shown_formula(formulated(step, language=sheet.language, walk=sheet.walk)), shape),
         values=grid.values.T if turned else grid.values,
         rows=rows,
         columns=() if turned else grid.columns,
         blanks=frozenset((column, row) for row, column in blanks) if turned else blanks,
         number=number,
+        language=sheet.language,
     )

@@ -9,20 +9,9 @@ import numpy as np
 
 from attnviz.text.numbers import shown
 from attnviz.text.steps import explained, formulated, shaped
-from attnviz.views.walk_words import (
-    BLANK,
-    BY_KEY,
-    NO_BLANKS,
-    Blanks,
-    by_hand,
-    chosen,
-    followed,
-    note_lines,
-    receipt_line,
-    say,
-    source_line,
-    title_line,
-)
+from attnviz.views.walk_said import note_lines, receipt_line, say, source_line, title_line
+from attnviz.views.walk_signs import CELLS, multiplied
+from attnviz.views.walk_words import BLANK, BY_KEY, NO_BLANKS, Blanks, Seen, by_hand, chosen, followed
 from attnviz.walk import Grid, Step, Walkthrough
 
 MOST = 24
@@ -117,6 +106,12 @@ class Sheet:
     receipt: str
 
 
+def signs(sheet: Sheet) -> str:
+    """What the signs of a page's formulas mean."""
+    by_cells = any(CELLS in multiplied(section.formula) for section in sheet.sections)
+    return say("products", sheet.language) + (say("cells", sheet.language) if by_cells else "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wish:
     """What to lay out, and how."""
@@ -173,10 +168,10 @@ def _sections(wish: _Wish, names: Sequence[str] | None) -> Iterator[Section]:
         told = explained(step.name, wish.language)
         yield Section(
             title=f"{number}. {told.title}",
-            formula=formulated(step, language=wish.language),
+            formula=formulated(step, language=wish.language, walk=walk),
             shapes=shaped(walk, step, language=wish.language),
             sentence=told.sentence,
-            hand=by_hand(walk, step, wish.precision, wish.language, wish.blanks),
+            hand=by_hand(walk, step, wish.precision, wish.language, wish.blanks, seen=_seen(wish, step.result)),
             table=_table(wish, step.result),
         )
         if len(by_key) > 1 and step is by_key[-1]:
@@ -256,13 +251,26 @@ def _rows(
     wish: _Wish, labels: Sequence[str], cells: Callable[[int], tuple[Cell, ...]], n_columns: int, *, named: bool
 ) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
     """The rows that are shown, and between them how many are not."""
-    first, last = (len(labels), 0) if len(labels) <= MOST_ROWS else (FIRST_ROWS, LAST_ROWS) if named else (FIRST, LAST)
-    left_out = len(labels) - first - last
-    rows = [(labels[row], cells(row)) for row in range(first)]
-    if left_out:
-        rows.append((say("more rows", wish.language, n=left_out), (Cell(""),) * n_columns))
-    rows += [(labels[row], cells(row)) for row in range(len(labels) - last, len(labels))]
+    held = _held(len(labels), named=named)
+    rows = [(labels[row], cells(row)) for row in held]
+    if len(held) < len(labels):
+        more = say("more rows", wish.language, n=len(labels) - len(held))
+        rows.insert(next(row for row, one in enumerate(held) if row != one), (more, (Cell(""),) * n_columns))
     return tuple(rows)
+
+
+def _held(n_rows: int, *, named: bool) -> list[int]:
+    """The rows of so many that are shown."""
+    first, last = (n_rows, 0) if n_rows <= MOST_ROWS else (FIRST_ROWS, LAST_ROWS) if named else (FIRST, LAST)
+    return [*range(first), *range(n_rows - last, n_rows)]
+
+
+def _seen(wish: _Wish, name: str) -> Seen:
+    """The rows and columns of a grid that its table shows."""
+    grid = wish.walk.grids[name]
+    n_rows, n_columns = grid.values.shape
+    columns = range(n_columns) if n_columns <= MOST else (*range(FIRST), *range(n_columns - LAST, n_columns))
+    return _held(n_rows, named=bool(grid.rows) or n_rows == 1), columns
 
 
 def _shares(grid: Grid) -> np.ndarray:

@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.text.numbers import shown
-from attnviz.views.palette import LEVELS, colours, ink, levels
+from attnviz.views.palette import LEVELS, colours, hexed, ink, levels
 from attnviz.views.terminal import Screen
 from attnviz.views.walk_lines import fitted, likeness
 from attnviz.views.walk_words import BLANK
@@ -37,7 +37,7 @@ class Block:
         names: a name for each column; empty where they are only counted.
         total: what the sum of each row is called, where columns are left out; empty leaves it out.
         blanks: rows and columns of cells that stay empty.
-        optional: whether the whole block may be left out.
+        optional: whether the whole block may be left out; only the first may be.
     """
 
     title: str
@@ -56,12 +56,14 @@ class Column:
         name: what stands above it.
         cells: the numbers, all of one width.
         levels: for each cell its level in the palette, or None.
+        place: its number in the grid; None where it is no column of a grid.
         shades: whether a shade stands behind each number where there are no colours.
     """
 
     name: str
     cells: tuple[str, ...]
     levels: tuple[int | None, ...]
+    place: int | None = None
     shades: bool = True
 
     @property
@@ -95,9 +97,9 @@ def table(
         precision: digits after the point.
         more: before which row something is left out, and what is said there.
     """
-    names = [fitted(likeness(label, screen), LABEL, screen) for label in labels]
+    names = _names(labels, screen)
     head = likeness(head, screen)
-    left = min(LABEL, max(map(cell_len, (head, *names)), default=0))
+    left = _left(names, head)
     room = screen.width - left - GAP
     parts = _fit(list(blocks), room, screen, precision)
     parts = [(fitted(title, room, screen), columns) for title, columns in parts]
@@ -109,6 +111,26 @@ def table(
             place = len(printed) - len(names) + more[0]
             printed.insert(place, Text(fitted(likeness(more[1], screen), screen.width, screen), "dim", no_wrap=True))
         yield from printed
+
+
+def columns_shown(
+    labels: Sequence[str], head: str, blocks: Sequence[Block], screen: Screen, precision: int
+) -> list[list[int]]:
+    """The columns of each block that `table` prints; the arguments are the same."""
+    room = screen.width - _left(_names(labels, screen), likeness(head, screen)) - GAP
+    parts = _fit(list(blocks), room, screen, precision)
+    shown_of = [[column.place for column in columns if column.place is not None] for _, columns in parts]
+    return [*([] for _ in range(len(blocks) - len(parts))), *shown_of]
+
+
+def _names(labels: Sequence[str], screen: Screen) -> list[str]:
+    """The names of rows as they are printed."""
+    return [fitted(likeness(label, screen), LABEL, screen) for label in labels]
+
+
+def _left(names: Sequence[str], head: str) -> int:
+    """The cells that they take."""
+    return min(LABEL, max(map(cell_len, (head, *names)), default=0))
 
 
 def rows_shown(n: int, *, named: bool) -> tuple[int, int]:
@@ -162,10 +184,11 @@ def _part(block: Block, count: int, screen: Screen, precision: int) -> Part:
             for value, step, none in zip(values[:, index].tolist(), level[:, index], empty, strict=True)
         ]
         cells = _aligned(texts)
-        return Column(fitted(likeness(name, screen), max(NAME, len(cells[0])), screen), cells, tuple(shades))
+        return Column(fitted(likeness(name, screen), max(NAME, len(cells[0])), screen), cells, tuple(shades), index)
 
     if count == n:
-        return likeness(block.title, screen), [column(i, block.names[i] if block.names else "") for i in range(n)]
+        names = block.names or (tuple(map(str, range(n))) if n > 1 else ("",))
+        return likeness(block.title, screen), [column(i, name) for i, name in enumerate(names)]
     nothing = (None,) * len(values)
     dots = Column("", (likeness("…", screen),) * len(values), nothing)
     last = max(1, count // 3)
@@ -276,5 +299,5 @@ def _shaded(column: Column, row: int, screen: Screen) -> Text:
     palette = colours(screen.palette, on_dark=screen.dark)
     return Text(
         f" {padded}",
-        Style(color="#ffffff" if ink(palette)[level] else "#000000", bgcolor="#" + bytes(palette[level]).hex()),
+        Style(color="#ffffff" if ink(palette)[level] else "#000000", bgcolor=hexed(palette[level])),
     )

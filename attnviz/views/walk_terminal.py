@@ -7,74 +7,42 @@ alignment vector.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Unpack
 
 from rich.cells import cell_len
-from rich.style import Style
 from rich.text import Text
 
 from attnviz.text.steps import explained, formulated, shaped
-from attnviz.views.palette import LEVELS, colours
-from attnviz.views.terminal import Screen
-from attnviz.views.walk_grids import INDENT, Lesson, keyed, lined, numbered
+from attnviz.views.terminal import Screen, scale_bar
+from attnviz.views.walk_grids import INDENT, Lesson, Lines, keyed, lined, numbered, seen
 from attnviz.views.walk_lines import fitted, likeness, prose
+from attnviz.views.walk_said import note_lines, receipt_line, say, source_line, title_line
+from attnviz.views.walk_signs import by_cells, multiplied
 from attnviz.views.walk_table import Block
-from attnviz.views.walk_words import (
-    BY_KEY,
-    NO_BLANKS,
-    Blanks,
-    by_hand,
-    chosen,
-    followed,
-    note_lines,
-    receipt_line,
-    say,
-    source_line,
-    title_line,
-)
+from attnviz.views.walk_words import BY_KEY, NO_BLANKS, Telling, by_hand, chosen, followed
 from attnviz.walk import Step, Walkthrough
 
 
-def walked(
-    walk: Walkthrough,
-    screen: Screen,
-    *,
-    language: str = "en",
-    precision: int = 3,
-    steps: Sequence[str] | None = None,
-    blanks: Blanks = NO_BLANKS,
-    first: int = 1,
-) -> Iterator[Text]:
+def walked(walk: Walkthrough, screen: Screen, *, first: int = 1, **told: Unpack[Telling]) -> Iterator[Text]:
     """The whole calculation, in lines no wider than the screen.
 
     Args:
         walk: what to show.
-        screen: where.
-        language: one of `attnviz.text.steps.LANGUAGES`; a screen that knows no more than ASCII gets English.
-        precision: digits after the point of each number.
-        steps: the names of the steps to show; None shows all.
-        blanks: cells that a learner fills in: grid, row, column.
+        screen: where; one that knows no more than ASCII gets English.
         first: the number of the step to begin at.
+        told: as in `attnviz.views.walk_words.Telling`.
 
     Raises:
         SelectionError: a step or a language that is not there.
     """
-    lesson = Lesson(walk=walk, screen=screen, language=language, precision=precision, blanks=blanks)
-    shown_steps = chosen(walk, steps, first)
+    lesson = _lesson(walk, screen, told)
+    shown_steps = chosen(walk, told.get("steps"), first)
     yield from _head(lesson)
     yield from _steps(lesson, shown_steps)
     yield from _foot(lesson)
 
 
-def page(
-    walk: Walkthrough,
-    screen: Screen,
-    number: int,
-    *,
-    language: str = "en",
-    precision: int = 3,
-    steps: Sequence[str] | None = None,
-    blanks: Blanks = NO_BLANKS,
-) -> list[Text]:
+def page(walk: Walkthrough, screen: Screen, number: int, **told: Unpack[Telling]) -> list[Text]:
     """One step of the calculation by itself; what the query makes of the keys as far as that step.
 
     The page of the last step ends as the whole calculation does.
@@ -83,16 +51,13 @@ def page(
         walk: what to show.
         screen: where.
         number: the step's, from 1.
-        language: as in `walked`, and so are the others.
-        precision: digits after the point of each number.
-        steps: the names of all steps that are shown.
-        blanks: cells that stay empty.
+        told: as in `walked`.
 
     Raises:
         SelectionError: a step or a language that is not there.
     """
-    lesson = Lesson(walk=walk, screen=screen, language=language, precision=precision, blanks=blanks)
-    every = chosen(walk, steps)
+    lesson = _lesson(walk, screen, told)
+    every = chosen(walk, told.get("steps"))
     so_far = [(one, step) for one, step in every if one <= number]
     lines = [*_head(lesson), *_steps(lesson, so_far, only=number)]
     return [*lines, *(_foot(lesson) if len(so_far) == len(every) else ())]
@@ -109,10 +74,25 @@ def key_line(walk: Walkthrough, number: int, lines: tuple[int, int, int], screen
         language: as in `walked`.
     """
     spoken = language if screen.unicode else "en"
-    parts = [say("step", spoken, n=number, total=len(walk.steps))]
     first, last, n = lines
-    parts += [say("lines", spoken, first=first, last=last, n=n)] if last - first + 1 < n else []
-    return fitted(likeness(" · ".join([*parts, say("keys", spoken)]), screen), screen.width, screen)
+    is_cut = last - first + 1 < n
+    for form in ("", "short ", "shorter ", "shortest "):
+        parts = [say(f"{form}step", spoken, n=number, total=len(walk.steps))]
+        parts += [say(f"{form}lines", spoken, first=first, last=last, n=n)] if is_cut else []
+        text = likeness(" · ".join([*parts, say(f"{form}keys", spoken)]), screen)
+        if cell_len(text) <= screen.width:
+            break
+    return fitted(text, screen.width, screen)
+
+
+def _lesson(walk: Walkthrough, screen: Screen, told: Telling) -> Lesson:
+    return Lesson(
+        walk=walk,
+        screen=screen,
+        language=told.get("language", "en"),
+        precision=told.get("precision", 3),
+        blanks=told.get("blanks", NO_BLANKS),
+    )
 
 
 def _head(lesson: Lesson) -> Iterator[Text]:
@@ -125,6 +105,8 @@ def _foot(lesson: Lesson) -> Iterator[Text]:
     """What the shades mean, what was done to the input, and how far all is from the model's own."""
     walk, screen = lesson.walk, lesson.screen
     yield from _legend(lesson)
+    signs = say("products", lesson.spoken) + (say("cells", lesson.spoken) if by_cells(walk.steps) else "")
+    yield from prose(signs, screen, "dim")
     if lesson.spoken != lesson.language:
         yield from prose(say("ascii", "en"), screen, "dim")
     for note in note_lines(walk, lesson.spoken):
@@ -148,7 +130,7 @@ def _steps(lesson: Lesson, shown_steps: Sequence[tuple[int, Step]], only: int | 
         else:
             for name in needed:
                 yield from _given(lesson, name)
-        yield from _step(lesson, number, step)
+        yield from _step(lesson, number, step, by_key)
         if step not in by_key:
             yield from numbered(lesson, step.result)
         elif step is by_key[-1]:
@@ -177,37 +159,32 @@ def _others(lesson: Lesson, names: Sequence[str]) -> Iterator[Text]:
     yield from prose(f"{told.title} ({len(names)} x {values.shape[1]})", lesson.screen, "bold")
     yield from prose(told.sentence, lesson.screen, "", INDENT)
     total = say("sum", lesson.spoken, n=values.shape[1])
-    yield from lined(lesson, [Block(title="", values=values, total=total, blanks=blanks)], names, "", named=True)
+    block = Block(title="", values=values, total=total, blanks=blanks)
+    yield from lined(lesson, Lines(blocks=(block,), labels=tuple(names)))
 
 
-def _step(lesson: Lesson, number: int, step: Step) -> Iterator[Text]:
+def _step(lesson: Lesson, number: int, step: Step, by_key: Sequence[Step]) -> Iterator[Text]:
     """A step in words: its title, formula, shapes, a sentence, and one cell done by hand."""
     walk, screen = lesson.walk, lesson.screen
     told = explained(step.name, lesson.spoken)
     yield Text()
     yield from prose(f"{number}. {told.title}", screen, "bold")
-    formula = likeness(formulated(step, language=lesson.spoken), screen)
-    shapes = likeness(shaped(walk, step, language=lesson.spoken), screen)
+    formula = likeness(multiplied(formulated(step, language=lesson.spoken, walk=walk)), screen)
+    shapes = likeness(multiplied(shaped(walk, step, language=lesson.spoken)), screen)
     if INDENT + cell_len(formula) + INDENT + cell_len(shapes) <= screen.width:
         yield Text.assemble(" " * INDENT, formula, " " * INDENT, (shapes, "dim"), no_wrap=True)
     else:
         yield from prose(formula, screen, "", INDENT)
         yield from prose(shapes, screen, "dim", INDENT)
     yield from prose(told.sentence, screen, "", INDENT)
-    yield from prose(by_hand(walk, step, lesson.precision, lesson.spoken, lesson.blanks), screen, "", INDENT)
+    hand = by_hand(walk, step, lesson.precision, lesson.spoken, lesson.blanks, seen=seen(lesson, step, by_key))
+    yield from prose(hand, screen, "", INDENT)
 
 
 def _legend(lesson: Lesson) -> Iterator[Text]:
     """What the shades mean."""
     screen = lesson.screen
-    bar = Text(no_wrap=True)
-    if screen.colour:
-        palette = colours(screen.palette, on_dark=screen.dark)
-        for step in range(0, LEVELS, 32):
-            bar.append(" ", Style(bgcolor="#" + bytes(palette[step]).hex()))
-    else:
-        bar.append(f"[{screen.shades}]")
-    bar.append(" ")
+    bar = scale_bar(screen, 8)
     first, *rest = prose(say("shade", lesson.spoken), screen, "dim", bar.cell_len)
     yield Text()
     yield Text.assemble(bar, (first.plain.lstrip(), "dim"), no_wrap=True)

@@ -1,159 +1,48 @@
-"""What every view of a walkthrough says: whose calculation it is, which cell is done by hand, how it was checked."""
+"""What every view of a walkthrough shows alike: which steps, the whole formula, and one cell done by hand."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 
 from attnviz.analysis.spelled import spelled
-from attnviz.attention import Receipt
 from attnviz.errors import SelectionError
-from attnviz.text.sentences import translated
 from attnviz.text.steps import formulated
+from attnviz.views.walk_said import say
 from attnviz.walk import Grid, Step, Walkthrough
 
 Blanks = frozenset[tuple[str, int, int]]
 """Cells that a learner fills in: grid, row, column."""
 
+Seen = tuple[Sequence[int], Sequence[int]]
+"""The rows and the columns of a grid that a view shows, in their order."""
+
 BLANK = "____"
 
 NO_BLANKS: Blanks = frozenset()
 
+
+class Telling(TypedDict, total=False):
+    """What every view of a walkthrough may be told; what it is not told is as written here.
+
+    Attributes:
+        language: one of `attnviz.text.steps.LANGUAGES`; English.
+        precision: digits after the point of each number; 3.
+        steps: the names of the steps to show; None, which is all.
+        blanks: cells that a learner fills in: grid, row, column; none.
+    """
+
+    language: str
+    precision: int
+    steps: Sequence[str] | None
+    blanks: Blanks
+
+
 BY_KEY = ("scores", "scaled", "bias", "softcap", "mask", "softmax", "alignment")
 """Steps that make a number or a vector for each key of a query."""
-
-WORDS = {
-    "en": {
-        "layer": "layer {n}",
-        "head": "head {n}",
-        "counted": "{where} (counted from 0)",
-        "query is": "query: {name}",
-        "row": "row {n}",
-        "number": "number {n}",
-        "key": "key",
-        "key vector": "key vector",
-        "scores": "score",
-        "scaled": "scaled",
-        "bias": "with bias",
-        "softcap": "capped",
-        "mask": "masked",
-        "softmax": "weight",
-        "alignment": "alignment vector",
-        "numbers": "{name} ({n} numbers)",
-        "sum": "sum of {n}",
-        "more rows": "... {n} more rows",
-        "by key": "Key by key:",
-        "weights sum": "The weights sum to {total}",
-        "rest": "; {rest} is for looking at nothing",
-        "shade": "how far a number is from 0, in its own grid",
-        "colours": "each matrix has its own colours: the palest is 0, and where there are numbers below 0, these are "
-        "blue and those above are red",
-        "ascii": "Korean needs a terminal that knows Unicode: this is English",
-        "same": "recomputed {own} is exactly the model's own",
-        "near": "recomputed {own} is {difference} from the model's own",
-        "from input": " ({difference} from the input on)",
-        "model": "no number of this model's own to compare with",
-        "hand": "numbers given by hand: no model to compare with",
-        "step": "step {n} of {total}",
-        "lines": "lines {first}-{last} of {n}, more: ↑ ↓",
-        "keys": "next →, back ←, first Home, last End, quit q",
-    },
-    "ko": {
-        "layer": "층 {n}",
-        "head": "헤드 {n}",
-        "counted": "{where} (0부터 셈)",
-        "query is": "쿼리: {name}",
-        "row": "{n}행",
-        "number": "{n}번째 수",
-        "key": "키",
-        "key vector": "키 벡터",
-        "scores": "스코어",
-        "scaled": "스케일",
-        "bias": "편향 더함",
-        "softcap": "소프트 캡",
-        "mask": "마스크",
-        "softmax": "가중치",
-        "alignment": "정렬 벡터",
-        "numbers": "{name} (수 {n}개)",
-        "sum": "{n}개의 합",
-        "more rows": "... {n}줄 더 있음",
-        "by key": "키마다 보기:",
-        "weights sum": "가중치의 합: {total}",
-        "rest": "; 아무것도 보지 않는 몫: {rest}",
-        "shade": "각 표 안에서 수가 0에서 얼마나 먼지",
-        "colours": "행렬마다 색의 기준이 다름: 가장 옅은 색이 0이고, 음수가 있으면 음수는 파랑, 양수는 빨강",
-        "same": "다시 계산한 {own}: 모델 자신의 값과 정확히 같음",
-        "near": "다시 계산한 {own}: 모델 자신의 값과의 차이 {difference}",
-        "from input": " (입력부터는 {difference})",
-        "model": "이 모델에서 비교할 값이 없음",
-        "hand": "직접 넣은 수: 비교할 모델이 없음",
-        "step": "단계 {n}/{total}",
-        "lines": "{n}줄 중 {first}-{last}, 더 보기 ↑ ↓",
-        "keys": "다음 →, 이전 ←, 처음 Home, 끝 End, 나가기 q",
-        "verified": "검증됨: 층 {n}개에서 최대 차이 {difference}",
-    },
-}
-
-
-def say(what: str, language: str, **fields: object) -> str:
-    """One of the phrases, in a language of `attnviz.text.steps.LANGUAGES`."""
-    return WORDS[language][what].format(**fields)
-
-
-def title_line(walk: Walkthrough, language: str) -> str:
-    """What is calculated, in one line."""
-    return translated(walk.title, language)
-
-
-def note_lines(walk: Walkthrough, language: str) -> tuple[str, ...]:
-    """What was done to the input, a sentence each."""
-    return tuple(translated(note, language) for note in walk.notes)
-
-
-def source_line(walk: Walkthrough, language: str) -> str:
-    """Whose calculation it is: sentence, layer, head, query, and the model if the title does not name it."""
-    places = [say(what, language, n=n) for what, n in (("layer", walk.layer), ("head", walk.head)) if n is not None]
-    parts = [walk.model] if walk.model and walk.model not in walk.title else []
-    parts += [f"“{walk.text}”"] if walk.text else []
-    parts += [say("counted", language, where=", ".join(places))] if places else []
-    name = query_name(walk)
-    parts += [say("query is", language, name=f"{name} ({say('row', language, n=walk.query)})")] if name else []
-    return " · ".join(parts)
-
-
-def query_name(walk: Walkthrough) -> str:
-    """The name of the one query that is walked; empty where there is none."""
-    if walk.query is None:
-        return ""
-    for name in ("q", "x", "context"):
-        grid = walk.grids.get(name)
-        if grid is not None and len(grid.rows) == 1:
-            return grid.rows[0]
-    inputs = walk.grids.get("X")
-    return inputs.rows[walk.query] if inputs is not None and walk.query < len(inputs.rows) else ""
-
-
-def receipt_line(walk: Walkthrough, language: str) -> str:
-    """How far the numbers are from the model's own, and how these were proved."""
-    if walk.own is None or walk.difference is None:
-        return say("model" if walk.model else "hand", language)
-    if walk.difference:
-        text = say("near", language, own=walk.own, difference=f"{walk.difference:.1e}")
-    else:
-        text = say("same", language, own=walk.own)
-    if walk.from_input is not None:
-        text += say("from input", language, difference=f"{walk.from_input:.1e}")
-    return text if walk.receipt is None else f"{text}; {_proof(walk.receipt, language)}"
-
-
-def _proof(receipt: Receipt, language: str) -> str:
-    """The receipt in one line; in English it is the receipt's own."""
-    if language == "en":
-        return str(receipt)
-    largest = receipt.max_difference
-    return say("verified", language, difference=f"{largest:.1e}" if largest else "0", n=len(receipt.layers))
 
 
 def whole_formula(walk: Walkthrough) -> str:
@@ -161,11 +50,11 @@ def whole_formula(walk: Walkthrough) -> str:
     text, written = "", ""
     for step in walk.steps:
         if step.name == "scores":
-            written = formulated(step).partition(" = ")[2]
+            written = formulated(step, walk=walk).partition(" = ")[2]
             text = f"scores = {written}"
         elif step.name in BY_KEY and written and step.operation != "weigh":
             inner = f"({written})" if step.operation == "times" and " + " in written else written
-            written = formulated(step, {step.operands[0]: inner}).partition(" = ")[2]
+            written = formulated(step, {step.operands[0]: inner}, walk=walk).partition(" = ")[2]
             text = f"{step.result} = {written}"
         elif written and step.operation == "weigh":
             text = f"context = {written} {step.operands[1]}"
@@ -192,11 +81,11 @@ def chosen(walk: Walkthrough, names: Sequence[str] | None, first: int = 1) -> li
     return [(number, step) for number, step in found if number >= first]
 
 
-def by_hand(walk: Walkthrough, step: Step, precision: int, language: str, blanks: Blanks) -> str:
+def by_hand(walk: Walkthrough, step: Step, precision: int, language: str, blanks: Blanks, *, seen: Seen) -> str:
     """The arithmetic of one telling cell of a step, with the cell's name; empty where it would fill in a blank."""
     if {grid for grid, _, _ in blanks} & {step.result, *step.operands}:
         return ""
-    row, column = telling_cell(walk, step)
+    row, column = telling_cell(walk, step, seen)
     grid = walk.grids[step.result]
     return f"{cell_name(step.result, grid, row, column, language)}: " + spelled(
         walk, step, row, column, precision, language=language
@@ -209,23 +98,25 @@ def followed(walk: Walkthrough) -> Grid | None:
     return made[0] if len(made) == 1 and len(made[0].values) == 1 else None
 
 
-def telling_cell(walk: Walkthrough, step: Step) -> tuple[int, int]:
-    """The row and column of the cell that tells most: where the weight, or else the number, is largest."""
+def telling_cell(walk: Walkthrough, step: Step, seen: Seen) -> tuple[int, int]:
+    """The row and column of the cell, of those that are seen, that tells most: with the largest weight, or number."""
     values = walk.grids[step.result].values
     weights = followed(walk)
-    row = 0
+    rows, columns = seen
+    row = rows[0]
     if weights is not None and step.name in BY_KEY:
-        key = int(weights.values[0].argmax())
+        keys = rows if step.operation == "weigh" else columns
+        key = max(keys, key=lambda one: float(weights.values[0, one]))
         if step.operation != "weigh":
             return 0, key
         row = key
     elif step.name in BY_KEY or step.name == "context":
-        row = len(values) - 1  # the last query is the one that may see most
+        row = rows[-1]  # the last query is the one that may see most
         made = next((walk.grids[one.result].values for one in walk.steps if one.operation == "softmax"), values)
         if step.name in BY_KEY and made.shape == values.shape:
-            return row, int(made[row].argmax())
+            return row, max(columns, key=lambda one: float(made[row, one]))
     finite = np.where(np.isfinite(values[row]), np.abs(values[row]), -1.0)
-    return row, int(finite.argmax())
+    return row, max(columns, key=lambda one: float(finite[one]))
 
 
 def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> str:

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from attnviz.analysis.examples import EXAMPLES, example
+from attnviz.analysis.examples import EXAMPLES, WORDS, example
 from attnviz.analysis.exercise import LARGEST, MOST_KEYS, blanks, make
 from attnviz.errors import SelectionError
 
@@ -60,6 +60,30 @@ def test_self_attention_by_hand() -> None:
     assert grids["X"][0, :5].tolist() == [0.7, 0.5, -0.2, -0.5, 0.0]
 
 
+@pytest.mark.parametrize(("query", "row"), [("love", 1), ("i", 0), (-1, 3), ("2", 2)])
+def test_one_word_of_self_attention(query: str | int, row: int) -> None:
+    """One word is followed to the same numbers that all words at once come to."""
+    whole, one = example("self-attention"), example("self-attention", query=query)
+    assert one.query == row
+    assert one.grids["x"].rows == (WORDS[row],)
+    assert [step.name for step in one.steps][:3] == ["row", "query", "keys"]
+    for name in ("weights", "context"):
+        assert one.grids[name].values == pytest.approx(whole.grids[name].values[row : row + 1])
+    for name in whole.given():
+        assert (one.grids[name].values == whole.grids[name].values).all()
+
+
+def test_rows_of_examples() -> None:
+    """A decoder's state is the only query; whoever names another sees what there is."""
+    assert example("seq2seq", query="decoder").query == example("seq2seq", query=0).query == 0
+    with pytest.raises(SelectionError, match=r"^there is no query 1: there are 0 decoder$"):
+        example("seq2seq", query=1)
+    with pytest.raises(
+        SelectionError, match=r"^there is no query 'us' to follow: there are 0 I, 1 love, 2 you, 3 all$"
+    ):
+        example("self-attention", query="us")
+
+
 def test_there_is_no_other() -> None:
     """An unknown name is refused with those there are."""
     with pytest.raises(SelectionError, match="there is no example 'bert': there are seq2seq, self-attention"):
@@ -83,6 +107,7 @@ def test_exercises_come_out_well(n_keys: int) -> None:
         assert len(set(grids["scaled"].ravel())) > 1
         assert len({tuple(key) for key in grids["K"].tolist()}) == n_keys
         assert str(seed) in walk.title
+        assert walk.notes == (f"small whole numbers, drawn from seed {seed}",)
 
 
 def test_a_seed_is_an_exercise() -> None:

@@ -65,8 +65,20 @@ def test_functions_of_cells_and_rows() -> None:
     close(of("softcap", A, number=0.7), 0.7 * torch.tanh(x / 0.7))
     close(of("relu", A), x.relu())
     close(of("gelu", A), torch.nn.functional.gelu(x))
+    close(of("gelu_tanh", A), torch.nn.functional.gelu(x, approximate="tanh"))
+    close(of("silu", A), torch.nn.functional.silu(x))
     gain, shift = torch.from_numpy(ROW[0]), torch.from_numpy(SQUARE[0])
     close(of("norm", A, ROW, SQUARE[:1], number=1e-3), torch.nn.functional.layer_norm(x, (3,), gain, shift, 1e-3))
+    close(of("rms_norm", A, ROW, number=1e-3), torch.nn.functional.rms_norm(x, (3,), gain, 1e-3))
+
+
+def test_gates() -> None:
+    """A gated network multiplies cell by cell; a gate far below 0 is shut, with no overflow on the way."""
+    close(
+        of("product", A, B),
+        [[one * other for one, other in zip(*rows, strict=True)] for rows in zip(A, B, strict=True)],
+    )
+    assert of("silu", np.array([[-1e4, -800.0, 0.0, 1e4]])).tolist() == [[0.0, 0.0, 0.0, 1e4]]
 
 
 def test_a_row() -> None:
@@ -112,12 +124,16 @@ def test_mask() -> None:
         ("mask", (A, K), "b has 4 rows, but a has 2 rows"),
         ("softmax", (A, ROW), "b has 3 columns, but must have 1"),
         ("concatenate", (A, A, K), "c has 4 rows, but a has 2 rows"),
+        ("product", (A, K), "b has 4 rows, but a has 2 rows"),
+        ("product", (A, A[:, :2]), "b has 2 columns, but a has 3 columns"),
+        ("rms_norm", (A, B), "b has 2 rows, but must have 1"),
+        ("rms_norm", (A, ROW[:, :2]), "b has 2 columns, but a has 3 columns"),
     ],
 )
 def test_shapes_that_clash(operation: str, values: tuple[np.ndarray, ...], line: str) -> None:
     """Which grid is at fault, and which two numbers clash."""
     with pytest.raises(RecordError) as error:
-        of(operation, *values)
+        of(operation, *values, number=1.0 if operation in operations.NUMBERED else None)
     assert str(error.value) == f"step made: {line}"
 
 
@@ -135,12 +151,14 @@ def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             computed(wrong, grids)
     with pytest.raises(RecordError, match="row 1, column 2 is not finite"):
         of("times", np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1e300]]), number=1e300)
+    with pytest.raises(RecordError, match="row 0, column 0 is not finite"):
+        of("rms_norm", np.zeros((1, 3)), ROW, number=0.0)
 
 
 def test_all_are_tested() -> None:
     """No operation without a function, or the other way round."""
     assert set(OPERATIONS) == {
         "add", "map", "dot", "general", "additive", "times", "softcap", "mask", "softmax", "weigh", "sum",
-        "concatenate", "norm", "relu", "gelu", "row",
+        "concatenate", "norm", "rms_norm", "relu", "gelu", "gelu_tanh", "silu", "product", "row",
     }  # fmt: skip
     assert set(operations.NUMBERED) <= set(OPERATIONS)

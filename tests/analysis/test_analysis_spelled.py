@@ -20,6 +20,7 @@ NAMES = {
     "tanh": math.tanh,
     "max": max,
     "normal": NormalDist().cdf,
+    "pi": math.pi,
 }
 
 
@@ -27,7 +28,7 @@ def done(text: str) -> tuple[float, str, float]:
     """What the left side comes to, the sign between, and the number at the right."""
     left, sign, right = re.split(r" ([=≈]) ", text, maxsplit=1)
     sum_of = re.sub(r"\[[^\]]*: ([^\]]+)\]", r"(\1)", left)
-    python = sum_of.replace("·", "*").replace("exp(-∞)", "0.0").replace("Φ", "normal")
+    python = sum_of.replace("·", "*").replace("exp(-∞)", "0.0").replace("Φ", "normal").replace("^", "**")
     assert re.fullmatch(r"[\w\s.+*/(),-]+", python), python
     return float(eval(python, {"__builtins__": {}}, NAMES)), sign, float(right.split()[0])  # noqa: S307 - checked
 
@@ -63,8 +64,12 @@ def random_walk(operation: Operation, d: int) -> tuple[Walkthrough, Step]:
         "norm": ((n, d), (1, d), (1, d)),
         "relu": ((n, k),),
         "gelu": ((n, k),),
+        "gelu_tanh": ((n, k),),
+        "silu": ((n, k),),
+        "product": ((n, d), (n, d)),
+        "rms_norm": ((n, d), (1, d)),
     }
-    numbers: dict[str, float] = {"times": -0.3, "softcap": 3.0, "norm": 1e-5}
+    numbers: dict[str, float] = {"times": -0.3, "softcap": 3.0, "norm": 1e-5, "rms_norm": 1e-6}
     grids = [random(*shape, seed=seed) for seed, shape in enumerate(shapes[operation])]
     return made(operation, *grids, number=numbers.get(operation))
 
@@ -97,9 +102,17 @@ def test_whole_numbers_are_written_as_by_hand() -> None:
 
 
 def test_a_root_is_written_as_one() -> None:
-    """60 divided by the root of 4 is 30, exactly."""
-    walk, step = made("times", np.array([[60.0]]), number=0.5)
-    assert spelled(walk, step, 0, 0, 3) == "60 / sqrt(4) = 30"
+    """60 divided by the root of 4 is 30, exactly: but only where queries and keys are 4 wide."""
+    for width, written in ((4, "60 / sqrt(4) = 30"), (3, "60·0.500 = 30")):
+        query, key = np.zeros((1, width)), np.zeros((1, width))
+        query[0, 0], key[0, 0] = 6, 10
+        steps = (
+            Step(name="scores", result="s", operation="dot", operands=("q", "K")),
+            Step(name="scaled", result="r", operation="times", operands=("s",), number=0.5),
+        )
+        values = {"q": query, "K": key, "s": np.array([[60.0]]), "r": np.array([[30.0]])}
+        grids = {name: Grid(values=one) for name, one in values.items()}
+        assert spelled(Walkthrough(title="made", grids=grids, steps=steps), steps[1], 0, 0, 3) == written
 
 
 def test_rounded_numbers_are_never_called_equal() -> None:

@@ -34,6 +34,9 @@ SIZES = {"hidden_size": 33, "num_attention_heads": 3, "num_hidden_layers": 3, "i
 ROTARY = {"hidden_size": 30, "head_dim": 10, "num_attention_heads": 3, "num_key_value_heads": 1, "sliding_window": 5}
 """Positions that turn pairs of numbers need an even width; one key head serves three query heads."""
 
+GROUPED = {"hidden_size": 32, "head_dim": 8, "num_attention_heads": 4, "num_key_value_heads": 2}
+"""Likewise, for families that slide no window."""
+
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "albert": ("Albert", "wordpiece", {**SIZES, "embedding_size": 13}),
     "bart": (
@@ -77,6 +80,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"d_model": 33, "num_heads": 3, "d_kv": 11, "d_ff": 41, "num_layers": 2, "num_decoder_layers": 3}
         | {"decoder_start_token_id": 1},
     ),
+    "olmo2": ("Olmo2", "gpt2", {**SIZES, **GROUPED}),
     "opt": ("OPT", "roberta", {**SIZES, "ffn_dim": 41, "word_embed_proj_dim": 33, "max_position_embeddings": 61}),
     "pegasus": (
         "Pegasus",
@@ -84,7 +88,11 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"d_model": 30, "encoder_layers": 2, "encoder_attention_heads": 3, "encoder_ffn_dim": 41, "decoder_layers": 2}
         | {"decoder_attention_heads": 3, "decoder_ffn_dim": 37, "decoder_start_token_id": 1},
     ),
+    "phi": ("Phi", "gpt2", {**SIZES, "hidden_size": 32, "num_attention_heads": 4}),
+    "phi3": ("Phi3", "metaspace", {**SIZES, **GROUPED}),
+    "qwen3": ("Qwen3", "gpt2", {**SIZES, **GROUPED}),
     "roberta": ("Roberta", "roberta", {**SIZES, "max_position_embeddings": 514}),
+    "starcoder2": ("Starcoder2", "gpt2", {**SIZES, **GROUPED}),
     "t5": (
         "T5",
         "metaspace",

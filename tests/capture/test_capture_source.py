@@ -11,7 +11,7 @@ import torch
 
 import attnviz
 from attnviz.capture import source as source_module
-from attnviz.capture.source import DEFAULT_MODEL, attend, attend_all, open_source
+from attnviz.capture.source import DEFAULT_MODEL, RANDOM, TRAINED, attend, attend_all, open_source
 from attnviz.errors import (
     AttnvizWarning,
     InputError,
@@ -21,6 +21,7 @@ from attnviz.errors import (
     UnknownModelError,
     UnreachableModelError,
 )
+from attnviz.text.display import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -234,6 +235,39 @@ class TestModel:
         with pytest.raises(UnknownModelError) as refused:
             attend(TEXT, model)
         assert str(refused.value).isprintable()
+
+    @pytest.mark.parametrize(
+        ("model", "nearest"),
+        [
+            ("toy-foo", "toy"), ("toy-rand", "toy-random"), ("toys", "toy"), ("TOY-Decoder", "toy-decoder"),
+            ("toy-seq", "toy-seq2seq"), ("tpy-random", "toy-random"), ("toy-transformers", "toy-transformer"),
+            ("bottleneck-with-0", "toy-decoder"), ("toy\x1b[2J", "toy"),
+        ],
+    )  # fmt: skip
+    def test_no_home_built_model(self, model: str, nearest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A name that only a home-built model could have is not sought elsewhere: one line says what there is."""
+        monkeypatch.setattr("attnviz.capture.source.locate", pytest.fail)
+        with pytest.raises(UnknownModelError) as refused:
+            attend(TEXT, model)
+        line = str(refused.value)
+        assert line.isprintable()
+        assert line.startswith(f"there is no home-built model '{visible(model)}': there are {nearest}, ")
+        assert set(re.split(", |; ", line.partition(" there are ")[2])) >= {*TRAINED, RANDOM}
+        assert ("attnviz demo bottleneck" in line) == model.startswith("bottleneck")
+
+    @pytest.mark.usefixtures("offline")
+    @pytest.mark.parametrize("model", ["gpt2", "tiny", "someone/toy-foo", "bert-base"])
+    def test_other_names_are_left_to_the_hub(self, model: str) -> None:
+        """Whatever is not near one of the home-built names may be a model somewhere else."""
+        with pytest.raises(UnreachableModelError, match=f"^{model} is not in the cache"):
+            attend(TEXT, model)
+
+    def test_a_folder_may_be_called_so(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A folder whose name begins like theirs is a folder."""
+        (tmp_path / "toy-mine").mkdir()
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(UnknownModelError, match=r"^the folder toy-mine holds no model"):
+            attend(TEXT, "toy-mine")
 
     @pytest.mark.parametrize(("model", "shape"), [("toy", (3, 6, 4, 4)), ("toy-random", (2, 4, 4, 4))])
     def test_toy(self, model: str, shape: tuple[int, ...]) -> None:

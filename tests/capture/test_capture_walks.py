@@ -227,62 +227,6 @@ def test_the_input_of_bert(zoo: Zoo) -> None:
     assert np.array_equal(walked.grids["P"].values, model.embeddings.position_embeddings.weight[:6].detach().double())
 
 
-def test_distilbert(zoo: Zoo) -> None:
-    """The five tokens of "I am full"; its layer's output is that of the library."""
-    tokenizer, model = zoo.library("distilbert")
-    with torch.inference_mode():
-        hidden = model(**tokenizer("I am full", return_tensors="pt"), output_hidden_states=True).hidden_states
-    for layer in range(5):
-        walked = walk("I am full", zoo.source("distilbert"), layer=layer, whole_layer=True, every=True)
-        assert walked.own == "norm_2"
-        assert walked.grids["norm_2"].values.shape == (5, 33)
-        assert walked.grids["norm_2"].rows == ("[CLS]", "i", "am", "full", "[SEP]")
-        assert largest_difference(walked.grids["norm_2"].values, hidden[layer + 1][0].double().numpy()) < 5e-6
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("toy", None),
-        ("toy-random", None),
-        ("toy-decoder", None),
-        ("toy-transformer", "encoder"),
-        ("toy-transformer", "cross"),
-        *((name, None) for name in ("real", "distilbert", "bart", "roberta")),
-    ],
-)
-def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None) -> None:
-    """All heads, concatenation, output map, residual sums, norms and feed-forward, to the layer's own output."""
-    source = home(name) if name.startswith("toy") else zoo.source(name)
-    n_layers, n_heads = sizes("I love all you", source, kind)
-    for layer in range(n_layers):
-        walked = walk("I love all you", source, layer=layer, whole_layer=True, every=True, kind=kind)
-        names = [step.name for step in walked.steps]
-        activation = "relu" if name.startswith("toy") else "gelu"
-        assert names[-9:] == [
-            "concatenated", "output", "residual", "norm", "feed_forward_1", activation, "feed_forward_2", "residual_2",
-            "norm_2",
-        ]  # fmt: skip
-        assert names.count("softmax") == n_heads
-        assert walked.head is None
-        assert walked.difference is not None
-        assert walked.from_input is not None
-        largest = max(1.0, float(np.abs(walked.grids["norm_2"].values).max()))
-        assert walked.difference <= CLOSE * largest
-        assert walked.from_input <= 2 * CLOSE * largest
-        assert recomputed(walked) == 0
-        one = walk("I love all you", source, layer=layer, whole_layer=True, query=1, kind=kind)
-        np.testing.assert_allclose(one.grids["norm_2"].values[0], walked.grids["norm_2"].values[1], atol=1e-12)
-
-
-@pytest.mark.parametrize(("name", "kind"), [("toy-seq2seq", "cross"), ("toy-transformer", "decoder"), ("gpt2", None)])
-def test_other_layers_are_refused(zoo: Zoo, name: str, kind: Kind | None) -> None:
-    """A layer that is built otherwise is not walked whole."""
-    source = home(name) if name.startswith("toy") else zoo.source(name)
-    with pytest.raises(NoAttentionError, match="layer 0 cannot be walked whole: it is not attention, residual sum"):
-        walk("I love all you", source, whole_layer=True, kind=kind)
-
-
 def test_another_score() -> None:
     """The home-built models' scores made otherwise: with maps that are drawn, and no context to compare with."""
     own = walk("I love all you", home("toy"))

@@ -66,6 +66,41 @@ def test_standard_input_and_files(
 
 
 @pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to"),
+        RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB"),
+    ],
+)
+@pytest.mark.parametrize("command", ["heatmap", "walkthrough"])
+def test_no_memory(
+    refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, command: str, error: Exception
+) -> None:
+    """A text that this machine has no room for is said to be too long, in a line; another failure is none of it."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("attnviz.capture.source.open_source", fail)
+    line = "attnviz: there is not enough memory here for a text of this length: shorten it"
+    assert refused(command, "--toy", "I love you") == (1, line)
+    error = RuntimeError("something else")
+    with pytest.raises(RuntimeError, match="something else"):
+        refused(command, "--toy", "I love you")
+
+
+@pytest.mark.parametrize("command", ["heatmap", "walkthrough"])
+def test_texts_that_are_too_long(refused: Callable[..., tuple[int, str]], command: str) -> None:
+    """A file of a gigabyte, or a pipe that does not end, is refused before it is read to its end."""
+    limit = "is too long: of a text at most 1,048,576 bytes are read"
+    status, line = refused(command, "-m", "toy-random", "-", stdin=b"a" * (2**20 + 1))
+    assert (status, line) == (1, f"attnviz: standard input {limit}")
+    status, line = refused(command, "-m", "toy-random", "--file", "/dev/zero")
+    assert (status, line) == (1, f"attnviz: /dev/zero {limit}")
+
+
+@pytest.mark.parametrize(
     ("name", "line"),
     [
         ("none", "none cannot be read: No such file or directory"),

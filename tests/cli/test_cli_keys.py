@@ -140,7 +140,7 @@ def test_every_key(session: Callable[..., Any], here: Path) -> None:
             one.sees("step 1 of 5")
         for last, first in zip(KEYS["last"], [*KEYS["first"], HOME], strict=False):
             one.press(last)
-            assert "numbers given by hand: no model to compare with" in one.sees("step 5 of 5")
+            assert "no model to compare with" in one.sees("step 5 of 5")
             one.press(first)
             one.sees("step 1 of 5")
         one.press(LEFT, LEFT, RIGHT, RIGHT)  # in one go, as from a person in a hurry
@@ -184,11 +184,11 @@ def test_a_page_longer_than_the_window(session: Callable[..., Any]) -> None:
         one.press("k")
         assert one.sees("lines 1-19")[:19] == top[:19]
         one.press(UP, PAGE_DOWN)
-        one.sees(r"lines (\d+)-(\d+) of \2,")
+        one.sees(r"lines (\d+)-(\d+) of \2 ")
         one.press(PAGE_UP)
         one.sees("lines 1-19")
         one.press(" ")
-        one.sees(r"step 3 of 12.*lines (\d+)-(\d+) of \2,")
+        one.sees(r"step 3 of 12.*lines (\d+)-(\d+) of \2 ")
         one.press(" ")
         one.sees(r"step 4 of 12.*lines 1-19")
         one.press(LEFT, RIGHT, "ㅂ")  # q on a Korean keyboard
@@ -202,7 +202,7 @@ def test_another_size(session: Callable[..., Any]) -> None:
         one.resize(30, 50)
         shown = one.sees("쿼리: decoder")
         one.resize(5, 30)
-        assert len(one.sees("17-|1-4")) == 5
+        assert len(one.sees("^1/5 · ↑ ↓ · → ← q")) == 5
         one.resize(40, 120)
         shown = one.sees("쿼리를 각 키와 비교합니다. 서로 잘 맞을수록")
         assert any("나가기 q" in line for line in shown)
@@ -228,7 +228,7 @@ def test_it_is_told_to_end(session: Callable[..., Any]) -> None:
 
 def test_files_are_written_after_it(session: Callable[..., Any], here: Path) -> None:
     """Those asked for, once the person has seen enough."""
-    with session("--exercise", "-o", "a.md", "--background", "light", COLORTERM="truecolor") as one:
+    with session("--exercise", "-o", "a.md", "--background", "light", lines=40, COLORTERM="truecolor") as one:
         one.sees("____")
         assert list(here.iterdir()) == []
         one.press(END, "q")

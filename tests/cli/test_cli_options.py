@@ -285,6 +285,27 @@ def test_names_differ(typed: Callable[..., Result], here: Path) -> None:
     assert len(list((here / "outputs").iterdir())) == len(commands)
 
 
+def test_names_differ_by_kind_and_target(typed: Callable[..., Result], here: Path) -> None:
+    """Nor does another kind of attention, or another translation of the same sentence; nor a record of one."""
+    commands = [
+        [],
+        ["--kind", "encoder"],
+        ["--kind", "decoder"],
+        ["--target", "나는 너를"],
+        ["--target", "나는 너희를"],
+    ]
+    for arguments in (*commands, commands[0]):
+        assert typed("heatmap", "-m", "toy-transformer", "I love all you", *arguments).status == 0
+    names = {path.name for path in (here / "outputs").iterdir()}
+    assert len(names) == len(commands)
+    kinds = {f"heatmap-i-love-all-you-toy-transformer{kind}.png" for kind in ("-cross", "", "-decoder")}
+    assert kinds <= names
+    for arguments in (["--target", "나는"], ["--target", "너를"]):
+        assert typed("heatmap", "-m", "toy-seq2seq", "I", *arguments, "-o", "a.json").status == 0
+        assert typed("heatmap", "--load", "a.json").status == 0
+    assert len(list((here / "outputs").iterdir())) == len(commands) + 2
+
+
 # ------------------------------------------------------------------------------------------------------- help
 
 
@@ -295,6 +316,9 @@ NEEDED = {
     "models": "measure",
     "walkthrough": "numbers",
     "verify": "file",
+    "compare-heads": "treebank",
+    "head": "head",
+    "merge": "parts",
 }
 """What an example of a command must give."""
 
@@ -320,7 +344,7 @@ def test_every_example_is_understood(name: str) -> None:
     assert examples
     for example in examples:
         with command.make_context(name, shlex.split(example)[2:]) as context:
-            assert name in {"models", "demo", "walkthrough"} or context.params[NEEDED[name]]
+            assert name in {"models", "demo", "walkthrough", "compare-heads"} or context.params[NEEDED[name]]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])

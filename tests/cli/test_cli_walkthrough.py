@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SEE = "(see attnviz walkthrough --help)"
 BY_HAND = "needs no model: it takes no sentence, and no option of a model"
+RANGE = "is no whole number: one is followed, not a range"
 STEPS = "input, row, query, keys, values, scores, scaled, softmax, alignment, context, concatenated, output"
 WHOLE = "a whole layer is walked as the model computed it, with no other score and no other mask"
 ENDINGS = "the ending must be one of png, svg, pdf, gif, mp4, json, md, tex, csv, html"
@@ -188,10 +189,40 @@ def test_names_differ(typed: Typed, here: Path) -> None:
     commands: list[list[str]] = [
         [], ["love"], ["love", "--pair", "you"], ["--head", "1"], ["--query", "1"], ["--score", "dot"], ["--causal"],
         ["--lang", "ko"], ["--steps", "score"], ["--exercise"], ["--exercise", "--solution"],
+        ["--exercise", "--seed", "1"],
     ]  # fmt: skip
     for arguments in (*commands, *commands[:2]):
         assert typed("walkthrough", "-m", "toy-random", *arguments).status == 0
     assert len(list((here / "outputs").iterdir())) == len(commands)
+
+
+def test_names_differ_by_kind_and_target(typed: Typed, here: Path) -> None:
+    """Nor does another kind of attention, or another translation of the same sentence."""
+    commands: list[list[str]] = [
+        [], ["--kind", "encoder"], ["--kind", "decoder"], ["--target", "나는 너를"], ["--target", "나는 너희를"],
+    ]  # fmt: skip
+    for arguments in (*commands, commands[0]):
+        assert typed("walkthrough", "-m", "toy-transformer", *arguments).status == 0
+    names = {path.name for path in (here / "outputs").iterdir()}
+    assert len(names) == len(commands)
+    assert "walkthrough-i-love-all-you-toy-transformer-layer-0-head-0-query-0-cross.png" in names
+    assert any("i-love-all-you-나는-너를-" in name for name in names)
+
+
+def test_names_of_own_numbers(typed: Typed, here: Path) -> None:
+    """Numbers typed by hand are named after their file, examples after themselves; and the row that is followed."""
+    numbers = NUMBERS.replace("[[1, 0]]", "[[1, 0], [0, 1]]")
+    for name in ("mine.json", "yours.json"):
+        (here / name).write_text(numbers)
+        for more in ((), ("--query", "1")):
+            assert typed("walkthrough", "--input", name, *more).status == 0
+    (here / "example-self-attention.json").write_text(numbers.replace("1, 0", "1, 1"))
+    for other in (("--example", "self-attention"), ("--input", "example-self-attention.json", "--lang", "ko")):
+        assert typed("walkthrough", *other).status == 0
+    assert {path.name for path in (here / "outputs").iterdir()} == {
+        *(f"walkthrough-{name}-query-{query}.png" for name in ("mine", "yours") for query in ("all", "1")),
+        *(f"walkthrough-example-self-attention-query-all{more}.png" for more in ("", "-ko")),
+    }
 
 
 def test_examples(typed: Typed) -> None:
@@ -213,6 +244,38 @@ def test_own_numbers(typed: Typed, here: Path) -> None:
     assert json.loads(result.output)["grids"]["scores"]["values"] == [[1.0, 3.0]]
 
 
+def test_one_row_of_own_numbers(typed: Typed, refused: Refused, here: Path) -> None:
+    """--query follows one row of a file, and of an example, to its alignment vectors; all is what it is without."""
+    (here / "mine.json").write_text(NUMBERS.replace("[[1, 0]]", '[[1, 0], [0, 1]], "query_words": ["I", "you"]'))
+    for chosen in (("--input", "mine.json"), ("--example", "self-attention")):
+        everything = typed("walkthrough", *chosen, "--json").output
+        assert typed("walkthrough", *chosen, "--all-queries", "--json").output == everything
+        one, number = (typed("walkthrough", *chosen, "--query", query, "--json").output for query in ("you", "-1"))
+        assert (one == number) == (chosen[0] == "--input")
+        assert "alignment" in json.loads(one)["grids"]
+        assert "alignment" not in json.loads(everything)["grids"]
+    line = "attnviz: mine.json: there is no query 'us' to follow: there are 0 I, 1 you"
+    assert refused("walkthrough", "--input", "mine.json", "--query", "us") == (1, line)
+    line = "attnviz: there is no query '1 to' to follow: there are 0 decoder"
+    assert refused("walkthrough", "--example", "seq2seq", "--query", "1 to") == (1, line)
+    line = "give --query or --all-queries, not both"
+    status, said = refused("walkthrough", "--input", "mine.json", "--query", "1", "--all-queries")
+    assert (status, said) == (2, f"attnviz walkthrough: {line} {SEE}")
+
+
+def test_without_values(typed: Typed, here: Path) -> None:
+    """The weights need none: every file is written up to them, and the walkthrough can be verified."""
+    (here / "mine.json").write_text(NUMBERS.partition(', "values"')[0] + "}")
+    names = (f"a.{ending}" for ending in ("png", "gif", "json", "md", "tex", "csv", "html"))
+    outputs = [part for name in names for part in ("-o", name)]
+    result = typed("walkthrough", "--input", "mine.json", *outputs)
+    assert result.status == 0
+    assert "no values are given: the calculation ends at the weights" in result.output
+    assert typed("verify", "a.json").status == 0
+    korean = typed("walkthrough", "--input", "mine.json", "--lang", "ko", "-o", "a.json").output
+    assert "밸류가 주어지지 않음" in korean
+
+
 def test_exercise(typed: Typed, here: Path) -> None:
     """Blank cells with --exercise, the same numbers with --solution; another seed, another exercise."""
     blank, solved = (typed("walkthrough", "--exercise", *more, "-o", "a.csv").output for more in ((), ("--solution",)))
@@ -223,6 +286,8 @@ def test_exercise(typed: Typed, here: Path) -> None:
     (here / "mine.json").write_text(NUMBERS)
     for one in (("--example", "seq2seq"), ("--input", "mine.json"), ("--toy",)):
         assert "____" in typed("walkthrough", *one, "--exercise", "-o", "a.csv").output
+    assert "small whole numbers, drawn from seed 0\n" in blank
+    assert "drawn from seed 0" not in typed("walkthrough", "--example", "seq2seq", "--exercise", "-o", "a.csv").output
 
 
 def test_words_from_elsewhere(typed: Typed, here: Path) -> None:
@@ -240,6 +305,8 @@ def test_words_from_elsewhere(typed: Typed, here: Path) -> None:
         (["--query", "4"], "there is no token 4: there are 0 I, 1 love, 2 all, 3 you"),
         (["you and you", "--query", "you"], "several tokens are 'you': choose one by its number: 0 you, 2 you"),
         (["--layer", "2"], "there is no layer 2: this model has layers 0 to 1 (counted from 0)"),
+        (["--head", "99999"], "there is no head 99999: this model has heads 0 to 3 (counted from 0)"),
+        (["--steps", "\x1b[2J"], rf"there is no step '\x1b[2J': this calculation has {STEPS}"),
         (["--head", "4"], "there is no head 4: this model has heads 0 to 3 (counted from 0)"),
         (["--kind", "cross"], "toy-random (seed 0) has no cross attention to show: it has encoder"),
         (["--target", "나는"], "toy-random (seed 0) says nothing, so it takes no --target"),
@@ -282,6 +349,11 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
         (["--toy", "-o", "walk.doc"], f"Invalid value for '--output' / '-o': walk.doc: {ENDINGS}"),
         (["--toy", "--palette", "pink"], None),
         (["--toy", "--precision", "99"], None),
+        (["--toy", "--precision", "-1"], None),
+        (["--toy", "--layer", "0-1"], f"Invalid value for '--layer': '0-1' {RANGE}"),
+        (["--toy", "--head", "0-3"], f"Invalid value for '--head': '0-3' {RANGE}"),
+        (["--toy", "--head", "1.0"], f"Invalid value for '--head': '1.0' {RANGE}"),
+        (["--toy", "--head", "\x1b[2J"], rf"Invalid value for '--head': '\x1b[2J' {RANGE}"),
         (["--toy", "--score", "cosine"], None),
         (["--example", "none"], None),
         (["--toy", "I", "love"], "Got unexpected extra argument(s) (love): put a sentence in quotation marks"),

@@ -12,6 +12,7 @@ from attnviz.analysis.exercise import make
 from attnviz.capture.source import open_source
 from attnviz.capture.walks import walk
 from attnviz.text.sentences import KOREAN, translated
+from tests.text.noted import noted
 
 if TYPE_CHECKING:
     from attnviz.walk import Walkthrough
@@ -42,6 +43,19 @@ def test_all_that_is_said_is_known_in_korean() -> None:
         assert sorted(re.findall(r"\d+", korean)) == sorted(re.findall(r"\d+", sentence))
         assert not re.search(r"\b(the|and|of|is|are|it|which|layer|head|words?)\b", korean), korean
         assert translated(sentence, "en") == sentence
+
+
+def test_every_note_that_is_written_has_korean() -> None:
+    """Also those that no model at hand gives: their wording is found among the sentences."""
+    found = noted()
+    beginnings = {parts[0] for parts in found}
+    assert {"target truncated: ", "stopped after ", "input truncated: ", "no single map makes "} <= beginnings
+    assert {f"each row is the step that says its {what}" for what in ("word", "token")} <= beginnings
+    assert {"not the model's own way: ", "small whole numbers, drawn from seed "} <= beginnings
+    for parts in found:
+        wording = ".+".join(map(re.escape, parts))
+        known = any(re.search(wording, english) for english in KOREAN)
+        assert known or re.search("[가-힣]", translated("".join(parts), "ko")), parts
 
 
 @pytest.mark.parametrize("english", KOREAN)

@@ -16,9 +16,41 @@ from attnviz.walk import Grid, Operation, Step, Walkthrough
 STEPS = (
     "input", "input_norm", "row", "query", "keys", "values", "scores", "scaled", "bias", "softcap", "mask", "softmax",
     "alignment", "context", "concatenated", "output", "residual", "norm", "feed_forward_1", "relu", "gelu",
-    "feed_forward_2", "residual_2", "norm_2",
+    "feed_forward_2", "residual_2", "norm_out", "input_rms_norm", "rms_norm", "rms_norm_out", "residual_cross",
+    "residual_out", "feed_forward_gate", "gelu_tanh", "silu", "gated",
 )  # fmt: skip
-GIVEN = ("X", "x", "E", "P", "Wq", "Wk", "Wv", "Wo", "bq", "bk", "bv", "bo", "q", "Q", "K", "V", "B", "mask", "sink")
+GIVEN = (
+    "N",
+    "n",
+    "Wg",
+    "bg",
+    "gain",
+    "shift",
+    "W1",
+    "W2",
+    "b1",
+    "b2",
+    "M",
+    "X",
+    "x",
+    "E",
+    "P",
+    "Wq",
+    "Wk",
+    "Wv",
+    "Wo",
+    "bq",
+    "bk",
+    "bv",
+    "bo",
+    "q",
+    "Q",
+    "K",
+    "V",
+    "B",
+    "mask",
+    "sink",
+)
 SHAPES = {
     "q": (1, 3), "K": (5, 3), "V": (5, 2), "W": (3, 3), "U": (7, 3), "C": (7, 3), "v": (1, 7), "s": (1, 5),
     "A": (5, 2), "c": (1, 2), "b": (1, 3), "m": (1, 5), "M": (3, 2), "d": (1, 2), "n": (1, 1),
@@ -53,8 +85,29 @@ def test_a_name_with_a_number_is_that_of_a_head() -> None:
     assert explained("K_3").title == "Keys K, head 3"
     assert explained("K_3", "ko").title == "키 K, 헤드 3"
     assert explained("gain_2").title == "Gain 2"
-    assert explained("residual_2").title == "Second residual connection"
+    assert explained("norm_3").title == "Layer normalisation 3"
+    assert explained("residual_2").title == "Residual connection around the feed-forward part"
     assert explained("own_name").title == "own name"
+
+
+def test_grids_of_cross_attention_are_told_apart() -> None:
+    """Where a layer has both attentions, a name says of which of them a grid is, and of which head."""
+    assert explained("K_cross_3").title == "Keys K, cross attention, head 3"
+    assert explained("Wo_cross").title == "Output weights Wo, cross attention"
+    assert explained("Wo_cross", "ko").title == "출력 가중치 Wo, 교차 어텐션"
+    assert explained("K_cross_3").sentence == explained("K").sentence
+    assert explained("own_cross_3").title == "own cross 3"
+
+
+def test_nothing_is_called_learned() -> None:
+    """The same words stand by numbers that were typed, or drawn at random."""
+    for name in TEXTS:
+        said = [
+            part
+            for language in LANGUAGES
+            for part in (explained(name, language).title, explained(name, language).sentence)
+        ]
+        assert not re.search("learn|train|학습", " ".join(said)), name
 
 
 def test_another_language_is_refused() -> None:
@@ -75,7 +128,8 @@ def test_another_language_is_refused() -> None:
             "additive", ("q", "K", "C", "U", "v"), (1, 5), None, "r = tanh(q C^T + K U^T) v^T",
             "(1, 5) = tanh((1, 3) (3, 7) + (5, 3) (3, 7)) (7, 1)",
         ),
-        ("times", ("s",), (1, 5), 64**-0.5, "r = s / sqrt(64)", "(1, 5) = (1, 5) / sqrt(64)"),
+        ("times", ("s",), (1, 5), 64**-0.5, "r = s * 0.125", "(1, 5) = (1, 5) * 0.125"),
+        ("times", ("s",), (1, 5), 3**-0.5, "r = s / sqrt(3)", "(1, 5) = (1, 5) / sqrt(3)"),
         ("times", ("s",), (1, 5), 0.3, "r = s * 0.3", "(1, 5) = (1, 5) * 0.3"),
         ("softcap", ("s",), (1, 5), 50.0, "r = 50 tanh(s / 50)", "(1, 5) = 50 tanh((1, 5) / 50)"),
         ("mask", ("s", "m"), (1, 5), None, "r = mask(s)", "(1, 5) = mask((1, 5))"),
@@ -89,9 +143,19 @@ def test_another_language_is_refused() -> None:
             "norm", ("q", "b", "b"), (1, 3), 1e-5, "r = (q - mean) / sqrt(variance + 1e-05) * b + b",
             "(1, 3) = ((1, 3) - mean) / sqrt(variance + 1e-05) * (1, 3) + (1, 3)",
         ),
+        (
+            "rms_norm", ("q", "b"), (1, 3), 1e-6, "r = q / sqrt(mean square + 1e-06) * b",
+            "(1, 3) = (1, 3) / sqrt(mean square + 1e-06) * (1, 3)",
+        ),
         ("row", ("K",), (1, 3), 2.0, "r = row 2 of K", "(1, 3) = row 2 of (5, 3)"),
         ("relu", ("q",), (1, 3), None, "r = max(0, q)", "(1, 3) = max(0, (1, 3))"),
         ("gelu", ("q",), (1, 3), None, "r = q Φ(q)", "(1, 3) = (1, 3) Φ((1, 3))"),
+        (
+            "gelu_tanh", ("q",), (1, 3), None, "r = q / 2 * (1 + tanh(sqrt(2 / pi) (q + 0.044715 q^3)))",
+            "(1, 3) = (1, 3) / 2 * (1 + tanh(sqrt(2 / pi) ((1, 3) + 0.044715 (1, 3)^3)))",
+        ),
+        ("silu", ("q",), (1, 3), None, "r = q / (1 + exp(-q))", "(1, 3) = (1, 3) / (1 + exp(-(1, 3)))"),
+        ("product", ("q", "b"), (1, 3), None, "r = q * b", "(1, 3) = (1, 3) * (1, 3)"),
     ],
 )  # fmt: skip
 def test_formulas_have_the_names_and_shapes_of_the_grids(  # noqa: PLR0917 - a row of the table above
@@ -104,9 +168,14 @@ def test_formulas_have_the_names_and_shapes_of_the_grids(  # noqa: PLR0917 - a r
 ) -> None:
     """Each operation is written with the names and with the shapes of its operands, turned where it turns them."""
     step = step_of(operation, operands, number)
-    grids = {name: Grid(values=np.zeros(SHAPES[name])) for name in operands} | {"r": Grid(values=np.zeros(shape))}
-    walk = Walkthrough(title="made", grids=grids, steps=(step,))
-    assert formulated(step) == formula
+    before = Step(name="scores", result="s", operation="dot", operands=("q", "K"))
+    steps = (before, step) if operands == ("s",) else (step,)
+    names = dict.fromkeys(name for one in steps for name in one.operands)
+    grids = {name: Grid(values=np.zeros(SHAPES[name])) for name in names} | {
+        "s": Grid(values=np.zeros(SHAPES["s"])), "r": Grid(values=np.zeros(shape))
+    }  # fmt: skip
+    walk = Walkthrough(title="made", grids=grids, steps=steps)
+    assert formulated(step, walk=walk) == formula
     assert shaped(walk, step) == shapes
 
 
@@ -124,6 +193,7 @@ def test_words_of_formulas_are_korean() -> None:
         ("row", ("A",), 2.0, "r = A의 2행", "(1, 3) = (4, 3)의 2행"),
         ("concatenate", ("A",) * 8, None, "r = [A; A; …; A]", "(1, 3) = [(4, 3) 8개]"),
         ("norm", ("A", "b", "b"), 1e-5, "r = (A - 평균) / sqrt(분산 + 1e-05) * b + b", None),
+        ("rms_norm", ("A", "b"), 1e-5, "r = A / sqrt(제곱의 평균 + 1e-05) * b", None),
         ("relu", ("A",), None, "r = max(0, A)", "(1, 3) = max(0, (4, 3))"),
     ):
         step = step_of(operation, operands, number)  # type: ignore[arg-type]

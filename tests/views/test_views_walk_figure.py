@@ -13,9 +13,11 @@ import pytest
 from attnviz.analysis.walkthrough import Calculation, attend, attention_walk
 from attnviz.errors import SelectionError
 from attnviz.text.numbers import shown
+from attnviz.text.steps import explained
 from attnviz.views.palette import LEVELS, colours, levels
 from attnviz.views.walk_figure import figure, stages, write
-from attnviz.views.walk_plan import Panel, plan, shown_formula
+from attnviz.views.walk_plan import Panel, plan
+from attnviz.views.walk_signs import MATRIX, shown_formula
 from attnviz.walk import Grid, Walkthrough
 
 if TYPE_CHECKING:
@@ -65,6 +67,32 @@ def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, n_h
     )
 
 
+def whole_layer() -> Walkthrough:
+    """One head, and what follows it in a layer: a sum, a norm, a product cell by cell."""
+    draw = np.random.default_rng(5)
+    c = Calculation()
+    for name, rows in (("X", 4), ("Q", 4), ("K", 4), ("V", 4), ("gain_1", 1), ("shift_1", 1)):
+        c.give(name, Grid(values=draw.normal(size=(rows, 6)), rows=KOREAN[:4] if rows > 1 else ()))
+    context = attend(c, query="Q", keys="K", values="V")
+    c.step("residual", "residual", "add", context, "X")
+    c.step("norm", "norm", "norm", "residual", "gain_1", "shift_1", number=1e-5)
+    c.step("residual_2", "residual_2", "add", "norm", "residual")
+    return c.walk("a layer")
+
+
+def of_recurrent_decoder() -> Walkthrough:
+    """A decoder's step, whose word goes on with the context."""
+    c = Calculation()
+    states = Grid(values=np.arange(12.0).reshape(4, 3) / 7, rows=("a", "b", "c", "d"))
+    c.give("q", Grid(values=np.array([[1.0, 0.5, 0.2]]), rows=("now",)))
+    c.give("K", states)
+    c.give("V", states)
+    attend(c, query="q", keys="K", values="V")
+    c.give("y", Grid(values=np.array([[1.0, 2.0]]), rows=("before",)))
+    c.step("concatenated", "concatenated", "concatenate", "y", "context")
+    return c.walk("a decoder", query=0)
+
+
 WALKS: dict[str, Callable[[], Walkthrough]] = {
     "by hand": by_hand,
     "masked": lambda: by_hand(mask=True),
@@ -73,6 +101,8 @@ WALKS: dict[str, Callable[[], Walkthrough]] = {
     "as wide as BERT": lambda: of_model(12, 384, 64),
     "all queries of BERT": lambda: of_model(12, 384, 64, one=False),
     "three heads": lambda: of_model(5, one=False, n_heads=3),
+    "a whole layer": whole_layer,
+    "a recurrent decoder": of_recurrent_decoder,
     "many tokens": lambda: of_model(40, 24, 4),
 }
 
@@ -191,7 +221,8 @@ def test_the_sheet_says_what_it_shows(texts_of: Texts) -> None:
 
 def test_formulas_are_written_as_on_a_blackboard() -> None:
     """Signs, where the terminal has words."""
-    assert shown_formula("scaled = q K^T / sqrt(64) * B") == "scaled = q Kᵀ / √64 · B"
+    assert shown_formula("scaled = q K^T / sqrt(64) * B") == "scaled = q Kᵀ / √64 ⊙ B"
+    assert shown_formula("scaled = scores * -0.5") == "scaled = scores · -0.5"
 
 
 def test_a_film_s_picture_shows_no_more_than_its_step(texts_of: Texts) -> None:
@@ -234,3 +265,120 @@ def test_files_are_what_they_are_called_and_always_the_same(suffix: str) -> None
 
         height, width, _ = imread(BytesIO(first)).shape
         assert max(height, width) <= 4000
+
+
+def _signs(walk: Walkthrough, *, opening: bool = False) -> list[tuple[str, str]]:
+    """What stands before each matrix in the middle of a unit, and the matrix."""
+    bands = plan(walk, language="en", steps=None, blanks=frozenset())
+    return [(unit.opening if opening else unit.symbol, unit.main.title) for band in bands for unit in band]
+
+
+def test_a_sign_stands_between_any_two_matrices() -> None:
+    """Which is multiplied, added, made of which; what stands elsewhere is named."""
+    assert _signs(whole_layer()) == [
+        ("", "Queries Q"), (MATRIX, "Keys K"), ("→", "Score"), ("→", "Scaled"), ("→", "Weight"), (MATRIX, "Values V"),
+        ("→", "Context vector"), ("+", "Input X"), ("→", "Residual connection"), ("→ ⊙", "Gain 1"), ("+", "Shift 1"),
+        ("→", "Layer normalisation"), ("+ residual →", explained("residual_2").title),
+    ]  # fmt: skip
+    toy = {title: sign for sign, title in _signs(of_model())}
+    assert [toy[f"{name} weights W{name[0].lower()}"] for name in ("Query", "Key", "Value")] == [
+        MATRIX,
+        MATRIX,
+        f"X {MATRIX}",
+    ], "the input is drawn once, and named where it is read again"
+    assert (toy["Values V"], toy["Alignment vector"], toy["Output weights Wo"]) == ("⊙", "→", MATRIX)
+    at_the_left = {title: sign for sign, title in _signs(whole_layer(), opening=True)}
+    assert at_the_left["Gain 1"] == "residual → ⊙", "at the beginning of a line nothing is left to be guessed"
+
+
+def test_the_same_sign_never_stands_for_two_products(texts_of: Texts) -> None:
+    """A cross between matrices, a circle cell by cell; no dot; said once below."""
+    texts = [text for text, _ in texts_of(figure(of_model()))]
+    assert {MATRIX, "⊙", "alignment = weightsᵀ ⊙ V"} <= set(texts)
+    assert not [text for text in texts if "·" in text and "“" not in text]
+    told = f"{MATRIX} between matrices is the matrix product, as in q Kᵀ"
+    assert texts.count(f"{told}; ⊙ multiplies cell by cell") == 1
+    assert told in [text for text, _ in texts_of(figure(of_model(one=False)))]
+
+
+def test_what_is_drawn_upright_says_so() -> None:
+    """Its shape is that of the formula, and the picture is the other way round; keys are used across."""
+    panels = {panel.title: panel for panel in _panels(by_hand())}
+    assert panels["Score"].lines == ("scores = q Kᵀ", "(1, 4), drawn upright")
+    assert panels["Score"].values.shape == (4, 1)
+    assert panels["Values V"].lines == ("(4, 3)",)
+    keys = {panel.title: panel for panel in _panels(of_model(one=False))}["Keys K"]
+    assert keys.lines[-1] == "(7, 8), used as Kᵀ"
+
+
+def test_the_word_before_is_drawn_beside_the_context() -> None:
+    """What is put side by side is seen, or at least named; of many heads' contexts only the result is."""
+    signs = {title: sign for sign, title in _signs(of_recurrent_decoder())}
+    assert signs["Word vector y"] == ""
+    assert signs["Concatenation"] == "; context →"
+    assert {title: sign for sign, title in _signs(of_model(5, one=False, n_heads=3))}["Concatenation"] == (
+        "context_0; context_1; context_2 →"
+    )
+
+
+def test_one_far_number_does_not_leave_a_wide_matrix_pale(texts_of: Texts) -> None:
+    """The colours are for nearly all numbers, the panel says how far they go and how far the numbers."""
+    values = np.random.default_rng(3).normal(size=(4, 768)).round(1)
+    values[:, 7] = 40
+    c = Calculation()
+    c.give("X", Grid(values=values, rows=KOREAN[:4]))
+    c.step("relu", "active", "relu", "X")
+    made = figure(c.walk("wide"))
+    drawn = np.asarray(images(made)[0].get_array())[..., :3].astype(int)
+    coloured = np.abs(drawn[..., 0] - drawn[..., 2]) > 60
+    assert coloured.mean() > 0.5, "red or blue, and not grey"
+    texts = [text for text, _ in texts_of(made)]
+    (limits,) = {
+        match[0] for text in texts for match in [re.match(r"colours to ±(\d\.\d), farthest 40", text)] if match
+    }
+    assert 1 < float(limits[len("colours to ±") :].split(",")[0]) < 5
+    assert drawn.shape[1] < 768
+    assert any(re.fullmatch(r"1 x \d cells a point", text) for text in texts)
+    told = " ".join(texts)
+    assert "the last colour is for all numbers farther from 0; cells that share a point show the number" in told
+    assert "cells that share" not in " ".join(text for text, _ in texts_of(figure(by_hand())))
+
+
+def test_a_matrix_with_printed_numbers_has_colours_for_all() -> None:
+    """There the farthest number has the last colour, and nothing needs to be said."""
+    panels = _panels(by_hand())
+    assert not [line for panel in panels for line in panel.lines if "colours" in line]
+
+
+def test_many_heads_stand_side_by_side() -> None:
+    """A sheet of many heads is no strip, and each head is in one line, named at its own left."""
+    made = figure(of_model(3, 24, 8, one=False, n_heads=12))
+    width, height = made.get_size_inches()
+    assert height < 1.5 * width
+    tops = [image.get_extent()[3] for image in images(made)]
+    in_a_line = [tops.count(top) for top in dict.fromkeys(tops)]
+    panels = 9
+    assert in_a_line.count(2 * panels) == 6, "each head whole, and two heads in a line"
+
+
+def test_what_follows_a_second_attention_stands_behind_it() -> None:
+    """A decoder's layer: its own heads, a norm, the heads that look across, and what is made of these."""
+    draw = np.random.default_rng(8)
+    c = Calculation()
+    for name in ("Q_0", "K_0", "V_0", "Q_1", "K_1", "V_1", "M", "Wk_cross_0"):
+        c.give(name, Grid(values=draw.normal(size=(3, 3))))
+    c.give("gain_1", Grid(values=np.ones((1, 3))))
+    own = [attend(c, query=f"Q_{head}", keys=f"K_{head}", values=f"V_{head}", suffix=f"_{head}") for head in (0, 1)]
+    c.step("concatenated", "concatenated", "concatenate", *own)
+    c.step("rms_norm", "norm", "rms_norm", "V_0", "gain_1", number=1e-6)
+    c.step("keys", "K_cross_0", "map", "M", "Wk_cross_0")
+    across = attend(c, query="norm", keys="K_cross_0", values="M", suffix="_cross_0")
+    c.step("silu", "active", "silu", across)
+    c.step("gated", "gated", "product", "active", "norm")
+    bands = plan(c.walk("a decoder"), language="en", steps=None, blanks=frozenset())
+    titles = [[unit.main.title for unit in band] for band in bands]
+    assert [band[0].is_head for band in bands] == [True, True, False, True, False]
+    assert "Other sentence M" in titles[2]
+    gain = next(unit for unit in bands[2] if unit.main.title.startswith("Gain"))
+    assert (gain.symbol, gain.opening) == ("V_0 → ⊙", "V_0 → ⊙")
+    assert [unit.symbol for unit in bands[4]] == ["→", "⊙ norm →"]

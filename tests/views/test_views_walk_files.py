@@ -18,10 +18,11 @@ from attnviz.errors import SelectionError
 from attnviz.storage.walks import to_json
 from attnviz.text.steps import explained, formulated, shaped
 from attnviz.views.walk_files import COLUMNS, csv, html, latex, markdown
+from attnviz.views.walk_latex import arithmetic, formula
 from attnviz.views.walk_latex import escaped as latex_escaped
-from attnviz.views.walk_latex import formula
 from attnviz.views.walk_markdown import escaped as markdown_escaped
 from attnviz.views.walk_sheet import FIRST, LAST, MOST
+from attnviz.views.walk_signs import multiplied
 from attnviz.walk import Grid, Step, Walkthrough
 from tests.walks_by_hand import RECEIPT, grid, layer, walks
 
@@ -108,6 +109,10 @@ def latex_tables(text: str) -> Tables:
     for columns, body in re.findall(r"\\begin\{tabular\}\{l\|(r*)\}\n(.*?)\\end\{tabular\}", text, re.DOTALL):
         rows = []
         for line in body.splitlines():
+            if across := re.fullmatch(r"\\multicolumn\{(\d+)\}\{l\}\{(.*)\} \\\\", line):
+                assert int(across[1]) == 1 + len(columns)
+                rows.append([printed(across[2]), *[""] * len(columns)])
+                continue
             row = line.removesuffix(r" \hline").removesuffix(r" \\")
             assert row != line
             head, *cells = re.split(r"(?<!\\) & ", row)
@@ -141,7 +146,8 @@ class Page(HTMLParser):
         elif tag == "tr" and "tbody" in self.open:
             self.tables[-1][1].append([])
         elif tag in {"td", "th"}:
-            (self.tables[-1][1][-1] if "tbody" in self.open else self.tables[-1][0]).append("")
+            row = self.tables[-1][1][-1] if "tbody" in self.open else self.tables[-1][0]
+            row += [""] * int(dict(attrs).get("colspan") or 1)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -149,7 +155,8 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
         if self.open and self.open[-1] in {"td", "th"}:
-            (self.tables[-1][1][-1] if "tbody" in self.open else self.tables[-1][0])[-1] += data
+            row = self.tables[-1][1][-1] if "tbody" in self.open else self.tables[-1][0]
+            row[0 if self.open[-1] == "th" and "tbody" in self.open else -1] += data
 
 
 def parsed(text: str) -> Page:
@@ -215,8 +222,9 @@ def test_every_number_is_shown(name: str, form: str, language: str) -> None:
             assert formula(shaped(walk, step, language=language)) in text
         else:
             assert told.title in unmarked(plain)
-            assert formulated(step, language=language) in plain
-            assert shaped(walk, step, language=language) in plain
+            written = multiplied
+            assert written(formulated(step, language=language)) in plain
+            assert written(shaped(walk, step, language=language)) in plain
 
 
 @pytest.mark.parametrize("form", PAGES)
@@ -237,8 +245,8 @@ def test_the_five_steps_digit_for_digit(form: str) -> None:
         ["encoder 4", "35", "1.38879439e-11", "[0, 6.94397193e-11, 1.38879439e-11]"],
     ]
     text = write(WALKS["seq2seq"], precision=8)
-    arithmetic = "10·5 + 5·0 + 10·1 = 60"
-    assert (latex_escaped(arithmetic) if form == "latex" else arithmetic) in text
+    product = "10·5 + 5·0 + 10·1 = 60"
+    assert (latex_escaped(product) if form == "latex" else product) in text
 
 
 @pytest.mark.parametrize("write", [markdown, latex, to_json], ids=["markdown", "latex", "json"])
@@ -397,6 +405,15 @@ def test_latex_in_every_engine() -> None:
     assert text.count(r"\end{document}") == 1
 
 
+def test_minus_signs_of_latex() -> None:
+    """Before a number, between two and in an exponent; a name keeps its hyphens."""
+    plain = r"COVID-19, a-b: exp(60 - 6e-20)·(-3) ≈ -1 [-2]: -∞"
+    assert arithmetic(plain) == (
+        r"COVID{-}19, a{-}b: exp(60 \ensuremath{-} 6e\ensuremath{-}20)\ensuremath{\cdot}(\ensuremath{-}3) "
+        r"\ensuremath{\approx} \ensuremath{-}1 [\ensuremath{-}2]: \ensuremath{-}\ensuremath{\infty}"
+    )
+
+
 @pytest.mark.parametrize(
     ("plain", "mathematics"),
     [
@@ -417,18 +434,38 @@ def test_formulas(plain: str, mathematics: str) -> None:
     assert formula(plain) == mathematics
 
 
+def test_each_table_of_the_page_has_a_name() -> None:
+    """Whoever has no mouse gets to it and scrolls it; whoever does not see it hears the title above it."""
+    page = parsed(html(WALKS["layer"]))
+    there = {value for _, name, value in page.attributes if name == "id"}
+    assert len(there) == len(page.tables) == sum(name == "id" for _, name, _ in page.attributes)
+    for tag in ("table", "div"):
+        named = [value for found, name, value in page.attributes if (found, name) == (tag, "aria-labelledby")]
+        assert len(named) == len(page.tables)
+        assert set(named) == there
+    assert page.attributes.count(("div", "tabindex", "0")) == len(page.tables)
+    assert sum(name == "scope" for tag, name, _ in page.attributes if tag == "th") == sum(
+        len(heads) + len(rows) for heads, rows in page.tables
+    )
+
+
 def test_the_page_fetches_nothing() -> None:
     """No script, no address, nothing but itself; and a language for whoever reads it aloud."""
     text = html(WALKS["layer"], language="ko")
     page = parsed(text)
     assert {name for _, name, _ in page.attributes} <= {
-        "lang", "charset", "name", "content", "http-equiv", "class", "scope", "style",
+        "lang", "charset", "name", "content", "http-equiv", "class", "scope", "style", "colspan", "id", "role",
+        "tabindex", "aria-labelledby",
     }  # fmt: skip
     assert ("html", "lang", "ko") in page.attributes
     assert not re.search(r"https?:|url\(|@import|<script|<link|<img", text)
     assert "default-src 'none'" in text
     assert "prefers-color-scheme: dark" in text
-    shares = [float(value.partition(": ")[2]) for tag, name, value in page.attributes if name == "style" and value]
+    shares = [
+        float(value.partition(": ")[2])
+        for tag, name, value in page.attributes
+        if (tag, name) == ("td", "style") and value is not None
+    ]
     assert max(shares) == 1
     assert min(shares) >= 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,9 @@ from attnviz.errors import OutputError
 from attnviz.views.walk_figure import stages
 from attnviz.views.walk_film import DPI, film
 from attnviz.walk import Grid, Walkthrough
+from tests.programs import output, program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -74,42 +74,65 @@ def test_without_ffmpeg_an_mp4_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
         film([walk(3)], tmp_path / "walk.mp4", ".mp4")
 
 
-@pytest.fixture
-def ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """A program of this name that does what it is told, in place of the real one, which not every machine has."""
-
-    def install(code: str) -> None:
-        program = tmp_path / "bin" / "ffmpeg"
-        program.parent.mkdir()
-        program.write_text(f"#!{sys.executable}\nimport sys\n{code}\n")
-        program.chmod(0o755)
-        monkeypatch.setenv("PATH", str(program.parent))
-
-    return install
-
-
-def test_with_ffmpeg_it_is_given_every_picture(tmp_path: Path, ffmpeg: Callable[[str], None]) -> None:
-    """Two a second, each as long as in a GIF, of the size that it is told; what it makes of them is the file."""
-    ffmpeg(
-        "data = sys.stdin.buffer.read()\n"
-        "with open(sys.argv[-1], 'wb') as file: file.write(' '.join(sys.argv).encode() + b'\\n' + data)"
-    )
-    path = tmp_path / "walk.mp4"
-    film([walk(3), walk(3)], path, ".mp4")
-    arguments, pixels = path.read_bytes().split(b"\n", maxsplit=1)
-    size = re.search(rb"-s (\d+)x(\d+)", arguments)
-    assert size is not None
-    assert b"yuv420p" in arguments
-    shape = (-1, int(size[2]), int(size[1]), 4)
-    pictures = np.frombuffer(pixels, np.uint8).reshape(shape)
-    assert len(pictures) == 2 * (4 * 4 + 10)
-    changes = [i for i in range(1, len(pictures)) if not np.array_equal(pictures[i - 1], pictures[i])]
-    assert changes == [4, 8, 12, 16, 26, 30, 34, 38, 42]
-    assert not any(side % 2 for side in shape[1:3])
+def test_an_mp4_has_every_picture_in_its_time(tmp_path: Path) -> None:
+    """What ffmpeg made, ffmpeg reads: two pictures a second, each step as long as in a GIF and looking like there."""
+    path = tmp_path / "%d walk.mp4"
+    walks = [walk(3), walk(4)]
+    film(walks, path, ".mp4")
+    film(walks, tmp_path / "walk.gif", ".gif")
+    stream = "stream=codec_name,pix_fmt,width,height,r_frame_rate,duration"
+    told = output("ffprobe", "-v", "error", "-show_entries", stream, "-of", "json", path)
+    (about,) = json.loads(told)["streams"]
+    width, height = about["width"], about["height"]
+    assert width % 2 == height % 2 == 0
+    assert (about["codec_name"], about["pix_fmt"], about["r_frame_rate"]) == ("h264", "yuv420p", "2/1")
+    assert float(about["duration"]) == 2 * (4 * 2 + 5)
+    raw = tmp_path / "raw"
+    output("ffmpeg", "-v", "error", "-i", f"file:{path}", "-f", "rawvideo", "-pix_fmt", "gray", raw)
+    pictures = np.fromfile(raw, np.uint8).reshape(-1, height, width).astype(int)
+    assert len(pictures) == 2 * 2 * (4 * 2 + 5)
+    shown = [step for half in (0, 1) for step in (*np.repeat(range(4), 4), *[4] * 10) for step in [5 * half + step]]
+    with Image.open(tmp_path / "walk.gif") as gif:
+        assert gif.size == (width, height)
+        for picture, step in zip(pictures, shown, strict=True):
+            gif.seek(step)
+            off = np.abs(picture - np.asarray(gif.convert("L")).astype(int))
+            assert (off > 64).mean() < 0.002
 
 
-def test_what_ffmpeg_cannot_write_is_said(tmp_path: Path, ffmpeg: Callable[[str], None]) -> None:
-    """One line, no traceback."""
-    ffmpeg("sys.stdin.buffer.read(); sys.exit('no encoder')")
-    with pytest.raises(OutputError, match=r"ffmpeg cannot write an \.mp4 here"):
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import sys; sys.stdin.buffer.read(); sys.exit('no encoder\\n')", "no encoder"),
+        ("import sys; sys.exit('ended early')", "ended early"),
+        ("raise SystemExit(3)", "it does not say why"),
+    ],
+)
+def test_what_ffmpeg_says_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str) -> None:
+    """One line with the reason, no traceback, whether it reads the pictures or not."""
+    put_in_place_of_ffmpeg(f"#!{sys.executable}\n{code}\n", tmp_path, monkeypatch)
+    with pytest.raises(OutputError, match=rf"ffmpeg cannot write an \.mp4 here \({reason}\): write a \.gif"):
         film([walk(3)], tmp_path / "walk.mp4", ".mp4")
+
+
+def test_an_ffmpeg_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of this name for another machine is no program here."""
+    put_in_place_of_ffmpeg("\0", tmp_path, monkeypatch)
+    with pytest.raises(OutputError, match=r"ffmpeg cannot be run here \(Exec format error\)"):
+        film([walk(3)], tmp_path / "walk.mp4", ".mp4")
+
+
+def test_the_real_ffmpeg_says_why(tmp_path: Path) -> None:
+    """Such as a folder that is not there."""
+    program("ffmpeg")
+    with pytest.raises(OutputError, match=r"ffmpeg cannot write an \.mp4 here \(.*No such file or directory\)"):
+        film([walk(3)], tmp_path / "nowhere" / "walk.mp4", ".mp4")
+
+
+def put_in_place_of_ffmpeg(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is found as ffmpeg, and as nothing else is."""
+    there = folder / "bin" / "ffmpeg"
+    there.parent.mkdir()
+    there.write_text(text)
+    there.chmod(0o755)
+    monkeypatch.setenv("PATH", str(there.parent))

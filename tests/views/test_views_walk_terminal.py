@@ -19,7 +19,8 @@ from attnviz.attention import Receipt
 from attnviz.errors import SelectionError
 from attnviz.views.palette import colours, levels
 from attnviz.views.terminal import Screen
-from attnviz.views.walk_terminal import walked
+from attnviz.views.walk_files import markdown
+from attnviz.views.walk_terminal import key_line, walked
 from attnviz.walk import Grid, Walkthrough
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def table_of(lines: list[str], title: str) -> list[str]:
 def test_the_book_s_numbers_come_out_to_every_digit() -> None:
     """Scores, softmax, alignment and context of the book's example, and in one table, a row for each key."""
     rows = table_of(lines_of(by_hand(), Screen(width=100, colour=False), precision=8), "Key by key")
-    header, *cells = rows[:5]
+    header, counted, *cells = rows[:6]
+    assert counted.split() == ["0", "1", "2", "0", "1", "2"], "vectors are counted, single numbers are not"
     assert header.split() == ["key", "key", "vector", "score", "weight", "alignment", "vector"]
     found = [re.findall(NUMBER, re.sub("[░▒▓█]", " ", row)) for row in cells]
     tiny, small, one = "2.86251858e-20", "1.38879439e-11", "1.000"
@@ -102,7 +104,7 @@ def test_the_book_s_numbers_come_out_to_every_digit() -> None:
         ["0", "5", "1", "35", small, "0", "6.94397193e-11", small],
     ]
     assert [row.split()[0] for row in cells] == ["first", "second", "third", "fourth"]
-    assert rows[5].strip() == "The weights sum to 1"
+    assert rows[6].strip() == "The weights sum to 1"
 
 
 def printed(walk: Walkthrough, screen: Screen, **more: object) -> str:
@@ -153,13 +155,13 @@ def test_the_book_s_context_and_arithmetic_are_shown() -> None:
     assert re.findall(NUMBER, context) == ["5.000", "6.94397194e-11", "1.000"]
     assert "   scores, second: 10·5 + 5·0 + 10·1 = 60" in lines
     assert "   scores = q K^T   (1, 4) = (1, 3) (3, 4)" in lines
-    assert lines[-1] == "numbers given by hand: no model to compare with"
+    assert lines[-1] == "no model to compare with"
 
 
 def test_the_shown_alignment_adds_up_to_the_shown_context() -> None:
     """Read from the screen and added again, to within what was rounded."""
     lines = lines_of(of_model(d=4), Screen(width=120, colour=False))
-    rows = [re.findall(NUMBER, re.sub("[░▒▓█]", " ", row)) for row in table_of(lines, "Key by key")[1:8]]
+    rows = [re.findall(NUMBER, re.sub("[░▒▓█]", " ", row)) for row in table_of(lines, "Key by key")[2:9]]
     alignment = np.array([[float(cell) for cell in row[-4:]] for row in rows])
     start = next(index for index, line in enumerate(lines) if line.endswith(". Context vector"))
     shown = next(line for line in lines[start:] if line.startswith("모두를"))
@@ -237,14 +239,15 @@ def test_a_long_vector_is_shortened_with_its_length_and_its_true_sum() -> None:
 def test_of_a_large_given_matrix_only_a_corner_is_shown() -> None:
     """Weights of 384 rows: their shape, the first rows and the last."""
     rows = table_of(lines_of(of_model(d_model=384)), "Query weights Wq (384, 8)")
-    assert [row.split()[0] for row in rows[1:]] == ["0", "1", "2", "3", "...", "383"]
+    assert rows[1].split() == [str(column) for column in range(8)]
+    assert [row.split()[0] for row in rows[2:]] == ["0", "1", "2", "3", "...", "383"]
     assert "... 379 more rows" in rows
 
 
 def test_no_number_that_is_not_zero_is_shown_as_zero() -> None:
     """Tiny weights keep their power of ten, at every precision; what is masked is exactly 0."""
     for precision in (0, 1, 3):
-        rows = table_of(lines_of(by_hand(), precision=precision), "Key by key")[1:5]
+        rows = table_of(lines_of(by_hand(), precision=precision), "Key by key")[2:6]
         assert all("e-20" in row or "e-11" in row or "60" in row for row in rows)
 
 
@@ -331,4 +334,66 @@ def test_all_queries_at_once_have_a_matrix_each_step() -> None:
 def test_contexts_of_other_heads_stand_in_one_table() -> None:
     """What the other heads found is not told head by head."""
     rows = table_of(lines_of(of_model(), Screen(width=120, colour=False)), "Context vectors of the other heads (2 x 8)")
-    assert [row.split()[0] for row in rows[1:]] == ["context_1", "context_2"]
+    assert [row.split()[0] for row in rows[2:]] == ["context_1", "context_2"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("d", [8, 64])
+def test_what_is_done_by_hand_is_a_cell_that_is_shown(d: int, width: int) -> None:
+    """A number of a vector that is written out stands in the table, below its own number."""
+    walk = of_model(33, 96, d)
+    lines = lines_of(walk, Screen(width=width, colour=False))
+    checked = 0
+    for step in walk.steps:
+        found = next(
+            (
+                re.match(rf"   {step.result}, (?:(\S+), )?number (\d+):", line)
+                for line in lines
+                if f"   {step.result}, " in line
+            ),
+            None,
+        )
+        if found is None:
+            continue
+        start = next(i for i, line in enumerate(lines) if line.startswith(found[0]))
+        title = "Key by key" if step.name == "alignment" else found[0].strip()
+        below = lines[next(i for i, line in enumerate(lines[start:], start) if title in line) :]
+        header = next(line for line in below if re.match(r"\s+\d+( |$)", line))
+        assert found[2] in header.split(), f"{step.name}: {found[0]}"
+        checked += 1
+    assert checked >= 6
+
+
+def test_the_cell_done_by_hand_is_that_of_the_largest_number_shown() -> None:
+    """Where the largest of all is cut away, the largest of what is left is taken, on pages too."""
+    values = np.ones((1, 64))
+    values[0, [1, 30]] = 3, 9
+    c = Calculation()
+    c.give("X", Grid(values=values, rows=("a",)))
+    c.step("relu", "active", "relu", "X")
+    walk = c.walk("made")
+    assert any("active, number 1: max(0, 3) = 3" in line for line in lines_of(walk))
+    assert "active, number 1: max" in markdown(walk)
+    assert any("active, number 30: max" in line for line in lines_of(walk, Screen(width=400, colour=False)))
+
+
+def test_products_are_told_apart() -> None:
+    """Cell by cell has a sign of its own, said once; ASCII has the asterisk."""
+    lines = lines_of(by_hand())
+    assert "   alignment = weights^T ⊙ V   (4, 3) = (4, 1) ⊙ (4, 3)" in lines
+    told = "matrices side by side, as in q K^T, are multiplied; {} multiplies cell by cell"
+    assert lines.count(told.format("⊙")) == 1
+    plain = lines_of(by_hand(), Screen(colour=False, unicode=False))
+    assert plain.count(told.format("*")) == 1
+    without = "\n".join(lines_of(of_model(one=False)))
+    assert "side by side, as in q K^T, are multiplied\n" in without
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120])
+def test_the_line_of_keys_is_never_cut(width: int, language: str) -> None:
+    """In a narrow window it says less, but how to go on, back and out is always there."""
+    text = key_line(of_model(), 9, (1, 23, 140), Screen(width=width), language)
+    assert cell_len(text) <= width
+    assert not text.endswith("…")
+    assert all(sign in text for sign in ("→", "←", "q", "↑ ↓", "9"))
