@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Sequence
 from dataclasses import replace
@@ -162,6 +163,22 @@ class PretrainedSource:
                 raise (NoAttentionError if run.dtype is None else ModelError)(problem) from error
         self.has_sinks = run.has_sinks
         return run.receipt(self.name)
+
+    def untrained(self, seed: int = 0) -> PretrainedSource:
+        """The same architecture with weights drawn from a seed, as its own library draws them before any training."""
+        other = copy.copy(self)
+        with quiet(), torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            whole = self._model if self._whole is None else self._whole
+            # Its own config: an implementation chosen for a model is written into it.
+            new = type(whole)(copy.deepcopy(whole.config)).to(self._device, whole.dtype).eval()
+        other.name = f"{self.name} with random weights"
+        other._model = new if self._whole is None else new.get_encoder()  # noqa: SLF001 - its own
+        other._whole = None if self._whole is None else new  # noqa: SLF001 - its own
+        if self._speaker is not None:
+            native = native_of(whole)
+            other._speaker = Speaker(other.name, self._tokenizer, new, native=native, has_head=True)  # noqa: SLF001 - its own
+        return other
 
     def _batch(self, sentences: Sequence[Sentence], rows: Sequence[Any]) -> Batch:
         """Pad on the right, where causal models stay exact too, and say where padding is."""

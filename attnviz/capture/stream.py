@@ -105,7 +105,7 @@ def weights_in_blocks(
             scores = torch.tanh(scores / scoring.softcap) * scoring.softcap
         if scoring.bias is not None:
             scores += _rows(scoring.bias, first, last)
-        visible = _visible(scoring, first, last, n_keys, scores.device)
+        visible = _mask_of(scoring, first, last, n_keys, scores.device)
         if visible is not None and visible.dtype == torch.bool:
             scores.masked_fill_(~visible, -torch.inf)
         elif visible is not None:
@@ -125,7 +125,19 @@ def _rows(whole: Tensor, first: int, last: int) -> Tensor:
     return whole if whole.shape[-2] == 1 else whole[..., first:last, :]
 
 
-def _visible(scoring: Scoring, first: int, last: int, n_keys: int, device: torch.device) -> Tensor | None:
+def visible_keys(
+    scoring: Scoring, first: int, last: int, n_keys: int, device: torch.device
+) -> Bool[Tensor, "#batch #head #rows key"]:
+    """Where these rows may look; padding may be seen where nothing says otherwise."""
+    mask = _mask_of(scoring, first, last, n_keys, device)
+    if mask is None:
+        return torch.ones(1, 1, 1, n_keys, dtype=torch.bool, device=device)
+    # What is added to hide a key is minus infinity, or the lowest number of the format.
+    seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+    return seen.reshape((1,) * (4 - seen.ndim) + seen.shape)
+
+
+def _mask_of(scoring: Scoring, first: int, last: int, n_keys: int, device: torch.device) -> Tensor | None:
     """The mask of these rows: bool (may look), float (added to the scores), or None (all may be seen)."""
     if scoring.mask is not None:
         return _rows(scoring.mask, first, last)[..., :n_keys]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -110,6 +111,12 @@ class ToySource:
             x, mask = pad(vectors)
             self._model.encoder(x, None if batch.real.all() else mask, attend=attend)
         return run.receipt(self.name)
+
+    def untrained(self, seed: int = 0) -> ToySource:
+        """The same sizes, other random weights."""
+        config = replace(self._model.config, seed=self._model.config.seed + 1 + seed)
+        weight = next(self._model.parameters())
+        return ToySource(config, device=self._device, dtype=weight.dtype)
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The vectors of the first sentence's words, and those of their positions: each [token, d_model]."""

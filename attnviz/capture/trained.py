@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -116,6 +117,16 @@ class TrainedSource:
                 model(inputs["source"], inputs["target"], attend=steps.watched(model.attention.attend))
                 steps.show(run)
         return run.receipt(self.name)
+
+    def untrained(self, seed: int = 0) -> TrainedSource:
+        """The same architecture with its first weights, drawn from a seed."""
+        other = copy.copy(self)
+        plan = self._card.plan
+        first = replace(plan, recipe=replace(plan.recipe, seed=seed)).task().model
+        weight = next(self._model.parameters())
+        other.name = f"{self.name} with random weights"
+        other._model = first.to(weight.device, weight.dtype).eval()  # type: ignore[assignment]  # noqa: SLF001 - its own
+        return other
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
         """The vectors of the first sentence's words, and those of their positions: each [token, d_model].

@@ -16,7 +16,7 @@ from typing import NoReturn
 import typer
 
 import attnviz
-from attnviz.cli import demo, heatmap, models, train, verify, walkthrough
+from attnviz.cli import compare_heads, demo, head, heatmap, merge, models, train, verify, walkthrough
 from attnviz.cli.streams import patient
 from attnviz.errors import AttnvizError, OutputError
 from attnviz.text.display import visible
@@ -54,7 +54,8 @@ def attnviz_(
 
 
 COMMANDS = {
-    "heatmap": heatmap, "walkthrough": walkthrough, "verify": verify, "demo": demo, "models": models, "train": train,
+    "heatmap": heatmap, "walkthrough": walkthrough, "verify": verify, "compare-heads": compare_heads, "head": head,
+    "merge": merge, "demo": demo, "models": models, "train": train,
 }  # fmt: skip
 
 for _name, _module in COMMANDS.items():
@@ -90,9 +91,18 @@ def _run() -> int:
             status = INTERRUPTED
         elif isinstance(error, AttnvizError):
             return _fail(str(error), 1)
+        elif _is_out_of_memory(error):
+            return _fail("there is not enough memory here for a text of this length: shorten it", 1)
         else:
             raise
     return _fail("interrupted", INTERRUPTED) if status == INTERRUPTED else int(status)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether numbers had no room: torch says so in the words of a more general error."""
+    words = str(error).lower()
+    said = "out of memory" in words or "allocate memory" in words or "not enough memory" in words
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and said)
 
 
 _PRESSED = threading.Event()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from attnviz.corpus import COREFERENCE, Link
 from attnviz.models.language.lexicon import (
     ACTIONS,
     ANIMALS,
@@ -38,6 +39,9 @@ from attnviz.models.language.lexicon import (
     was_were,
 )
 
+AGREEMENT = "agreement"
+"""The relation of a verb to the subject that it agrees with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -63,12 +67,15 @@ class English:
         kind: which construction it is.
         decided: the positions whose word the grammar decides.
         reference: what its pronoun stands for, where that is the point.
+        links: other words that belong together, where that is the point: a form of "be" and the subject that it
+            agrees with, "himself" and whom it stands for.
     """
 
     words: tuple[str, ...]
     kind: str
     decided: frozenset[int] = frozenset()
     reference: Reference | None = None
+    links: tuple[Link, ...] = ()
 
 
 def generate(random: Random, kind: str | None = None) -> English:
@@ -79,11 +86,12 @@ def generate(random: Random, kind: str | None = None) -> English:
     return KINDS[chosen][0](random)
 
 
-def _marked(kind: str, *parts: str, reference: Reference | None = None) -> English:
+def _marked(kind: str, *parts: str, reference: Reference | None = None, links: tuple[Link, ...] = ()) -> English:
     """A sentence from its words; those in square brackets are decided by the grammar."""
     words = " ".join(parts).split()
     decided = frozenset(i for i, word in enumerate(words) if word.startswith("["))
-    return English(words=tuple(word.strip("[]") for word in words), kind=kind, decided=decided, reference=reference)
+    plain = tuple(word.strip("[]") for word in words)
+    return English(words=plain, kind=kind, decided=decided, reference=reference, links=links)
 
 
 def _maybe(random: Random, adjectives: tuple[Adjective, ...], chance: float = 0.4) -> str:
@@ -134,7 +142,11 @@ def _copula(random: Random) -> English:
     subject = f"the {noun.many if many else noun.one}"
     place = f"near the {near.many if near_many else near.one}" if random.random() < 0.6 else ""
     adjective = random.choice(COLOURS_AND_SIZES + FEELINGS).english
-    return _marked("copula", subject, place, f"[{'are' if many else 'is'}]", adjective, ".")
+    verb_at = len(f"{subject} {place}".split())
+    return _marked(
+        "copula", subject, place, f"[{'are' if many else 'is'}]", adjective, ".",
+        links=(Link(query=verb_at, key=1, relation=AGREEMENT),),
+    )  # fmt: skip
 
 
 def _action(random: Random) -> English:
@@ -170,11 +182,14 @@ def _reflexive(random: Random) -> English:
     verb = random.choice(ACTIONS[:5])
     she = noun.one in {"princess", "queen", "girl"}
     self_ = "themselves" if many else "herself" if she else "himself"
+    who = f"the {_maybe(random, COLOURS_AND_SIZES)} {noun.many if many else noun.one}".split()
+    noun_at = len(who) - 1
     return _marked(
         "reflexive",
-        f"the {_maybe(random, COLOURS_AND_SIZES)} {noun.many if many else noun.one}",
+        *who,
         verb.base if many else verb.third,
         f"[{self_}] .",
+        links=(Link(query=noun_at + 2, key=noun_at, relation=COREFERENCE),),
     )
 
 

@@ -1,0 +1,137 @@
+"""Heads that are alike, put together: clusters, and a map in two dimensions. Numbers from a matrix of distances.
+
+The distances are best those of `Divergences.distances`, the roots of the mean divergences: a metric, which points of
+some space have. Nothing here needs scipy: importing it costs every start a second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from attnviz.errors import InputError, SelectionError
+
+Distances = Float64[np.ndarray, "head head"]
+Linkage = Float64[np.ndarray, "merge 4"]
+"""A tree of merges as scipy writes it: the two clusters merged, their distance, the number of heads in the new cluster.
+
+Numbers below the number of heads are heads; merge k makes the cluster of number heads + k.
+"""
+
+
+def cluster(distances: Distances) -> Linkage:
+    """The tree of heads by average linkage (UPGMA: Sokal and Michener 1958).
+
+    The two nearest clusters are merged, again and again; two clusters are as far apart as their heads are in the mean.
+    Of equally near pairs the one whose first heads have the lowest numbers is merged first.
+
+    Raises:
+        InputError: no distances: of no head, not symmetric, negative, not finite, or not 0 from a head to itself.
+    """
+    _check(distances)
+    n = len(distances)
+    far = distances.copy()
+    np.fill_diagonal(far, np.inf)
+    number, size = np.arange(n), np.ones(n)
+    tree = np.empty((max(n - 1, 0), 4))
+    for merge in range(n - 1):
+        one, other = divmod(int(far.argmin()), n)
+        first, second = sorted((number[one], number[other]))
+        tree[merge] = first, second, far[one, other], size[one] + size[other]
+        joined = (size[one] * far[one] + size[other] * far[other]) / (size[one] + size[other])
+        far[one], far[:, one] = joined, joined
+        far[other] = far[:, other] = far[one, one] = np.inf
+        number[one] = n + merge
+        size[one] += size[other]
+    return tree
+
+
+def cut(tree: Linkage, n: int | None = None, *, height: float | None = None) -> Int64[np.ndarray, " head"]:
+    """The cluster of each head: clusters are numbered from 0 in the order of their first heads.
+
+    Args:
+        tree: as `cluster` returns it.
+        n: into how many clusters.
+        height: or the distance up to which clusters are merged; give one of the two.
+
+    Raises:
+        SelectionError: more clusters than heads, fewer than one, or not exactly one of `n` and `height`.
+    """
+    n_heads = len(tree) + 1
+    if (n is None) == (height is None):
+        raise SelectionError("clusters are cut by their number or by a height: give exactly one")
+    if n is not None and not 1 <= n <= n_heads:
+        raise SelectionError(f"{n_heads} heads cannot make {n} clusters: choose 1 to {n_heads}")
+    n_merges = n_heads - n if n is not None else int(np.sum(tree[:, 2] <= height))
+    members = _members(tree[:n_merges], n_heads)
+    found = np.empty(n_heads, dtype=np.int64)
+    for index, heads in enumerate(sorted(members.values(), key=min)):
+        found[heads] = index
+    return found
+
+
+def leaves(tree: Linkage) -> Int64[np.ndarray, " head"]:
+    """The heads in the order in which the tree is drawn, so that no two branches cross."""
+    (order,) = _members(tree, len(tree) + 1).values()
+    return np.array(order, dtype=np.int64)
+
+
+def _members(tree: Linkage, n_heads: int) -> dict[int, list[int]]:
+    """The heads of each cluster that stands after these merges, in the order of drawing."""
+    members = {head: [head] for head in range(n_heads)}
+    for merge, (one, other, _, _) in enumerate(tree):
+        members[n_heads + merge] = members.pop(int(one)) + members.pop(int(other))
+    return members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Map:
+    """Heads as points on two axes.
+
+    Attributes:
+        points: a point for each head, in the unit of the distances.
+        shares: of the squared distances of all pairs, how much each of the two axes keeps, from 0 to 1.
+    """
+
+    points: Float64[np.ndarray, "head 2"]
+    shares: tuple[float, float]
+
+
+def scaled_to_two(distances: Distances) -> Map:
+    """Heads on two axes so that their distances are kept as well as two axes can: classical scaling (Torgerson 1952).
+
+    The squared distances, centred by row and column, are products of points; the two largest eigenvalues are the axes.
+    An axis points to the side of its farthest point, so that the same heads give the same picture each time.
+
+    Raises:
+        InputError: no distances, as for `cluster`.
+    """
+    _check(distances)
+    n = len(distances)
+    squared = distances**2
+    across = squared.mean(0)
+    products = -(squared - across - across[:, None] + across.mean()) / 2
+    values, vectors = np.linalg.eigh(products)
+    # Distances that no points have give negative values: they count as what is not kept.
+    whole = float(np.abs(values).sum())
+    points, shares = np.zeros((n, 2)), [1.0, 0.0]
+    for axis in range(min(2, n)):
+        kept = max(float(values[-1 - axis]), 0.0)
+        vector = vectors[:, -1 - axis]
+        # Rounding must not choose between two points that are equally far.
+        farthest = int(np.flatnonzero(np.abs(vector) >= np.abs(vector).max() * (1 - 1e-9))[0])
+        points[:, axis] = vector * np.sign(vector[farthest]) * np.sqrt(kept)
+        if whole > 0:
+            shares[axis] = kept / whole
+    return Map(points=points, shares=(shares[0], shares[1]))
+
+
+def _check(distances: Distances) -> None:
+    if len(distances) == 0:
+        raise InputError("there are no heads to compare")
+    if not np.isfinite(distances).all() or (distances < 0).any():
+        raise InputError("distances of heads must be finite and not negative")
+    if not np.allclose(distances, distances.T) or np.abs(distances.diagonal()).max() > 0:
+        raise InputError("distances of heads must be the same both ways, and 0 from a head to itself")

@@ -1,0 +1,225 @@
+"""Two models run over the same lines in step: the survey of each, and how far their patterns are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from attnviz.analysis import survey, tally
+from attnviz.analysis.changes import check_alike
+from attnviz.analysis.similarity import divergence_between
+from attnviz.analysis.survey import Survey
+from attnviz.analysis.tally import Tally
+from attnviz.attention import Token
+from attnviz.capture.batching import in_batches, joined
+from attnviz.capture.measuring import Measured
+from attnviz.capture.observers import Batch, Sentence, expect_kind
+from attnviz.capture.source import Source
+from attnviz.capture.surveying import WINDOW, Progress, Wish, _Ran, _Runner
+from attnviz.corpus import Annotated, BadLine, Line, annotation
+from attnviz.errors import InputError, ModelError
+from attnviz.text.check import check_text
+from attnviz.text.display import clip, visible
+
+TOKENS_SHOWN = 6
+"""Of a sentence that two models cut in two ways, so many tokens are named, from the last one that is the same on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Both:
+    """What is kept of two models on the same sentences.
+
+    Attributes:
+        before: the survey of the first.
+        after: that of the second.
+        divergences: of each head's rows in the one and in the other, summed over sentences.
+    """
+
+    before: Survey
+    after: Survey
+    divergences: Tally
+
+
+class _Side(_Runner):
+    """One of the models.
+
+    Args:
+        source: the model.
+        wish: how it is surveyed.
+        leader: the first model, where this is the second: what that says, this is made to say.
+    """
+
+    def __init__(self, source: Source, wish: Wish, leader: _Side | None = None) -> None:
+        super().__init__(source, wish)
+        self.source = source
+        self._leader = leader
+        self._likeness = wish.likeness
+
+    def read(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
+        """A batch of one sentence."""
+        return self._encode(text, pair, target)
+
+    def _encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
+        if target is None and self._leader is not None:
+            target = self._leader.read(text, pair).sentences[0].target
+        if target is None:
+            free = super()._encode(text, pair)
+            target = free.sentences[0].target
+            if target is None:
+                return free
+        # What a model says that never ends has a word more than may be given: cut alike, both say the same.
+        return self.source.encode([text], [pair], truncate=True, kind=self._wish.kind, targets=[target])
+
+    def run(self, batch: Batch, annotated: Sequence[Annotated | None]) -> _Ran:
+        """Measure a batch, its rows kept."""
+        return self._run(batch, annotated, keep_rows=True)
+
+    def survey(self, batch: Batch, ran: _Ran) -> Survey:
+        """What a batch says."""
+        if not self._likeness:
+            ran = replace(ran, measured=replace(ran.measured, rows=None, rows_counted=None))
+        return self._survey(batch, ran)
+
+
+def survey_both(
+    lines: Iterable[Line | BadLine],
+    before: Source,
+    after: Source,
+    wish: Wish | None = None,
+    *,
+    tell: Callable[[Progress], None] | None = None,
+) -> Both:
+    """Measure every head of two models on every sentence of a corpus, and take the controls of both.
+
+    What the first model says, where it says something, the second is made to say.
+
+    Args:
+        lines: the corpus. Lines that cannot be used are counted and named, and so are sentences that one of the models
+            cannot read.
+        before: the first model.
+        after: the second.
+        wish: how.
+        tell: told after each window of lines, with the survey of the first model.
+
+    Raises:
+        InputError: no sentence is left.
+        ModelError: a model cannot be run, its weights are not proved, the models cut a sentence into other tokens, or
+            they have other kinds of attention.
+        RecordError: the models have other numbers of layers or heads.
+        SelectionError: the first model has no such attention.
+    """
+    wish = wish or Wish()
+    kind = expect_kind(before, wish.kind, None)
+    if kind not in after.kinds:
+        raise ModelError(
+            f"{before.name} has {kind} attention to compare, and {after.name} has {' and '.join(after.kinds)}: "
+            "--kind chooses one that both have"
+        )
+    one = _Side(before, replace(wish, kind=kind))
+    other = _Side(after, replace(wish, kind=kind), leader=one if before.speaks else None)
+    found: Both | None = None
+    n_lines, bad = 0, list[BadLine]()
+    rest = iter(lines)
+    while window := list(islice(rest, WINDOW)):
+        bad += [line for line in window if isinstance(line, BadLine)]
+        for both in _measured([line for line in window if isinstance(line, Line)], one, other, wish, bad):
+            found = both if found is None else _merged(found, both)
+        n_lines += len(window)
+        if found is not None:
+            found = _with_bad(found, bad)
+            bad = []
+            if tell is not None:
+                tell(Progress(survey=found.before, n_lines=n_lines))
+    if found is None:
+        first = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
+        raise InputError(f"there is no sentence to measure heads on{first}")
+    return replace(found, before=one.with_controls(found.before), after=other.with_controls(found.after))
+
+
+def _measured(lines: Sequence[Line], one: _Side, other: _Side, wish: Wish, bad: list[BadLine]) -> Iterator[Both]:
+    """What each batch that the lines make says of both models."""
+    singles: list[Batch] = []
+    partners: dict[int, Batch] = {}
+    annotated: dict[int, Annotated | None] = {}
+    for line in lines:
+        try:
+            check_text(line.text)
+            first = one.read(line.text)
+            second = other.read(line.text, target=first.sentences[0].target)
+        except InputError as error:
+            bad.append(BadLine(number=line.number, reason=str(error)))
+            continue
+        _check_tokens(line.number, first.sentences[0], second.sentences[0], one.source.name, other.source.name)
+        singles.append(first)
+        partners[id(first)] = second
+        annotated[id(first)] = annotation(line)
+    for batches in in_batches(singles, wish.tokens):
+        said = [annotated[id(single)] for single in batches]
+        here, there = joined(batches), joined([partners[id(single)] for single in batches])
+        ran, ran_after = one.run(here, said), other.run(there, said)
+        before, after = one.survey(here, ran), other.survey(there, ran_after)
+        check_alike(before, after)
+        keys = [tally.key_of(sentence.text, sentence.pair) for sentence in here.sentences]
+        yield Both(before=before, after=after, divergences=_apart(ran.measured, ran_after.measured, keys))
+
+
+def _apart(before: Measured, after: Measured, keys: Sequence[int]) -> Tally:
+    """The divergences of a batch.
+
+    Raises:
+        ModelError: the models let other rows see.
+    """
+    if before.rows is None or after.rows is None or before.rows_counted is None or after.rows_counted is None:
+        raise ModelError("the rows of these models were not kept")
+    if not bool((before.rows_counted == after.rows_counted.to(before.rows_counted.device)).all()):
+        raise ModelError("these models let other tokens look at others: their patterns are not of the same rows")
+    rows_after = after.rows.to(before.rows.device)
+    n_layers, n_heads = before.sums.shape[1:3]
+    sums = divergence_between(before.rows, rows_after, before.rows_counted).reshape(len(keys), n_layers, n_heads)
+    counts = before.rows_counted.sum(dim=1).double().cpu().numpy()[:, None, None]
+    return tally.add(tally.empty(sums.shape[1:], counts.shape[1:]), sums, counts, keys)
+
+
+def _merged(one: Both, other: Both) -> Both:
+    return Both(
+        before=survey.merge(one.before, other.before),
+        after=survey.merge(one.after, other.after),
+        divergences=one.divergences.merged(other.divergences),
+    )
+
+
+def _with_bad(found: Both, bad: Sequence[BadLine]) -> Both:
+    """The same with lines that could not be used, which neither model has measured."""
+    named = [(line.number, line.reason) for line in sorted(bad, key=lambda line: line.number)]
+
+    def told(one: Survey) -> Survey:
+        return replace(one, n_bad=one.n_bad + len(bad), bad=(*one.bad, *named)[: survey.BAD_LINES])
+
+    return replace(found, before=told(found.before), after=told(found.after))
+
+
+def _check_tokens(number: int, before: Sentence, after: Sentence, name: str, name_after: str) -> None:
+    """Make sure that both models read the very same pieces: only then is a row of one the row of the other.
+
+    Raises:
+        ModelError: they do not.
+    """
+    for one, other in ((before.tokens, after.tokens), (before.keys or (), after.keys or ())):
+        pieces = [[(token.piece, token.special) for token in tokens] for tokens in (one, other)]
+        if pieces[0] == pieces[1]:
+            continue
+        same = next((at for at, pair in enumerate(zip(*pieces, strict=False)) if pair[0] != pair[1]), None)
+        start = max(0, (min(len(one), len(other)) if same is None else same) - 1)
+        raise ModelError(
+            f"these models cut sentences into other tokens: line {number}, “{clip(visible(before.text), 40)}”, is "
+            f"{_listed(one, start)} to {name} and {_listed(other, start)} to {name_after}; only models of one "
+            "tokenizer are compared head by head"
+        )
+
+
+def _listed(tokens: Sequence[Token], start: int) -> str:
+    """Some tokens as the vocabulary spells them."""
+    shown = " ".join(clip(visible(token.piece), 20) for token in tokens[start : start + TOKENS_SHOWN])
+    more = len(tokens) > start + TOKENS_SHOWN
+    return f"{'… ' if start else ''}{shown}{' …' if more else ''} ({len(tokens)} tokens)"

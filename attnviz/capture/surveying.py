@@ -1,0 +1,283 @@
+"""A corpus run through a model: batched by length, measured as it streams by, at constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from attnviz.analysis import structure, survey, tally
+from attnviz.analysis.heads import NAMES, Specials
+from attnviz.analysis.roles import CHANCE, SHUFFLED, UNTRAINED
+from attnviz.analysis.similarity import divergences
+from attnviz.analysis.structure import Found, Relations
+from attnviz.analysis.survey import Likeness, Sample, Survey
+from attnviz.attention import Kind, Receipt
+from attnviz.capture.batching import in_batches, joined, shuffled
+from attnviz.capture.linking import FindLinks
+from attnviz.capture.measuring import FindOutputMaps, Measured, MeasureHeads
+from attnviz.capture.observers import Batch, Observer
+from attnviz.capture.source import Source
+from attnviz.corpus import Annotated, BadLine, Line, annotation
+from attnviz.errors import InputError
+from attnviz.text.check import check_text
+
+WINDOW = 512
+"""So many lines are sorted by length before they are cut into batches."""
+
+TOKENS = 2048
+"""Tokens in a batch, padding included: as many as keep the cores busy."""
+
+CONTROLS = 200
+"""Sentences that controls are taken of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How a corpus is to be surveyed.
+
+    Attributes:
+        kind: which attention, where the model has several; None is the usual one.
+        specials: whether special tokens take part.
+        likeness: whether all pairs of heads are compared.
+        controls: how many sentences controls are taken of.
+        tokens: how many a batch may have.
+        truncate: whether a sentence that is too long is cut, and not left out as a bad line.
+    """
+
+    kind: Kind | None = None
+    specials: Specials = "keep"
+    likeness: bool = True
+    controls: int = CONTROLS
+    tokens: int = TOKENS
+    truncate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a survey is.
+
+    Attributes:
+        survey: what is known so far.
+        n_lines: how many lines were read, bad ones too.
+    """
+
+    survey: Survey
+    n_lines: int
+
+
+def survey_corpus(
+    lines: Iterable[Line | BadLine],
+    source: Source,
+    wish: Wish | None = None,
+    *,
+    so_far: Progress | None = None,
+    tell: Callable[[Progress], None] | None = None,
+) -> Survey:
+    """Measure every head of a model on every sentence of a corpus, and take the controls.
+
+    Args:
+        lines: the corpus. Lines that cannot be used are counted and named, and so are sentences that the model cannot
+            read.
+        source: the model.
+        wish: how.
+        so_far: where an earlier run stopped: so many lines are passed over.
+        tell: told after each window of lines.
+
+    Raises:
+        InputError: no sentence is left.
+        ModelError: the model cannot be run, or its weights are not proved.
+    """
+    wish = wish or Wish()
+    runner = _Runner(source, wish)
+    found, n_lines = (so_far.survey, so_far.n_lines) if so_far else (None, 0)
+    bad: list[BadLine] = []
+    n_bad = 0
+    rest = islice(lines, n_lines, None)
+    while window := list(islice(rest, WINDOW)):
+        bad += [line for line in window if isinstance(line, BadLine)]
+        for one in runner.measured([line for line in window if isinstance(line, Line)], bad):
+            found = one if found is None else survey.merge(found, one)
+        n_lines += len(window)
+        bad.sort(key=lambda line: line.number)
+        if found is None:  # hours of lines that cannot be used take no more room than a few
+            n_bad, bad = n_bad + len(bad[survey.BAD_LINES :]), bad[: survey.BAD_LINES]
+        else:
+            found = _with_bad(found, bad, n_bad + len(bad))
+            n_bad, bad = 0, []
+            if tell is not None:
+                tell(Progress(survey=found, n_lines=n_lines))
+    if found is None:
+        first = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
+        raise InputError(f"there is no sentence to measure heads on{first}")
+    return runner.with_controls(found)
+
+
+def _with_bad(found: Survey, bad: Sequence[BadLine], n_bad: int) -> Survey:
+    named = [(line.number, line.reason) for line in bad]
+    return replace(found, n_bad=found.n_bad + n_bad, bad=(*found.bad, *named)[: survey.BAD_LINES])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ran:
+    """What one batch gave.
+
+    Attributes:
+        measured: of its heads.
+        receipt: the proof.
+        annotated: the words of each sentence that belong together; None where nothing says so.
+        found: what heads find of that; None where attention is between other words.
+    """
+
+    measured: Measured
+    receipt: Receipt
+    annotated: tuple[Annotated | None, ...]
+    found: tuple[Found | None, ...]
+
+
+class _Runner:
+    """A model with what is needed to measure its heads batch by batch."""
+
+    def __init__(self, source: Source, wish: Wish) -> None:
+        self._source, self._wish = source, wish
+        self._handed: Mapping[int, Float[Tensor, "head d_v small"]] | None = None
+
+    def measured(self, lines: Sequence[Line], bad: list[BadLine]) -> Iterator[Survey]:
+        """The survey of each batch that the lines make; those that the model cannot read are added to the bad ones."""
+        singles: list[Batch] = []
+        annotated: dict[int, Annotated | None] = {}
+        for line in lines:
+            try:
+                check_text(line.text)
+                singles.append(self._encode(line.text))
+                annotated[id(singles[-1])] = annotation(line)
+            except InputError as error:
+                bad.append(BadLine(number=line.number, reason=str(error)))
+        for batches in in_batches(singles, self._wish.tokens):
+            batch = joined(batches)
+            said = [annotated[id(single)] for single in batches]
+            yield self._survey(batch, self._run(batch, said, keep_rows=self._wish.likeness))
+
+    def with_controls(self, found: Survey) -> Survey:
+        """The same survey with the controls of its sample."""
+        texts = found.sample.texts
+        if not texts:  # none were wished for
+            return found
+        singles = {key: self._encode(text, pair) for key, (text, pair) in texts.items()}
+        other = _Runner(self._source.untrained(), self._wish)
+        controls = {}
+        mixed = {key: shuffled(single, key) for key, single in singles.items()}
+        if all(single is not None for single in mixed.values()):
+            controls[SHUFFLED], _ = self._control({key: single for key, single in mixed.items() if single is not None})
+        controls[CHANCE], _ = self._control(singles, dealt=True)
+        said = {key: single.sentences[0].target for key, single in singles.items()}
+        again = {key: other._encode(*given, target=said[key]) for key, given in texts.items()}
+        controls[UNTRAINED], links = other._control(again, found.sample.annotated)
+        return replace(found, sample=replace(found.sample, controls=controls, found=links))
+
+    def _encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
+        wish = self._wish
+        return self._source.encode([text], [pair], truncate=wish.truncate, kind=wish.kind, targets=[target])
+
+    def _run(
+        self,
+        batch: Batch,
+        annotated: Sequence[Annotated | None] = (),
+        *,
+        keep_rows: bool = False,
+        dealt: Sequence[int] | None = None,
+    ) -> _Ran:
+        if self._handed is None:
+            find = FindOutputMaps()
+            self._source.stream(batch, [find])
+            self._handed = find.handed
+        observer = MeasureHeads(self._wish.specials, self._handed, keep_rows=keep_rows, dealt=dealt)
+        observers: list[Observer] = [observer]
+        said = tuple(annotated) or (None,) * len(batch.sentences)
+        # What is annotated are the words that are read: attention to or from those that are said is between others.
+        between = [one if sentence.keys is None else None for one, sentence in zip(said, batch.sentences, strict=True)]
+        links = FindLinks(between, self._wish.specials)
+        if any(one is not None for one in between):
+            observers.append(links)
+        receipt = self._source.stream(batch, observers)
+        found = links.found() if len(observers) > 1 else (None,) * len(said)
+        return _Ran(measured=observer.measured(), receipt=receipt, annotated=said, found=found)
+
+    def _control(
+        self, singles: Mapping[int, Batch], annotated: Mapping[int, Annotated] | None = None, *, dealt: bool = False
+    ) -> tuple[survey.PerSentence, dict[int, Found]]:
+        """The measures of these sentences, in the order of their keys, and which of their links heads find."""
+        keys = {id(single): key for key, single in singles.items()}
+        parts: dict[int, tuple[np.ndarray, np.ndarray, Found | None]] = {}
+        for batches in in_batches(list(singles.values()), self._wish.tokens):
+            there = [keys[id(single)] for single in batches]
+            said = [(annotated or {}).get(key) for key in there]
+            ran = self._run(joined(batches), said, dealt=there if dealt else None)
+            measured = (ran.measured.sums.cpu().numpy(), ran.measured.counts.cpu().numpy(), ran.found)
+            parts |= dict(zip(there, zip(*measured, strict=True), strict=True))
+        sums, counts = np.stack([parts[key][0] for key in singles]), np.stack([parts[key][1] for key in singles])
+        found = {key: one for key in singles if (one := parts[key][2]) is not None}
+        return (sums, counts), found
+
+    def _survey(self, batch: Batch, ran: _Ran) -> Survey:
+        """What one batch says."""
+        measured, receipt = ran.measured, ran.receipt
+        given = [(sentence.text, sentence.pair) for sentence in batch.sentences]
+        keys = [tally.key_of(*one) for one in given]
+        sums, counts = measured.sums.cpu().numpy(), measured.counts.cpu().numpy()
+        likeness = None
+        if measured.rows is not None and measured.rows_counted is not None:
+            found = divergences(measured.rows, measured.rows_counted)
+            likeness = Likeness(sums=found.total, n_rows=found.n_rows)
+        few = np.array(["same_word" in name or "induction" in name for name in NAMES])
+        enough = np.where(few, 1.0, survey.ENOUGH_ROWS)
+        texts = dict(sorted(dict(zip(keys, given, strict=True)).items())[: self._wish.controls])
+        return Survey(
+            about={
+                "model": self._source.name,
+                "kind": batch.kind or self._source.kinds[0],
+                "special tokens": self._wish.specials,
+                "sample": str(self._wish.controls),
+            },
+            measures=NAMES,
+            heads=_tallied(sums, counts[:, :, None], keys),
+            offsets=_tallied(measured.fixed.cpu().numpy(), measured.fixed_counts.cpu().numpy()[:, None], keys),
+            places=survey.places_of(
+                measured.corner.double().cpu().numpy(), measured.corner_seen.double().cpu().numpy(), keys
+            ),
+            examples=survey.examples_of(sums, counts, keys, [sentence.text for sentence in batch.sentences], enough),
+            sample=Sample(size=self._wish.controls, texts=texts, annotated=_kept(keys, ran, texts)),
+            likeness=likeness,
+            relations=_relations(keys, ran),
+            n_tokens=int(batch.real.sum()),
+            worst=receipt.differences,
+            tolerance=receipt.tolerance,
+            dtype=receipt.dtype,
+        )
+
+
+def _tallied(sums: np.ndarray, counts: np.ndarray, keys: Sequence[int]) -> tally.Tally:
+    return tally.add(tally.empty(sums.shape[1:], counts.shape[1:]), sums, counts, keys)
+
+
+def _kept(keys: Sequence[int], ran: _Ran, texts: Mapping[int, object]) -> dict[int, Annotated]:
+    """The words that belong together of these sentences; of one that comes in two ways, always the same."""
+    kept: dict[int, Annotated] = {}
+    for key, annotated, found in zip(keys, ran.annotated, ran.found, strict=True):
+        if key in texts and annotated is not None and found is not None:
+            kept[key] = min(kept.get(key, annotated), annotated, key=repr)
+    return dict(sorted(kept.items()))
+
+
+def _relations(keys: Sequence[int], ran: _Ran) -> Relations | None:
+    """What heads find of the words that belong together; None where no sentence says which do."""
+    n_said = sum(annotated is not None for annotated in ran.annotated)
+    if not n_said:
+        return None
+    found = [(key, one) for key, one in zip(keys, ran.found, strict=True) if one is not None]
+    made = structure.tallied(found, *ran.measured.sums.shape[1:3])
+    return replace(made, n_other=n_said - len(found))

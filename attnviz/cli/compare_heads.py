@@ -1,0 +1,116 @@
+"""``attnviz compare-heads``: sentences in, what each head of a model does out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz.cli import arguments, head_options, options, surveys
+from attnviz.cli.names import picture_path
+
+if TYPE_CHECKING:
+    from attnviz.comparison import Comparison
+    from attnviz.views.fonts import Typefaces
+
+EXAMPLES = """Examples:
+
+attnviz compare-heads
+
+attnviz compare-heads --toy --sort role
+
+attnviz compare-heads --corpus sentences.txt -m bert-base-uncased -o heads.png -o heads.csv
+
+attnviz compare-heads --conllu sample_inputs/treebank.conllu"""
+
+
+def command(
+    text: head_options.Text = None,
+    corpus: head_options.Corpus = None,
+    treebank: head_options.Treebank = None,
+    model: options.Model = None,
+    toy: options.Toy = False,
+    sort: head_options.Sort = "head",
+    role: head_options.Role = None,
+    layer: options.Layer = None,
+    specials: head_options.Specials = "keep",
+    threshold: head_options.Threshold = None,
+    likeness: head_options.Likeness = True,
+    kind: options.Kind = None,
+    background: options.Background = "auto",
+    output: head_options.Output = None,
+    json: head_options.Json = False,
+    field: head_options.Field = None,
+    load: head_options.Load = None,
+    truncate: head_options.Truncate = False,
+    checkpoint: head_options.Checkpoint = None,
+    controls: head_options.Controls = 200,
+    device: options.Device = "auto",
+    dtype: options.Dtype = "auto",
+    revision: options.Revision = None,
+    trust_remote_code: options.TrustRemoteCode = False,
+    seed: options.Seed = None,
+    d_model: options.DModel = None,
+    n_heads: options.NHeads = None,
+    n_layers: options.NLayers = None,
+) -> None:
+    """Say what each head of a model is for, how sure that is, and which heads are alike.
+
+    Every measure comes with its 95 % interval and with controls: the same head on shuffled tokens, the best head of
+    random weights, the best fixed offset. A role that a control has too is not established.
+    """
+    outputs = list(output or [])
+    arguments.check_outputs(outputs, options.PICTURES + head_options.TABLES)
+    layers = arguments.chosen(layer, "--layer")
+    asked = surveys.asked(
+        text=text, corpus=corpus, field=field, treebank=treebank, load=load, model=model, toy=toy, kind=kind,
+        specials=specials, truncate=truncate, likeness=likeness, controls=controls, checkpoint=checkpoint,
+        thresholds=surveys.thresholds(threshold),
+        loading={"device": device, "dtype": dtype, "revision": revision, "trust_remote_code": trust_remote_code},
+        sizes=arguments.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers),
+    )  # fmt: skip
+    arguments.check_writable(outputs or ([] if json else [Path("outputs") / "x.png"]))
+    found = surveys.compared(asked)
+    comparison = found.comparison
+    if json:
+        from attnviz.storage.comparisons import to_json
+
+        sys.stdout.write(to_json(comparison) + "\n")
+    else:
+        _show(comparison, sort, role or (), layers, background)
+    shown = text or Path(corpus or treebank or load or "samples").name
+    picture = picture_path("compare-heads", shown, comparison.model, pair=None, target=None)
+    for path in outputs or ([] if json else [picture]):
+        surveys.write(path, found, lambda file, suffix: _draw(found, asked, file, suffix))
+
+
+def _draw(found: surveys.Found, asked: surveys.Asked, file: BytesIO, suffix: str) -> Typefaces:
+    """Draw the sheet, with the patterns of the sentences where each role is clearest if the model is at hand."""
+    from attnviz.views import heads_examples, heads_figure
+
+    patterns = {}
+    if found.source is not None:
+        from attnviz.capture.source import attend
+
+        for card in heads_examples.strongest(found.comparison):
+            if card.example is not None:
+                patterns[card.head.name] = attend(
+                    card.example.text, found.source, kind=asked.kind, truncate=asked.truncate,
+                    layers=[card.head.layer], heads=[card.head.head],
+                )  # fmt: skip
+    return heads_figure.write(found.comparison, file, suffix, patterns=patterns)
+
+
+def _show(
+    comparison: Comparison, sort: str, role: Sequence[str], layers: arguments.Chosen | None, background: str
+) -> None:
+    """Print the table of heads, and what follows from it."""
+    from attnviz.cli.screen import console_here, screen_of
+    from attnviz.views.heads_terminal import table
+
+    console = console_here()
+    chosen = layers.among(range(comparison.n_layers)) if layers else ()
+    for line in table(comparison, screen_of(console, background, "magma"), sort=sort, role=role, layers=chosen):
+        console.print(line, soft_wrap=True)

@@ -1,0 +1,94 @@
+"""``attnviz head``: all that is known of one head."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnviz.cli import arguments, head_options, options, surveys
+from attnviz.cli.names import picture_path
+
+EXAMPLES = """Examples:
+
+attnviz head 3.7
+
+attnviz head 2.3 --toy
+
+attnviz head 3.7 --load week.stats"""
+
+NumberOfHead = Annotated[
+    str, typer.Argument(help="The head: its layer and its number, counted from 0.", metavar="LAYER.HEAD")
+]
+
+
+def command(
+    head: NumberOfHead,
+    text: head_options.Text = None,
+    corpus: head_options.Corpus = None,
+    treebank: head_options.Treebank = None,
+    model: options.Model = None,
+    toy: options.Toy = False,
+    specials: head_options.Specials = "keep",
+    threshold: head_options.Threshold = None,
+    kind: options.Kind = None,
+    background: options.Background = "auto",
+    output: head_options.Output = None,
+    field: head_options.Field = None,
+    load: head_options.Load = None,
+    truncate: head_options.Truncate = False,
+    checkpoint: head_options.Checkpoint = None,
+    controls: head_options.Controls = 200,
+    device: options.Device = "auto",
+    dtype: options.Dtype = "auto",
+    revision: options.Revision = None,
+    trust_remote_code: options.TrustRemoteCode = False,
+    seed: options.Seed = None,
+    d_model: options.DModel = None,
+    n_heads: options.NHeads = None,
+    n_layers: options.NLayers = None,
+) -> None:
+    """Show one head: every measure with its interval and controls, and the sentences where it is strongest."""
+    outputs = list(output or [])
+    arguments.check_outputs(outputs, options.PICTURES + head_options.TABLES)
+    layer, number = _named(head)
+    asked = surveys.asked(
+        text=text, corpus=corpus, field=field, treebank=treebank, load=load, model=model, toy=toy, kind=kind,
+        specials=specials, truncate=truncate, likeness=True, controls=controls, checkpoint=checkpoint,
+        thresholds=surveys.thresholds(threshold),
+        loading={"device": device, "dtype": dtype, "revision": revision, "trust_remote_code": trust_remote_code},
+        sizes=arguments.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers),
+    )  # fmt: skip
+    arguments.check_writable(outputs or [Path("outputs") / "x.png"])
+    found = surveys.compared(asked)
+    comparison = found.comparison
+    profile = comparison.head(layer, number)
+    from attnviz.cli.screen import console_here, screen_of
+    from attnviz.views import heads_page_figure
+    from attnviz.views.heads_page import page
+
+    console = console_here()
+    for line in page(comparison, layer, number, screen_of(console, background, "magma")):
+        console.print(line, soft_wrap=True)
+    shown = text or Path(corpus or treebank or load or "samples").name
+    named = picture_path("head", f"{profile.name} {shown}", comparison.model, pair=None, target=None)
+    for path in outputs or [named]:
+        surveys.write(
+            path, found, lambda file, suffix: heads_page_figure.write(comparison, layer, number, file, suffix)
+        )
+
+
+def _named(typed: str) -> tuple[int, int]:
+    """Read ``3.7``.
+
+    Raises:
+        BadParameter: it is something else.
+    """
+    match = re.fullmatch(r"(-?\d{1,4})\.(-?\d{1,4})", typed.strip(), re.ASCII)
+    if match is None:
+        raise typer.BadParameter(
+            f"{typed!r} is no head: give its layer and its number, such as 3.7", param_hint="'HEAD'"
+        )
+    return int(match[1]), int(match[2])

@@ -1,0 +1,111 @@
+"""The options of the commands that compare heads, and what they mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+_INPUT, _SHOWN, _FILES, _RUN = "Input", "What is shown", "Files", "The model"
+TABLES = (".csv", ".json", ".stats")
+"""What a comparison is written as, beside pictures; .stats can be drawn, merged and gone on with later."""
+
+Text = Annotated[
+    str | None,
+    typer.Argument(
+        help="One sentence; - reads it from standard input [default: sentences that come with attnviz].",
+        show_default=False,
+    ),
+]
+Corpus = Annotated[
+    str | None,
+    typer.Option(
+        "--corpus",
+        help="Any number of sentences, a line each; - is standard input. Also .jsonl, .conllu; .gz, .bz2, .xz.",
+        metavar="FILE", show_default=False, rich_help_panel=_INPUT,
+    ),
+]  # fmt: skip
+Field = Annotated[
+    str | None,
+    typer.Option(
+        "--field", help="Where the objects of a .jsonl hold their sentence [default: text].",
+        metavar="NAME", show_default=False, rich_help_panel=_INPUT,
+    ),
+]  # fmt: skip
+Treebank = Annotated[
+    str | None,
+    typer.Option(
+        "--conllu", help="A treebank: which relation between words each head finds.",
+        metavar="FILE", show_default=False, rich_help_panel=_INPUT,
+    ),
+]  # fmt: skip
+Load = Annotated[
+    Path | None,
+    typer.Option(
+        "--load", help="Draw what was measured and saved as .stats; no model is run.",
+        metavar="FILE", show_default=False, rich_help_panel=_INPUT,
+    ),
+]  # fmt: skip
+Truncate = Annotated[
+    bool,
+    typer.Option(
+        "--truncate", help="Cut sentences that are too long for the model; else they are left out and counted.",
+        rich_help_panel=_INPUT,
+    ),
+]  # fmt: skip
+Sort = Annotated[
+    str,
+    typer.Option(
+        "--sort", help="Order of the table: head, role, or a measure such as entropy, the largest first.",
+        metavar="NAME", rich_help_panel=_SHOWN,
+    ),
+]  # fmt: skip
+Role = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role", help="Only heads of this role, such as previous; repeatable.",
+        metavar="NAME", show_default=False, rich_help_panel=_SHOWN,
+    ),
+]  # fmt: skip
+Specials = Annotated[
+    Literal["keep", "exclude"],
+    typer.Option(
+        "--specials", help="Whether [CLS] and its like look and are looked at, or all is as if they were masked.",
+        rich_help_panel=_SHOWN,
+    ),
+]  # fmt: skip
+Threshold = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--threshold", help="From when on a head has a role, such as previous=0.4; repeatable.",
+        metavar="ROLE=X", show_default=False, rich_help_panel=_SHOWN,
+    ),
+]  # fmt: skip
+Likeness = Annotated[
+    bool,
+    typer.Option("--likeness/--no-likeness", help="Compare all pairs of heads too.", rich_help_panel=_SHOWN),
+]
+Controls = Annotated[
+    int,
+    typer.Option(
+        "--controls", min=0, help="On how many of the sentences controls are taken.", metavar="N", rich_help_panel=_RUN
+    ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint", help="A .stats file to write as it goes, and to go on from after a break.",
+        metavar="FILE", show_default=False, rich_help_panel=_FILES,
+    ),
+]  # fmt: skip
+Output = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--output", "-o",
+        help="A file to write, by its ending: png, svg, pdf, csv, json, stats; repeatable "
+        "[default: a named PNG in outputs/].",
+        metavar="FILE", show_default=False, rich_help_panel=_FILES,
+    ),
+]  # fmt: skip
+Json = Annotated[bool, typer.Option("--json", help="Print all of it as JSON, and no picture.", rich_help_panel=_FILES)]

@@ -1,0 +1,328 @@
+"""From what was typed to what each head does: the model run over sentences, with a checkpoint and a progress bar."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+
+from attnviz.cli import arguments
+from attnviz.cli.notices import opened
+from attnviz.cli.samples import samples
+from attnviz.errors import RecordError
+from attnviz.text.check import check_text
+from attnviz.text.display import clip, visible
+
+if TYPE_CHECKING:
+    from attnviz.analysis.survey import Survey
+    from attnviz.capture.source import Source
+    from attnviz.capture.surveying import Progress
+    from attnviz.comparison import Comparison
+    from attnviz.corpus import BadLine, Line
+    from attnviz.storage.corpus import Corpus, Fingerprint
+    from attnviz.storage.surveys import Stats
+    from attnviz.views.fonts import Typefaces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was typed.
+
+    Attributes:
+        text: one sentence.
+        corpus: a file of sentences.
+        field: where its objects hold their sentence.
+        treebank: a treebank.
+        load: what was measured before.
+        model: the model's name.
+        loading: how it is loaded: the other arguments of `open_source`.
+        kind: which attention.
+        specials: whether special tokens take part.
+        truncate: whether sentences that are too long are cut.
+        likeness: whether pairs of heads are compared.
+        controls: on how many sentences controls are taken.
+        checkpoint: where to go on from.
+        thresholds: of roles.
+    """
+
+    text: str | None
+    corpus: str | None
+    field: str | None
+    treebank: str | None
+    load: Path | None
+    model: str | None
+    loading: Mapping[str, object]
+    kind: Literal["encoder", "decoder", "cross"] | None
+    specials: Literal["keep", "exclude"]
+    truncate: bool
+    likeness: bool
+    controls: int
+    checkpoint: Path | None
+    thresholds: Mapping[str, float]
+
+
+def thresholds(typed: Sequence[str] | None) -> dict[str, float]:
+    """Read ``--threshold previous=0.4``.
+
+    Raises:
+        BadParameter: something else was typed.
+    """
+    found = {}
+    for one in typed or ():
+        name, _, value = one.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise typer.BadParameter(
+                f"{one!r} is not ROLE=X, such as previous=0.4", param_hint="'--threshold'"
+            ) from None
+    return found
+
+
+def asked(*, toy: bool, sizes: Mapping[str, int], **typed: Any) -> Asked:  # noqa: ANN401 - as `Asked` says
+    """What was typed, as far as it can be meant together.
+
+    Args:
+        toy: whether the home-built encoder was asked for in short.
+        sizes: of the home-built model with random weights.
+        typed: everything else, as `Asked` has it.
+
+    Raises:
+        BadParameter: sentences from two places, or options that have nothing to act on.
+    """
+    if toy and typed["model"] is not None:
+        raise typer.BadParameter("give --toy or --model, not both")
+    found = Asked(
+        **{**typed, "model": "toy" if toy else typed["model"], "loading": {**typed["loading"], "sizes": sizes}}
+    )
+    places = {
+        "a sentence": found.text, "--corpus": found.corpus, "--conllu": found.treebank, "--load": found.load,
+    }  # fmt: skip
+    given = [name for name, value in places.items() if value is not None]
+    if len(given) > 1:
+        raise typer.BadParameter(f"give one of {' and '.join(given)}: they say where the sentences are")
+    if found.field is not None and found.corpus is None:
+        raise typer.BadParameter(
+            "--field says where a --corpus of JSON lines holds its sentences: there is no --corpus"
+        )
+    if found.load is not None and (found.model is not None or found.checkpoint is not None):
+        raise typer.BadParameter("--load draws what was measured before: it takes no model and no --checkpoint")
+    if found.checkpoint is not None:
+        if found.corpus is None and found.treebank is None:
+            raise typer.BadParameter("--checkpoint is for a --corpus or a --conllu")
+        if found.checkpoint.suffix.lower() != ".stats":
+            raise typer.BadParameter(f"{visible(str(found.checkpoint))}: a checkpoint ends in .stats")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was found.
+
+    Attributes:
+        comparison: what each head does.
+        stats: what it was read off.
+        source: the model; None where none was run.
+    """
+
+    comparison: Comparison
+    stats: Stats
+    source: Source | None
+
+
+def compared(asked: Asked) -> Found:
+    """What each head does.
+
+    Raises:
+        AttnvizError: there is no sentence, no model, or a file that cannot be used.
+    """
+    from attnviz.analysis.comparing import compare
+
+    source = None
+    if asked.load is not None:
+        stats = finished(asked.load)
+    else:
+        stats, source = _measured(asked)
+    comparison = compare(stats.survey, corpus="; ".join(stats.corpora), thresholds=asked.thresholds)
+    return Found(comparison=comparison, stats=stats, source=source)
+
+
+def finished(path: Path) -> Stats:
+    """What was measured and saved by a run that came to its end.
+
+    Raises:
+        RecordError: it holds none, or a run that was broken off.
+    """
+    from attnviz.storage import surveys
+
+    stats = surveys.load(path)
+    if stats.n_lines is not None:
+        raise RecordError(f"{visible(str(path))} is a checkpoint of a run that was broken off: run it again to go on")
+    return stats
+
+
+def _measured(asked: Asked) -> tuple[Stats, Source | None]:
+    """Run the model over its sentences, unless a checkpoint holds it all."""
+    from attnviz.capture.surveying import Progress, Wish, survey_corpus
+    from attnviz.storage import surveys
+    from attnviz.storage.corpus import fingerprint, read_corpus
+
+    wish = Wish(
+        kind=asked.kind,
+        specials=asked.specials,
+        likeness=asked.likeness,
+        controls=asked.controls,
+        truncate=asked.truncate,
+    )
+    path = asked.corpus if asked.treebank is None else asked.treebank
+    text = None if asked.text is None else arguments.read_text(asked.text, None)
+    if text is not None:
+        check_text(text)
+    # All that can be wrong with files is found before a model is loaded for nothing.
+    corpus = None if path is None else read_corpus(path, field=asked.field, kind=_kind(asked))
+    mark = None if path is None else fingerprint(path)
+    told = _told(asked)
+    before = None if asked.checkpoint is None else _before(asked.checkpoint, mark, told)
+    if before is not None and before.n_lines is None:
+        return before, None
+    with opened(asked.model, **asked.loading) as source:
+        pass  # it is there: what is said while it loads is said
+    lines, name = _sentences(text, corpus, source)
+
+    def stats_of(found: Survey, n_lines: int | None) -> Stats:
+        return surveys.Stats(survey=found, corpora=(name,), n_lines=n_lines, fingerprint=mark, options=told)
+
+    with watched(corpus) as tick:
+
+        def keep(progress: Progress) -> None:
+            tick(progress)
+            if asked.checkpoint is not None:
+                surveys.save(stats_of(progress.survey, progress.n_lines), asked.checkpoint)
+
+        so_far = None if before is None else Progress(survey=before.survey, n_lines=before.n_lines or 0)
+        found = survey_corpus(lines, source, wish, so_far=so_far, tell=keep)
+    stats = stats_of(found, None)
+    if asked.checkpoint is not None:
+        surveys.save(stats, asked.checkpoint)
+    return stats, source
+
+
+def _kind(asked: Asked) -> Literal["conllu"] | None:
+    return None if asked.treebank is None else "conllu"
+
+
+def _told(asked: Asked) -> dict[str, str]:
+    """What must be the same for a run to go on."""
+    return {
+        "--model": asked.model or "the default",
+        **{f"--{name.replace('_', '-')}": str(value) for name, value in asked.loading.items() if value},
+        "--kind": asked.kind or "the usual",
+        "--specials": asked.specials,
+        "--truncate": str(asked.truncate),
+        "--likeness": str(asked.likeness),
+        "--controls": str(asked.controls),
+        "--field": asked.field or "text",
+    }
+
+
+def _before(path: Path, mark: Fingerprint | None, told: Mapping[str, str]) -> Stats | None:
+    """What an earlier run left; None where there was none.
+
+    Raises:
+        RecordError: it is of another corpus, or was measured otherwise.
+    """
+    from attnviz.storage import surveys
+
+    if not path.exists():
+        return None
+    before = surveys.load(path)
+    differing = [
+        f"{name} is {told.get(name, 'not given')}, was {before.options.get(name, 'not given')}"
+        for name in sorted({*told, *before.options})
+        if told.get(name) != before.options.get(name)
+    ]
+    if before.fingerprint != mark:
+        was = (
+            "standard input"
+            if before.fingerprint is None
+            else f"{before.fingerprint.name}, {before.fingerprint.size:,} bytes"
+        )
+        differing.insert(0, f"the corpus is another (it was {visible(was)})")
+    if differing:
+        raise RecordError(
+            f"{visible(str(path))} is a checkpoint of another run: {clip('; '.join(differing), 300)}; remove it to "
+            "begin anew"
+        )
+    return before
+
+
+def _sentences(text: str | None, corpus: Corpus | None, source: Source) -> tuple[Iterable[Line | BadLine], str]:
+    """The sentences, and what they are in a few words."""
+    from attnviz.corpus import Line
+
+    if text is not None:
+        return [Line(number=1, text=text)], f"“{clip(visible(text), 60)}”"
+    if corpus is not None:
+        return corpus, corpus.name
+    return samples(source)
+
+
+@contextmanager
+def watched(corpus: Corpus | None) -> Iterator[Callable[[Progress], None]]:
+    """How far a run is, on standard error, where a person is looking at more than a few sentences."""
+    if corpus is None or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        *((BarColumn(), TimeRemainingColumn()) if corpus.size else ()),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[rate]}"),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("measuring heads", total=corpus.size, rate="")
+        began = time.monotonic()
+
+        def tick(progress: Progress) -> None:
+            n = progress.survey.n_sentences
+            rate = f"{n:,} sentences, {n / max(time.monotonic() - began, 1e-9):,.0f} a second"
+            bar.update(task, completed=corpus.read, rate=rate)
+
+        yield tick
+
+
+def write(path: Path, found: Found, draw: Callable[[BytesIO, str], Typefaces]) -> None:
+    """Write one file, whole or not at all, by its ending, and say so.
+
+    Args:
+        path: the file.
+        found: what tables and ``.stats`` hold.
+        draw: what draws a picture into a file, by its ending.
+    """
+    from attnviz.storage import comparisons, surveys, write_whole
+
+    suffix = path.suffix.lower()
+    if suffix == surveys.SUFFIX:
+        surveys.save(found.stats, path)
+    elif suffix in comparisons.WRITERS:
+        comparisons.save(found.comparison, path)
+    else:
+        from attnviz.views.fonts import advice
+
+        drawn = BytesIO()  # Matplotlib has its own ways to fail on a full disk
+        missing = draw(drawn, suffix).missing
+        write_whole(path, lambda temporary: temporary.write_bytes(drawn.getvalue()))
+        if missing:
+            sys.stderr.write(f"attnviz: {advice(missing)}\n")
+    sys.stderr.write(f"wrote {visible(str(path))}\n")

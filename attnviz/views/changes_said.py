@@ -1,0 +1,118 @@
+"""What every view of two models says: which heads changed in which way, and how to read it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from attnviz.analysis.changes import MAIN, by_measures, by_pattern
+from attnviz.changes import MOST, ROUNDING, Change, Changes, Difference
+from attnviz.comparison import MEASURES, NO_ROLE, Role
+from attnviz.views.heads_roles import counted, described, sample
+
+NAMES = {"entropy_share": "entropy"}
+"""Measures whose heading in the table of heads says something else beside a difference."""
+BEYOND = "pattern moved beyond the head most like it"
+HOW_PATTERN = (
+    f"pattern change: mean Jensen-Shannon divergence between a head's rows before and after, in nats; 0: the same, "
+    f"{MOST:.2f} (ln 2), the most there can be: no key in common. It is never below 0: the interval says how much, not "
+    "whether"
+)
+HOW_OTHERS = "of others: as a share of how far, in the model before, another head is in the mean"
+HOW_ROLES = (
+    "a role changes where the clearest one has another name; that is established where the 95 % interval of the "
+    "difference in a measure that the role before or after is judged by excludes 0; "
+    "relations between words have no such interval"
+)
+WHERE_FROM = (
+    "a pattern also changes where an earlier layer hands its head something else, and where two heads change places"
+)
+
+
+def title(found: Changes) -> str:
+    """Which models."""
+    return f"What changed in each head · before: {found.before.model} · after: {found.after.model}"
+
+
+def measured_on(found: Changes) -> list[str]:
+    """What was measured, and on what, in lines."""
+    lines = [described(found.before)]
+    first, second = sample(found.before), sample(found.after)
+    if first == second and found.paired:
+        return [*lines, f"both on {first}"]
+    return [*lines, f"before: on {first}", f"after: on {second}"]
+
+
+def ordered(found: Changes) -> list[Change]:
+    """All heads, those that changed most first: by their patterns, or where these are unknown by their measures."""
+    return by_measures(found) if found.pattern is None else by_pattern(found.heads)
+
+
+def tallied(found: Changes) -> Iterator[tuple[str, list[str]]]:
+    """Ways in which heads changed, each with the heads that did."""
+    heads = found.heads
+    if found.pattern is not None:
+        beyond = [change for change in heads if change.beyond_nearest]
+        same = [change for change in heads if change.same_pattern]
+        less = [change for change in heads if change.pattern > ROUNDING and not change.beyond_nearest]
+        has_yardstick = bool(np.isfinite([change.nearest for change in heads]).any())
+        if has_yardstick:
+            yield BEYOND, _names(beyond)
+            yield "pattern changed, not beyond the head most like it", _names(less)
+        else:
+            yield "pattern changed", _names([*beyond, *less])
+        yield "pattern the same", _names(same)
+        yield "pattern without a row to compare", _names([change for change in heads if math.isnan(change.pattern)])
+    yield "role changed, established", _names([change for change in heads if change.role_established])
+    doubtful = [change for change in heads if change.role_changed and not change.role_established]
+    yield "role changed, not established", _names(doubtful)
+
+
+def moves(found: Changes) -> list[tuple[Role | None, Role | None, list[Change]]]:
+    """Each change of role, from which to which, with the heads that made it; the most frequent first."""
+    groups: dict[tuple[str, str], list[Change]] = {}
+    for change in found.heads:
+        if change.role_changed:
+            before, after = change.roles
+            groups.setdefault((before.name if before else "", after.name if after else ""), []).append(change)
+    return [(*heads[0].roles, heads) for heads in sorted(groups.values(), key=len, reverse=True)]
+
+
+def words(role: Role | None) -> str:
+    """A role in plain words."""
+    return NO_ROLE if role is None else role.words
+
+
+def named(difference: Difference) -> str:
+    """What a measure is called beside its difference."""
+    return NAMES.get(difference.measure, MEASURES[difference.measure].label)
+
+
+def by_chance(found: Changes) -> str:
+    """How many intervals would exclude 0 though nothing had changed; empty where no difference was measured."""
+    at = [found.measures.index(name) for name in MAIN if name in found.measures]
+    values, low, high = (part[..., at] for part in _parts(found))
+    looked_at = int((np.isfinite(low) & (np.abs(values) > 0)).sum())
+    if not looked_at:
+        return ""
+    n = int(((low > 0) | (high < 0)).sum())
+    return (
+        f"of {counted(looked_at, 'difference')} of measures, the intervals of {n:,} exclude 0; by chance alone "
+        f"{round(looked_at / 20):,} would"
+    )
+
+
+def proofs(found: Changes) -> list[str]:
+    """The proof of each model's numbers."""
+    return [f"before: {found.before.proof}", f"after: {found.after.proof}"]
+
+
+def _parts(found: Changes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    one = found.differences
+    return one.value, one.low, one.high
+
+
+def _names(heads: list[Change]) -> list[str]:
+    return [change.name for change in heads]

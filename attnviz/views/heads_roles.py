@@ -1,0 +1,252 @@
+"""What every view of a comparison shows of a role: its colour, its sign, why it is not established; and which heads."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnviz.analysis.roles import OFFSET, SHUFFLED, UNTRAINED, kinds
+from attnviz.attention import positions
+from attnviz.comparison import MEASURES, NO_ROLE, OFFSETS, Comparison, HeadProfile, Role
+from attnviz.errors import SelectionError
+from attnviz.views.heatmap import KINDS
+from attnviz.views.palette import hexed, luminance
+
+COLOURS = {
+    "self": "#117733",
+    "previous": "#332288",
+    "next": "#88ccee",
+    "offset": "#44aa99",
+    "first": "#cc6677",
+    "separator": "#882255",
+    "punctuation": "#ee8866",
+    "same_word": "#aa4499",
+    "induction": "#999933",
+    "relation": "#4477aa",
+    "broad": "#ddcc77",
+}
+"""Paul Tol's muted scheme, which colour-blind readers tell apart: https://sronpersonalpages.nl/~pault/.
+
+Grey, which is not among them, is no clear role; punctuation has the orange of his light scheme, a relation the blue of
+his bright one."""
+NONE = "none"
+"""Stands for no clear role, where roles are chosen or sorted."""
+SIGNS = {
+    "self": "self",
+    "previous": "-1",
+    "next": "+1",
+    "first": "1st",
+    "separator": "sep",
+    "punctuation": ". ,",
+    "same_word": "same",
+    "induction": "ind",
+    "broad": "all",
+}
+"""What stands in a cell beside the colour, for who sees no colours."""
+FAMILIES = {"offset": "looks at another fixed offset", "relation": "finds a relation between words"}
+"""Roles of which there are many, and what each of them does in plain words."""
+CONTROLS = {SHUFFLED: "shuffled", UNTRAINED: "random weights", OFFSET: "best offset"}
+"""The controls, in the order in which they are shown."""
+NOT_EXPLANATION = "attention is not explanation: where a head looks does not say what the model makes of it"
+MOST = 144
+"""Heads that are all shown where nothing was chosen: those of a base model. Of more, those that have a role."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A head with the role that is shown of it.
+
+    Attributes:
+        profile: the head.
+        role: the clearest, or the clearest of those asked for; None where it has none.
+    """
+
+    profile: HeadProfile
+    role: Role | None
+
+
+def family(name: str) -> str:
+    """The name under which a role is coloured: all fixed offsets are ``offset``, all relations ``relation``."""
+    first = name.partition("_")[0]
+    return first if first in FAMILIES else name
+
+
+def family_words(role: Role) -> str:
+    """What heads of the role's colour do, in plain words."""
+    return FAMILIES.get(family(role.name), role.words)
+
+
+def sign(name: str) -> str:
+    """A role in a few characters: ``-1``, ``1st``, ``nsubj``."""
+    if family(name) in FAMILIES:
+        return name.partition("_")[2].partition("_")[0].partition(":")[0][:5]
+    return SIGNS.get(name, name[:4])
+
+
+def readable(colour: str, *, dark: bool) -> str:
+    """The nearest colour on the way to white (or black) that can be read on a dark (or light) screen."""
+    rgb = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)], dtype=np.float64)
+    end = 255.0 if dark else 0.0
+    # Few terminals are quite black or white.
+    back = float(luminance(np.full(3, 30 if dark else 240, dtype=np.uint8)))
+    for part in np.linspace(0, 1, 21):
+        mixed = (rgb + (end - rgb) * part).round().astype(np.uint8)
+        light = float(luminance(mixed))
+        if (light + 0.05) / (back + 0.05) >= 4.5 if dark else (back + 0.05) / (light + 0.05) >= 4.5:
+            break
+    return hexed(mixed)
+
+
+def why_not(role: Role) -> str:
+    """Why a role is not established, in two or three words; empty where it is."""
+    if role.established:
+        return ""
+    if math.isnan(role.low):
+        return "too few sentences"
+    for control in role.controls:
+        if control.rules_out and not role.low > control.high:
+            return {SHUFFLED: "shuffled too", UNTRAINED: "random weights too", OFFSET: "an offset too"}.get(
+                control.name, f"{control.name} too"
+            )
+    return "no control" if role.reason.startswith("no control") else role.reason
+
+
+def described(comparison: Comparison) -> str:
+    """What was measured, as ``6 layers x 12 heads, bidirectional self-attention``."""
+    return f"{counted(comparison.n_layers, 'layer')} x {counted(comparison.n_heads, 'head')}, {KINDS[comparison.kind]}"
+
+
+def sample(comparison: Comparison) -> str:
+    """What it was measured on, as ``sample sentences: 117 sentences, 1,545 tokens; special tokens kept``."""
+    specials = {"keep": "special tokens kept", "exclude": "special tokens left out"}.get(
+        comparison.specials, f"special tokens: {comparison.specials}"
+    )
+    n = comparison.n_sentences
+    return f"{comparison.corpus}: {counted(n, 'sentence')}, {counted(comparison.n_tokens, 'token')}; {specials}"
+
+
+def counted(n: int, what: str) -> str:
+    """As ``1 head`` or ``1,024 heads``."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def role_names(comparison: Comparison) -> list[str]:
+    """The names that roles may be chosen by, in their order; ``offset`` is any fixed one, ``relation`` any relation."""
+    found = sorted({role.name for head in comparison.heads for role in head.roles})
+    names = dict.fromkeys([kind.name for kind in kinds(OFFSETS)] + found)
+    grouped = ((group, *(name for name in names if family(name) == group)) for group in COLOURS)
+    return [*dict.fromkeys(name for group in grouped for name in group), NONE]
+
+
+def measure_named(wanted: str, measures: Sequence[str]) -> str:
+    """The measure that is meant by its name, its beginning, or its heading in a table.
+
+    Raises:
+        SelectionError: none, or more than one.
+    """
+    if wanted in measures:
+        return wanted
+    meant = [name for name in measures if wanted and name.startswith(wanted)]
+    meant = meant or [name for name in measures if name in MEASURES and MEASURES[name].label == wanted]
+    if len(meant) == 1:
+        return meant[0]
+    near = difflib.get_close_matches(wanted, measures, 1)
+    hint = f": did you mean {near[0]}?" if near else f": there are {', '.join(_named_first(measures))}"
+    raise SelectionError(f"there is no measure {wanted!r}{hint}")
+
+
+def _named_first(measures: Sequence[str]) -> list[str]:
+    """The measures without the many offsets, of which one of each sort stands for all."""
+    return [name for name in measures if not name.startswith(("offset_", "peak_"))] + [
+        name for name in ("offset_-1", "peak_-1") if name in measures
+    ]
+
+
+def chosen(
+    comparison: Comparison, *, sort: str = "head", role: Sequence[str] = (), layers: Sequence[int] = ()
+) -> list[Shown]:
+    """The heads that are asked for, in the order asked for; of more than `MOST`, where nothing is, those with a role.
+
+    Args:
+        comparison: of heads.
+        sort: ``head`` (as they stand in the model), ``role`` (then by score), ``score``, or a measure, largest first.
+        role: names of roles; a head that has any of them is shown. ``none`` is no clear role.
+        layers: their numbers, negative from the end.
+
+    Raises:
+        SelectionError: there is no such measure, role or layer.
+    """
+    names = role_names(comparison)
+    for one in role:
+        if one not in names:
+            near = difflib.get_close_matches(one, names, 1)
+            usual = dict.fromkeys(family(name) for name in names)
+            raise SelectionError(
+                f"there is no role {one!r}"
+                + (f": did you mean {near[0]}?" if near else f": there are {', '.join(usual)}")
+            )
+    rows = set(positions(layers, range(comparison.n_layers), "layer")) if layers else set(range(comparison.n_layers))
+    found = [_shown(head, role) for head in comparison.heads if head.layer in rows]
+    kept = [one for one in found if one is not None]
+    if not role and not layers and len(kept) > MOST:
+        kept = [one for one in kept if one.role is not None]
+    return _sorted(kept, comparison, sort)
+
+
+def _shown(head: HeadProfile, wanted: Sequence[str]) -> Shown | None:
+    """A head with the role to show; None where it has none of those wanted."""
+    if not wanted:
+        return Shown(profile=head, role=head.roles[0] if head.roles else None)
+    for role in head.roles:
+        if role.name in wanted or family(role.name) in wanted:
+            return Shown(profile=head, role=role)
+    return Shown(profile=head, role=None) if not head.roles and NONE in wanted else None
+
+
+def _sorted(heads: list[Shown], comparison: Comparison, sort: str) -> list[Shown]:
+    if sort == "head":
+        return heads
+    if sort == "score":
+        return sorted(heads, key=lambda one: -one.role.score if one.role else math.inf)
+    if sort == "role":
+        order = {name: place for place, name in enumerate(role_names(comparison))}
+        return sorted(
+            heads,
+            key=lambda one: (order.get(one.role.name, len(order)), -one.role.score) if one.role else (math.inf, 0.0),
+        )
+    measure = measure_named(sort, comparison.measures)
+
+    def value(one: Shown) -> float:
+        found = comparison.estimate(measure, one.profile.layer, one.profile.head)[0]
+        return math.inf if math.isnan(found) else -found
+
+    return sorted(heads, key=value)
+
+
+def tallied(comparison: Comparison) -> list[tuple[str, str, list[HeadProfile], int]]:
+    """Each first role: its name, its words, the heads that have it and how many of them establish it; no role last."""
+    found: dict[str, tuple[str, list[HeadProfile]]] = {}
+    for head in comparison.heads:
+        name = head.roles[0].name if head.roles else NONE
+        found.setdefault(name, (head.roles[0].words if head.roles else NO_ROLE, []))[1].append(head)
+    order = role_names(comparison)
+    return [
+        (name, words, heads, sum(bool(head.roles) and head.roles[0].established for head in heads))
+        for name, (words, heads) in sorted(
+            found.items(), key=lambda item: (item[0] == NONE, order.index(item[0]) if item[0] in order else len(order))
+        )
+    ]
+
+
+def nearest(comparison: Comparison, layer: int, head: int, n: int) -> list[tuple[HeadProfile, float]]:
+    """The heads most like one, each with the mean divergence from it, in nats; none where they were not compared."""
+    if comparison.likeness is None:
+        return []
+    own = layer * comparison.n_heads + head
+    row = comparison.likeness.divergences[own]
+    order = [int(other) for other in np.argsort(row, kind="stable") if other != own and np.isfinite(row[other])]
+    return [(comparison.heads[other], float(row[other])) for other in order[:n]]

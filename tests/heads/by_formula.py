@@ -1,0 +1,116 @@
+"""Each measure once more, straight from its formula: loops over rows of one head of one sentence, in double precision.
+
+Nothing here is shared with attnviz. A row counts where it sees two keys or more; of a share, where it sees such a key.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from attnviz.attention import Token
+
+SHARES = ("self", "previous", "next", "first", "separator", "punctuation", "same_word", "induction")
+OFFSETS = range(-8, 9)
+
+
+def is_target(what: str, tokens: Sequence[Token], i: int, j: int) -> bool:
+    """Whether key j is what this share asks for of query i."""
+    query, key = tokens[i], tokens[j]
+    if what == "first":
+        return j == 0
+    if what == "separator":
+        return j > 0 and key.special
+    if what == "punctuation":
+        return not key.special and all(unicodedata.category(c)[0] == "P" for c in key.text)
+    if what == "same_word":
+        return j < i and not query.special and not key.special and name(key) == name(query)
+    if what == "induction":
+        before = tokens[j - 1] if j else None
+        return j < i and before is not None and not query.special and not before.special and name(before) == name(query)
+    offset = {"self": 0, "previous": -1, "next": 1}[what] if what in ("self", "previous", "next") else int(what)
+    return j - i == offset
+
+
+def name(token: Token) -> object:
+    """What makes two tokens the same."""
+    return token.piece if token.id is None else token.id
+
+
+def sees(i: int, n: int, *, causal: bool) -> range:
+    """The keys that a row sees."""
+    return range(i + 1 if causal else n)
+
+
+def rows(n: int, *, causal: bool) -> list[int]:
+    """The rows that count."""
+    return [i for i in range(n) if len(sees(i, n, causal=causal)) > 1]
+
+
+def share(a: np.ndarray, tokens: Sequence[Token], what: str, *, causal: bool) -> tuple[float, int]:
+    """The sum over rows and how many there are."""
+    total, n = 0.0, 0
+    for i in rows(len(tokens), causal=causal):
+        keys = [j for j in sees(i, len(tokens), causal=causal) if is_target(what, tokens, i, j)]
+        if keys:
+            total, n = total + sum(float(a[i, j]) for j in keys), n + 1
+    return total, n
+
+
+def every(
+    a: np.ndarray, tokens: Sequence[Token], lengths: np.ndarray | None, *, causal: bool
+) -> dict[str, tuple[float, int]]:
+    """All measures of one head on one sentence.
+
+    Args:
+        a: its pattern [query, key].
+        tokens: of the sentence.
+        lengths: of what each key hands over; None where unknown.
+        causal: whether a row sees only what is before.
+    """
+    n = len(tokens)
+    counted = rows(n, causal=causal)
+    found = {what: share(a, tokens, what, causal=causal) for what in SHARES}
+    found |= {f"offset_{o:+d}": share(a, tokens, str(o), causal=causal) for o in OFFSETS}
+    for o in OFFSETS:
+        having = [i for i in counted if i + o in sees(i, n, causal=causal)]
+        found[f"peak_{o:+d}"] = float(sum(int(a[i].argmax()) - i == o for i in having)), len(having)
+    if lengths is not None:
+        weighed = np.array([[a[i, j] * lengths[j] for j in range(n)] for i in range(n)])
+        weighed /= weighed.sum(axis=1, keepdims=True)
+        found |= {f"norm_{what}": share(weighed, tokens, what, causal=causal) for what in SHARES}
+
+    def mean(number: Callable[[int], float]) -> tuple[float, int]:
+        return sum(number(i) for i in counted), len(counted)
+
+    def entropy(i: int) -> float:
+        return -sum(float(p) * math.log(p) for p in a[i] if p > 0)
+
+    def distance(i: int) -> float:
+        return sum(float(a[i, j]) * abs(i - j) for j in range(n))
+
+    def spread(i: int) -> float:
+        return math.sqrt(sum(float(a[i, j]) * (abs(i - j) - distance(i)) ** 2 for j in range(n)))
+
+    found["entropy"] = mean(entropy)
+    found["entropy_share"] = mean(lambda i: entropy(i) / math.log(len(sees(i, n, causal=causal))))
+    found["distance"] = mean(distance)
+    found["spread"] = mean(spread)
+    ends = [j for j in range(1, n) if j == n - 1 and tokens[j].special]
+    found["confidence"] = (
+        sum(max(float(a[i, j]) for j in range(n) if j not in ends) for i in counted if i not in ends),
+        len([i for i in counted if i not in ends]),
+    )
+    means = []
+    for j in range(n):
+        seen = [i for i in counted if j in sees(i, n, causal=causal)]
+        if seen and len(seen) >= len(counted) / 2:
+            means.append(sum(float(a[i, j]) for i in seen) / len(seen))
+    found["sink"] = (max(means, default=0.0), int(bool(counted)))
+    return found

@@ -1,0 +1,190 @@
+"""Every measure equals a plain version written from its formula; one sentence and a padded batch agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnviz.analysis import heads
+from attnviz.capture.batching import joined
+from attnviz.capture.measuring import FindOutputMaps, Measured, MeasureHeads
+from attnviz.capture.observers import Batch, KeepWeights
+from attnviz.capture.source import Source, open_source
+from tests.heads.by_formula import every
+
+if TYPE_CHECKING:
+    from attnviz.capture import stream
+
+TEXTS = (
+    "The animal didn't cross the street because it was too tired.",
+    "She is eating a green apple",
+    "I love you",
+    "The dogs near the house are big, and the dogs near the street are old.",
+    "There is a prince",
+)
+
+
+class Values:
+    """Keeps each layer's values: what a norm is taken of."""
+
+    def __init__(self) -> None:
+        self.values: list[np.ndarray] = []
+
+    def begin(self, batch: Batch) -> None:
+        """Nothing of a batch is needed."""
+
+    def observe(self, block: object) -> None:
+        """Nor of its weights."""
+
+    def observe_layer(self, layer: stream.Layer) -> None:
+        """A layer has been computed."""
+        self.values.append(layer.value.double().numpy())
+
+
+def measured(source: Source, batch: Batch) -> Measured:
+    """What attnviz measures."""
+    find = FindOutputMaps()
+    source.stream(batch, [find])
+    observer = MeasureHeads(handed=find.handed)
+    source.stream(batch, [observer])
+    return observer.measured()
+
+
+def output_weights(source: Source) -> list[np.ndarray]:
+    """Each layer's W^O [given, made], found by its name in the model."""
+    model = source._model  # type: ignore[attr-defined]
+    names = ("attention.output.dense", "attention.output_map")
+    found = [module for end in names for path, module in model.named_modules() if path.endswith(end)]
+    return [m.weight.detach().double().numpy().T for m in found]
+
+
+@pytest.mark.parametrize("name", ["real", "toy", "toy-decoder"])
+def test_each_measure_equals_its_formula(name: str, real_model: str) -> None:
+    """Worst over all layers, heads, sentences and measures: 1e-6, in a padded batch."""
+    source = open_source(real_model if name == "real" else name)
+    batch = source.encode(TEXTS)
+    keep, values = KeepWeights(), Values()
+    source.stream(batch, [keep, values])
+    maps = output_weights(source)
+    found = measured(source, batch)
+    n_layers, n_heads = found.sums.shape[1:3]
+    assert len(maps) == n_layers
+    worst = 0.0
+    for index, sentence in enumerate(batch.sentences):
+        weights = keep.weights(index).astype(np.float64)
+        for layer in range(n_layers):
+            for head in range(n_heads):
+                value = values.values[layer][index, head, : len(sentence.tokens)]  # (key, d)
+                d = value.shape[1]
+                lengths = np.linalg.norm(value @ maps[layer][head * d : (head + 1) * d], axis=1)
+                expected = every(weights[layer, head], sentence.tokens, lengths, causal=name == "toy-decoder")
+                assert set(expected) == set(heads.NAMES)
+                for measure, (total, n) in expected.items():
+                    at = heads.NAMES.index(measure)
+                    assert found.counts[index, layer, at] == n, (measure, sentence.text)
+                    off = abs(float(found.sums[index, layer, head, at]) - total) / max(n, 1)
+                    worst = max(worst, off)
+                    assert off < 1e-6, (measure, layer, head, sentence.text)
+    assert worst > 0
+
+
+@pytest.mark.parametrize("name", ["real", "toy", "toy-decoder", "toy-seq2seq"])
+def test_a_sentence_and_a_padded_batch_agree(name: str, real_model: str) -> None:
+    """Counts exactly, sums in double precision too; in single precision means to 1e-6, as far as the model's do."""
+    for dtype, within in (("float64", 1e-9), ("float32", 1e-6)):
+        source = open_source(real_model if name == "real" else name, dtype=dtype)
+        singles = [source.encode([text]) for text in TEXTS]
+        together, alone = measured(source, joined(singles)), [measured(source, single) for single in singles]
+        assert torch.equal(together.counts, torch.cat([one.counts for one in alone]))
+        # The largest weight of a row may be another where two are equal but for rounding.
+        smooth = [at for at, measure in enumerate(heads.NAMES) if not measure.startswith("peak")]
+        n = together.counts.sum(dim=0).clamp_min(1)[:, None, smooth]
+        one = together.sums.sum(dim=0)[..., smooth] / n
+        other = torch.cat([one.sums for one in alone]).sum(dim=0)[..., smooth] / n
+        assert (one - other).abs().max() < within
+
+
+def test_blocks_of_rows_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the size of a block, the sums are the same but for the rounding of sums."""
+    source = open_source(real_model)
+    batch = source.encode(TEXTS)
+    whole = measured(source, batch)
+    monkeypatch.setattr("attnviz.capture.stream.BLOCK_BYTES", 4 * 12 * 5 * 20 * 3)
+    parts = measured(source, batch)
+    assert torch.equal(whole.counts, parts.counts)
+    assert (whole.sums - parts.sums).abs().max() < 1e-5
+    assert torch.equal(whole.corner_seen, parts.corner_seen)
+    assert (whole.corner - parts.corner).abs().max() < 1e-6
+
+
+def test_special_tokens_left_out_are_as_if_masked(real_model: str) -> None:
+    """Rows and columns of [CLS] and [SEP] are gone, and each row sums to what it summed to."""
+    source = open_source(real_model)
+    batch = source.encode(TEXTS[:1])
+    keep, observer = KeepWeights(), MeasureHeads("exclude")
+    source.stream(batch, [keep, observer])
+    found = observer.measured()
+    inner = keep.weights(0).astype(np.float64)[:, :, 1:-1, 1:-1]
+    inner /= inner.sum(axis=-1, keepdims=True)
+    tokens = batch.sentences[0].tokens[1:-1]
+    for measure in ("self", "previous", "punctuation", "entropy", "distance", "spread"):
+        at = heads.NAMES.index(measure)
+        for layer, head in ((0, 0), (2, 5), (5, 11)):
+            total, n = every(inner[layer, head], tokens, None, causal=False)[measure]
+            assert found.counts[0, layer, at] == n
+            assert float(found.sums[0, layer, head, at]) == pytest.approx(total, abs=1e-5)
+    for measure in ("first", "separator"):
+        assert found.counts[0, 0, heads.NAMES.index(measure)] == 0
+
+
+@pytest.mark.parametrize("name", ["toy", "toy-decoder"])
+def test_one_word_measures_nothing_that_needs_two(name: str) -> None:
+    """No division by zero: no row is counted, and every sum is 0."""
+    source = open_source(name)
+    batch = source.encode(["apple"])
+    found = measured(source, batch)
+    assert not found.counts.any()
+    assert not found.sums.any()
+
+
+def test_cross_attention_has_no_offsets() -> None:
+    """Where queries and keys are other tokens, no distance, offset or repetition is counted; entropy is."""
+    source = open_source("toy-transformer")
+    found = measured(source, source.encode(TEXTS[:2]))
+    counted = {name for at, name in enumerate(heads.NAMES) if found.counts[..., at].any()}
+    assert {"entropy", "entropy_share", "confidence", "first", "sink"} <= counted
+    assert not counted & {"self", "previous", "next", "same_word", "induction", "distance", "spread"}
+    assert not [name for name in counted if name.startswith(("offset", "peak"))]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    weights=st.integers(2, 7).flatmap(
+        lambda n: st.lists(st.lists(st.floats(0.001, 1.0), min_size=n, max_size=n), min_size=n, max_size=n)
+    ),
+    causal=st.booleans(),
+)
+def test_measures_stay_in_their_bounds(weights: list[list[float]], *, causal: bool) -> None:
+    """Shares in [0, 1], entropy in [0, ln n], its share in [0, 1], distance below the length."""
+    a = torch.tensor(weights)
+    n = len(weights)
+    visible = torch.ones(n, n).tril().bool() if causal else torch.ones(n, n, dtype=torch.bool)
+    a = a * visible
+    a = (a / a.sum(dim=-1, keepdim=True))[None, None]
+    none = torch.zeros(1, n, dtype=torch.bool)
+    marks = heads.Marks(
+        specials="keep", queries=~none, keys=~none, first=torch.arange(n)[None] == 0, separator=none, punctuation=none,
+        end=none, ids=torch.arange(n)[None] % 3, square=True,
+    )  # fmt: skip
+    rows = heads.rows_of(a, visible[None], 0, marks)
+    for name, measure in heads.ROW_MEASURES.items():
+        total, count = measure(rows)
+        if count:
+            mean = float(total / count)
+            largest = {"entropy": np.log(n), "distance": n, "spread": n}.get(name, 1.0)
+            assert -1e-6 <= mean <= largest + 1e-5, name

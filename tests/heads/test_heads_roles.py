@@ -1,0 +1,101 @@
+"""Heads made by hand are named for what they do; heads of random weights are named for nothing."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attnviz.analysis.comparing import compare
+from attnviz.capture.source import open_source
+from attnviz.capture.surveying import Wish, survey_corpus
+from attnviz.corpus import Line
+from attnviz.errors import SelectionError
+from tests.heads.by_hand import LAYERS, ByHand
+
+if TYPE_CHECKING:
+    from attnviz.comparison import Comparison
+
+
+def sentences(n: int, seed: int = 0) -> list[Line]:
+    """Words drawn at random, which come once more in the same order, then a full stop."""
+    random = Random(seed)  # noqa: S311 - no secret
+    lines = []
+    for number in range(1, n + 1):
+        half = [f"w{random.randrange(21)}" for _ in range(random.randint(5, 12))]
+        lines.append(Line(number=number, text=" ".join([*half, *half, "."])))
+    return lines
+
+
+@pytest.fixture(scope="module")
+def by_hand() -> Comparison:
+    """The model made by hand on 60 sentences."""
+    return compare(survey_corpus(sentences(60), ByHand(), Wish(controls=60)), corpus="made up")
+
+
+def test_every_head_made_by_hand_is_named_right(by_hand: Comparison) -> None:
+    """All twelve, and each is established."""
+    expected = [(f"{layer}.{number}", name) for layer, heads in enumerate(LAYERS) for number, name in enumerate(heads)]
+    assert [(head.name, head.roles[0].name) for head in by_hand.heads] == expected
+    for head in by_hand.heads:
+        role = head.roles[0]
+        assert role.established, (head.name, role.reason)
+        assert role.score > 0.85
+        assert role.low <= role.score <= role.high
+
+
+def test_position_is_told_from_content(by_hand: Comparison) -> None:
+    """Shuffled tokens leave a head of position as it is, and take what an induction head goes by."""
+    roles = {head.name: head.roles[0] for head in by_hand.heads}
+    shuffled = {name: next(c for c in role.controls if c.name == "shuffled") for name, role in roles.items()}
+    assert shuffled["0.0"].value == pytest.approx(roles["0.0"].score, abs=0.02)
+    assert not shuffled["0.0"].rules_out
+    chance = {name: next(c for c in role.controls if c.name == "chance") for name, role in roles.items()}
+    assert chance["0.0"].value < 0.2
+    assert chance["0.0"].rules_out
+    assert by_hand.estimate("variability", 0, 0)[0] < 0.01
+    assert by_hand.estimate("variability", 1, 0)[0] > 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_weights_have_no_role(seed: int) -> None:
+    """None is established in any head, whatever the thresholds leave."""
+    found = compare(survey_corpus(sentences(60, seed), ByHand(seed), Wish(controls=60)), corpus="made up")
+    assert not [head.name for head in found.heads if any(role.established for role in head.roles)]
+
+
+def test_low_thresholds_establish_no_more_than_chance_allows() -> None:
+    """Even where a head need not do much, at most 5 % of random heads do more than the best of others."""
+    low = dict.fromkeys(("self", "previous", "next", "first", "separator", "same_word", "induction"), 0.001)
+    established = total = 0
+    for seed in range(4):
+        survey = survey_corpus(sentences(40, seed), ByHand(seed), Wish(controls=40, likeness=False))
+        for head in compare(survey, corpus="made up", thresholds=low).heads:
+            total += len(low)
+            established += sum(role.established for role in head.roles if role.name in low)
+    assert established / total <= 0.05
+
+
+def test_random_weights_of_a_real_architecture(real_model: str) -> None:
+    """BERT's architecture: of its 72 heads at most 5 % do more than the best of other random weights."""
+    made = [Line(number=n, text=f"The {a} {b} near the house {c} two old dogs .") for n, (a, b, c) in enumerate(
+        [("big", "boy", "sees"), ("small", "girl", "loves"), ("red", "queen", "has"), ("old", "king", "wants")] * 3, 1
+    )]  # fmt: skip
+    random = open_source(real_model).untrained(seed=7)
+    found = compare(survey_corpus(made, random, Wish(likeness=False)), corpus="made up")
+    assert sum(role.established for head in found.heads for role in head.roles) <= 0.05 * len(found.heads)
+
+
+def test_thresholds_can_be_set(by_hand: Comparison) -> None:
+    """A role asks for as much as is said; names and numbers that mean nothing are refused."""
+    survey = survey_corpus(sentences(20), ByHand(), Wish(controls=20))
+    changed = compare(survey, corpus="", thresholds={"previous": 0.02, "offset": 0.95})
+    asked = {role.name: role.threshold for head in changed.heads for role in head.roles}
+    assert (asked["previous"], asked["offset_-3"], asked["next"]) == (0.02, 0.95, 0.5)
+    assert sum(role.name == "previous" for head in changed.heads for role in head.roles) > 2
+    with pytest.raises(SelectionError, match=r"no role 'prevous'.*previous"):
+        compare(survey, corpus="", thresholds={"prevous": 0.4})
+    with pytest.raises(SelectionError, match="above 0 and at most 1"):
+        compare(survey, corpus="", thresholds={"previous": 1.4})
+    assert by_hand.heads[0].roles[0].threshold == 0.5

@@ -1,0 +1,166 @@
+"""Sums over sentences merge: order, batches and parts change nothing, intervals hold what they should."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnviz.analysis import survey, tally
+from attnviz.analysis.comparing import compare
+from attnviz.capture.source import open_source
+from attnviz.capture.surveying import Progress, Wish, survey_corpus
+from attnviz.corpus import BadLine, Line
+from attnviz.errors import InputError, RecordError
+from attnviz.models.language import splits
+
+if TYPE_CHECKING:
+    from attnviz.analysis.survey import Survey
+
+
+def sentences(n: int) -> list[Line]:
+    """So many sentences that `toy` knows."""
+    made = splits.sentences("test")
+    return [Line(number=number, text=" ".join(next(made).words)) for number in range(1, n + 1)]
+
+
+@pytest.fixture(scope="module")
+def whole() -> Survey:
+    """A survey of 60 sentences, with its controls."""
+    return survey_corpus(sentences(60), open_source("toy"), Wish(controls=20))
+
+
+def same(one: Survey, other: Survey, within: float) -> None:
+    """Both hold the same numbers, sums relative to their size."""
+    assert one.n_sentences == other.n_sentences
+    assert one.n_tokens == other.n_tokens
+    assert np.array_equal(one.heads.counts, other.heads.counts)
+    assert np.array_equal(one.places.counts, other.places.counts)
+    # Where two weights of a row are equal but for rounding, the largest may be another in another batch.
+    smooth = [at for at, name in enumerate(one.measures) if not name.startswith("peak")]
+    for a, b in (
+        (one.heads.sums[..., smooth], other.heads.sums[..., smooth]),
+        (one.places.sums, other.places.sums),
+        (one.places.squares, other.places.squares),
+        (one.offsets.sums, other.offsets.sums),
+    ):
+        assert np.abs(a - b).max() <= within * max(1, np.abs(a).max())
+    assert (one.likeness is None) == (other.likeness is None)
+    if one.likeness is not None and other.likeness is not None:
+        assert one.likeness.n_rows == other.likeness.n_rows
+        assert np.abs(one.likeness.sums - other.likeness.sums).max() <= within * one.likeness.n_rows
+    assert list(one.sample.texts) == list(other.sample.texts)
+
+
+def test_parts_make_the_whole(whole: Survey) -> None:
+    """Parts measured apart, merged in either order, are the whole: counts exactly, sums within 1e-6."""
+    source, lines = open_source("toy"), sentences(60)
+    parts = [survey_corpus(part, source, Wish(controls=20)) for part in (lines[:7], lines[7:31], lines[31:])]
+    for order in ((0, 1, 2), (2, 0, 1)):
+        merged = survey.merge(survey.merge(parts[order[0]], parts[order[1]]), parts[order[2]])
+        same(whole, merged, 1e-6)
+        for name, (sums, counts) in whole.sample.controls.items():
+            assert np.array_equal(counts, merged.sample.controls[name][1])
+            smooth = [at for at, measure in enumerate(whole.measures) if not measure.startswith("peak")]
+            assert np.abs(sums - merged.sample.controls[name][0])[..., smooth].max() < 1e-4
+        heads = [(head.name, [role.name for role in head.roles]) for head in compare(whole, corpus="").heads]
+        assert heads == [(head.name, [role.name for role in head.roles]) for head in compare(merged, corpus="").heads]
+
+
+@settings(deadline=None, max_examples=8)
+@given(order=st.permutations(range(24)), tokens=st.sampled_from([16, 100, 2048]))
+def test_order_and_batches_change_nothing(order: list[int], tokens: int) -> None:
+    """The same sentences in any order, in batches of any size."""
+    source, lines = open_source("toy"), sentences(24)
+    plain = survey_corpus(lines, source, Wish(controls=3))
+    same(plain, survey_corpus([lines[i] for i in order], source, Wish(controls=3, tokens=tokens)), 1e-6)
+
+
+def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From what was told after any window of lines, a new run ends with the very same numbers."""
+    monkeypatch.setattr("attnviz.capture.surveying.WINDOW", 16)
+    source, lines = open_source("toy"), sentences(60)
+    stops: list[Progress] = []
+    plain = survey_corpus(lines, source, Wish(controls=20), tell=stops.append)
+    assert [stop.n_lines for stop in stops] == [16, 32, 48, 60]
+    for stop in stops[:-1]:
+        again = survey_corpus(lines, source, Wish(controls=20), so_far=stop)
+        assert np.array_equal(plain.heads.sums, again.heads.sums)
+        same(plain, again, 0)
+    same(plain, whole, 1e-6)
+
+
+def test_bad_lines_are_counted_and_named() -> None:
+    """Lines that no model can read, and those that this one cannot, are left out and told."""
+    lines: list[Line | BadLine] = [
+        Line(number=1, text="She is eating a green apple"),
+        BadLine(number=2, reason="it is no JSON"),
+        Line(number=3, text="xyzzy plugh"),
+        Line(number=4, text="the " * 500),
+        Line(number=5, text="There is a prince"),
+    ]
+    found = survey_corpus(lines, open_source("toy"), Wish(controls=2))
+    assert (found.n_sentences, found.n_bad) == (2, 3)
+    assert [number for number, _ in found.bad] == [2, 3, 4]
+    assert "it is no JSON" in found.bad[0][1]
+    assert "knows none of these words" in found.bad[1][1]
+
+
+@pytest.mark.parametrize("lines", [[], [BadLine(number=9, reason="it is no JSON")]])
+def test_no_sentence_left(lines: list[BadLine]) -> None:
+    """Nothing to measure is said, with the first reason."""
+    with pytest.raises(InputError, match="no sentence" + (".*line 9" if lines else "")):
+        survey_corpus(lines, open_source("toy"))
+
+
+def test_one_sentence_of_one_word() -> None:
+    """All is NaN, nothing is divided by zero, and it is said why."""
+    comparison = compare(survey_corpus([Line(number=1, text="apple")], open_source("toy")), corpus="one word")
+    assert np.isnan(comparison.estimates.value).all()
+    assert not any(head.roles for head in comparison.heads)
+    assert any("one sentence" in note for note in comparison.notes)
+
+
+def test_surveys_of_other_models_do_not_merge(whole: Survey) -> None:
+    """What differs is said."""
+    other = survey_corpus(sentences(5), open_source("toy"), Wish(controls=20, specials="exclude"))
+    with pytest.raises(RecordError, match="special tokens: keep and exclude"):
+        survey.merge(whole, other)
+
+
+def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
+    """Of 300 samples of 60 numbers of known mean, about 95 % of the intervals hold it."""
+    rng = np.random.default_rng(5)
+    held = 0
+    for trial in range(300):
+        values = rng.gamma(2.0, 1.0, size=(60, 1))
+        made = tally.add(tally.empty((1,), (1,)), values, np.ones((60, 1)), [trial * 1000 + n for n in range(60)])
+        estimate = made.estimate()
+        held += int(estimate.low[0] <= 2.0 <= estimate.high[0])
+    assert 0.89 <= held / 300 <= 0.98
+
+
+def test_copies_make_no_interval_narrower() -> None:
+    """A corpus written down ten times knows no more than the corpus."""
+    rng = np.random.default_rng(6)
+    values = rng.normal(size=(40, 1))
+    keys = list(range(40))
+    once = tally.add(tally.empty((1,), (1,)), values, np.ones((40, 1)), keys).estimate()
+    ten = tally.add(tally.empty((1,), (1,)), np.tile(values, (10, 1)), np.ones((400, 1)), keys * 10).estimate()
+    assert np.allclose([once.low, once.high], [ten.low, ten.high])
+
+
+def test_variability_is_0_for_position_alone_and_large_for_content() -> None:
+    """Patterns that are the same for every sentence, and patterns drawn anew for each."""
+    rng = np.random.default_rng(7)
+    fixed = np.zeros((40, 1, 2, 16, 16))
+    fixed[:, :, 0] = np.eye(16)
+    fixed[:, :, 1] = np.eye(16)[rng.integers(0, 16, size=(40, 1, 16))]
+    seen = np.ones((40, 1, 16, 16))
+    found = survey.variability(survey.places_of(fixed, seen, list(range(40))))
+    assert found.value[0, 0] == 0
+    assert found.value[0, 1] == pytest.approx(1 - 1 / 16, abs=0.05)
+    assert found.low[0, 1] < found.value[0, 1] < found.high[0, 1]
