@@ -16,7 +16,7 @@ from attnviz.capture.batching import in_batches, joined
 from attnviz.capture.measuring import Measured
 from attnviz.capture.observers import Batch, Sentence, expect_kind
 from attnviz.capture.source import Source
-from attnviz.capture.surveying import WINDOW, Progress, Wish, _Ran, _Runner
+from attnviz.capture.surveying import WINDOW, Progress, Ran, Runner, Wish
 from attnviz.corpus import Annotated, BadLine, Line, annotation
 from attnviz.errors import InputError, ModelError
 from attnviz.text.check import check_text
@@ -41,7 +41,7 @@ class Both:
     divergences: Tally
 
 
-class _Side(_Runner):
+class _Side(Runner):
     """One of the models.
 
     Args:
@@ -71,11 +71,11 @@ class _Side(_Runner):
         # What a model says that never ends has a word more than may be given: cut alike, both say the same.
         return self.source.encode([text], [pair], truncate=True, kind=self._wish.kind, targets=[target])
 
-    def run(self, batch: Batch, annotated: Sequence[Annotated | None]) -> _Ran:
+    def run(self, batch: Batch, annotated: Sequence[Annotated | None]) -> Ran:
         """Measure a batch, its rows kept."""
         return self._run(batch, annotated, keep_rows=True)
 
-    def survey(self, batch: Batch, ran: _Ran) -> Survey:
+    def survey(self, batch: Batch, ran: Ran) -> Survey:
         """What a batch says."""
         if not self._likeness:
             ran = replace(ran, measured=replace(ran.measured, rows=None, rows_counted=None))

@@ -93,7 +93,7 @@ def survey_corpus(
         ModelError: the model cannot be run, or its weights are not proved.
     """
     wish = wish or Wish()
-    runner = _Runner(source, wish)
+    runner = Runner(source, wish)
     found, n_lines = (so_far.survey, so_far.n_lines) if so_far else (None, 0)
     bad: list[BadLine] = []
     n_bad = 0
@@ -123,7 +123,7 @@ def _with_bad(found: Survey, bad: Sequence[BadLine], n_bad: int) -> Survey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ran:
+class Ran:
     """What one batch gave.
 
     Attributes:
@@ -139,7 +139,7 @@ class _Ran:
     found: tuple[Found | None, ...]
 
 
-class _Runner:
+class Runner:
     """A model with what is needed to measure its heads batch by batch."""
 
     def __init__(self, source: Source, wish: Wish) -> None:
@@ -168,7 +168,7 @@ class _Runner:
         if not texts:  # none were wished for
             return found
         singles = {key: self._encode(text, pair) for key, (text, pair) in texts.items()}
-        other = _Runner(self._source.untrained(), self._wish)
+        other = Runner(self._source.untrained(), self._wish)
         controls = {}
         mixed = {key: shuffled(single, key) for key, single in singles.items()}
         if all(single is not None for single in mixed.values()):
@@ -181,7 +181,9 @@ class _Runner:
 
     def _encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
         wish = self._wish
-        return self._source.encode([text], [pair], truncate=wish.truncate, kind=wish.kind, targets=[target])
+        # What a model says that never ends has a word more than it may be given.
+        truncate = wish.truncate or target is not None
+        return self._source.encode([text], [pair], truncate=truncate, kind=wish.kind, targets=[target])
 
     def _run(
         self,
@@ -190,7 +192,7 @@ class _Runner:
         *,
         keep_rows: bool = False,
         dealt: Sequence[int] | None = None,
-    ) -> _Ran:
+    ) -> Ran:
         if self._handed is None:
             find = FindOutputMaps()
             self._source.stream(batch, [find])
@@ -205,7 +207,7 @@ class _Runner:
             observers.append(links)
         receipt = self._source.stream(batch, observers)
         found = links.found() if len(observers) > 1 else (None,) * len(said)
-        return _Ran(measured=observer.measured(), receipt=receipt, annotated=said, found=found)
+        return Ran(measured=observer.measured(), receipt=receipt, annotated=said, found=found)
 
     def _control(
         self, singles: Mapping[int, Batch], annotated: Mapping[int, Annotated] | None = None, *, dealt: bool = False
@@ -223,7 +225,7 @@ class _Runner:
         found = {key: one for key in singles if (one := parts[key][2]) is not None}
         return (sums, counts), found
 
-    def _survey(self, batch: Batch, ran: _Ran) -> Survey:
+    def _survey(self, batch: Batch, ran: Ran) -> Survey:
         """What one batch says."""
         measured, receipt = ran.measured, ran.receipt
         given = [(sentence.text, sentence.pair) for sentence in batch.sentences]
@@ -264,7 +266,7 @@ def _tallied(sums: np.ndarray, counts: np.ndarray, keys: Sequence[int]) -> tally
     return tally.add(tally.empty(sums.shape[1:], counts.shape[1:]), sums, counts, keys)
 
 
-def _kept(keys: Sequence[int], ran: _Ran, texts: Mapping[int, object]) -> dict[int, Annotated]:
+def _kept(keys: Sequence[int], ran: Ran, texts: Mapping[int, object]) -> dict[int, Annotated]:
     """The words that belong together of these sentences; of one that comes in two ways, always the same."""
     kept: dict[int, Annotated] = {}
     for key, annotated, found in zip(keys, ran.annotated, ran.found, strict=True):
@@ -273,7 +275,7 @@ def _kept(keys: Sequence[int], ran: _Ran, texts: Mapping[int, object]) -> dict[i
     return dict(sorted(kept.items()))
 
 
-def _relations(keys: Sequence[int], ran: _Ran) -> Relations | None:
+def _relations(keys: Sequence[int], ran: Ran) -> Relations | None:
     """What heads find of the words that belong together; None where no sentence says which do."""
     n_said = sum(annotated is not None for annotated in ran.annotated)
     if not n_said:

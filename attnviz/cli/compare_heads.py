@@ -8,6 +8,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
+from attnviz.cli import against as two
 from attnviz.cli import arguments, head_options, options, surveys
 from attnviz.cli.names import picture_path
 
@@ -22,6 +25,8 @@ attnviz compare-heads
 attnviz compare-heads --toy --sort role
 
 attnviz compare-heads --corpus sentences.txt -m bert-base-uncased -o heads.png -o heads.csv
+
+attnviz compare-heads -m ./before --against ./after --fail-above 0.1
 
 attnviz compare-heads --conllu sample_inputs/treebank.conllu"""
 
@@ -44,6 +49,8 @@ def command(
     json: head_options.Json = False,
     field: head_options.Field = None,
     load: head_options.Load = None,
+    against: head_options.Against = None,
+    fail_above: head_options.FailAbove = None,
     truncate: head_options.Truncate = False,
     checkpoint: head_options.Checkpoint = None,
     controls: head_options.Controls = 200,
@@ -71,7 +78,14 @@ def command(
         loading={"device": device, "dtype": dtype, "revision": revision, "trust_remote_code": trust_remote_code},
         sizes=arguments.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers),
     )  # fmt: skip
+    if against is not None:
+        two.check(asked, against, fail_above, outputs)
+    elif fail_above is not None:
+        raise typer.BadParameter("--fail-above is for --against: there is no other model")
     arguments.check_writable(outputs or ([] if json else [Path("outputs") / "x.png"]))
+    if against is not None:
+        two.show(asked, against, fail_above=fail_above, outputs=outputs, background=background, json=json)
+        return
     found = surveys.compared(asked)
     comparison = found.comparison
     if json:

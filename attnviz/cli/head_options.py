@@ -99,6 +99,22 @@ Checkpoint = Annotated[
         metavar="FILE", show_default=False, rich_help_panel=_FILES,
     ),
 ]  # fmt: skip
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        help="Another model of the same tokens and heads, such as a fine-tuned one, or a .stats file: what changed.",
+        metavar="MODEL", show_default=False, rich_help_panel=_INPUT,
+    ),
+]  # fmt: skip
+FailAbove = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-above",
+        help="With --against: exit status 3 where a head's pattern changed by more than so many nats (0 to 0.69).",
+        metavar="X", show_default=False, rich_help_panel=_SHOWN,
+    ),
+]  # fmt: skip
 Output = Annotated[
     list[Path] | None,
     typer.Option(

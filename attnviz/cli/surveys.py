@@ -23,7 +23,7 @@ from attnviz.text.display import clip, visible
 if TYPE_CHECKING:
     from attnviz.analysis.survey import Survey
     from attnviz.capture.source import Source
-    from attnviz.capture.surveying import Progress
+    from attnviz.capture.surveying import Progress, Wish
     from attnviz.comparison import Comparison
     from attnviz.corpus import BadLine, Line
     from attnviz.storage.corpus import Corpus, Fingerprint
@@ -168,38 +168,72 @@ def finished(path: Path) -> Stats:
     return stats
 
 
-def _measured(asked: Asked) -> tuple[Stats, Source | None]:
-    """Run the model over its sentences, unless a checkpoint holds it all."""
-    from attnviz.capture.surveying import Progress, Wish, survey_corpus
-    from attnviz.storage import surveys
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """Where the sentences are, read as far as can be before a model is loaded for nothing.
+
+    Attributes:
+        text: one sentence.
+        corpus: a file of them.
+        mark: what that file is.
+    """
+
+    text: str | None
+    corpus: Corpus | None
+    mark: Fingerprint | None
+
+
+def typed_sentences(asked: Asked) -> Typed:
+    """The sentences that were typed, or the file of them.
+
+    Raises:
+        InputError: they cannot be read.
+    """
     from attnviz.storage.corpus import fingerprint, read_corpus
 
-    wish = Wish(
+    path = asked.corpus if asked.treebank is None else asked.treebank
+    text = None if asked.text is None else arguments.read_text(asked.text, None)
+    if text is not None:
+        check_text(text)
+    kind: Literal["conllu"] | None = None if asked.treebank is None else "conllu"
+    return Typed(
+        text=text,
+        corpus=None if path is None else read_corpus(path, field=asked.field, kind=kind),
+        mark=None if path is None else fingerprint(path),
+    )
+
+
+def wish_of(asked: Asked) -> Wish:
+    """How the sentences are to be measured."""
+    from attnviz.capture.surveying import Wish
+
+    return Wish(
         kind=asked.kind,
         specials=asked.specials,
         likeness=asked.likeness,
         controls=asked.controls,
         truncate=asked.truncate,
     )
-    path = asked.corpus if asked.treebank is None else asked.treebank
-    text = None if asked.text is None else arguments.read_text(asked.text, None)
-    if text is not None:
-        check_text(text)
-    # All that can be wrong with files is found before a model is loaded for nothing.
-    corpus = None if path is None else read_corpus(path, field=asked.field, kind=_kind(asked))
-    mark = None if path is None else fingerprint(path)
+
+
+def _measured(asked: Asked) -> tuple[Stats, Source | None]:
+    """Run the model over its sentences, unless a checkpoint holds it all."""
+    typed = typed_sentences(asked)
     told = _told(asked)
-    before = None if asked.checkpoint is None else _before(asked.checkpoint, mark, told)
+    before = None if asked.checkpoint is None else _before(asked.checkpoint, typed.mark, told)
     if before is not None and before.n_lines is None:
         return before, None
+    from attnviz.capture.surveying import Progress, survey_corpus
+    from attnviz.storage import surveys
+
     with opened(asked.model, **asked.loading) as source:
         pass  # it is there: what is said while it loads is said
-    lines, name = _sentences(text, corpus, source)
+    lines, name = sentences_of(typed, source)
 
     def stats_of(found: Survey, n_lines: int | None) -> Stats:
-        return surveys.Stats(survey=found, corpora=(name,), n_lines=n_lines, fingerprint=mark, options=told)
+        return surveys.Stats(survey=found, corpora=(name,), n_lines=n_lines, fingerprint=typed.mark, options=told)
 
-    with watched(corpus) as tick:
+    with watched(typed.corpus) as tick:
 
         def keep(progress: Progress) -> None:
             tick(progress)
@@ -207,15 +241,11 @@ def _measured(asked: Asked) -> tuple[Stats, Source | None]:
                 surveys.save(stats_of(progress.survey, progress.n_lines), asked.checkpoint)
 
         so_far = None if before is None else Progress(survey=before.survey, n_lines=before.n_lines or 0)
-        found = survey_corpus(lines, source, wish, so_far=so_far, tell=keep)
+        found = survey_corpus(lines, source, wish_of(asked), so_far=so_far, tell=keep)
     stats = stats_of(found, None)
     if asked.checkpoint is not None:
         surveys.save(stats, asked.checkpoint)
     return stats, source
-
-
-def _kind(asked: Asked) -> Literal["conllu"] | None:
-    return None if asked.treebank is None else "conllu"
 
 
 def _told(asked: Asked) -> dict[str, str]:
@@ -263,14 +293,14 @@ def _before(path: Path, mark: Fingerprint | None, told: Mapping[str, str]) -> St
     return before
 
 
-def _sentences(text: str | None, corpus: Corpus | None, source: Source) -> tuple[Iterable[Line | BadLine], str]:
+def sentences_of(typed: Typed, source: Source) -> tuple[Iterable[Line | BadLine], str]:
     """The sentences, and what they are in a few words."""
     from attnviz.corpus import Line
 
-    if text is not None:
-        return [Line(number=1, text=text)], f"“{clip(visible(text), 60)}”"
-    if corpus is not None:
-        return corpus, corpus.name
+    if typed.text is not None:
+        return [Line(number=1, text=typed.text)], f"“{clip(visible(typed.text), 60)}”"
+    if typed.corpus is not None:
+        return typed.corpus, typed.corpus.name
     return samples(source)
 
 

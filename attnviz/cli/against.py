@@ -1,0 +1,134 @@
+"""Two models compared head by head: what ``compare-heads --against`` does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from attnviz.cli import surveys
+from attnviz.cli.names import picture_path
+from attnviz.cli.notices import opened
+from attnviz.text.display import visible
+
+if TYPE_CHECKING:
+    from attnviz.changes import Changes
+
+CHANGED = 3
+"""The exit status where a head changed by more than ``--fail-above`` allows."""
+
+
+def check(asked: surveys.Asked, against: str, fail_above: float | None, outputs: Sequence[Path]) -> None:
+    """Refuse what cannot be meant together.
+
+    Raises:
+        BadParameter: a threshold that watches nothing, or options for one model alone.
+    """
+    is_saved = _is_saved(against)
+    if asked.checkpoint is not None:
+        raise typer.BadParameter("--checkpoint is for one model: there is none of two")
+    if asked.load is not None and not is_saved:
+        raise typer.BadParameter("--load draws what was measured: it is compared --against another .stats file alone")
+    for path in outputs:
+        if path.suffix.lower() == ".stats":
+            raise typer.BadParameter(f"{visible(str(path))}: a comparison of two models is not saved as stats")
+    if fail_above is not None:
+        from attnviz.changes import MOST
+
+        if is_saved:
+            raise typer.BadParameter("--fail-above watches patterns, which a .stats file does not hold: give a model")
+        if not 0 <= fail_above < MOST:
+            raise typer.BadParameter(f"a pattern changes by 0 nats to ln 2 = {MOST:.3f}, not {fail_above:g}")
+
+
+def show(
+    asked: surveys.Asked,
+    against: str,
+    *,
+    fail_above: float | None,
+    outputs: Sequence[Path],
+    background: str,
+    json: bool,
+) -> None:
+    """Compare, print, write; exit with `CHANGED` where a head changed too much.
+
+    Raises:
+        AttnvizError: the models cannot be compared head by head, or there is no sentence.
+        Exit: a head changed too much.
+    """
+    found = _compared(asked, against)
+    from attnviz.analysis.changes import exceeds
+
+    above = () if fail_above is None else exceeds(found, fail_above)
+    if json:
+        from attnviz.storage.changes import to_json
+
+        sys.stdout.write(to_json(found) + "\n")
+    else:
+        from attnviz.cli.screen import console_here, screen_of
+        from attnviz.views import changes_terminal
+
+        console = console_here()
+        screen = screen_of(console, background, "magma")
+        lines = changes_terminal.table(found, screen)
+        if fail_above is not None:
+            lines += changes_terminal.exceeded(above, fail_above, screen)
+        for line in lines:
+            console.print(line, soft_wrap=True)
+    names = f"{found.before.model} against {found.after.model}"
+    picture = picture_path("compare-heads", names, "", pair=None, target=None)
+    for path in outputs or ([] if json else [picture]):
+        _write(path, found)
+    if above:
+        raise typer.Exit(CHANGED)
+
+
+def _compared(asked: surveys.Asked, against: str) -> Changes:
+    """What two models' heads do otherwise."""
+    if _is_saved(against):
+        from attnviz.analysis.changes import changes
+
+        other = surveys.finished(Path(against))
+        one = surveys.compared(asked).stats
+        return changes(
+            one.survey, other.survey,
+            corpus="; ".join(one.corpora), corpus_after="; ".join(other.corpora), thresholds=asked.thresholds,
+        )  # fmt: skip
+    typed = surveys.typed_sentences(asked)
+    from attnviz.analysis.changes import changes
+    from attnviz.capture.against import survey_both
+
+    with opened(asked.model, **asked.loading) as before:
+        pass
+    with opened(against, **{**asked.loading, "sizes": {}}) as after:
+        pass
+    lines, name = surveys.sentences_of(typed, before)
+    with surveys.watched(typed.corpus) as tick:
+        both = survey_both(lines, before, after, surveys.wish_of(asked), tell=tick)
+    return changes(both.before, both.after, both.divergences, corpus=name, thresholds=asked.thresholds)
+
+
+def _write(path: Path, found: Changes) -> None:
+    from attnviz.storage import changes, write_whole
+
+    suffix = path.suffix.lower()
+    if suffix in changes.WRITERS:
+        changes.save(found, path)
+    else:
+        from attnviz.views import changes_figure
+        from attnviz.views.fonts import advice
+
+        drawn = BytesIO()  # Matplotlib has its own ways to fail on a full disk
+        missing = changes_figure.write(found, drawn, suffix).missing
+        write_whole(path, lambda temporary: temporary.write_bytes(drawn.getvalue()))
+        if missing:
+            sys.stderr.write(f"attnviz: {advice(missing)}\n")
+    sys.stderr.write(f"wrote {visible(str(path))}\n")
+
+
+def _is_saved(against: str) -> bool:
+    return against.lower().endswith(".stats")
