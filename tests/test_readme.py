@@ -92,10 +92,10 @@ def test_commands_run(line: str, workplace: Path, hub: Path, environment: Enviro
 
 
 @pytest.mark.parametrize("session", SESSIONS)
-def test_sessions_show_what_is_printed(session: str, tmp_path: Path, environment: Environment) -> None:
+def test_sessions_show_what_is_printed(session: str, tmp_path: Path, hub: Path, environment: Environment) -> None:
     """What the README shows of a terminal is what the terminal shows."""
     line, _, shown = session.partition("\n")
-    done = run(line.removeprefix("$ "), tmp_path, environment())
+    done = run(line.removeprefix("$ "), tmp_path, environment(HF_HOME=str(hub)))
     assert told(done.stdout) == told(shown)
 
 

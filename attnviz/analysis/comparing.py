@@ -140,7 +140,8 @@ def _examples(found: Survey) -> dict[tuple[str, str], tuple[Example, ...]]:
         ]
         if best:
             examples[f"{layer}.{head}", found.measures[measure]] = tuple(best)
-    return examples
+    own = {key: text for key, (text, _) in found.sample.texts.items()}
+    return examples | relations.examples_of(found.sample.own, own)
 
 
 def _proof(found: Survey) -> str:

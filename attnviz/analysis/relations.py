@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from attnviz.analysis.roles import OFFSET, UNTRAINED
-from attnviz.analysis.structure import DISTANCES, REVERSE, Relations, interval
-from attnviz.comparison import Control, Role
+from attnviz.analysis.structure import DISTANCES, REVERSE, Found, Relations, interval
+from attnviz.analysis.survey import EXAMPLES
+from attnviz.comparison import Control, Example, Role
 from attnviz.corpus import universal
 
 THRESHOLD = 0.5
@@ -127,6 +130,32 @@ def roles_of(
             )
             roles.setdefault((layer, head), []).append(role)
     return {head: tuple(several) for head, several in roles.items()}
+
+
+def examples_of(own: Mapping[int, Found], texts: Mapping[int, str]) -> dict[tuple[str, str], tuple[Example, ...]]:
+    """By layer.head and relation, the sentences of a sample of whose links of that relation a head finds most.
+
+    Of sentences of which it finds as large a share, the one with more links comes first, then the shorter one.
+
+    Args:
+        own: what the heads find of each sentence.
+        texts: the sentences.
+    """
+    best: dict[tuple[str, str], list[tuple[float, int, str]]] = {}
+    for key, found in own.items():
+        for name in dict.fromkeys(found.names):
+            mine = found.hits[[other == name for other in found.names]]  # (link, way, layer, head)
+            for way, layer, head in np.argwhere(mine.any(axis=0)).tolist():
+                share = float(mine[:, way, layer, head].mean())
+                place = f"{layer}.{head}", name_of(name, reverse=way == REVERSE)
+                best.setdefault(place, []).append((share, len(mine), texts[key]))
+    return {
+        place: tuple(
+            Example(text=text, score=share)
+            for share, _, text in sorted(several, key=lambda one: (-one[0], -one[1], len(one[2]), one[2]))[:EXAMPLES]
+        )
+        for place, several in best.items()
+    }
 
 
 def _best_offset(found: Relations, at: int) -> Control:

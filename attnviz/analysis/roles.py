@@ -8,6 +8,7 @@ and next token more than half of the weight; first token, separators and punctua
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 
 from attnviz.comparison import Control, Estimate, Role
 from attnviz.errors import SelectionError
+from attnviz.text.display import clip
 
 CHANCE, SHUFFLED, UNTRAINED, OFFSET = "chance", "shuffled", "untrained", "offset"
 """The controls. Three can rule a role out: the head's own weights dealt out to keys at random, the best head of random
@@ -111,9 +113,9 @@ def with_thresholds(every: Sequence[Kind], changed: Mapping[str, float]) -> tupl
     }
     for name, value in changed.items():
         if name not in names:
-            raise SelectionError(
-                f"there is no role {name!r} to set a threshold of: there are {', '.join(sorted(names))}"
-            )
+            near = difflib.get_close_matches(name, sorted(names), 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(names))}"
+            raise SelectionError(f"there is no role {clip(name, 40)!r} to set a threshold of: {hint}")
         if not 0 < value <= 1:
             raise SelectionError(f"the threshold of {name} must be above 0 and at most 1, not {value:g}")
     return tuple(
@@ -182,7 +184,7 @@ def _control(name: str, estimate: Estimate, place: tuple[int, int, int], kind: K
     """A control of this measure; None where it has none."""
     layer, head, at = place
     what = {
-        CHANCE: "chance, its weights dealt out at random,",
+        CHANCE: "chance (its weights dealt out at random)",
         SHUFFLED: "the same head on shuffled tokens",
         OFFSET: "the best fixed offset",
     }.get(name, "")

@@ -78,6 +78,7 @@ class Sample:
         controls: measures taken of them otherwise, by the control's name: sums and counts for each sentence.
         annotated: of those that have any, the words that belong together.
         found: by the keys of these, what heads of random weights find of that.
+        own: likewise what the model's own heads find of it, so that there are examples.
     """
 
     size: int
@@ -85,6 +86,7 @@ class Sample:
     controls: Mapping[str, PerSentence] = field(default_factory=dict)
     annotated: Mapping[int, Annotated] = field(default_factory=dict)
     found: Mapping[int, Found] = field(default_factory=dict)
+    own: Mapping[int, Found] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -214,14 +216,27 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
         if key in texts:  # of a sentence that is said to be built in two ways, always the same one
             said[key] = min(said.get(key, annotated), annotated, key=repr)
     said = dict(sorted(said.items()))
+    return Sample(
+        size=one.size,
+        texts=texts,
+        controls=controls,
+        annotated=said,
+        found=_found(said, [(other.annotated, other.found), (one.annotated, one.found)]),
+        own=_found(said, [(other.annotated, other.own), (one.annotated, one.own)]),
+    )
+
+
+def _found(
+    said: Mapping[int, Annotated], parts: Sequence[tuple[Mapping[int, Annotated], Mapping[int, Found]]]
+) -> dict[int, Found]:
+    """What was found of each of these sentences in one of the parts; nothing where it is not known of all."""
     found = {
-        key: part.found[key]
-        for part in (other, one)
-        for key, annotated in part.annotated.items()
-        if key in part.found and said.get(key) == annotated
+        key: there[key]
+        for annotated, there in parts
+        for key, one in annotated.items()
+        if key in there and said.get(key) == one
     }
-    found = {key: found[key] for key in said} if found.keys() == said.keys() else {}
-    return Sample(size=one.size, texts=texts, controls=controls, annotated=said, found=found)
+    return {key: found[key] for key in said} if found.keys() == said.keys() else {}
 
 
 def _merged_relations(one: Relations | None, other: Relations | None) -> Relations | None:

@@ -173,11 +173,11 @@ class Runner:
         mixed = {key: shuffled(single, key) for key, single in singles.items()}
         if all(single is not None for single in mixed.values()):
             controls[SHUFFLED], _ = self._control({key: single for key, single in mixed.items() if single is not None})
-        controls[CHANCE], _ = self._control(singles, dealt=True)
+        controls[CHANCE], own = self._control(singles, found.sample.annotated, dealt=True)
         said = {key: single.sentences[0].target for key, single in singles.items()}
         again = {key: other._encode(*given, target=said[key]) for key, given in texts.items()}
         controls[UNTRAINED], links = other._control(again, found.sample.annotated)
-        return replace(found, sample=replace(found.sample, controls=controls, found=links))
+        return replace(found, sample=replace(found.sample, controls=controls, found=links, own=own))
 
     def _encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
         wish = self._wish

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -60,6 +61,7 @@ def command(
         thresholds=surveys.thresholds(threshold),
         loading={"device": device, "dtype": dtype, "revision": revision, "trust_remote_code": trust_remote_code},
         sizes=arguments.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers),
+        expect=partial(_expect, layer, number),
     )  # fmt: skip
     arguments.check_writable(outputs or [Path("outputs") / "x.png"])
     found = surveys.compared(asked)
@@ -80,6 +82,18 @@ def command(
         )
 
 
+def _expect(layer: int, number: int, n_layers: int, n_heads: int) -> None:
+    """Find out, before a long corpus is read to its end, whether there is such a head.
+
+    Raises:
+        SelectionError: there is none.
+    """
+    from attnviz.attention import positions
+
+    positions([layer], range(n_layers), "layer")
+    positions([number], range(n_heads), "head")
+
+
 def _named(typed: str) -> tuple[int, int]:
     """Read ``3.7``.
 
@@ -89,6 +103,6 @@ def _named(typed: str) -> tuple[int, int]:
     match = re.fullmatch(r"(-?\d{1,4})\.(-?\d{1,4})", typed.strip(), re.ASCII)
     if match is None:
         raise typer.BadParameter(
-            f"{typed!r} is no head: give its layer and its number, such as 3.7", param_hint="'HEAD'"
+            f"{typed!r} is no head: give its layer and its number, such as 3.7", param_hint="'LAYER.HEAD'"
         )
     return int(match[1]), int(match[2])

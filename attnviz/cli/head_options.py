@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from attnviz.errors import SelectionError
+
 _INPUT, _SHOWN, _FILES, _RUN = "Input", "What is shown", "Files", "The model"
 TABLES = (".csv", ".json", ".stats")
 """What a comparison is written as, beside pictures; .stats can be drawn, merged and gone on with later."""
+
+
+def _sort(name: str) -> str:
+    """The order of the table, if there is one of that name: hours of a corpus are no time to learn that there is none.
+
+    Raises:
+        BadParameter: there is none.
+    """
+    if name != "head":
+        from attnviz.views.heads_roles import check_sort
+
+        _known(check_sort, name)
+    return name
+
+
+def _role(names: list[str] | None) -> list[str] | None:
+    """Roles to show, if there are roles of these names; of relations only a treebank tells the names.
+
+    Raises:
+        BadParameter: there is none of that name.
+    """
+    if names:
+        from attnviz.views.heads_roles import check_role
+
+        for name in names:
+            _known(check_role, name)
+    return names
+
+
+def _known(check: Callable[[str], None], name: str) -> None:
+    try:
+        check(name)
+    except SelectionError as error:
+        raise typer.BadParameter(str(error)) from None
+
 
 Text = Annotated[
     str | None,
@@ -58,13 +96,13 @@ Sort = Annotated[
     str,
     typer.Option(
         "--sort", help="Order of the table: head, role, or a measure such as entropy, the largest first.",
-        metavar="NAME", rich_help_panel=_SHOWN,
+        callback=_sort, metavar="NAME", rich_help_panel=_SHOWN,
     ),
 ]  # fmt: skip
 Role = Annotated[
     list[str] | None,
     typer.Option(
-        "--role", help="Only heads of this role, such as previous; repeatable.",
+        "--role", help="Only heads of this role, such as previous; repeatable.", callback=_role,
         metavar="NAME", show_default=False, rich_help_panel=_SHOWN,
     ),
 ]  # fmt: skip

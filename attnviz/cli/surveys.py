@@ -16,7 +16,7 @@ import typer
 from attnviz.cli import arguments
 from attnviz.cli.notices import opened
 from attnviz.cli.samples import samples
-from attnviz.errors import RecordError
+from attnviz.errors import InputError, RecordError, SelectionError
 from attnviz.text.check import check_text
 from attnviz.text.display import clip, visible
 
@@ -50,6 +50,8 @@ class Asked:
         controls: on how many sentences controls are taken.
         checkpoint: where to go on from.
         thresholds: of roles.
+        expect: told how many layers the model has and how many heads a layer, as soon as that is known; it raises
+            where what was typed does not fit.
     """
 
     text: str | None
@@ -66,16 +68,25 @@ class Asked:
     controls: int
     checkpoint: Path | None
     thresholds: Mapping[str, float]
+    expect: Callable[[int, int], object] = lambda _layers, _heads: None
+
+
+_NOBODY_KNOWS = "nobody can tell whether it is the same when a run goes on"
 
 
 def thresholds(typed: Sequence[str] | None) -> dict[str, float]:
     """Read ``--threshold previous=0.4``.
 
     Raises:
-        BadParameter: something else was typed.
+        BadParameter: something else was typed, there is no such role, or the number is no threshold.
     """
+    if not typed:
+        return {}
+    from attnviz.analysis import roles  # numpy: only where it is needed
+    from attnviz.comparison import OFFSETS
+
     found = {}
-    for one in typed or ():
+    for one in typed:
         name, _, value = one.partition("=")
         try:
             found[name.strip()] = float(value)
@@ -83,6 +94,10 @@ def thresholds(typed: Sequence[str] | None) -> dict[str, float]:
             raise typer.BadParameter(
                 f"{one!r} is not ROLE=X, such as previous=0.4", param_hint="'--threshold'"
             ) from None
+    try:
+        roles.with_thresholds(roles.kinds(OFFSETS), found)
+    except SelectionError as error:
+        raise typer.BadParameter(str(error), param_hint="'--threshold'") from None
     return found
 
 
@@ -114,9 +129,15 @@ def asked(*, toy: bool, sizes: Mapping[str, int], **typed: Any) -> Asked:  # noq
         )
     if found.load is not None and (found.model is not None or found.checkpoint is not None):
         raise typer.BadParameter("--load draws what was measured before: it takes no model and no --checkpoint")
+    if found.load is not None and (found.kind is not None or found.specials != "keep" or found.truncate):
+        raise typer.BadParameter(
+            "--load draws what was measured before, as it was: --kind, --specials and --truncate come too late"
+        )
     if found.checkpoint is not None:
         if found.corpus is None and found.treebank is None:
             raise typer.BadParameter("--checkpoint is for a --corpus or a --conllu")
+        if "-" in {found.corpus, found.treebank}:
+            raise typer.BadParameter(f"--checkpoint is for a file: of standard input {_NOBODY_KNOWS}")
         if found.checkpoint.suffix.lower() != ".stats":
             raise typer.BadParameter(f"{visible(str(found.checkpoint))}: a checkpoint ends in .stats")
     return found
@@ -219,15 +240,21 @@ def wish_of(asked: Asked) -> Wish:
 def _measured(asked: Asked) -> tuple[Stats, Source | None]:
     """Run the model over its sentences, unless a checkpoint holds it all."""
     typed = typed_sentences(asked)
+    if asked.checkpoint is not None and typed.corpus is not None and typed.mark is None:
+        raise InputError(f"{typed.corpus.name} is a pipe, and --checkpoint is for a file: of a pipe {_NOBODY_KNOWS}")
     told = _told(asked)
     before = None if asked.checkpoint is None else _before(asked.checkpoint, typed.mark, told)
     if before is not None and before.n_lines is None:
         return before, None
+    if asked.checkpoint is not None:
+        arguments.check_writable([asked.checkpoint])
     from attnviz.capture.surveying import Progress, survey_corpus
     from attnviz.storage import surveys
 
     with opened(asked.model, **asked.loading) as source:
         pass  # it is there: what is said while it loads is said
+    if typed.text is not None:  # why it cannot be read is no fault of a line 1
+        source.encode([typed.text], truncate=asked.truncate, kind=asked.kind)
     lines, name = sentences_of(typed, source)
 
     def stats_of(found: Survey, n_lines: int | None) -> Stats:
@@ -236,6 +263,7 @@ def _measured(asked: Asked) -> tuple[Stats, Source | None]:
     with watched(typed.corpus) as tick:
 
         def keep(progress: Progress) -> None:
+            asked.expect(*progress.survey.heads.sums.shape[1:3])
             tick(progress)
             if asked.checkpoint is not None:
                 surveys.save(stats_of(progress.survey, progress.n_lines), asked.checkpoint)
@@ -250,9 +278,11 @@ def _measured(asked: Asked) -> tuple[Stats, Source | None]:
 
 def _told(asked: Asked) -> dict[str, str]:
     """What must be the same for a run to go on."""
+    sizes: Any = asked.loading["sizes"]
+    loaded = {**asked.loading, "sizes": None, **{name: str(size) for name, size in sizes.items()}}
     return {
         "--model": asked.model or "the default",
-        **{f"--{name.replace('_', '-')}": str(value) for name, value in asked.loading.items() if value},
+        **{f"--{name.replace('_', '-')}": str(value) for name, value in loaded.items() if value},
         "--kind": asked.kind or "the usual",
         "--specials": asked.specials,
         "--truncate": str(asked.truncate),
@@ -280,7 +310,7 @@ def _before(path: Path, mark: Fingerprint | None, told: Mapping[str, str]) -> St
     ]
     if before.fingerprint != mark:
         was = (
-            "standard input"
+            "; ".join(before.corpora)
             if before.fingerprint is None
             else f"{before.fingerprint.name}, {before.fingerprint.size:,} bytes"
         )

@@ -85,16 +85,16 @@ def load(path: str | os.PathLike[str]) -> Stats:
 
     name = visible(str(path))
     try:
+        Path(path).open("rb").close()  # what safetensors says of a file that is not there does not fit in a message
         with safe_open(os.fspath(path), framework="numpy") as file:
             described = json.loads((file.metadata() or {})["attnviz"])
             if (described["format"], described["version"]) != (FORMAT, VERSION):
                 raise FileFormatError(f"{name} was written by another version of attnviz")
             stats = _whole(described["stats"], {key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
-        why = visible(str(getattr(error, "strerror", None) or error)) if isinstance(error, OSError) else "no stats"
-        raise FileFormatError(
-            f"{name} cannot be read: {why}" if isinstance(error, OSError) else f"{name} holds no stats of attnviz's"
-        ) from None
+    except OSError as error:
+        raise FileFormatError(f"{name} cannot be read: {visible(str(error.strerror or error))}") from None
+    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole") from None
     if not isinstance(stats, Stats):
         raise FileFormatError(f"{name} holds no stats of attnviz's")
     return stats

@@ -13,6 +13,7 @@ from attnviz.analysis.roles import OFFSET, SHUFFLED, UNTRAINED, kinds
 from attnviz.attention import positions
 from attnviz.comparison import MEASURES, NO_ROLE, OFFSETS, Comparison, HeadProfile, Role
 from attnviz.errors import SelectionError
+from attnviz.text.display import clip
 from attnviz.views.heatmap import KINDS
 from attnviz.views.palette import hexed, luminance
 
@@ -52,6 +53,8 @@ FAMILIES = {"offset": "looks at another fixed offset", "relation": "finds a rela
 CONTROLS = {SHUFFLED: "shuffled", UNTRAINED: "random weights", OFFSET: "best offset"}
 """The controls, in the order in which they are shown."""
 NOT_EXPLANATION = "attention is not explanation: where a head looks does not say what the model makes of it"
+ORDERS = ("head", "role", "score")
+"""How heads can be sorted, beside by a measure."""
 MOST = 144
 """Heads that are all shown where nothing was chosen: those of a base model. Of more, those that have a role."""
 
@@ -154,9 +157,40 @@ def measure_named(wanted: str, measures: Sequence[str]) -> str:
     meant = meant or [name for name in measures if name in MEASURES and MEASURES[name].label == wanted]
     if len(meant) == 1:
         return meant[0]
-    near = difflib.get_close_matches(wanted, measures, 1)
-    hint = f": did you mean {near[0]}?" if near else f": there are {', '.join(_named_first(measures))}"
-    raise SelectionError(f"there is no measure {wanted!r}{hint}")
+    raise SelectionError(
+        f"there is no measure {clip(wanted, 40)!r}{_hint(wanted, (*ORDERS, *measures), _named_first(measures))}"
+    )
+
+
+def check_sort(wanted: str) -> None:
+    """Find out before a model is run whether heads can be sorted so.
+
+    Raises:
+        SelectionError: they cannot.
+    """
+    if wanted not in ORDERS:
+        measure_named(wanted, tuple(MEASURES))
+
+
+def check_role(wanted: str) -> None:
+    """Find out before a model is run whether there can be such a role; which relations there are, a treebank says.
+
+    Raises:
+        SelectionError: there cannot.
+    """
+    if not wanted.startswith("relation_"):
+        _expect_role(wanted, [*dict.fromkeys((*(kind.name for kind in kinds(OFFSETS)), *FAMILIES)), NONE])
+
+
+def _expect_role(wanted: str, names: Sequence[str]) -> None:
+    if wanted not in names:
+        usual = [*dict.fromkeys(family(name) for name in names)]
+        raise SelectionError(f"there is no role {clip(wanted, 40)!r}{_hint(wanted, names, usual)}")
+
+
+def _hint(wanted: str, names: Sequence[str], shown: Sequence[str]) -> str:
+    near = difflib.get_close_matches(wanted, names, 1)
+    return f": did you mean {near[0]}?" if near else f": there are {', '.join(shown)}"
 
 
 def _named_first(measures: Sequence[str]) -> list[str]:
@@ -182,13 +216,7 @@ def chosen(
     """
     names = role_names(comparison)
     for one in role:
-        if one not in names:
-            near = difflib.get_close_matches(one, names, 1)
-            usual = dict.fromkeys(family(name) for name in names)
-            raise SelectionError(
-                f"there is no role {one!r}"
-                + (f": did you mean {near[0]}?" if near else f": there are {', '.join(usual)}")
-            )
+        _expect_role(one, names)
     rows = set(positions(layers, range(comparison.n_layers), "layer")) if layers else set(range(comparison.n_layers))
     found = [_shown(head, role) for head in comparison.heads if head.layer in rows]
     kept = [one for one in found if one is not None]

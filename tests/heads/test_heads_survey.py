@@ -16,6 +16,7 @@ from attnviz.capture.surveying import Progress, Wish, survey_corpus
 from attnviz.corpus import BadLine, Line
 from attnviz.errors import InputError, RecordError
 from attnviz.models.language import splits
+from attnviz.models.language.annotated import annotated
 
 if TYPE_CHECKING:
     from attnviz.analysis.survey import Survey
@@ -164,3 +165,15 @@ def test_variability_is_0_for_position_alone_and_large_for_content() -> None:
     assert found.value[0, 0] == 0
     assert found.value[0, 1] == pytest.approx(1 - 1 / 16, abs=0.05)
     assert found.low[0, 1] < found.value[0, 1] < found.high[0, 1]
+
+
+def test_a_relation_has_examples() -> None:
+    """Of a head that finds a relation the sentences are kept of whose links it finds most; merged parts keep them."""
+    lines = annotated(40)
+    source = open_source("toy")
+    whole = survey_corpus(lines, source, Wish(controls=40))
+    examples = compare(whole, corpus="").examples["2.3", "relation_coreference"]
+    assert [example.score for example in examples] == [1.0, 1.0, 1.0]
+    assert all(" it " in example.text for example in examples)
+    parts = [survey_corpus(part, source, Wish(controls=40)) for part in (lines[:15], lines[15:])]
+    assert compare(survey.merge(*parts), corpus="").examples["2.3", "relation_coreference"] == examples
