@@ -416,6 +416,15 @@ def test_bad_bytes_sizes_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert LARGEST == 1_048_576
 
 
+@pytest.mark.parametrize("number", ["1_000", "'1_000'", "١٢"])
+def test_no_advice_that_does_not_help(tmp_path: Path, number: str) -> None:
+    """What is no number without quotation marks either is not to be written so."""
+    with pytest.raises(FileFormatError) as caught:
+        typed(tmp_path, DIRECT.replace("3, 0]", f"3, {number}]"))
+    shown = number.strip("'")
+    assert str(caught.value).endswith(f'line 3: keys[0][3] must be a number, not "{shown}"')
+
+
 def test_a_line_is_the_key_s_own(tmp_path: Path) -> None:
     """A block that begins on the line after its name is found at its name."""
     path = tmp_path / "n.yml"

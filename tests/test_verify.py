@@ -107,6 +107,13 @@ def test_a_wrong_factor_is_found(name: str) -> None:
         assert examine(edited(name, steps=steps)).fault.startswith(f"step {i + 1} ({steps[i]['name']}): ")
 
 
+def test_a_file_without_steps_is_not_verified() -> None:
+    """Where nothing is computed nothing is right, with and without numbers."""
+    said = "it holds no step that could be computed"
+    assert examine(edited("seq2seq", steps=[])).fault == said
+    assert examine(edited("seq2seq", steps=[], grids={})).fault == said
+
+
 def test_the_smallest_weights_count() -> None:
     """A weight of 2.9e-20 is held against itself, not against 1."""
     saved = edited("seq2seq")

@@ -46,6 +46,7 @@ def command(
     kind: options.Kind = None,
     background: options.Background = "auto",
     output: head_options.Output = None,
+    clustermap: head_options.Clustermap = None,
     json: head_options.Json = False,
     field: head_options.Field = None,
     load: head_options.Load = None,
@@ -82,7 +83,17 @@ def command(
         two.check(asked, against, fail_above, outputs)
     elif fail_above is not None:
         raise typer.BadParameter("--fail-above is for --against: there is no other model")
-    arguments.check_writable(outputs or ([] if json else [Path("outputs") / "x.png"]))
+    if clustermap is not None:
+        if against is not None or not likeness:
+            raise typer.BadParameter(
+                "--clustermap is of all pairs of heads of one model: not with --against, --no-likeness"
+            )
+        arguments.check_outputs([clustermap], options.PICTURES)
+        from attnviz.views import likeness as clusters
+
+        clusters.check_installed()
+    to_write = [*(outputs or ([] if json else [Path("outputs") / "x.png"])), *filter(None, [clustermap])]
+    arguments.check_writable(to_write)
     if against is not None:
         two.show(asked, against, fail_above=fail_above, outputs=outputs, background=background, json=json)
         return
@@ -98,6 +109,8 @@ def command(
     picture = picture_path("compare-heads", shown, comparison.model, pair=None, target=None)
     for path in outputs or ([] if json else [picture]):
         surveys.write(path, found, lambda file, suffix: _draw(found, asked, file, suffix))
+    if clustermap is not None:
+        surveys.write(clustermap, found, lambda file, suffix: clusters.write(comparison, file, suffix))
 
 
 def _draw(found: surveys.Found, asked: surveys.Asked, file: BytesIO, suffix: str) -> Typefaces:

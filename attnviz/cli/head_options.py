@@ -162,4 +162,11 @@ Output = Annotated[
         metavar="FILE", show_default=False, rich_help_panel=_FILES,
     ),
 ]  # fmt: skip
+Clustermap = Annotated[
+    Path | None,
+    typer.Option(
+        "--clustermap", help="A picture (png, svg, pdf) of all pairs of heads, drawn by seaborn; needs scipy.",
+        metavar="FILE", show_default=False, rich_help_panel=_FILES,
+    ),
+]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="Print all of it as JSON, and no picture.", rich_help_panel=_FILES)]

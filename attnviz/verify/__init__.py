@@ -98,7 +98,7 @@ def verify(path: str | os.PathLike[str]) -> Verdict:
 def examine(saved: Saved) -> Verdict:
     """The verdict on what a file holds."""
     checked: list[Checked] = []
-    fault = ""
+    fault = "" if saved.steps else "it holds no step that could be computed"
     for i, step in enumerate(saved.steps):
         found = _check(i + 1, step, saved.grids)
         if isinstance(found, str):

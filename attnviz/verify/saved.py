@@ -283,7 +283,7 @@ def _plain_name(name: str, where: str) -> str:
 
 def _looks_like_number(value: object) -> bool:
     try:
-        return isinstance(value, str) and math.isfinite(float(value))
+        return isinstance(value, str) and value.isascii() and "_" not in value and math.isfinite(float(value))
     except ValueError:
         return False
 

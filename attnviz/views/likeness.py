@@ -10,15 +10,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float64
 
 from attnviz.analysis.similarity_groups import leaves
+from attnviz.comparison import Comparison
 from attnviz.errors import OutputError, RecordError, SelectionError
+from attnviz.text.display import visible
 from attnviz.views.caption import canvas, frame
-from attnviz.views.figure import blank_sheet, usual_settings
+from attnviz.views.figure import blank_sheet, save, usual_settings
+from attnviz.views.fonts import Typefaces, typefaces_for
+from attnviz.views.heads_roles import sample
 from attnviz.views.palette import DEFAULT, colours
 from attnviz.views.pen import BLACK, GREY, LEAST_TEXT, MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen, ordinal
 
@@ -68,6 +74,46 @@ class Likeness:
             )
 
 
+def check_installed() -> None:
+    """Make sure that what draws clusters is there.
+
+    Raises:
+        OutputError: it is not.
+    """
+    if find_spec("scipy") is None:
+        raise OutputError('the picture of clusters needs scipy: pip install "attnviz[clusters]"')
+
+
+def write(comparison: Comparison, path: Path | BytesIO, suffix: str, palette: str = DEFAULT) -> Typefaces:
+    """Draw the clusters of a comparison's heads into a file.
+
+    Args:
+        comparison: of heads, their likeness among it.
+        path: the file, or what it is written into.
+        suffix: `.png`, `.svg` or `.pdf`.
+        palette: one of `attnviz.views.palette.PALETTES`.
+
+    Returns:
+        The fonts used, with the characters that none has.
+
+    Raises:
+        OutputError: scipy is missing.
+        SelectionError: heads were not compared with one another, or there is one only.
+    """
+    if comparison.likeness is None:
+        raise SelectionError("the heads were not compared with one another: there are no clusters to draw")
+    title = f"Which heads are alike: {visible(comparison.model)}; {sample(comparison)}"
+    likeness = Likeness(
+        names=tuple(head.name for head in comparison.heads),
+        distances=np.sqrt(np.maximum(comparison.likeness.divergences, 0.0)),
+        tree=comparison.likeness.linkage,
+        title=title,
+        receipt=comparison.proof,
+    )
+    save(clustermap(likeness, palette), path, suffix, title=title, description=comparison.proof)
+    return typefaces_for([title, comparison.proof])
+
+
 def clustermap(likeness: Likeness, palette: str = DEFAULT) -> Figure:
     """A figure of all pairs of heads in the order of their tree, dark where they are alike.
 
@@ -79,8 +125,7 @@ def clustermap(likeness: Likeness, palette: str = DEFAULT) -> Figure:
         OutputError: scipy is missing.
         SelectionError: there is one head only, or there is no such palette.
     """
-    if find_spec("scipy") is None:
-        raise OutputError('the picture of clusters needs scipy: pip install "attnviz[clusters]"')
+    check_installed()
     n = len(likeness.names)
     if n < 2:
         raise SelectionError("a picture of clusters needs two heads or more")

@@ -117,8 +117,8 @@ def _draw_line(sheet: Layout, line: list[Place], top: float, palette: str, numbe
     ax, pen = sheet.ax, sheet.pen
     x = MARGIN
     for index, place in enumerate(line):
-        seen = [box for box in place.boxes if box.panel.number in numbers]
-        if place.symbol and place.main in seen:
+        seen = [box for box in place.boxes if box.panel.since in numbers]
+        if place.symbol and place.main.panel.number in numbers:
             beside = line[index - 1].main if index else place.main
             middle = top + min(place.main.height, beside.height) / 2
             style = pen.style(sign_size(place.symbol), color=GREY)

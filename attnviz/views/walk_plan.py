@@ -35,7 +35,8 @@ class Panel:
         rows: a name for each row; empty where they are only counted.
         columns: likewise.
         blanks: rows and columns of cells that stay empty.
-        number: the step, counted from 1, with which it appears.
+        number: the step, counted from 1, that it is drawn for.
+        since: the step with which a film shows it: the one that makes it, if that is shown too.
         language: of what else is said of it.
     """
 
@@ -46,6 +47,7 @@ class Panel:
     columns: tuple[str, ...]
     blanks: frozenset[tuple[int, int]]
     number: int
+    since: int
     language: str
 
 
@@ -88,6 +90,7 @@ class _Sheet:
     bands: list[list[Unit]] = field(default_factory=lambda: [[], []])
     small: bool = False
     drawn: set[str] = field(default_factory=set)
+    made: dict[str, int] = field(default_factory=dict)
     last: str = ""
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
@@ -108,6 +111,7 @@ def plan(walk: Walkthrough, *, language: str, steps: Sequence[str] | None, blank
     scored = {number for number, step in wanted if step.name == "scores"}
     after = False
     for number, step in wanted:
+        sheet.made[step.result] = number
         if step.name in BEFORE or step.name.startswith("input"):
             place = -1 if after else 0  # what a second attention works on stands behind the first
             _operands(sheet, number, step, place, first=several and step.operation == "map")
@@ -205,5 +209,6 @@ def _panel(
         columns=() if turned else grid.columns,
         blanks=frozenset((column, row) for row, column in blanks) if turned else blanks,
         number=number,
+        since=sheet.made.get(name, number),
         language=sheet.language,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnviz.attention import Receipt
+from attnviz.text.display import visible
 from attnviz.text.sentences import translated
 from attnviz.walk import Walkthrough
 
@@ -136,7 +137,7 @@ def source_line(walk: Walkthrough, language: str) -> str:
     """Whose calculation it is: sentence, layer, head, query, and the model if the title does not name it."""
     places = [say(what, language, n=n) for what, n in (("layer", walk.layer), ("head", walk.head)) if n is not None]
     parts = [walk.model] if walk.model and walk.model not in walk.title else []
-    parts += [f"“{walk.text}”"] if walk.text else []
+    parts += [f"“{visible(walk.text)}”"] if walk.text else []
     parts += [say("counted", language, where=", ".join(places))] if places else []
     name = query_name(walk)
     parts += [say("query is", language, name=f"{name} ({say('row', language, n=walk.query)})")] if name else []

@@ -81,6 +81,7 @@ def test_a_threshold_that_watches_nothing(refused: Refused, corpus: str, thresho
     [
         (("compare-heads", "--toy", "--fail-above", "0.1"), "--fail-above is for --against"),
         ((*TWO, "--checkpoint", "a.stats"), "--checkpoint"),
+        ((*TWO, "--clustermap", "a.png"), "--clustermap is of all pairs of heads of one model"),
         ((*TWO, "-o", "a.stats"), "not saved as stats"),
         (("compare-heads", "--load", "a.stats", "--against", "toy"), "another .stats file alone"),
         (("compare-heads", "--toy", "--against", "b.stats", "--fail-above", "0.1"), "does not hold"),
@@ -108,3 +109,18 @@ def test_models_that_cannot_be_compared(refused: Refused, corpus: str, real_mode
         status, line = refused(*one, "-m", model, "--against", against)
         assert status == 1, line
         assert words in line
+
+
+def test_clusters_drawn_by_seaborn(
+    typed: Typed, refused: Refused, corpus: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With scipy a picture; without, one line says what to install, before any model runs."""
+    one = ("compare-heads", "-m", "toy-random", "--corpus", corpus, "--controls", "0", "-o", "a.csv")
+    assert typed(*one, "--clustermap", "clusters.svg").status == 0
+    assert "1.3" in (here / "clusters.svg").read_text()
+    status, line = refused(*one, "--no-likeness", "--clustermap", "b.svg")
+    assert status == 2
+    monkeypatch.setattr("attnviz.views.likeness.find_spec", lambda _: None)
+    status, line = refused(*one, "--clustermap", "b.svg")
+    assert status == 1
+    assert 'pip install "attnviz[clusters]"' in line

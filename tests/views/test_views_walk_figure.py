@@ -241,6 +241,16 @@ def test_a_film_s_picture_shows_no_more_than_its_step(texts_of: Texts) -> None:
     assert len(images(figure(by_hand()))) == 7
 
 
+def test_a_film_s_picture_shows_what_its_step_makes(texts_of: Texts) -> None:
+    """Query, keys and values are seen with the step that makes them, the scores not before theirs."""
+    made = ("Query q", "Keys K", "Values V", "Score")
+    seen = []
+    for sheet, _ in stages(of_model()):
+        said = {text for text, _ in texts_of(sheet)}
+        seen.append([name for name in made if name in said])
+    assert seen[:4] == [list(made[:1]), list(made[:2]), list(made[:3]), list(made)]
+
+
 def test_only_the_steps_asked_for_are_drawn() -> None:
     """Their operands and what they make; a step that is not there is refused."""
     assert len(images(figure(by_hand(), steps=["softmax"]))) == 2

@@ -20,6 +20,7 @@ from attnviz.errors import SelectionError
 from attnviz.views.palette import colours, levels
 from attnviz.views.terminal import Screen
 from attnviz.views.walk_files import markdown
+from attnviz.views.walk_said import source_line
 from attnviz.views.walk_terminal import key_line, walked
 from attnviz.walk import Grid, Walkthrough
 
@@ -306,6 +307,12 @@ def test_it_is_said_whose_calculation_it_is_and_how_it_was_checked() -> None:
     exact = replace(of_model(), difference=0.0, from_input=None, receipt=None)
     assert lines_of(exact)[-1] == "recomputed context is exactly the model's own"
     assert lines_of(replace(exact, own=None, difference=None))[-1].startswith("no number of this model's own")
+
+
+def test_a_sentence_is_shown_and_not_obeyed() -> None:
+    """What a terminal or the direction of writing would obey is spelled out, in the sentence as in its tokens."""
+    line = source_line(replace(of_model(), text="I\x1b[2J\n\u202elove"), "en")
+    assert line.startswith("a model · “I\\x1b[2J\\n\\u202elove” · layer 2")
 
 
 def test_korean_is_korean_and_english_where_it_cannot_be_shown() -> None:
