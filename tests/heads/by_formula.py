@@ -43,28 +43,28 @@ def name(token: Token) -> object:
     return token.piece if token.id is None else token.id
 
 
-def sees(i: int, n: int, *, causal: bool) -> range:
-    """The keys that a row sees."""
-    return range(i + 1 if causal else n)
+def reach(n: int, *, causal: bool, window: int | None = None) -> list[range]:
+    """The keys that each row sees; in a window, so many of the last ones."""
+    return [range(max(0, i + 1 - window) if window else 0, i + 1 if causal else n) for i in range(n)]
 
 
-def rows(n: int, *, causal: bool) -> list[int]:
+def rows(sees: Sequence[range]) -> list[int]:
     """The rows that count."""
-    return [i for i in range(n) if len(sees(i, n, causal=causal)) > 1]
+    return [i for i, keys in enumerate(sees) if len(keys) > 1]
 
 
-def share(a: np.ndarray, tokens: Sequence[Token], what: str, *, causal: bool) -> tuple[float, int]:
+def share(a: np.ndarray, tokens: Sequence[Token], what: str, sees: Sequence[range]) -> tuple[float, int]:
     """The sum over rows and how many there are."""
     total, n = 0.0, 0
-    for i in rows(len(tokens), causal=causal):
-        keys = [j for j in sees(i, len(tokens), causal=causal) if is_target(what, tokens, i, j)]
+    for i in rows(sees):
+        keys = [j for j in sees[i] if is_target(what, tokens, i, j)]
         if keys:
             total, n = total + sum(float(a[i, j]) for j in keys), n + 1
     return total, n
 
 
 def every(
-    a: np.ndarray, tokens: Sequence[Token], lengths: np.ndarray | None, *, causal: bool
+    a: np.ndarray, tokens: Sequence[Token], lengths: np.ndarray | None, sees: Sequence[range]
 ) -> dict[str, tuple[float, int]]:
     """All measures of one head on one sentence.
 
@@ -72,19 +72,19 @@ def every(
         a: its pattern [query, key].
         tokens: of the sentence.
         lengths: of what each key hands over; None where unknown.
-        causal: whether a row sees only what is before.
+        sees: the keys that each row sees.
     """
     n = len(tokens)
-    counted = rows(n, causal=causal)
-    found = {what: share(a, tokens, what, causal=causal) for what in SHARES}
-    found |= {f"offset_{o:+d}": share(a, tokens, str(o), causal=causal) for o in OFFSETS}
+    counted = rows(sees)
+    found = {what: share(a, tokens, what, sees) for what in SHARES}
+    found |= {f"offset_{o:+d}": share(a, tokens, str(o), sees) for o in OFFSETS}
     for o in OFFSETS:
-        having = [i for i in counted if i + o in sees(i, n, causal=causal)]
+        having = [i for i in counted if i + o in sees[i]]
         found[f"peak_{o:+d}"] = float(sum(int(a[i].argmax()) - i == o for i in having)), len(having)
     if lengths is not None:
         weighed = np.array([[a[i, j] * lengths[j] for j in range(n)] for i in range(n)])
         weighed /= weighed.sum(axis=1, keepdims=True)
-        found |= {f"norm_{what}": share(weighed, tokens, what, causal=causal) for what in SHARES}
+        found |= {f"norm_{what}": share(weighed, tokens, what, sees) for what in SHARES}
 
     def mean(number: Callable[[int], float]) -> tuple[float, int]:
         return sum(number(i) for i in counted), len(counted)
@@ -99,7 +99,7 @@ def every(
         return math.sqrt(sum(float(a[i, j]) * (abs(i - j) - distance(i)) ** 2 for j in range(n)))
 
     found["entropy"] = mean(entropy)
-    found["entropy_share"] = mean(lambda i: entropy(i) / math.log(len(sees(i, n, causal=causal))))
+    found["entropy_share"] = mean(lambda i: entropy(i) / math.log(len(sees[i])))
     found["distance"] = mean(distance)
     found["spread"] = mean(spread)
     ends = [j for j in range(1, n) if j == n - 1 and tokens[j].special]
@@ -109,7 +109,7 @@ def every(
     )
     means = []
     for j in range(n):
-        seen = [i for i in counted if j in sees(i, n, causal=causal)]
+        seen = [i for i in counted if j in sees[i]]
         if seen and len(seen) >= len(counted) / 2:
             means.append(sum(float(a[i, j]) for i in seen) / len(seen))
     found["sink"] = (max(means, default=0.0), int(bool(counted)))

@@ -15,7 +15,7 @@ from attnviz.capture.batching import joined
 from attnviz.capture.measuring import FindOutputMaps, Measured, MeasureHeads
 from attnviz.capture.observers import Batch, KeepWeights
 from attnviz.capture.source import Source, open_source
-from tests.heads.by_formula import every
+from tests.heads.by_formula import every, reach
 
 if TYPE_CHECKING:
     from attnviz.capture import stream
@@ -77,12 +77,13 @@ def test_each_measure_equals_its_formula(name: str, real_model: str) -> None:
     worst = 0.0
     for index, sentence in enumerate(batch.sentences):
         weights = keep.weights(index).astype(np.float64)
+        sees = reach(len(sentence.tokens), causal=name == "toy-decoder")
         for layer in range(n_layers):
             for head in range(n_heads):
                 value = values.values[layer][index, head, : len(sentence.tokens)]  # (key, d)
                 d = value.shape[1]
                 lengths = np.linalg.norm(value @ maps[layer][head * d : (head + 1) * d], axis=1)
-                expected = every(weights[layer, head], sentence.tokens, lengths, causal=name == "toy-decoder")
+                expected = every(weights[layer, head], sentence.tokens, lengths, sees)
                 assert set(expected) == set(heads.NAMES)
                 for measure, (total, n) in expected.items():
                     at = heads.NAMES.index(measure)
@@ -135,7 +136,7 @@ def test_special_tokens_left_out_are_as_if_masked(real_model: str) -> None:
     for measure in ("self", "previous", "punctuation", "entropy", "distance", "spread"):
         at = heads.NAMES.index(measure)
         for layer, head in ((0, 0), (2, 5), (5, 11)):
-            total, n = every(inner[layer, head], tokens, None, causal=False)[measure]
+            total, n = every(inner[layer, head], tokens, None, reach(len(tokens), causal=False))[measure]
             assert found.counts[0, layer, at] == n
             assert float(found.sums[0, layer, head, at]) == pytest.approx(total, abs=1e-5)
     for measure in ("first", "separator"):
