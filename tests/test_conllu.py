@@ -387,3 +387,9 @@ def test_any_heads(data: st.DataObject, n: int) -> None:
         assert [word.head + 1 for word in found.words] == heads
         assert {universal(link.relation) for link in links(found)} <= {"dep"}
         assert len(links(found)) == n - 1
+
+
+def test_the_treebank_in_the_package_is_the_sample() -> None:
+    """What heads are compared on without a sentence is what a newcomer finds among the sample inputs."""
+    root = Path(__file__).parent.parent
+    assert (root / "attnviz" / "text" / "treebank.conllu").read_bytes() == TREEBANK.read_bytes()

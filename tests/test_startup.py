@@ -92,6 +92,18 @@ def test_load(loaded: Callable[..., set[str]], make_record: Callable[..., Attent
     assert not names & {"torch", "transformers", "huggingface_hub", "seaborn", "matplotlib"}
 
 
+def test_heads(loaded: Callable[..., set[str]]) -> None:
+    """What was measured before is shown, and merged, without any model library; the home-built model needs its own."""
+    names = loaded("compare-heads", "-m", "toy-random", "I love you", "-o", "a.stats", "-o", "a.csv")
+    assert "torch" in names
+    assert not names & {"transformers", "seaborn", "huggingface_hub", "matplotlib", "scipy", "pandas"}
+    names = loaded("compare-heads", "--load", "a.stats", "-o", "a.png")
+    assert "matplotlib" in names
+    assert not names & {"torch", "transformers", "huggingface_hub", "seaborn", "scipy", "pandas"}
+    names = loaded("head", "0.0", "--load", "a.stats", "-o", "b.csv") | loaded("merge", "a.stats", "-o", "b.stats")
+    assert not names & {"torch", "transformers", "huggingface_hub", "seaborn", "matplotlib"}
+
+
 def test_these_tests_can_fail(loaded: Callable[..., set[str]]) -> None:
     """A library that is loaded on purpose is seen."""
     assert "seaborn" not in loaded("--version")

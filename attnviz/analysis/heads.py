@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 import torch
@@ -84,6 +85,9 @@ class Rows:
         return self.seen.any(dim=-1)
 
 
+Target: TypeAlias = Bool[Tensor, "#batch #rows key"] | Bool[Tensor, "rows key"]
+"""Which keys a share asks for, whether a row sees them or not."""
+
 Sums: TypeAlias = tuple[Float[Tensor, "batch head"], Float[Tensor, " batch"]]
 """Of each sentence: the sum over its rows for each head, and how many rows were counted."""
 
@@ -116,78 +120,125 @@ def rows_of(
     return Rows(weights=kept, seen=seen, first_row=first_row, marks=marks)
 
 
-def self_share(rows: Rows) -> Sums:
-    """The weight on the query's own token: mean of A[i, i] (Clark et al. 2019, section 3)."""
-    return _share(rows, _at(rows, 0))
+def _at(rows: Rows, offset: int) -> Bool[Tensor, "rows key"]:
+    """Where the key is so far after the query; nowhere in cross attention."""
+    offsets = rows.offsets
+    return offsets == offset if rows.marks.square else torch.zeros_like(offsets, dtype=torch.bool)
 
 
-def previous_share(rows: Rows) -> Sums:
-    """The weight on the token before: mean of A[i, i - 1] (Clark et al. 2019, section 3.1)."""
-    return _share(rows, _at(rows, -1))
+def on_itself(rows: Rows) -> Target:
+    """The query's own token: A[i, i] (Clark et al. 2019, section 3)."""
+    return _at(rows, 0)
 
 
-def next_share(rows: Rows) -> Sums:
-    """The weight on the token after: mean of A[i, i + 1] (Clark et al. 2019, section 3.1)."""
-    return _share(rows, _at(rows, 1))
+def on_previous(rows: Rows) -> Target:
+    """The token before: A[i, i - 1] (Clark et al. 2019, section 3.1)."""
+    return _at(rows, -1)
 
 
-def first_share(rows: Rows) -> Sums:
-    """The weight on the first token, such as [CLS]: mean of A[i, 0] (Clark et al. 2019, section 3.2)."""
-    return _share(rows, rows.marks.first[:, None])
+def on_next(rows: Rows) -> Target:
+    """The token after: A[i, i + 1] (Clark et al. 2019, section 3.1)."""
+    return _at(rows, 1)
 
 
-def separator_share(rows: Rows) -> Sums:
-    """The weight on special tokens other than the first, such as [SEP], summed (Clark et al. 2019, section 3.2)."""
-    return _share(rows, rows.marks.separator[:, None])
+def on_first(rows: Rows) -> Target:
+    """The first token, such as [CLS]: A[i, 0] (Clark et al. 2019, section 3.2)."""
+    return rows.marks.first[:, None]
 
 
-def punctuation_share(rows: Rows) -> Sums:
-    """The weight on punctuation marks, summed (Clark et al. 2019, section 3.2)."""
-    return _share(rows, rows.marks.punctuation[:, None])
+def on_separator(rows: Rows) -> Target:
+    """Special tokens other than the first, such as [SEP]: the sum of A over them (Clark et al. 2019, section 3.2)."""
+    return rows.marks.separator[:, None]
 
 
-def same_word_share(rows: Rows) -> Sums:
-    """For a token seen before, the weight on its earlier copies, summed (Wang et al. 2023, duplicate token heads)."""
-    return _share(rows, _copies(rows))
+def on_punctuation(rows: Rows) -> Target:
+    """Punctuation marks: the sum of A over them (Clark et al. 2019, section 3.2)."""
+    return rows.marks.punctuation[:, None]
 
 
-def induction_share(rows: Rows) -> Sums:
-    """For a token seen before, the weight on the tokens right after its earlier copies (Olsson et al. 2022)."""
+def on_same_word(rows: Rows) -> Target:
+    """Of a token seen before, its earlier copies: the sum of A over them (Wang et al. 2023, duplicate token heads)."""
     if not rows.marks.square:
-        return _share(rows, _copies(rows))
-    ids = rows.marks.ids
-    after = torch.nn.functional.pad(ids[:, :-1], (1, 0), value=-1)  # what stands before each key
-    mine = ids[:, rows.first_row : rows.first_row + rows.weights.shape[2]]
-    same = (after[:, None] == mine[:, :, None]) & (mine[:, :, None] >= 0)
-    return _share(rows, same & (rows.offsets < 0))
+        return torch.zeros_like(rows.seen)
+    return _same(rows, rows.marks.ids) & (rows.offsets < 0)
 
 
-def entropy(rows: Rows) -> Sums:
-    """How spread a row is, in nats: mean of -sum over j of A ln A (Clark et al. 2019, section 3.3)."""
-    return _total(torch.special.entr(rows.weights)), _number(rows.counted)
+def on_what_followed(rows: Rows) -> Target:
+    """Of a token seen before, what came right after its earlier copies: the sum of A over it (Olsson et al. 2022)."""
+    if not rows.marks.square:
+        return torch.zeros_like(rows.seen)
+    before = torch.nn.functional.pad(rows.marks.ids[:, :-1], (1, 0), value=-1)  # what stands before each key
+    return _same(rows, before) & (rows.offsets < 0)
 
 
-def entropy_share(rows: Rows) -> Sums:
-    """Entropy as a share of the largest that there can be: of the logarithm of the number of keys seen."""
+SHARES: dict[str, Callable[[Rows], Target]] = {
+    "self": on_itself,
+    "previous": on_previous,
+    "next": on_next,
+    "first": on_first,
+    "separator": on_separator,
+    "punctuation": on_punctuation,
+    "same_word": on_same_word,
+    "induction": on_what_followed,
+}
+"""How much of a head's weight goes to one sort of key: its mean over the rows that see such a key."""
+
+TARGETS: dict[str, Callable[[Rows], Target]] = {
+    **SHARES, **{f"offset_{offset:+d}": partial(_at, offset=offset) for offset in OFFSETS},
+}  # fmt: skip
+"""The same, and the weight at each fixed offset: A[i, i + o]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Targets:
+    """Where the keys of each share are, for some rows.
+
+    Attributes:
+        cells: 1 where a row sees such a key, 0 elsewhere; the cells of all rows one after another.
+        counts: how many rows see one.
+    """
+
+    cells: Float[Tensor, "batch cells share"]
+    counts: Float[Tensor, "batch share"]
+
+
+def targets_of(rows: Rows) -> Targets:
+    """Where the keys of all of `TARGETS` are: the same for all layers whose rows see the same keys."""
+    there = [rows.seen & target(rows) for target in TARGETS.values()]
+    cells = torch.stack([one.flatten(1) for one in there], dim=-1)
+    return Targets(
+        cells=cells.to(rows.weights), counts=torch.stack([_number(one.any(dim=-1)) for one in there], dim=-1)
+    )
+
+
+def shares(rows: Rows, targets: Targets) -> Float[Tensor, "batch head share"]:
+    """The weight on the keys of each of `TARGETS`, summed over rows."""
+    return rows.weights.flatten(2) @ targets.cells  # (B, H, cells) (B, cells, share)
+
+
+def entropies(rows: Rows) -> tuple[Sums, Sums]:
+    """How spread a row is, in nats: mean of -sum over j of A ln A (Clark et al. 2019, section 3.3).
+
+    And as a share of the largest that there can be, the logarithm of the number of keys that the row sees.
+    """
+    of_rows = torch.special.entr(rows.weights).sum(dim=-1, dtype=torch.float64)  # (B, H, rows)
     largest = rows.seen.sum(dim=-1).clamp_min(2).log()  # (B, rows); a row that is not counted has no weight at all
-    return _total(torch.special.entr(rows.weights) / largest[:, None, :, None]), _number(rows.counted)
+    n = _number(rows.counted)
+    return (of_rows.sum(dim=-1), n), ((of_rows / largest[:, None]).sum(dim=-1), n)
 
 
-def distance(rows: Rows) -> Sums:
-    """How far the keys are, in tokens: mean of sum over j of A |i - j|."""
+def distances(rows: Rows) -> tuple[Sums, Sums]:
+    """How far the keys are, in tokens: mean of sum over j of A |i - j|.
+
+    And how much that varies within a row: mean of its standard deviation under A.
+    """
     if not rows.marks.square:
-        return _nothing(rows)
-    return _total(rows.weights * rows.offsets.abs()), _number(rows.counted)
-
-
-def spread(rows: Rows) -> Sums:
-    """How much that distance varies within a row, in tokens: mean of its standard deviation under A."""
-    if not rows.marks.square:
-        return _nothing(rows)
+        return _nothing(rows), _nothing(rows)
     far = rows.offsets.abs().to(rows.weights)
-    near = (rows.weights * far).sum(dim=-1, keepdim=True)  # (B, H, rows, 1)
-    variance = (rows.weights * (far - near).square()).sum(dim=-1)
-    return variance.sqrt().sum(dim=-1, dtype=torch.float64), _number(rows.counted)
+    near = (rows.weights * far).sum(dim=-1, dtype=torch.float64)  # (B, H, rows)
+    variance = (rows.weights * (far - near[..., None].to(far)).square_()).sum(dim=-1, dtype=torch.float64)
+    n = _number(rows.counted)
+    return (near.sum(dim=-1), n), (variance.sqrt().sum(dim=-1), n)
 
 
 def confidence(rows: Rows) -> Sums:
@@ -201,46 +252,32 @@ def confidence(rows: Rows) -> Sums:
     return (largest * counted[:, None]).sum(dim=-1), _number(counted)
 
 
-SHARES: dict[str, Callable[[Rows], Sums]] = {
-    "self": self_share,
-    "previous": previous_share,
-    "next": next_share,
-    "first": first_share,
-    "separator": separator_share,
-    "punctuation": punctuation_share,
-    "same_word": same_word_share,
-    "induction": induction_share,
-}
-"""How much of a head's weight goes to one sort of key."""
+def row_measures(rows: Rows) -> dict[str, Sums]:
+    """All that is no share, by name."""
+    entropy, entropy_share = entropies(rows)
+    distance, spread = distances(rows)
+    return {
+        "entropy": entropy,
+        "entropy_share": entropy_share,
+        "distance": distance,
+        "spread": spread,
+        "confidence": confidence(rows),
+    }
 
-ROW_MEASURES: dict[str, Callable[[Rows], Sums]] = {
-    **SHARES,
-    "entropy": entropy,
-    "entropy_share": entropy_share,
-    "distance": distance,
-    "spread": spread,
-    "confidence": confidence,
-}
 
 NAMES = tuple(name for name in MEASURES if name != "variability")
 """All that rows give, in the order in which it is kept; how a pattern varies is seen on many sentences only."""
 
 
-def offset_shares(rows: Rows) -> tuple[Float[Tensor, "batch head offset"], Float[Tensor, "batch offset"]]:
-    """The weight at each fixed offset: mean of A[i, i + o], for each o of `OFFSETS`."""
-    sums = [_share(rows, _at(rows, offset)) for offset in OFFSETS]
-    return torch.stack([total for total, _ in sums], dim=-1), torch.stack([n for _, n in sums], dim=-1)
+def peaks(rows: Rows) -> Rows:
+    """The same rows with 1 where a row's weight is the largest, and 0 elsewhere.
 
-
-def offset_peaks(rows: Rows) -> tuple[Float[Tensor, "batch head offset"], Float[Tensor, "batch offset"]]:
-    """How often a row's largest weight is at each fixed offset, of the rows that see a key there.
-
-    Source: Voita et al. 2019, section 5.1, positional heads.
+    Their shares at fixed offsets say how often the largest weight is there, of the rows that see a key there: Voita et
+    al. 2019, section 5.1, positional heads.
     """
     places = torch.arange(rows.weights.shape[3], device=rows.weights.device)
-    largest = (places == rows.weights.argmax(dim=-1, keepdim=True)) & rows.seen[:, None]  # (B, H, rows, K)
-    sums = [_share(replace(rows, weights=largest.to(rows.weights)), _at(rows, offset)) for offset in OFFSETS]
-    return torch.stack([total for total, _ in sums], dim=-1), torch.stack([n for _, n in sums], dim=-1)
+    largest = (places == rows.weights.argmax(dim=-1, keepdim=True)) & rows.counted[:, None, :, None]
+    return replace(rows, weights=largest.to(rows.weights))
 
 
 def fixed_offsets(rows: Rows) -> Rows:
@@ -292,31 +329,10 @@ def sink(
     return (mean * fair[:, None]).amax(dim=-1), (n_rows > 0).to(received.dtype)
 
 
-def _share(rows: Rows, target: Bool[Tensor, "#batch #rows key"] | Bool[Tensor, "rows key"]) -> Sums:
-    """The weight on the keys that are a row's target, over the rows that see one."""
-    there = rows.seen & target
-    total = torch.einsum("bhik,bik->bh", rows.weights, there.to(rows.weights))
-    return total, _number(there.any(dim=-1))
-
-
-def _total(cells: Float[Tensor, "batch head rows key"]) -> Float[Tensor, "batch head"]:
-    """The sum over all cells, in double precision: single precision would lose digits over many of them."""
-    return cells.sum(dim=(2, 3), dtype=torch.float64)
-
-
-def _at(rows: Rows, offset: int) -> Bool[Tensor, "rows key"]:
-    """Where the key is so far after the query; nowhere in cross attention."""
-    offsets = rows.offsets
-    return offsets == offset if rows.marks.square else torch.zeros_like(offsets, dtype=torch.bool)
-
-
-def _copies(rows: Rows) -> Bool[Tensor, "batch rows key"]:
-    """Where the key is an earlier copy of the query; nowhere in cross attention."""
-    if not rows.marks.square:
-        return torch.zeros_like(rows.seen)
-    ids = rows.marks.ids
-    mine = ids[:, rows.first_row : rows.first_row + rows.weights.shape[2], None]
-    return (ids[:, None] == mine) & (mine >= 0) & (rows.offsets < 0)
+def _same(rows: Rows, ids: Int[Tensor, "batch key"]) -> Bool[Tensor, "batch rows key"]:
+    """Where this number of a key is that of the query's token, special tokens apart."""
+    mine = rows.marks.ids[:, rows.first_row : rows.first_row + rows.weights.shape[2], None]
+    return (ids[:, None] == mine) & (mine >= 0)
 
 
 def _number(counted: Bool[Tensor, "batch rows"]) -> Float[Tensor, " batch"]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float64, UInt64
+from jaxtyping import Bool, Float, Float64, UInt64
 
 from attnviz.analysis import structure
 from attnviz.analysis.structure import Found, Relations
@@ -21,6 +21,9 @@ from attnviz.errors import RecordError
 
 GROUPS = 16
 """Tables of positions are kept for so many groups of sentences, so that their spread can be seen."""
+
+AT_ONCE = 32
+"""Sentences of which such a table is made at a time."""
 
 EXAMPLES = 3
 """Sentences kept for each head and measure: those where it is strongest."""
@@ -193,11 +196,19 @@ def merge_examples(one: Examples, other: Examples) -> Examples:
     keys = np.concatenate([one.keys, other.keys], axis=-1)
     again = (keys[..., :, None] == keys[..., None, :]) & np.tril(np.ones((keys.shape[-1],) * 2, dtype=bool), -1)
     scores = np.where(again.any(axis=-1), -np.inf, scores)  # a sentence that comes twice is one example
+    return _strongest(scores, keys, {**one.texts, **other.texts})
+
+
+def _strongest(
+    scores: Float64[np.ndarray, "layer head measure some"],
+    keys: UInt64[np.ndarray, "layer head measure some"],
+    texts: Mapping[int, str],
+) -> Examples:
+    """The strongest of some sentences, each of them there once."""
     order = np.lexsort((keys, -scores), axis=-1)[..., :EXAMPLES]
     scores, keys = np.take_along_axis(scores, order, -1), np.take_along_axis(keys, order, -1)
     kept = set(keys[np.isfinite(scores)].tolist())
-    texts = {key: text for key, text in {**one.texts, **other.texts}.items() if key in kept}
-    return Examples(scores=scores, keys=keys, texts=texts)
+    return Examples(scores=scores, keys=keys, texts={key: text for key, text in texts.items() if key in kept})
 
 
 def merge_samples(one: Sample, other: Sample) -> Sample:
@@ -259,25 +270,31 @@ def examples_of(
         texts: the sentences.
         enough: how many rows must be counted.
     """
+    # A batch may have hundreds of sentences: to compare all pairs of them, for each head and measure, would take more
+    # room than the model.
+    once, first = np.unique(np.array(keys, dtype=np.uint64), return_index=True)
+    sums, counts = sums[first], counts[first, :, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        scores = sums / counts[:, :, None]
-    scores = np.where(counts[:, :, None] >= enough, scores, -np.inf)
-    every = np.broadcast_to(np.array(keys, dtype=np.uint64), (*scores.shape[1:], len(keys)))
-    none = np.empty((*scores.shape[1:], 0))
-    found = Examples(scores=np.moveaxis(scores, 0, -1), keys=every, texts=dict(zip(keys, texts, strict=True)))
-    return merge_examples(found, Examples(scores=none, keys=none.astype(np.uint64), texts={}))
+        scores = sums / counts
+    scores = np.moveaxis(np.where(counts >= enough, scores, -np.inf), 0, -1)
+    return _strongest(scores, np.broadcast_to(once, scores.shape), dict(zip(keys, texts, strict=True)))
 
 
 def places_of(
-    corner: Float64[np.ndarray, "sentence layer head row column"],
-    seen: Float64[np.ndarray, "sentence layer row column"],
+    corner: Float[np.ndarray, "sentence layer head row column"],
+    seen: Bool[np.ndarray, "sentence layer row column"],
     keys: Sequence[int],
 ) -> Places:
-    """The weights of sentences by place."""
+    """The weights of sentences by place; they are squared a few sentences at a time, since a batch may have many."""
     groups = np.zeros((GROUPS, len(keys)))
     groups[[key % GROUPS for key in keys], range(len(keys))] = 1
-    sums, squares = (np.tensordot(groups, values, axes=1) for values in (corner, corner**2))
-    return Places(sums=sums, squares=squares, counts=np.tensordot(groups, seen, axes=1))
+    sums, squares = np.zeros((2, GROUPS, *corner.shape[1:]))
+    for first in range(0, len(keys), AT_ONCE):
+        some = slice(first, first + AT_ONCE)
+        values = corner[some].astype(np.float64)
+        sums += np.tensordot(groups[:, some], values, axes=1)
+        squares += np.tensordot(groups[:, some], values**2, axes=1)
+    return Places(sums=sums, squares=squares, counts=np.tensordot(groups, seen.astype(np.float64), axes=1))
 
 
 def variability(places: Places) -> Estimate:

@@ -31,6 +31,17 @@ def joined(batches: Sequence[Batch]) -> Batch:
     )
 
 
+def alone(batch: Batch) -> Batch:
+    """The first sentence of a batch, with the padding it has there."""
+    return replace(
+        batch,
+        sentences=batch.sentences[:1],
+        inputs={name: given[:1] for name, given in batch.inputs.items()},
+        real=batch.real[:1],
+        real_keys=None if batch.real_keys is None else batch.real_keys[:1],
+    )
+
+
 def in_batches(singles: Sequence[Batch], tokens: int) -> Iterator[list[Batch]]:
     """Sentences of like length together, so many that with their padding they have no more tokens than this.
 

@@ -83,6 +83,7 @@ class MeasureHeads:
         """Read the tokens of a new batch, and forget the last one."""
         self._marks = marks_of(batch, self._specials)
         self._order = None if self._dealt is None else _orders(self._marks.keys, self._dealt)
+        self._targets = _KnownTargets()
         self._layers: list[_OneLayer] = []
 
     def observe_layer(self, layer: Layer) -> None:
@@ -91,7 +92,15 @@ class MeasureHeads:
         lengths = None if found is None else _lengths(layer, found)
         is_first = not self._layers
         self._layers.append(
-            _OneLayer(layer, self._marks, lengths, order=self._order, is_first=is_first, keep_rows=self._keep_rows)
+            _OneLayer(
+                layer,
+                self._marks,
+                lengths,
+                order=self._order,
+                targets=self._targets,
+                is_first=is_first,
+                keep_rows=self._keep_rows,
+            )
         )
 
     def observe(self, block: Block) -> None:
@@ -186,6 +195,25 @@ def marks_of(batch: Batch, specials: Specials = "keep") -> Marks:
     )
 
 
+class _KnownTargets:
+    """Where the keys of each share are: worked out once for all layers of a batch whose rows see the same keys.
+
+    Of matrices that come in several blocks nothing is kept: that would be larger than the blocks.
+    """
+
+    def __init__(self) -> None:
+        self._known: tuple[Tensor, heads.Targets] | None = None
+
+    def of(self, rows: Rows, *, whole: bool) -> heads.Targets:
+        """The targets of these rows."""
+        if self._known is not None and whole and torch.equal(self._known[0], rows.seen):
+            return self._known[1]
+        targets = heads.targets_of(rows)
+        if whole:
+            self._known = rows.seen, targets
+        return targets
+
+
 class _OneLayer:
     """One layer of a batch being measured."""
 
@@ -196,13 +224,14 @@ class _OneLayer:
         lengths: Float[Tensor, "batch head key"] | None,
         *,
         order: Int[Tensor, "batch key"] | None,
+        targets: _KnownTargets,
         is_first: bool,
         keep_rows: bool,
     ) -> None:
         n_batch, n_heads = layer.query.shape[:2]
         n_keys = marks.keys.shape[1]
         self._scoring, self._marks, self._lengths, self._is_first = layer.scoring, marks, lengths, is_first
-        self._order = order
+        self._order, self._targets = order, targets
         new = partial(torch.zeros, device=marks.keys.device)
         self._sums = new(n_batch, n_heads, len(heads.NAMES), dtype=torch.float64)
         self._counts = new(n_batch, len(heads.NAMES), dtype=torch.float64)
@@ -224,32 +253,36 @@ class _OneLayer:
         rows = heads.rows_of(block.weights, visible[:, 0], first, self._marks)
         if self._order is not None:
             rows = heads.dealt_out(rows, self._order)
-        measures = {name: measure(rows) for name, measure in heads.ROW_MEASURES.items()}
-        if self._lengths is not None:
-            weighed = heads.norm_based(rows, self._lengths)
-            measures |= {f"norm_{name}": share(weighed) for name, share in heads.SHARES.items()}
-        for name, (total, n) in measures.items():
+        targets = self._targets.of(rows, whole=first == 0 and rows.weights.shape[2] == block.n_rows)
+        for name, (total, n) in heads.row_measures(rows).items():
             self._sums[:, :, heads.NAMES.index(name)] += total
             self._counts[:, heads.NAMES.index(name)] += n
-        for prefix, measure in (("offset", heads.offset_shares), ("peak", heads.offset_peaks)):
-            at = heads.NAMES.index(f"{prefix}_{OFFSETS[0]:+d}")
-            totals, ns = measure(rows)
-            self._sums[:, :, at : at + len(OFFSETS)] += totals
-            self._counts[:, at : at + len(OFFSETS)] += ns
+        first_offset = f"{OFFSETS[0]:+d}"
+        self._add_shares(rows, targets, "self", f"offset_{first_offset}")
+        self._add_shares(heads.peaks(rows), targets, "", f"peak_{first_offset}")
+        if self._lengths is not None:
+            self._add_shares(heads.norm_based(rows, self._lengths), targets, "norm_self", "")
         self._received += rows.weights.sum(dim=2)
         self._seen_by += rows.seen.sum(dim=1)
         self._n_rows += rows.counted.sum(dim=1)
         self._add_corner(rows)
         if self._is_first and self._marks.square:
-            fixed = heads.fixed_offsets(rows)
-            for number, share in enumerate(heads.SHARES.values()):
-                total, n = share(fixed)
-                self._fixed[:, :, number] += total
-                self._fixed_counts[:, number] += n
+            self._fixed += heads.shares(heads.fixed_offsets(rows), targets)[..., : len(heads.SHARES)]
+            self._fixed_counts += targets.counts[:, : len(heads.SHARES)]
         if self._step is not None:
             here = slice(-first % self._step, None, self._step)
             self._kept.append(rows.weights[:, :, here].clone())
             self._kept_counted.append(rows.counted[:, here])
+
+    def _add_shares(self, rows: Rows, targets: heads.Targets, sorts: str, offsets: str) -> None:
+        """Add the shares of these rows under the names that begin with these words; without one, they are not kept."""
+        sums, n = heads.shares(rows, targets), len(heads.SHARES)
+        for start, here in ((sorts, slice(0, n)), (offsets, slice(n, None))):
+            if start:
+                at = heads.NAMES.index(start)
+                width = sums[..., here].shape[2]
+                self._sums[:, :, at : at + width] += sums[..., here]
+                self._counts[:, at : at + width] += targets.counts[:, here]
 
     def _add_corner(self, rows: Rows) -> None:
         first, last = rows.first_row, min(CORNER, rows.first_row + rows.weights.shape[2])

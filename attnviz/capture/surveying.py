@@ -17,7 +17,7 @@ from attnviz.analysis.similarity import divergences
 from attnviz.analysis.structure import Found, Relations
 from attnviz.analysis.survey import Likeness, Sample, Survey
 from attnviz.attention import Kind, Receipt
-from attnviz.capture.batching import in_batches, joined, shuffled
+from attnviz.capture.batching import alone, in_batches, joined, shuffled
 from attnviz.capture.linking import FindLinks
 from attnviz.capture.measuring import FindOutputMaps, Measured, MeasureHeads
 from attnviz.capture.observers import Batch, Observer
@@ -195,7 +195,7 @@ class Runner:
     ) -> Ran:
         if self._handed is None:
             find = FindOutputMaps()
-            self._source.stream(batch, [find])
+            self._source.stream(alone(batch), [find])
             self._handed = find.handed
         observer = MeasureHeads(self._wish.specials, self._handed, keep_rows=keep_rows, dealt=dealt)
         observers: list[Observer] = [observer]
@@ -248,9 +248,7 @@ class Runner:
             measures=NAMES,
             heads=_tallied(sums, counts[:, :, None], keys),
             offsets=_tallied(measured.fixed.cpu().numpy(), measured.fixed_counts.cpu().numpy()[:, None], keys),
-            places=survey.places_of(
-                measured.corner.double().cpu().numpy(), measured.corner_seen.double().cpu().numpy(), keys
-            ),
+            places=survey.places_of(measured.corner.cpu().numpy(), measured.corner_seen.cpu().numpy(), keys),
             examples=survey.examples_of(sums, counts, keys, [sentence.text for sentence in batch.sentences], enough),
             sample=Sample(size=self._wish.controls, texts=texts, annotated=_kept(keys, ran, texts)),
             likeness=likeness,

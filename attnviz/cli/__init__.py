@@ -21,6 +21,7 @@ from attnviz.cli.streams import patient
 from attnviz.errors import AttnvizError, OutputError
 from attnviz.text.display import visible
 
+_OF_A_SENTENCE = {"heatmap", "walkthrough", "compare-heads", "head"}
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells have it."""
 
@@ -120,7 +121,7 @@ def _misused(error: typer.TyperException) -> int:
     named = [name for name in sys.argv[1:2] if name in COMMANDS]
     where = context.command_path if context else " ".join(["attnviz", *named])
     message = error.format_message().removeprefix("Invalid value: ").replace("Value error, ", "").rstrip(".")
-    if "unexpected extra argument" in message and context and context.info_name in {"heatmap", "walkthrough"}:
+    if "unexpected extra argument" in message and context and context.info_name in _OF_A_SENTENCE:
         message += ": put a sentence in quotation marks"
     return _fail(f"{message} (see {where} --help)", 2, where)
 

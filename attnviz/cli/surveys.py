@@ -123,6 +123,8 @@ def asked(*, toy: bool, sizes: Mapping[str, int], **typed: Any) -> Asked:  # noq
     given = [name for name, value in places.items() if value is not None]
     if len(given) > 1:
         raise typer.BadParameter(f"give one of {' and '.join(given)}: they say where the sentences are")
+    if "" in {found.corpus, found.treebank}:
+        raise typer.BadParameter("the name of the file of sentences is empty")
     if found.field is not None and found.corpus is None:
         raise typer.BadParameter(
             "--field says where a --corpus of JSON lines holds its sentences: there is no --corpus"
@@ -134,13 +136,22 @@ def asked(*, toy: bool, sizes: Mapping[str, int], **typed: Any) -> Asked:  # noq
             "--load draws what was measured before, as it was: --kind, --specials and --truncate come too late"
         )
     if found.checkpoint is not None:
-        if found.corpus is None and found.treebank is None:
-            raise typer.BadParameter("--checkpoint is for a --corpus or a --conllu")
-        if "-" in {found.corpus, found.treebank}:
-            raise typer.BadParameter(f"--checkpoint is for a file: of standard input {_NOBODY_KNOWS}")
-        if found.checkpoint.suffix.lower() != ".stats":
-            raise typer.BadParameter(f"{visible(str(found.checkpoint))}: a checkpoint ends in .stats")
+        _check_checkpoint(found.checkpoint, found)
     return found
+
+
+def _check_checkpoint(path: Path, found: Asked) -> None:
+    """Refuse a checkpoint of what nobody can go on with.
+
+    Raises:
+        BadParameter: there is no file of sentences, or the checkpoint ends otherwise.
+    """
+    if found.corpus is None and found.treebank is None:
+        raise typer.BadParameter("--checkpoint is for a --corpus or a --conllu")
+    if "-" in {found.corpus, found.treebank}:
+        raise typer.BadParameter(f"--checkpoint is for a file: of standard input {_NOBODY_KNOWS}")
+    if path.suffix.lower() != ".stats":
+        raise typer.BadParameter(f"{visible(str(path))}: a checkpoint ends in .stats")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,10 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -91,13 +93,25 @@ def load(path: str | os.PathLike[str]) -> Stats:
             if (described["format"], described["version"]) != (FORMAT, VERSION):
                 raise FileFormatError(f"{name} was written by another version of attnviz")
             stats = _whole(described["stats"], {key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118
+        if isinstance(stats, Stats) and _is_whole(stats.survey):
+            return stats
     except OSError as error:
         raise FileFormatError(f"{name} cannot be read: {visible(str(error.strerror or error))}") from None
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole") from None
-    if not isinstance(stats, Stats):
-        raise FileFormatError(f"{name} holds no stats of attnviz's")
-    return stats
+        pass  # said below, as of a file that holds something else
+    raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole")
+
+
+def _is_whole(found: survey.Survey) -> bool:
+    """Whether the parts of a survey fit together."""
+    n_layers, n_heads, n_measures = found.heads.sums.shape[1:]
+    return (
+        {"model", "kind", "special tokens", "sample"} <= found.about.keys()
+        and n_measures == len(found.measures)
+        and found.heads.counts.shape[1:] == (n_layers, 1, n_measures)
+        and found.places.sums.shape[1:3] == found.examples.scores.shape[:2] == (n_layers, n_heads)
+        and len(found.worst) == n_layers
+    )
 
 
 def _plain(value: object, arrays: dict[str, np.ndarray]) -> object:
@@ -127,9 +141,35 @@ def _whole(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:  # noqa: ANN401
     if sort == "array":
         return arrays[held]
     if sort == "class":
-        return _CLASSES[held](**{name: _whole(one, arrays) for name, one in value["fields"].items()})
+        made = _CLASSES[held](**{name: _whole(one, arrays) for name, one in value["fields"].items()})
+        wrong = [name for name, wanted in _hints(_CLASSES[held]).items() if not _fits(getattr(made, name), wanted)]
+        if wrong:
+            raise TypeError(f"{held} holds something else as {', '.join(wrong)}")
+        return made
     if sort == "mapping":
         return {_whole(key, arrays): _whole(one, arrays) for key, one in held}
     if sort == "tuple":
         return tuple(_whole(one, arrays) for one in held)
     raise ValueError(f"{sort} is nothing that was written")
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: object, wanted: Any) -> bool:  # noqa: ANN401 - a type
+    """Whether a value is of the type that a field is annotated with."""
+    origin, options = get_origin(wanted), get_args(wanted)
+    if isinstance(wanted, UnionType):
+        return any(_fits(value, option) for option in options)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        each = options[:1] * len(value) if options[-1] is Ellipsis else options
+        return len(value) == len(each) and all(map(_fits, value, each))
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(
+            _fits(key, options[0]) and _fits(one, options[1]) for key, one in value.items()
+        )
+    return isinstance(value, int | float if wanted is float else wanted)

@@ -20,6 +20,8 @@ from attnviz.verify import examine
 from attnviz.verify.saved import parse
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from attnviz.attention import Kind, Receipt
     from attnviz.walk import Walkthrough
     from tests.capture.conftest import Zoo
@@ -143,6 +145,29 @@ def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None) -> None:
         assert one.own == walked.own
         assert walked.own is not None
         np.testing.assert_allclose(one.grids[walked.own].values[0], walked.grids[walked.own].values[1], atol=1e-11)
+
+
+@pytest.mark.parametrize("n_heads", [12, 1])
+def test_the_size_of_distilbert(zoo: Zoo, tmp_path: Path, n_heads: int) -> None:
+    """[CLS] i am full [SEP], 768 wide: twelve heads of 64, or a single one, on words plus learned positions."""
+    from transformers import DistilBertConfig, DistilBertModel
+
+    tokenizer, _ = zoo.library("real")
+    torch.manual_seed(0)
+    model = DistilBertModel(DistilBertConfig(vocab_size=len(tokenizer), n_layers=1, n_heads=n_heads)).eval()
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    walked = walk("I am full", open_source(str(tmp_path)), whole_layer=True, every=True)
+    shapes = {name: grid.values.shape for name, grid in walked.grids.items()}
+    assert walked.grids["X"].rows == ("[CLS]", "i", "am", "full", "[SEP]")
+    contexts = [shapes[step.result] for step in walked.steps if step.name == "context"]
+    assert contexts == [(5, 768 // n_heads)] * n_heads
+    assert walked.own is not None
+    assert {shapes[name] for name in ("E", "P", "X", "output", "norm", walked.own)} == {(5, 768)}
+    assert np.array_equal(walked.grids["P"].values, model.embeddings.position_embeddings.weight[:5].detach().double())
+    with torch.inference_mode():
+        output = model(**tokenizer("I am full", return_tensors="pt")).last_hidden_state[0]
+    assert largest_difference(walked.grids[walked.own].values, output.double().numpy()) <= CLOSE * scale(walked)
 
 
 @pytest.mark.parametrize(("name", "kind"), [one for one in LAYERS if one[0] != "real"])

@@ -147,6 +147,21 @@ class TestHomeBuilt:
         hook.remove()
         assert largest_difference(walked.grids["output"].values, kept[-1].double().numpy()) < 5e-6
 
+    def test_the_distances_are_from_the_context_that_went_on(self, name: str, kind: Kind) -> None:
+        """Those of the context shown, made of the input, and of the one made of the model's own query and keys."""
+        if name == "toy-seq2seq":
+            return
+        source, module = home(name), _attention(home(name), kind)
+        kept: list[torch.Tensor] = []
+        hook = module.get_submodule("output_map").register_forward_pre_hook(lambda _, given: kept.append(given[0][0]))
+        walked = walk(SENTENCES[1], source, head=1, every=True, kind=kind)
+        hook.remove()
+        width = walked.grids["context"].values.shape[1]
+        theirs = kept[-1][:, width : 2 * width].double().numpy()
+        assert walked.from_input == largest_difference(walked.grids["context"].values, theirs)
+        assert walked.difference is not None
+        assert 0 < walked.difference != walked.from_input != 0
+
 
 def _attention(source: Source, kind: Kind) -> torch.nn.Module:
     """The attention module of a home-built model's first layer."""

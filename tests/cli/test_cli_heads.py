@@ -61,20 +61,22 @@ def numbers(typed: Callable[..., Result]) -> Callable[..., dict[str, Any]]:
     return run
 
 
-def differing(one: dict[str, Any], other: dict[str, Any]) -> float:
-    """The largest difference of any number of two comparisons; where one is missing, it must be in both.
+def differing(one: dict[str, Any], other: dict[str, Any], *without: str) -> float:
+    """The largest difference of any number of two comparisons; one that is missing in one of them is infinite.
 
     Where two weights of a row are equal but for rounding, the largest may be another: such measures are left out.
     """
-    smooth = [at for at, measure in enumerate(one["measures"]) if not measure["name"].startswith("peak_")]
+    names = [measure["name"] for measure in one["measures"]]
+    smooth = [at for at, name in enumerate(names) if not name.startswith("peak_") and name not in without]
     pairs = [(one["estimates"], other["estimates"])]
     pairs += [(one["controls"][name], other["controls"][name]) for name in one["controls"]]
     found = 0.0
     for a, b in pairs:
         for end in ("value", "low", "high"):
             x, y = (np.array(each[end], dtype=float)[..., smooth] for each in (a, b))
-            assert np.array_equal(np.isnan(x), np.isnan(y))
-            found = max(found, np.nanmax(np.abs(x - y), initial=0.0))
+            if not np.array_equal(np.isnan(x), np.isnan(y)):
+                return np.inf
+            found = max(found, float(np.nanmax(np.abs(x - y), initial=0.0)))
     return found
 
 
@@ -131,13 +133,10 @@ def test_one_sentence(numbers: Callable[..., dict[str, Any]], typed: Callable[..
 
 @pytest.mark.parametrize("text", ["I", "나"])
 def test_one_token(numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], text: str) -> None:
-    """Measures that need a second token say nothing, and none divides by zero."""
+    """Where there is nothing to choose from, nothing is measured, and nothing is divided by zero."""
     found = numbers("-m", "toy-random", text)
     assert (found["n_sentences"], found["n_tokens"]) == (1, 1)
-    names = [measure["name"] for measure in found["measures"]]
-    values = np.array(found["estimates"]["value"], dtype=float)
-    assert np.isnan(values[..., names.index("previous")]).all()
-    assert np.array_equal(values[..., names.index("self")], np.ones((2, 4)))
+    assert np.isnan(np.array(found["estimates"]["value"], dtype=float)).all()
     shown = typed("compare-heads", "-m", "toy-random", text, "-o", "a.png", "-o", "a.csv")
     assert (shown.status, shown.errors) == (0, "wrote a.png\nwrote a.csv\n")
     assert "nan" not in shown.output
@@ -173,10 +172,10 @@ def test_every_kind_of_attention(numbers: Callable[..., dict[str, Any]], corpus:
     assert (found["model"], found["kind"], found["n_sentences"]) == (model, kind, 24)
     assert np.array(found["estimates"]["value"], dtype=float).shape[:2] == SHAPE[model]
     assert found["proof"].startswith("verified: ")
-    causal = kind == "decoder"
     names = [measure["name"] for measure in found["measures"]]
-    ahead = np.array(found["estimates"]["value"], dtype=float)[..., names.index("offset_+1")]
-    assert (np.nan_to_num(ahead) == 0).all() == causal
+    values = np.array(found["estimates"]["value"], dtype=float)
+    measured = [bool(np.isfinite(values[..., names.index(name)]).all()) for name in ("offset_-1", "offset_+1")]
+    assert measured == {"encoder": [True, True], "decoder": [True, False], "cross": [False, False]}[kind]
 
 
 @pytest.mark.parametrize(("kind", "n_layers"), [("encoder", 3), ("decoder", 3), ("cross", 3)])
@@ -184,6 +183,9 @@ def test_a_pretrained_encoder_decoder(
     numbers: Callable[..., dict[str, Any]], tmp_path: Path, real_model: str, kind: str, n_layers: int
 ) -> None:
     """A T5 from a folder says what it says, and its heads are measured on that."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
     folder = Zoo(tmp_path, real_model).folder("t5")
     found = numbers("-m", str(folder), "--kind", kind, "--no-likeness", "the cat sat on the mat")
     assert np.array(found["estimates"]["value"], dtype=float).shape[:2] == (n_layers, 3)
@@ -256,7 +258,8 @@ def test_one_part_is_itself(typed: Callable[..., Result], numbers: Callable[...,
     assert numbers("--load", "a.stats") == numbers("--load", "b.stats")
     assert typed("merge", "a.stats", "b.stats", "-o", "a.stats").errors.startswith("wrote a.stats: 48 sentences, ")
     twice, once = numbers("--load", "a.stats"), numbers("--load", "b.stats")
-    assert differing(twice, once) < 1e-6, "copies make no interval narrower"
+    # How far a pattern varies is said of all sentences that there could be, of which copies are no more.
+    assert differing(twice, once, "variability") < 1e-6, "copies make no interval narrower"
 
 
 # ------------------------------------------------------------------------------------------------- screens
@@ -298,7 +301,9 @@ def test_order_roles_and_layers(typed: Callable[..., Result], corpus: Path) -> N
     assert heads("--sort", "entropy") != every
     assert heads("--layer", "-1") == every[12:]
     assert heads("--layer", "0-1") == every[:12]
-    assert {*heads("--role", "none"), *heads("--role", "broad")} < {*every}
+    found = [heads("--role", role) for role in ("none", "broad", "relation")]
+    assert set().union(*found) == {*every}
+    assert all(len(some) < 18 for some in found)
 
 
 # ------------------------------------------------------------------------------------------------- memory

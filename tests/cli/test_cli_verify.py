@@ -56,16 +56,26 @@ def test_the_first_wrong_cell(refused: Callable[..., tuple[int, str]], here: Pat
     assert refused("verify", "walk.json") == (1, line)
 
 
-def test_nothing_to_compute(typed: Callable[..., Result], here: Path) -> None:
-    """A file of given numbers alone: nothing tells whether they are right, and that is said."""
-    fields = {"format": "attnviz-walkthrough", "version": 1, "grids": {"a": {"values": [[1]]}}, "steps": []}
+def test_nothing_is_made_from_it(typed: Callable[..., Result], here: Path) -> None:
+    """A given number that no step uses: nothing tells whether it is right, and that is said."""
+    step = {"name": "relu", "result": "r", "operation": "relu", "operands": ["b"], "number": None}
+    grids = {name: {"values": [[1]]} for name in ("a", "b", "r")}
+    fields = {"format": "attnviz-walkthrough", "version": 1, "grids": grids, "steps": [step]}
     (here / "walk.json").write_text(json.dumps(fields), encoding="utf-8")
     result = typed("verify", "walk.json")
     assert result.output.splitlines() == [
-        "given, so not computed: a",
+        "1. relu  r (1, 1)  largest difference 0",
+        "given, so not computed: a, b",
         "nothing is made from a: nothing here tells whether that is right",
-        "verified: 0 steps, 0 cells, largest difference 0 (at most 1e-12 of what a cell is made of)",
+        "verified: 1 step, 1 cell, largest difference 0 (at most 1e-12 of what a cell is made of)",
     ]
+
+
+def test_nothing_to_compute(refused: Callable[..., tuple[int, str]], here: Path) -> None:
+    """A file of given numbers alone, as whoever cuts out the steps leaves it, is not verified."""
+    fields = {"format": "attnviz-walkthrough", "version": 1, "grids": {"a": {"values": [[1]]}}, "steps": []}
+    (here / "walk.json").write_text(json.dumps(fields), encoding="utf-8")
+    assert refused("verify", "walk.json") == (1, "attnviz: walk.json: it holds no step that could be computed")
 
 
 @pytest.mark.parametrize(

@@ -183,8 +183,10 @@ def test_measures_stay_in_their_bounds(weights: list[list[float]], *, causal: bo
         end=none, ids=torch.arange(n)[None] % 3, square=True,
     )  # fmt: skip
     rows = heads.rows_of(a, visible[None], 0, marks)
-    for name, measure in heads.ROW_MEASURES.items():
-        total, count = measure(rows)
+    targets = heads.targets_of(rows)
+    every_share = heads.shares(rows, targets) / targets.counts[:, None].clamp_min(1)
+    assert -1e-6 <= float(every_share.min()) <= float(every_share.max()) <= 1 + 1e-5
+    for name, (total, count) in heads.row_measures(rows).items():
         if count:
             mean = float(total / count)
             largest = {"entropy": np.log(n), "distance": n, "spread": n}.get(name, 1.0)

@@ -160,7 +160,7 @@ def test_variability_is_0_for_position_alone_and_large_for_content() -> None:
     fixed = np.zeros((40, 1, 2, 16, 16))
     fixed[:, :, 0] = np.eye(16)
     fixed[:, :, 1] = np.eye(16)[rng.integers(0, 16, size=(40, 1, 16))]
-    seen = np.ones((40, 1, 16, 16))
+    seen = np.ones((40, 1, 16, 16), dtype=bool)
     found = survey.variability(survey.places_of(fixed, seen, list(range(40))))
     assert found.value[0, 0] == 0
     assert found.value[0, 1] == pytest.approx(1 - 1 / 16, abs=0.05)

@@ -1,0 +1,195 @@
+"""``--checkpoint``: a run that was killed goes on, and ends with the same numbers to the last digit."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attnviz.capture import surveying
+from attnviz.storage import surveys
+from tests.cli.test_cli_heads import sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Result
+
+TREEBANK = Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu"
+
+
+@pytest.fixture
+def corpus(here: Path) -> Path:
+    """Forty sentences and some lines that are none."""
+    path = here / "corpus.txt"
+    lines = sentences(40)
+    path.write_text("\n".join([*lines[:7], "\0", "qwxz", *lines[7:], "\0"]) + "\n")
+    return path
+
+
+@pytest.fixture
+def windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint after every ten lines."""
+    monkeypatch.setattr(surveying, "WINDOW", 10)
+
+
+def test_kill_9_in_the_middle(here: Path, environment: Callable[..., dict[str, str]]) -> None:
+    """Killed as soon as there is a checkpoint; the same command again ends as a run that was left alone."""
+    (here / "c.txt").write_text("\n".join(sentences(300) * 8) + "\n")
+    command = [sys.executable, "-m", "attnviz", "compare-heads", "--toy", "--corpus", "c.txt", "--controls", "20"]
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *more], cwd=here, env=environment(), capture_output=True, text=True, timeout=120, check=True
+        )
+
+    checkpoint = here / "c.stats"
+    going_on = ["--checkpoint", checkpoint.name]
+    with subprocess.Popen([*command, *going_on, "-o", "never.json"], cwd=here, env=environment()) as process:
+        deadline = time.monotonic() + 60
+        while not checkpoint.exists():
+            assert process.poll() is None, "it ended before it could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        process.kill()
+        assert process.wait(30) == -signal.SIGKILL
+    n_lines = surveys.load(checkpoint).n_lines
+    assert n_lines in {512, 1024, 1536, 2048}, "it was not in the middle"
+    assert not (here / "never.json").exists()
+    resumed = run(*going_on, "-o", "resumed.json", "-o", "resumed.csv")
+    alone = run("-o", "alone.json", "-o", "alone.csv")
+    assert (here / "resumed.json").read_bytes() == (here / "alone.json").read_bytes()
+    assert (here / "resumed.csv").read_bytes() == (here / "alone.csv").read_bytes()
+    assert resumed.stdout == alone.stdout
+
+
+@pytest.mark.usefixtures("windows")
+@pytest.mark.parametrize("after", [1, 3, 4])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--toy", "--corpus", "corpus.txt"],
+        ["--toy", "--conllu", str(TREEBANK), "--specials", "exclude"],
+        ["-m", "toy-transformer", "--corpus", "corpus.txt", "--no-likeness"],
+    ],
+)
+def test_broken_off_anywhere(
+    typed: Callable[..., Result],
+    corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    after: int,
+) -> None:
+    """After any window, with bad lines, a treebank, a model that translates: the same numbers to the last digit."""
+    assert corpus.exists()
+    alone = typed("compare-heads", *arguments, "--json")
+    save = surveys.save
+    n_saved = 0
+
+    def broken(*given: object) -> None:
+        nonlocal n_saved
+        n_saved += 1
+        save(*given)  # type: ignore[arg-type]
+        if n_saved == after:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(surveys, "save", broken)
+        assert typed("compare-heads", *arguments, "--json", "--checkpoint", "c.stats").status == 130
+    assert surveys.load("c.stats").n_lines == 10 * after
+    resumed = typed("compare-heads", *arguments, "--json", "--checkpoint", "c.stats")
+    assert (resumed.status, resumed.errors) == (0, "")
+    assert resumed.output == alone.output
+
+
+@pytest.mark.usefixtures("windows")
+def test_again_after_the_end(typed: Callable[..., Result], corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that came to its end is shown again without the model, and its file stays as it is."""
+    command = ["compare-heads", "--toy", "--corpus", corpus.name, "--checkpoint", "c.stats"]
+    first = typed(*command, "-o", "a.csv")
+    before = Path("c.stats").read_bytes()
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("the model was opened for nothing")
+
+    monkeypatch.setattr("attnviz.capture.source.open_source", fail)
+    again = typed(*command, "-o", "b.csv")
+    assert (again.status, again.output, again.errors) == (0, first.output, "wrote b.csv\n")
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert Path("c.stats").read_bytes() == before
+    assert typed("head", "2.2", *command[1:], "-o", "c.csv").status == 0
+
+
+@pytest.mark.usefixtures("windows")
+def test_another_run_is_refused(
+    typed: Callable[..., Result], refused: Callable[..., tuple[int, str]], corpus: Path
+) -> None:
+    """What differs is said; the checkpoint stays as it is."""
+    command = ["compare-heads", "--corpus", corpus.name, "--checkpoint", "c.stats"]
+    assert typed(*command, "-m", "toy-random", "--seed", "1", "-o", "a.csv").status == 0
+    for arguments, line in (
+        (["--toy"], "--model is toy, was toy-random; --seed is not given, was 1"),
+        (["-m", "toy-random"], "--seed is not given, was 1"),
+        (["-m", "toy-random", "--seed", "2"], "--seed is 2, was 1"),
+        (["-m", "toy-random", "--seed", "1", "--truncate"], "--truncate is True, was False"),
+        (["-m", "toy-random", "--seed", "1", "--specials", "exclude"], "--specials is exclude, was keep"),
+        (["-m", "toy-random", "--seed", "1", "--no-likeness"], "--likeness is False, was True"),
+        (["-m", "toy-random", "--seed", "1", "--controls", "9"], "--controls is 9, was 200"),
+    ):
+        status, said = refused(*command, *arguments)
+        wanted = f"attnviz: c.stats is a checkpoint of another run: {line}; remove it to begin anew"
+        assert (status, said) == (1, wanted)
+    size = corpus.stat().st_size
+    was = f"attnviz: c.stats is a checkpoint of another run: the corpus is another (it was corpus.txt, {size:,} bytes)"
+    corpus.write_text(corpus.read_text() + "I love you\n")
+    status, said = refused(*command, "-m", "toy-random", "--seed", "1")
+    assert (status, said.partition(";")[0]) == (1, was)
+    assert typed(*command, "-m", "toy-random", "--seed", "1", "--threshold", "broad=0.9").status == 1
+    assert typed("merge", "c.stats", "c.stats", "-o", "m.stats").status == 0
+    status, said = refused(*command[:-1], "m.stats", "-m", "toy-random", "--seed", "1")
+    assert status == 1
+    assert "the corpus is another (it was corpus.txt; corpus.txt)" in said
+
+
+@pytest.mark.usefixtures("windows")
+def test_a_checkpoint_is_no_result(
+    typed: Callable[..., Result],
+    refused: Callable[..., tuple[int, str]],
+    corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was broken off is neither drawn nor merged as if it were whole, and half of its file is refused."""
+    save = surveys.save
+
+    def broken(*given: object) -> None:
+        save(*given)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    command = ["compare-heads", "--toy", "--corpus", corpus.name, "--checkpoint", "c.stats"]
+    with monkeypatch.context() as patch:
+        patch.setattr(surveys, "save", broken)
+        assert typed(*command).status == 130
+    line = "attnviz: c.stats is a checkpoint of a run that was broken off: "
+    assert refused("compare-heads", "--load", "c.stats") == (1, line + "run it again to go on")
+    assert refused("head", "0.0", "--load", "c.stats") == (1, line + "run it again to go on")
+    assert refused("merge", "c.stats", "-o", "m.stats") == (1, line + "let it end first")
+    raw = Path("c.stats").read_bytes()
+    for n in (0, 7, 100, len(raw) // 2, len(raw) - 1):
+        Path("c.stats").write_bytes(raw[:n])
+        line = "attnviz: c.stats holds no stats of attnviz's, or is not whole"
+        assert refused(*command) == (1, line)
+        assert refused("compare-heads", "--load", "c.stats") == (1, line)
+
+
+def test_a_pipe_has_no_checkpoint(here: Path, environment: Callable[..., dict[str, str]]) -> None:
+    """Of a pipe nobody can tell whether it is the same: refused, not taken for it."""
+    line = f"{sys.executable} -m attnviz compare-heads --toy --corpus <(echo I love you) --checkpoint c.stats"
+    ran = subprocess.run(["bash", "-c", line], cwd=here, env=environment(), capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (1, "", 1)
+    assert "is a pipe, and --checkpoint is for a file" in ran.stderr
+    assert not (here / "c.stats").exists()
