@@ -221,7 +221,7 @@ def entropies(rows: Rows) -> tuple[Sums, Sums]:
 
     And as a share of the largest that there can be, the logarithm of the number of keys that the row sees.
     """
-    of_rows = torch.special.entr(rows.weights).sum(dim=-1, dtype=torch.float64)  # (B, H, rows)
+    of_rows = torch.special.entr(rows.weights).sum(dim=-1).double()  # (B, H, rows); sums over rows in double precision
     largest = rows.seen.sum(dim=-1).clamp_min(2).log()  # (B, rows); a row that is not counted has no weight at all
     n = _number(rows.counted)
     return (of_rows.sum(dim=-1), n), ((of_rows / largest[:, None]).sum(dim=-1), n)
@@ -235,10 +235,10 @@ def distances(rows: Rows) -> tuple[Sums, Sums]:
     if not rows.marks.square:
         return _nothing(rows), _nothing(rows)
     far = rows.offsets.abs().to(rows.weights)
-    near = (rows.weights * far).sum(dim=-1, dtype=torch.float64)  # (B, H, rows)
-    variance = (rows.weights * (far - near[..., None].to(far)).square_()).sum(dim=-1, dtype=torch.float64)
+    near = (rows.weights * far).sum(dim=-1)  # (B, H, rows)
+    variance = (far - near[..., None]).square_().mul_(rows.weights).sum(dim=-1)
     n = _number(rows.counted)
-    return (near.sum(dim=-1), n), (variance.sqrt().sum(dim=-1), n)
+    return (near.double().sum(dim=-1), n), (variance.sqrt().double().sum(dim=-1), n)
 
 
 def confidence(rows: Rows) -> Sums:

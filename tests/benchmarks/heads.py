@@ -27,7 +27,7 @@ from attnviz.analysis.comparing import compare
 from attnviz.capture.batching import in_batches, joined
 from attnviz.capture.pretrained import PretrainedSource
 from attnviz.capture.source import open_source
-from attnviz.capture.surveying import TOKENS, Wish, survey_corpus
+from attnviz.capture.surveying import TOKENS, WINDOW, Wish, survey_corpus
 from attnviz.corpus import Line
 from attnviz.models.language import splits
 
@@ -142,7 +142,8 @@ def main() -> None:
     assert isinstance(source, PretrainedSource)
     singles: list[Batch] = []
     reading = seconds(lambda: singles.extend(source.encode([line.text]) for line in lines))
-    batches = [joined(some) for some in in_batches(singles, TOKENS)]
+    windows = [singles[first : first + WINDOW] for first in range(0, len(singles), WINDOW)]
+    batches = [joined(some) for window in windows for some in in_batches(window, TOKENS)]  # those that are measured
     plain(source, batches[:2])
     forward = seconds(lambda: plain(source, batches))
     measured = seconds(lambda: survey_corpus(lines, source, Wish(likeness=False, controls=0)))
