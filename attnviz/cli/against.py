@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from attnviz.cli import surveys
+from attnviz.cli.asked import Asked
 from attnviz.cli.names import picture_path
 from attnviz.cli.notices import opened
 from attnviz.text.display import visible
@@ -22,7 +23,7 @@ CHANGED = 3
 """The exit status where a head changed by more than ``--fail-above`` allows."""
 
 
-def check(asked: surveys.Asked, against: str, fail_above: float | None, outputs: Sequence[Path]) -> None:
+def check(asked: Asked, against: str, fail_above: float | None, outputs: Sequence[Path]) -> None:
     """Refuse what cannot be meant together.
 
     Raises:
@@ -46,7 +47,7 @@ def check(asked: surveys.Asked, against: str, fail_above: float | None, outputs:
 
 
 def show(
-    asked: surveys.Asked,
+    asked: Asked,
     against: str,
     *,
     fail_above: float | None,
@@ -87,7 +88,7 @@ def show(
         raise typer.Exit(CHANGED)
 
 
-def _compared(asked: surveys.Asked, against: str) -> Changes:
+def _compared(asked: Asked, against: str) -> Changes:
     """What two models' heads do otherwise."""
     if _is_saved(against):
         from attnviz.analysis.changes import changes

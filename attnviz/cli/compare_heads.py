@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import typer
 
 from attnviz.cli import against as two
 from attnviz.cli import arguments, head_options, options, surveys
+from attnviz.cli.asked import Asked, thresholds, understood
 from attnviz.cli.names import picture_path
 
 if TYPE_CHECKING:
@@ -72,10 +74,11 @@ def command(
     outputs = list(output or [])
     arguments.check_outputs(outputs, options.PICTURES + head_options.TABLES)
     layers = arguments.chosen(layer, "--layer")
-    asked = surveys.asked(
+    asked = understood(
         text=text, corpus=corpus, field=field, treebank=treebank, load=load, model=model, toy=toy, kind=kind,
         specials=specials, truncate=truncate, likeness=likeness, controls=controls, checkpoint=checkpoint,
-        thresholds=surveys.thresholds(threshold),
+        thresholds=thresholds(threshold),
+        expect=partial(_expect, layers),
         loading={"device": device, "dtype": dtype, "revision": revision, "trust_remote_code": trust_remote_code},
         sizes=arguments.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers),
     )  # fmt: skip
@@ -113,7 +116,15 @@ def command(
         surveys.write(clustermap, found, lambda file, suffix: clusters.write(comparison, file, suffix))
 
 
-def _draw(found: surveys.Found, asked: surveys.Asked, file: BytesIO, suffix: str) -> Typefaces:
+def _expect(layers: arguments.Chosen | None, n_layers: int, _: int) -> None:
+    """Refuse layers that are not there, before the rest of a corpus is measured."""
+    from attnviz.attention import positions
+
+    if layers is not None:
+        positions(layers.among(range(n_layers)), range(n_layers), "layer")
+
+
+def _draw(found: surveys.Found, asked: Asked, file: BytesIO, suffix: str) -> Typefaces:
     """Draw the sheet, with the patterns of the sentences where each role is clearest if the model is at hand."""
     from attnviz.views import heads_examples, heads_figure
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from attnviz.cli import arguments, head_options, options, surveys
+from attnviz.cli.asked import thresholds, understood
 from attnviz.cli.names import picture_path
 
 EXAMPLES = """Examples:
@@ -55,10 +56,10 @@ def command(
     outputs = list(output or [])
     arguments.check_outputs(outputs, options.PICTURES + head_options.TABLES)
     layer, number = _named(head)
-    asked = surveys.asked(
+    asked = understood(
         text=text, corpus=corpus, field=field, treebank=treebank, load=load, model=model, toy=toy, kind=kind,
         specials=specials, truncate=truncate, likeness=True, controls=controls, checkpoint=checkpoint,
-        thresholds=surveys.thresholds(threshold),
+        thresholds=thresholds(threshold),
         loading={"device": device, "dtype": dtype, "revision": revision, "trust_remote_code": trust_remote_code},
         sizes=arguments.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers),
         expect=partial(_expect, layer, number),

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
 from attnviz.cli import arguments
+from attnviz.cli.asked import NOBODY_KNOWS, Asked
 from attnviz.cli.notices import opened
 from attnviz.cli.samples import samples
-from attnviz.errors import InputError, RecordError, SelectionError
+from attnviz.errors import InputError, RecordError
 from attnviz.text.check import check_text
 from attnviz.text.display import clip, visible
 
@@ -29,129 +28,6 @@ if TYPE_CHECKING:
     from attnviz.storage.corpus import Corpus, Fingerprint
     from attnviz.storage.surveys import Stats
     from attnviz.views.fonts import Typefaces
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What was typed.
-
-    Attributes:
-        text: one sentence.
-        corpus: a file of sentences.
-        field: where its objects hold their sentence.
-        treebank: a treebank.
-        load: what was measured before.
-        model: the model's name.
-        loading: how it is loaded: the other arguments of `open_source`.
-        kind: which attention.
-        specials: whether special tokens take part.
-        truncate: whether sentences that are too long are cut.
-        likeness: whether pairs of heads are compared.
-        controls: on how many sentences controls are taken.
-        checkpoint: where to go on from.
-        thresholds: of roles.
-        expect: told how many layers the model has and how many heads a layer, as soon as that is known; it raises
-            where what was typed does not fit.
-    """
-
-    text: str | None
-    corpus: str | None
-    field: str | None
-    treebank: str | None
-    load: Path | None
-    model: str | None
-    loading: Mapping[str, object]
-    kind: Literal["encoder", "decoder", "cross"] | None
-    specials: Literal["keep", "exclude"]
-    truncate: bool
-    likeness: bool
-    controls: int
-    checkpoint: Path | None
-    thresholds: Mapping[str, float]
-    expect: Callable[[int, int], object] = lambda _layers, _heads: None
-
-
-_NOBODY_KNOWS = "nobody can tell whether it is the same when a run goes on"
-
-
-def thresholds(typed: Sequence[str] | None) -> dict[str, float]:
-    """Read ``--threshold previous=0.4``.
-
-    Raises:
-        BadParameter: something else was typed, there is no such role, or the number is no threshold.
-    """
-    if not typed:
-        return {}
-    from attnviz.analysis import roles  # numpy: only where it is needed
-    from attnviz.comparison import OFFSETS
-
-    found = {}
-    for one in typed:
-        name, _, value = one.partition("=")
-        try:
-            found[name.strip()] = float(value)
-        except ValueError:
-            raise typer.BadParameter(
-                f"{one!r} is not ROLE=X, such as previous=0.4", param_hint="'--threshold'"
-            ) from None
-    try:
-        roles.with_thresholds(roles.kinds(OFFSETS), found)
-    except SelectionError as error:
-        raise typer.BadParameter(str(error), param_hint="'--threshold'") from None
-    return found
-
-
-def asked(*, toy: bool, sizes: Mapping[str, int], **typed: Any) -> Asked:  # noqa: ANN401 - as `Asked` says
-    """What was typed, as far as it can be meant together.
-
-    Args:
-        toy: whether the home-built encoder was asked for in short.
-        sizes: of the home-built model with random weights.
-        typed: everything else, as `Asked` has it.
-
-    Raises:
-        BadParameter: sentences from two places, or options that have nothing to act on.
-    """
-    if toy and typed["model"] is not None:
-        raise typer.BadParameter("give --toy or --model, not both")
-    found = Asked(
-        **{**typed, "model": "toy" if toy else typed["model"], "loading": {**typed["loading"], "sizes": sizes}}
-    )
-    places = {
-        "a sentence": found.text, "--corpus": found.corpus, "--conllu": found.treebank, "--load": found.load,
-    }  # fmt: skip
-    given = [name for name, value in places.items() if value is not None]
-    if len(given) > 1:
-        raise typer.BadParameter(f"give one of {' and '.join(given)}: they say where the sentences are")
-    if "" in {found.corpus, found.treebank}:
-        raise typer.BadParameter("the name of the file of sentences is empty")
-    if found.field is not None and found.corpus is None:
-        raise typer.BadParameter(
-            "--field says where a --corpus of JSON lines holds its sentences: there is no --corpus"
-        )
-    if found.load is not None and (found.model is not None or found.checkpoint is not None):
-        raise typer.BadParameter("--load draws what was measured before: it takes no model and no --checkpoint")
-    if found.load is not None and (found.kind is not None or found.specials != "keep" or found.truncate):
-        raise typer.BadParameter(
-            "--load draws what was measured before, as it was: --kind, --specials and --truncate come too late"
-        )
-    if found.checkpoint is not None:
-        _check_checkpoint(found.checkpoint, found)
-    return found
-
-
-def _check_checkpoint(path: Path, found: Asked) -> None:
-    """Refuse a checkpoint of what nobody can go on with.
-
-    Raises:
-        BadParameter: there is no file of sentences, or the checkpoint ends otherwise.
-    """
-    if found.corpus is None and found.treebank is None:
-        raise typer.BadParameter("--checkpoint is for a --corpus or a --conllu")
-    if "-" in {found.corpus, found.treebank}:
-        raise typer.BadParameter(f"--checkpoint is for a file: of standard input {_NOBODY_KNOWS}")
-    if path.suffix.lower() != ".stats":
-        raise typer.BadParameter(f"{visible(str(path))}: a checkpoint ends in .stats")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +128,7 @@ def _measured(asked: Asked) -> tuple[Stats, Source | None]:
     """Run the model over its sentences, unless a checkpoint holds it all."""
     typed = typed_sentences(asked)
     if asked.checkpoint is not None and typed.corpus is not None and typed.mark is None:
-        raise InputError(f"{typed.corpus.name} is a pipe, and --checkpoint is for a file: of a pipe {_NOBODY_KNOWS}")
+        raise InputError(f"{typed.corpus.name} is a pipe, and --checkpoint is for a file: of a pipe {NOBODY_KNOWS}")
     told = _told(asked)
     before = None if asked.checkpoint is None else _before(asked.checkpoint, typed.mark, told)
     if before is not None and before.n_lines is None:
