@@ -230,6 +230,22 @@ def _roles(comparison: Comparison, screen: Screen) -> Iterator[Text]:
         title.append(fit(words, room, screen), "dim" if name == NONE else family_style(name, screen))
         title.append(how_many)
         yield from heads_in_lines(title, [head.name for head in heads], screen, 50)
+    yield from _other_roles(comparison, screen)
+
+
+def _other_roles(comparison: Comparison, screen: Screen) -> Iterator[Text]:
+    """What heads are established to do beside what is clearest of them."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for head in comparison.heads:
+        for role in head.roles[1:]:
+            if role.established:
+                found.setdefault(role.name, (role.words, []))[1].append(head.name)
+    if found:
+        yield from prose("beside what is clearest of them, established too:", screen)
+    for name, (words, heads) in found.items():
+        title = Text(f"{len(heads):>4}  ")
+        title.append(fit(words, screen.width - title.cell_len, screen), family_style(name, screen))
+        yield from heads_in_lines(title, heads, screen, 50)
 
 
 def _clusters(comparison: Comparison, screen: Screen) -> Iterator[Text]:
@@ -276,7 +292,7 @@ def relations(found: Sequence[Relation], screen: Screen) -> Iterator[Text]:
         ),
         Column("rand", [Text(number(one.untrained, screen)) for one in found], right=True, gap=gap),
     ]
-    yield from prose("what heads find in the treebank", screen)
+    yield from prose("relations between words, and the head that finds each best", screen)
     yield from rows(columns, screen)
     yield from prose(
         "head: chosen on one half of the sentences, scored on the other; right: how often its largest weight is on the "

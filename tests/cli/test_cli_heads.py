@@ -117,7 +117,7 @@ def test_a_treebank(numbers: Callable[..., dict[str, Any]], typed: Callable[...,
     assert plain["relations"] == []
     assert plain["estimates"] == found["estimates"]
     shown = typed("compare-heads", "--toy", "--conllu", "t.conllu", "--no-likeness", "-o", "a.csv")
-    assert "what heads find in the treebank" in shown.output
+    assert "relations between words, and the head that finds each best" in shown.output
 
 
 def test_one_sentence(numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], here: Path) -> None:

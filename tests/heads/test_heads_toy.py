@@ -1,0 +1,33 @@
+"""The home-built encoder's heads of reference and agreement are found and named, by a tool that was not told."""
+
+from __future__ import annotations
+
+from attnviz.analysis.comparing import compare
+from attnviz.capture.source import open_source
+from attnviz.capture.surveying import Wish, survey_corpus
+from attnviz.models.language.annotated import annotated
+from attnviz.views.heads_terminal import table
+from attnviz.views.terminal import Screen
+
+
+def test_reference_and_agreement_are_found() -> None:
+    """The head that was found on validation sentences when the model was made is among those of both roles."""
+    found = compare(survey_corpus(annotated(600), open_source("toy"), Wish()), corpus="its own language")
+    roles = {role.name: role for role in found.head(2, 3).roles}
+    assert roles["relation_coreference"].established
+    assert roles["relation_coreference"].score > 0.85
+    assert roles["relation_agreement_reversed"].established
+    relations = {relation.name: relation for relation in found.relations}
+    assert relations["coreference"].established
+    assert relations["coreference"].accuracy > 0.85
+    screen = Screen(width=80, colour=False, dark=True, unicode=True, palette="magma")
+    shown = "\n".join(line.plain for line in table(found, screen))
+    assert "looks from a pronoun or later" in shown
+    assert "looks from a subject to the verb that agrees with it" in shown
+
+
+def test_random_weights_of_the_toy_have_no_relation() -> None:
+    """Its architecture before any training finds neither."""
+    found = compare(survey_corpus(annotated(300), open_source("toy").untrained(seed=3), Wish()), corpus="likewise")
+    assert not [role.name for head in found.heads for role in head.roles if role.name.startswith("relation")]
+    assert not any(relation.established for relation in found.relations)
