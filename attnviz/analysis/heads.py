@@ -269,15 +269,16 @@ NAMES = tuple(name for name in MEASURES if name != "variability")
 """All that rows give, in the order in which it is kept; how a pattern varies is seen on many sentences only."""
 
 
-def peaks(rows: Rows) -> Rows:
-    """The same rows with 1 where a row's weight is the largest, and 0 elsewhere.
+def peaks(rows: Rows, targets: Targets) -> Float[Tensor, "batch head share"]:
+    """How many rows have their largest weight on a key of each of `TARGETS`.
 
-    Their shares at fixed offsets say how often the largest weight is there, of the rows that see a key there: Voita et
-    al. 2019, section 5.1, positional heads.
+    At a fixed offset, of the rows that see a key there: Voita et al. 2019, section 5.1, positional heads.
     """
-    places = torch.arange(rows.weights.shape[3], device=rows.weights.device)
-    largest = (places == rows.weights.argmax(dim=-1, keepdim=True)) & rows.counted[:, None, :, None]
-    return replace(rows, weights=largest.to(rows.weights))
+    n_batch, n_heads, n_rows, n_keys = rows.weights.shape
+    starts = torch.arange(n_rows, device=rows.weights.device) * n_keys
+    cells = (rows.weights.argmax(dim=-1) + starts).flatten(1)  # (B, H * rows): which of a sentence's cells
+    hits = targets.cells.gather(1, cells[..., None].expand(-1, -1, targets.cells.shape[2]))
+    return hits.reshape(n_batch, n_heads, n_rows, -1).sum(dim=2)
 
 
 def fixed_offsets(rows: Rows) -> Rows:

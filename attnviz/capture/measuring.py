@@ -257,11 +257,14 @@ class _OneLayer:
         for name, (total, n) in heads.row_measures(rows).items():
             self._sums[:, :, heads.NAMES.index(name)] += total
             self._counts[:, heads.NAMES.index(name)] += n
-        first_offset = f"{OFFSETS[0]:+d}"
-        self._add_shares(rows, targets, "self", f"offset_{first_offset}")
-        self._add_shares(heads.peaks(rows), targets, "", f"peak_{first_offset}")
+        sorts, offsets = slice(len(heads.SHARES)), slice(len(heads.SHARES), None)
+        found, peaks = heads.shares(rows, targets), heads.peaks(rows, targets)
+        self._add_shares("self", found[..., sorts], targets.counts[:, sorts])
+        self._add_shares(f"offset_{OFFSETS[0]:+d}", found[..., offsets], targets.counts[:, offsets])
+        self._add_shares(f"peak_{OFFSETS[0]:+d}", peaks[..., offsets], targets.counts[:, offsets])
         if self._lengths is not None:
-            self._add_shares(heads.norm_based(rows, self._lengths), targets, "norm_self", "")
+            weighed = heads.shares(heads.norm_based(rows, self._lengths), targets)
+            self._add_shares("norm_self", weighed[..., sorts], targets.counts[:, sorts])
         self._received += rows.weights.sum(dim=2)
         self._seen_by += rows.seen.sum(dim=1)
         self._n_rows += rows.counted.sum(dim=1)
@@ -274,15 +277,13 @@ class _OneLayer:
             self._kept.append(rows.weights[:, :, here].clone())
             self._kept_counted.append(rows.counted[:, here])
 
-    def _add_shares(self, rows: Rows, targets: heads.Targets, sorts: str, offsets: str) -> None:
-        """Add the shares of these rows under the names that begin with these words; without one, they are not kept."""
-        sums, n = heads.shares(rows, targets), len(heads.SHARES)
-        for start, here in ((sorts, slice(0, n)), (offsets, slice(n, None))):
-            if start:
-                at = heads.NAMES.index(start)
-                width = sums[..., here].shape[2]
-                self._sums[:, :, at : at + width] += sums[..., here]
-                self._counts[:, at : at + width] += targets.counts[:, here]
+    def _add_shares(
+        self, start: str, sums: Float[Tensor, "batch head some"], counts: Float[Tensor, "batch some"]
+    ) -> None:
+        """Add to the measures that are kept side by side, the first of them of this name."""
+        at = heads.NAMES.index(start)
+        self._sums[:, :, at : at + sums.shape[2]] += sums
+        self._counts[:, at : at + sums.shape[2]] += counts
 
     def _add_corner(self, rows: Rows) -> None:
         first, last = rows.first_row, min(CORNER, rows.first_row + rows.weights.shape[2])

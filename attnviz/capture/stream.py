@@ -212,7 +212,7 @@ class Run:
             off = (context - native).abs().amax(dim=(2, 3))  # (B, rows)
             real = self.batch.real[:, rows].to(off.device)
             largest = _larger(largest, off[real])
-            scale = _larger(scale, native[real].abs())
+            scale = _larger(scale, native.abs().amax(dim=(2, 3))[real])
             block = Block(layer=layer, first_row=first, n_rows=query.shape[2], causal=scoring.causal, weights=weights)
             self.observing = True
             for observer in self.observers:
