@@ -143,7 +143,7 @@ def draw(ax: Axes, box: Box, place: tuple[float, float], palette: str, pen: Pen)
     panel, (left, top) = box.panel, place
     n_rows, n_columns = panel.values.shape
     row, column = box.height / n_rows, box.width / n_columns
-    table, level = _shades(box.values, box.limit, palette)
+    table, level = _shades(box.values, box.limit, palette, both_sides=_both_sides(panel))
     bare = ~np.isfinite(box.values)
     for cell in panel.blanks:
         bare[cell] = True
@@ -208,7 +208,7 @@ def _limit(panel: Panel, values: np.ndarray) -> tuple[float, str]:
     """How far from 0 the last colour is where no numbers are printed, and the words that say so."""
     far = np.abs(values[np.isfinite(values)])
     largest = float(far.max(initial=0.0))
-    sign = "±" if (panel.values[np.isfinite(panel.values)] < 0).any() else ""
+    sign = "±" if _both_sides(panel) else ""
     if not panel.columns and panel.values.shape[1] > MOST_ACROSS:
         usual = float(np.quantile(far, USUAL)) if far.size else 0.0
         if largest > RARE * usual > 0:
@@ -217,17 +217,22 @@ def _limit(panel: Panel, values: np.ndarray) -> tuple[float, str]:
     return largest, say("limits", panel.language, limit=sign + _short(largest))
 
 
+def _both_sides(panel: Panel) -> bool:
+    """Whether it has numbers below 0, though none of them may be the farthest of those that share a point."""
+    return bool((panel.values[np.isfinite(panel.values)] < 0).any())
+
+
 def _short(value: float) -> str:
     return f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 
 def _shades(
-    values: np.ndarray, limit: float, palette: str
+    values: np.ndarray, limit: float, palette: str, *, both_sides: bool
 ) -> tuple[UInt8[np.ndarray, "level rgb"], UInt8[np.ndarray, "*cell"]]:
-    """The colours of a matrix and each cell's level: from 0 up, or to both sides of 0 where there are both."""
+    """The colours of a matrix and each cell's level: from 0 up, or to both sides of 0."""
     finite = np.where(np.isfinite(values), values, 0.0)
     top = limit or 1.0
-    if (finite < 0).any():
+    if both_sides:
         return _diverging(), levels(finite + top, 2 * top)
     return colours(palette), levels(finite, top)
 

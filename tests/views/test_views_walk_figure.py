@@ -354,6 +354,17 @@ def test_one_far_number_does_not_leave_a_wide_matrix_pale(texts_of: Texts) -> No
     assert "cells that share" not in " ".join(text for text, _ in texts_of(figure(by_hand())))
 
 
+def test_numbers_below_0_colour_a_matrix_that_shows_none_of_them() -> None:
+    """Where cells share points and the farthest are all above 0, 0 is still the middle of the colours, as it says."""
+    values = np.ones((3, 768))
+    values[:, 1::2] = -0.5
+    c = Calculation()
+    c.give("P", Grid(values=values, rows=KOREAN[:3]))
+    c.step("relu", "active", "relu", "P")
+    drawn = np.asarray(images(figure(c.walk("positions")))[0].get_array())[..., :3].astype(int)
+    assert (drawn[..., 0] > drawn[..., 2] + 60).all(), "red, the colour of numbers above 0"
+
+
 def test_a_matrix_with_printed_numbers_has_colours_for_all() -> None:
     """There the farthest number has the last colour, and nothing needs to be said."""
     panels = _panels(by_hand())
