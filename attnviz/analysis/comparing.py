@@ -123,10 +123,11 @@ def _nothing(shape: Sequence[int]) -> Estimate:
 def _likeness(found: Survey) -> Likeness | None:
     if found.likeness is None or found.likeness.n_rows == 0:
         return None
-    mean = found.likeness.sums / found.likeness.n_rows
-    distances = np.sqrt(np.maximum(mean, 0.0))
+    distances = found.likeness.distances()
     plane = scaled_to_two(distances)
-    return Likeness(divergences=mean, linkage=cluster(distances), points=plane.points, kept=sum(plane.shares))
+    return Likeness(
+        divergences=found.likeness.mean(), linkage=cluster(distances), points=plane.points, kept=sum(plane.shares)
+    )
 
 
 def _examples(found: Survey) -> dict[tuple[str, str], tuple[Example, ...]]:

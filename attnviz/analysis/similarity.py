@@ -15,14 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
-from attnviz.errors import InputError
+from attnviz.analysis.similarity_groups import Divergences
 
 MOST = math.log(2)
 """The divergence of two rows that share no key, in nats."""
@@ -32,53 +31,6 @@ _NUMBERS = 32_000
 
 _TINY = 1e-30
 """Added to each weight, so that its logarithm exists; x ln x of it is 0 in every digit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Divergences:
-    """The divergences of all pairs of heads, summed over rows: sums of parts add up to the sum of the whole.
-
-    Attributes:
-        total: the sum over rows, in nats.
-        n_rows: how many rows there were.
-    """
-
-    total: Float64[np.ndarray, "head head"]
-    n_rows: int
-
-    def __add__(self, other: Divergences) -> Divergences:
-        """Both together.
-
-        Raises:
-            InputError: they are not of as many heads.
-        """
-        if self.total.shape != other.total.shape:
-            raise InputError(
-                f"likeness of {len(self.total)} heads and of {len(other.total)} heads cannot be added: two models"
-            )
-        return Divergences(total=self.total + other.total, n_rows=self.n_rows + other.n_rows)
-
-    def mean(self) -> Float64[np.ndarray, "head head"]:
-        """The mean divergence of a row, in nats, from 0 to ln 2.
-
-        Raises:
-            InputError: there is no row.
-        """
-        if self.n_rows == 0:
-            raise InputError("there is no row to compare heads by: no sentence is left")
-        return self.total / self.n_rows
-
-    def distances(self) -> Float64[np.ndarray, "head head"]:
-        """The Jensen-Shannon distance, the square root of the mean divergence: what heads are grouped and drawn by.
-
-        The root of the divergence is a metric (Endres and Schindelin 2003) and a distance between points of some space
-        (Fuglede and Topsoe 2004), and so is the root of a mean of its squares: groups and pictures may rely on that.
-
-        Raises:
-            InputError: there is no row.
-        """
-        far: Float64[np.ndarray, "head head"] = np.sqrt(self.mean())
-        return far
 
 
 def divergences(weights: Float[Tensor, "batch head row key"], counted: Bool[Tensor, "batch row"]) -> Divergences:

@@ -21,6 +21,53 @@ Numbers below the number of heads are heads; merge k makes the cluster of number
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Divergences:
+    """The divergences of all pairs of heads, summed over rows: sums of parts add up to the sum of the whole.
+
+    Attributes:
+        total: the sum over rows, in nats.
+        n_rows: how many rows there were.
+    """
+
+    total: Float64[np.ndarray, "head head"]
+    n_rows: int
+
+    def __add__(self, other: Divergences) -> Divergences:
+        """Both together.
+
+        Raises:
+            InputError: they are not of as many heads.
+        """
+        if self.total.shape != other.total.shape:
+            raise InputError(
+                f"likeness of {len(self.total)} heads and of {len(other.total)} heads cannot be added: two models"
+            )
+        return Divergences(total=self.total + other.total, n_rows=self.n_rows + other.n_rows)
+
+    def mean(self) -> Float64[np.ndarray, "head head"]:
+        """The mean divergence of a row, in nats, from 0 to ln 2.
+
+        Raises:
+            InputError: there is no row.
+        """
+        if self.n_rows == 0:
+            raise InputError("there is no row to compare heads by: no sentence is left")
+        return self.total / self.n_rows
+
+    def distances(self) -> Float64[np.ndarray, "head head"]:
+        """The Jensen-Shannon distance, the square root of the mean divergence: what heads are grouped and drawn by.
+
+        The root of the divergence is a metric (Endres and Schindelin 2003) and a distance between points of some space
+        (Fuglede and Topsoe 2004), and so is the root of a mean of its squares: groups and pictures may rely on that.
+
+        Raises:
+            InputError: there is no row.
+        """
+        far: Float64[np.ndarray, "head head"] = np.sqrt(self.mean())
+        return far
+
+
 def cluster(distances: Distances) -> Linkage:
     """The tree of heads by average linkage (UPGMA: Sokal and Michener 1958).
 

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, UInt64
 
 from attnviz.analysis import structure
+from attnviz.analysis.similarity_groups import Divergences
 from attnviz.analysis.structure import Found, Relations
 from attnviz.analysis.tally import Tally
 from attnviz.comparison import Estimate
@@ -93,19 +94,6 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Likeness:
-    """Jensen-Shannon divergences between heads, summed over rows.
-
-    Attributes:
-        sums: in nats; the heads of all layers one after another.
-        n_rows: how many rows were compared.
-    """
-
-    sums: Float64[np.ndarray, "one other"]
-    n_rows: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Survey:
     """All that is known of a corpus so far.
 
@@ -134,7 +122,7 @@ class Survey:
     places: Places
     examples: Examples
     sample: Sample
-    likeness: Likeness | None
+    likeness: Divergences | None
     relations: Relations | None = None
     n_tokens: int = 0
     n_bad: int = 0
@@ -164,11 +152,7 @@ def merge(one: Survey, other: Survey) -> Survey:
         raise RecordError("these cannot be put together: they hold other measures, layers or heads")
     if (one.likeness is None) != (other.likeness is None):
         raise RecordError("these cannot be put together: one compared its heads with one another, the other did not")
-    likeness = one.likeness
-    if one.likeness is not None and other.likeness is not None:
-        likeness = Likeness(
-            sums=one.likeness.sums + other.likeness.sums, n_rows=one.likeness.n_rows + other.likeness.n_rows
-        )
+    both = None if one.likeness is None or other.likeness is None else one.likeness + other.likeness
     return replace(
         one,
         heads=one.heads.merged(other.heads),
@@ -180,7 +164,7 @@ def merge(one: Survey, other: Survey) -> Survey:
         ),
         examples=merge_examples(one.examples, other.examples),
         sample=merge_samples(one.sample, other.sample),
-        likeness=likeness,
+        likeness=both,
         relations=_merged_relations(one.relations, other.relations),
         n_tokens=one.n_tokens + other.n_tokens,
         n_bad=one.n_bad + other.n_bad,

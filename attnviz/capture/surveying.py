@@ -15,7 +15,7 @@ from attnviz.analysis.heads import NAMES, Specials
 from attnviz.analysis.roles import CHANCE, SHUFFLED, UNTRAINED
 from attnviz.analysis.similarity import divergences
 from attnviz.analysis.structure import Found, Relations
-from attnviz.analysis.survey import Likeness, Sample, Survey
+from attnviz.analysis.survey import Sample, Survey
 from attnviz.attention import Kind, Receipt
 from attnviz.capture.batching import alone, in_batches, joined, shuffled
 from attnviz.capture.linking import FindLinks
@@ -233,8 +233,7 @@ class Runner:
         sums, counts = measured.sums.cpu().numpy(), measured.counts.cpu().numpy()
         likeness = None
         if measured.rows is not None and measured.rows_counted is not None:
-            found = divergences(measured.rows, measured.rows_counted)
-            likeness = Likeness(sums=found.total, n_rows=found.n_rows)
+            likeness = divergences(measured.rows, measured.rows_counted)
         few = np.array(["same_word" in name or "induction" in name for name in NAMES])
         enough = np.where(few, 1.0, survey.ENOUGH_ROWS)
         texts = dict(sorted(dict(zip(keys, given, strict=True)).items())[: self._wish.controls])

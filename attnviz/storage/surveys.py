@@ -18,6 +18,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from attnviz.analysis import structure, survey, tally
+from attnviz.analysis.similarity_groups import Divergences
 from attnviz.corpus import Annotated, Link
 from attnviz.errors import FileFormatError, OutputError
 from attnviz.storage.corpus import Fingerprint
@@ -51,7 +52,7 @@ class Stats:
 _CLASSES: dict[str, type] = {
     one.__name__: one
     for one in (
-        Stats, Fingerprint, survey.Survey, survey.Places, survey.Examples, survey.Sample, survey.Likeness, tally.Tally,
+        Stats, Fingerprint, survey.Survey, survey.Places, survey.Examples, survey.Sample, Divergences, tally.Tally,
         structure.Relations, structure.Found, Annotated, Link,
     )
 }  # fmt: skip

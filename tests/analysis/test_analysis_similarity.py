@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attnviz.analysis.similarity import MOST, Divergences, divergence_between, divergences
+from attnviz.analysis.similarity import MOST, divergence_between, divergences
+from attnviz.analysis.similarity_groups import Divergences
 from attnviz.errors import InputError
 
 

@@ -52,7 +52,7 @@ def same(one: Survey, other: Survey, within: float) -> None:
     assert (one.likeness is None) == (other.likeness is None)
     if one.likeness is not None and other.likeness is not None:
         assert one.likeness.n_rows == other.likeness.n_rows
-        assert np.abs(one.likeness.sums - other.likeness.sums).max() <= within * one.likeness.n_rows
+        assert np.abs(one.likeness.total - other.likeness.total).max() <= within * one.likeness.n_rows
     assert list(one.sample.texts) == list(other.sample.texts)
 
 
