@@ -78,19 +78,27 @@ def changes(
     )
 
 
+def check_heads(before: tuple[int, ...], after: tuple[int, ...], names: tuple[str, str]) -> None:
+    """Make sure that two models have as many layers, and as many heads in each.
+
+    Raises:
+        RecordError: they have not.
+    """
+    if before != after:
+        raise RecordError(
+            f"heads are compared one by one, and these models have other numbers of them: {names[0]} has {before[0]} x "
+            f"{before[1]} (layers x heads), {names[1]} {after[0]} x {after[1]}"
+        )
+
+
 def check_alike(before: Survey, after: Survey) -> None:
     """Make sure that heads can be compared one by one.
 
     Raises:
         RecordError: they cannot.
     """
-    (layers, heads), (layers_after, heads_after) = before.heads.sums.shape[1:3], after.heads.sums.shape[1:3]
     names = before.about["model"], after.about["model"]
-    if (layers, heads) != (layers_after, heads_after):
-        raise RecordError(
-            f"heads are compared one by one, and these models have other numbers of them: {names[0]} has {layers} x "
-            f"{heads} (layers x heads), {names[1]} {layers_after} x {heads_after}"
-        )
+    check_heads(before.heads.sums.shape[1:3], after.heads.sums.shape[1:3], names)
     if before.measures != after.measures or len(before.heads.sums) != len(after.heads.sums):
         raise RecordError("these cannot be compared: they hold other measures, or were measured by another version")
     for what in ("kind", "special tokens"):

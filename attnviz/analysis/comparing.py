@@ -94,7 +94,7 @@ def _controls(found: Survey) -> dict[str, Estimate]:
     controls = {}
     for name, (sums, counts) in found.sample.controls.items():
         counted = counts[:, :, None]
-        taken = tally.add(tally.empty(sums.shape[1:], counted.shape[1:]), sums, counted, keys).estimate()
+        taken = tally.tallied(sums, counted, keys).estimate()
         controls[name] = _with_variability(taken, _nothing(taken.value.shape[:2]))
     fixed = found.offsets.estimate()  # (offset, share)
     if np.isfinite(fixed.value).any():

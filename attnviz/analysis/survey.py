@@ -23,9 +23,6 @@ from attnviz.errors import RecordError
 GROUPS = 16
 """Tables of positions are kept for so many groups of sentences, so that their spread can be seen."""
 
-AT_ONCE = 32
-"""Sentences of which such a table is made at a time."""
-
 EXAMPLES = 3
 """Sentences kept for each head and measure: those where it is strongest."""
 
@@ -49,6 +46,12 @@ class Places:
     sums: Float64[np.ndarray, "group layer head row column"]
     squares: Float64[np.ndarray, "group layer head row column"]
     counts: Float64[np.ndarray, "group layer row column"]
+
+    def __add__(self, other: Places) -> Places:
+        """Both together."""
+        return Places(
+            sums=self.sums + other.sums, squares=self.squares + other.squares, counts=self.counts + other.counts
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -157,11 +160,7 @@ def merge(one: Survey, other: Survey) -> Survey:
         one,
         heads=one.heads.merged(other.heads),
         offsets=one.offsets.merged(other.offsets),
-        places=Places(
-            sums=one.places.sums + other.places.sums,
-            squares=one.places.squares + other.places.squares,
-            counts=one.places.counts + other.places.counts,
-        ),
+        places=one.places + other.places,
         examples=merge_examples(one.examples, other.examples),
         sample=merge_samples(one.sample, other.sample),
         likeness=both,
@@ -180,18 +179,20 @@ def merge_examples(one: Examples, other: Examples) -> Examples:
     keys = np.concatenate([one.keys, other.keys], axis=-1)
     again = (keys[..., :, None] == keys[..., None, :]) & np.tril(np.ones((keys.shape[-1],) * 2, dtype=bool), -1)
     scores = np.where(again.any(axis=-1), -np.inf, scores)  # a sentence that comes twice is one example
-    return _strongest(scores, keys, {**one.texts, **other.texts})
+    order = np.lexsort((keys, -scores), axis=-1)[..., :EXAMPLES]
+    return _examples(
+        np.take_along_axis(scores, order, -1), np.take_along_axis(keys, order, -1), {**one.texts, **other.texts}
+    )
 
 
-def _strongest(
+def _examples(
     scores: Float64[np.ndarray, "layer head measure some"],
     keys: UInt64[np.ndarray, "layer head measure some"],
     texts: Mapping[int, str],
 ) -> Examples:
-    """The strongest of some sentences, each of them there once."""
-    order = np.lexsort((keys, -scores), axis=-1)[..., :EXAMPLES]
-    scores, keys = np.take_along_axis(scores, order, -1), np.take_along_axis(keys, order, -1)
-    kept = set(keys[np.isfinite(scores)].tolist())
+    """Examples with no more texts than they need."""
+    keys = np.where(np.isfinite(scores), keys, np.uint64(0))
+    kept = set(keys.ravel().tolist())
     return Examples(scores=scores, keys=keys, texts={key: text for key, text in texts.items() if key in kept})
 
 
@@ -254,14 +255,17 @@ def examples_of(
         texts: the sentences.
         enough: how many rows must be counted.
     """
-    # A batch may have hundreds of sentences: to compare all pairs of them, for each head and measure, would take more
-    # room than the model.
     once, first = np.unique(np.array(keys, dtype=np.uint64), return_index=True)
     sums, counts = sums[first], counts[first, :, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        scores = sums / counts
-    scores = np.moveaxis(np.where(counts >= enough, scores, -np.inf), 0, -1)
-    return _strongest(scores, np.broadcast_to(once, scores.shape), dict(zip(keys, texts, strict=True)))
+        scores = np.where(counts >= enough, sums / counts, -np.inf)
+    found = []
+    for _ in range(min(EXAMPLES, len(once))):
+        at = scores.argmax(axis=0)[None]  # of equally strong ones the first, which has the smallest key
+        found.append((np.take_along_axis(scores, at, 0)[0], once[at[0]]))
+        np.put_along_axis(scores, at, -np.inf, 0)
+    strongest, which = (np.stack(some, axis=-1) for some in zip(*found, strict=True))
+    return _examples(strongest, which, dict(zip(keys, texts, strict=True)))
 
 
 def places_of(
@@ -269,16 +273,15 @@ def places_of(
     seen: Bool[np.ndarray, "sentence layer row column"],
     keys: Sequence[int],
 ) -> Places:
-    """The weights of sentences by place; they are squared a few sentences at a time, since a batch may have many."""
-    groups = np.zeros((GROUPS, len(keys)))
-    groups[[key % GROUPS for key in keys], range(len(keys))] = 1
+    """The weights of sentences by place."""
     sums, squares = np.zeros((2, GROUPS, *corner.shape[1:]))
-    for first in range(0, len(keys), AT_ONCE):
-        some = slice(first, first + AT_ONCE)
-        values = corner[some].astype(np.float64)
-        sums += np.tensordot(groups[:, some], values, axes=1)
-        squares += np.tensordot(groups[:, some], values**2, axes=1)
-    return Places(sums=sums, squares=squares, counts=np.tensordot(groups, seen.astype(np.float64), axes=1))
+    counts = np.zeros((GROUPS, *seen.shape[1:]))
+    for key, weights, there in zip(keys, corner, seen, strict=True):
+        group = key % GROUPS
+        sums[group] += weights
+        squares[group] += np.square(weights, dtype=np.float64)
+        counts[group] += there
+    return Places(sums=sums, squares=squares, counts=counts)
 
 
 def variability(places: Places) -> Estimate:

@@ -57,29 +57,26 @@ class Tally:
         return estimate(self.sums, self.counts, self.n_sentences)
 
 
-def empty(shape: Sequence[int], counted: Sequence[int], replicates: int = REPLICATES) -> Tally:
-    """A tally of no sentence."""
-    return Tally(sums=np.zeros((replicates + 1, *shape)), counts=np.zeros((replicates + 1, *counted)))
-
-
-def add(
-    tally: Tally,
+def tallied(
     sums: Float64[np.ndarray, "sentence ..."],
     counts: Float64[np.ndarray, "sentence ..."],
     keys: Sequence[int],
+    replicates: int = REPLICATES,
 ) -> Tally:
-    """The tally with these sentences too. The arrays of the one given are used again: it is no longer to be used.
+    """A tally of some sentences.
 
     Args:
-        tally: so far.
         sums: of each sentence.
         counts: likewise.
         keys: of each sentence, as `key_of` makes it.
+        replicates: how often they are resampled.
     """
-    weights = frequencies(keys, len(tally.sums) - 1)  # (replicate, sentence)
-    for so_far, values in ((tally.sums, sums), (tally.counts, counts)):
-        np.add(so_far, (weights @ values.reshape(len(keys), -1)).reshape(so_far.shape), out=so_far)
-    return Tally(sums=tally.sums, counts=tally.counts, n_sentences=tally.n_sentences + len(keys))
+    weights = frequencies(keys, replicates)  # (replicate, sentence)
+    added = [
+        (weights @ values.reshape(len(keys), -1)).reshape(replicates + 1, *values.shape[1:])
+        for values in (sums, counts)
+    ]
+    return Tally(sums=added[0], counts=added[1], n_sentences=len(keys))
 
 
 def estimate(

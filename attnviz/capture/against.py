@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+import numpy as np
+from jaxtyping import Float64
+
 from attnviz.analysis import survey, tally
-from attnviz.analysis.changes import check_alike
+from attnviz.analysis.changes import check_alike, check_heads
 from attnviz.analysis.similarity import divergence_between
 from attnviz.analysis.survey import Survey
 from attnviz.analysis.tally import Tally
@@ -16,7 +19,7 @@ from attnviz.capture.batching import in_batches, joined
 from attnviz.capture.measuring import Measured
 from attnviz.capture.observers import Batch, Sentence, expect_kind
 from attnviz.capture.source import Source
-from attnviz.capture.surveying import WINDOW, Progress, Ran, Runner, Wish
+from attnviz.capture.surveying import WINDOW, Part, Progress, Ran, Runner, Wish, is_much
 from attnviz.corpus import Annotated, BadLine, Line, annotation
 from attnviz.errors import InputError, ModelError
 from attnviz.text.check import check_text
@@ -75,11 +78,15 @@ class _Side(Runner):
         """Measure a batch, its rows kept."""
         return self._run(batch, annotated, keep_rows=True)
 
-    def survey(self, batch: Batch, ran: Ran) -> Survey:
-        """What a batch says."""
+    def part(self, batch: Batch, ran: Ran) -> Part:
+        """What is kept of a batch."""
         if not self._likeness:
             ran = replace(ran, measured=replace(ran.measured, rows=None, rows_counted=None))
-        return self._survey(batch, ran)
+        return self._part(batch, ran)
+
+    def survey(self, parts: Sequence[Part]) -> Survey:
+        """What some batches say."""
+        return self._survey(parts)
 
 
 def survey_both(
@@ -154,18 +161,49 @@ def _measured(lines: Sequence[Line], one: _Side, other: _Side, wish: Wish, bad: 
         singles.append(first)
         partners[id(first)] = second
         annotated[id(first)] = annotation(line)
+    parts: list[_Parts] = []
     for batches in in_batches(singles, wish.tokens):
         said = [annotated[id(single)] for single in batches]
         here, there = joined(batches), joined([partners[id(single)] for single in batches])
         ran, ran_after = one.run(here, said), other.run(there, said)
-        before, after = one.survey(here, ran), other.survey(there, ran_after)
-        check_alike(before, after)
-        keys = [tally.key_of(sentence.text, sentence.pair) for sentence in here.sentences]
-        yield Both(before=before, after=after, divergences=_apart(ran.measured, ran_after.measured, keys))
+        names = one.source.name, other.source.name
+        check_heads(ran.measured.sums.shape[1:3], ran_after.measured.sums.shape[1:3], names)
+        parts.append(
+            _Parts(
+                before=one.part(here, ran),
+                after=other.part(there, ran_after),
+                apart=_apart(ran.measured, ran_after.measured),
+            )
+        )
+        if is_much([part.before for part in parts]):
+            yield _both(one, other, parts)
+            parts = []
+    if parts:
+        yield _both(one, other, parts)
 
 
-def _apart(before: Measured, after: Measured, keys: Sequence[int]) -> Tally:
-    """The divergences of a batch.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Parts:
+    """What is kept of one batch of both models: of each, and the divergences of each sentence, with its rows."""
+
+    before: Part
+    after: Part
+    apart: tuple[Float64[np.ndarray, "sentence layer head"], Float64[np.ndarray, "sentence 1 1"]]
+
+
+def _both(one: _Side, other: _Side, parts: Sequence[_Parts]) -> Both:
+    """What some batches say of both models."""
+    before, after = one.survey([part.before for part in parts]), other.survey([part.after for part in parts])
+    check_alike(before, after)
+    sums, counts = (np.concatenate(some) for some in zip(*(part.apart for part in parts), strict=True))
+    keys = [key for part in parts for key in part.before.keys]
+    return Both(before=before, after=after, divergences=tally.tallied(sums, counts, keys))
+
+
+def _apart(
+    before: Measured, after: Measured
+) -> tuple[Float64[np.ndarray, "sentence layer head"], Float64[np.ndarray, "sentence 1 1"]]:
+    """The divergences of the sentences of a batch, summed over rows, and how many rows these are.
 
     Raises:
         ModelError: the models let other rows see.
@@ -175,10 +213,8 @@ def _apart(before: Measured, after: Measured, keys: Sequence[int]) -> Tally:
     if not bool((before.rows_counted == after.rows_counted.to(before.rows_counted.device)).all()):
         raise ModelError("these models let other tokens look at others: their patterns are not of the same rows")
     rows_after = after.rows.to(before.rows.device)
-    n_layers, n_heads = before.sums.shape[1:3]
-    sums = divergence_between(before.rows, rows_after, before.rows_counted).reshape(len(keys), n_layers, n_heads)
-    counts = before.rows_counted.sum(dim=1).double().cpu().numpy()[:, None, None]
-    return tally.add(tally.empty(sums.shape[1:], counts.shape[1:]), sums, counts, keys)
+    sums = divergence_between(before.rows, rows_after, before.rows_counted).reshape(-1, *before.sums.shape[1:3])
+    return sums, before.rows_counted.sum(dim=1).double().cpu().numpy()[:, None, None]
 
 
 def _merged(one: Both, other: Both) -> Both:

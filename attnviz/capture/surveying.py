@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import islice
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from attnviz.analysis import structure, survey, tally
 from attnviz.analysis.heads import NAMES, Specials
 from attnviz.analysis.roles import CHANCE, SHUFFLED, UNTRAINED
 from attnviz.analysis.similarity import divergences
+from attnviz.analysis.similarity_groups import Divergences
 from attnviz.analysis.structure import Found, Relations
-from attnviz.analysis.survey import Sample, Survey
+from attnviz.analysis.survey import Examples, Places, Sample, Survey
 from attnviz.attention import Kind, Receipt
 from attnviz.capture.batching import alone, in_batches, joined, shuffled
 from attnviz.capture.linking import FindLinks
 from attnviz.capture.measuring import FindOutputMaps, Measured, MeasureHeads
-from attnviz.capture.observers import Batch, Observer
+from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.source import Source
 from attnviz.corpus import Annotated, BadLine, Line, annotation
 from attnviz.errors import InputError
@@ -31,6 +34,9 @@ WINDOW = 512
 
 TOKENS = 2048
 """Tokens in a batch, padding included: as many as keep the cores busy."""
+
+KEPT_BYTES = 64 * 2**20
+"""Numbers of sentences kept until they are added up: one product for a whole window of a model of 72 heads."""
 
 CONTROLS = 200
 """Sentences that controls are taken of."""
@@ -139,6 +145,43 @@ class Ran:
     found: tuple[Found | None, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part:
+    """What is kept of one batch until it is added up with others: numbers of each sentence, and sums of what is large.
+
+    Attributes:
+        sentences: of the batch.
+        keys: of these, as `tally.key_of` makes them.
+        kind: of attention.
+        n_tokens: tokens read, special ones too.
+        sums: of each measure.
+        counts: how many rows were counted.
+        fixed: likewise of heads made up, each of which looks at one fixed offset.
+        fixed_counts: how many rows were counted.
+        places: for how far a pattern is position alone.
+        examples: the strongest sentences.
+        likeness: of all pairs of heads, where it is wished for.
+        receipt: the proof.
+        annotated: the words of each sentence that belong together.
+        found: what heads find of that.
+    """
+
+    sentences: tuple[Sentence, ...]
+    keys: tuple[int, ...]
+    kind: Kind
+    n_tokens: int
+    sums: Float64[np.ndarray, "sentence layer head measure"]
+    counts: Float64[np.ndarray, "sentence layer measure"]
+    fixed: Float64[np.ndarray, "sentence offset share"]
+    fixed_counts: Float64[np.ndarray, "sentence share"]
+    places: Places
+    examples: Examples
+    likeness: Divergences | None
+    receipt: Receipt
+    annotated: tuple[Annotated | None, ...]
+    found: tuple[Found | None, ...]
+
+
 class Runner:
     """A model with what is needed to measure its heads batch by batch."""
 
@@ -147,7 +190,7 @@ class Runner:
         self._handed: Mapping[int, Float[Tensor, "head d_v small"]] | None = None
 
     def measured(self, lines: Sequence[Line], bad: list[BadLine]) -> Iterator[Survey]:
-        """The survey of each batch that the lines make; those that the model cannot read are added to the bad ones."""
+        """Surveys of the lines; those that the model cannot read are added to the bad ones."""
         singles: list[Batch] = []
         annotated: dict[int, Annotated | None] = {}
         for line in lines:
@@ -157,10 +200,16 @@ class Runner:
                 annotated[id(singles[-1])] = annotation(line)
             except InputError as error:
                 bad.append(BadLine(number=line.number, reason=str(error)))
+        parts: list[Part] = []
         for batches in in_batches(singles, self._wish.tokens):
             batch = joined(batches)
             said = [annotated[id(single)] for single in batches]
-            yield self._survey(batch, self._run(batch, said, keep_rows=self._wish.likeness))
+            parts.append(self._part(batch, self._run(batch, said, keep_rows=self._wish.likeness)))
+            if is_much(parts):
+                yield self._survey(parts)
+                parts = []
+        if parts:
+            yield self._survey(parts)
 
     def with_controls(self, found: Survey) -> Survey:
         """The same survey with the controls of its sample."""
@@ -225,58 +274,89 @@ class Runner:
         found = {key: one for key in singles if (one := parts[key][2]) is not None}
         return (sums, counts), found
 
-    def _survey(self, batch: Batch, ran: Ran) -> Survey:
-        """What one batch says."""
-        measured, receipt = ran.measured, ran.receipt
-        given = [(sentence.text, sentence.pair) for sentence in batch.sentences]
-        keys = [tally.key_of(*one) for one in given]
+    def _part(self, batch: Batch, ran: Ran) -> Part:
+        """What is kept of one batch."""
+        measured = ran.measured
+        keys = tuple(tally.key_of(sentence.text, sentence.pair) for sentence in batch.sentences)
         sums, counts = measured.sums.cpu().numpy(), measured.counts.cpu().numpy()
         likeness = None
         if measured.rows is not None and measured.rows_counted is not None:
             likeness = divergences(measured.rows, measured.rows_counted)
         few = np.array(["same_word" in name or "induction" in name for name in NAMES])
         enough = np.where(few, 1.0, survey.ENOUGH_ROWS)
+        return Part(
+            sentences=batch.sentences,
+            keys=keys,
+            kind=batch.kind or self._source.kinds[0],
+            n_tokens=int(batch.real.sum()),
+            sums=sums,
+            counts=counts,
+            fixed=measured.fixed.cpu().numpy(),
+            fixed_counts=measured.fixed_counts.cpu().numpy(),
+            places=survey.places_of(measured.corner.cpu().numpy(), measured.corner_seen.cpu().numpy(), keys),
+            examples=survey.examples_of(sums, counts, keys, [sentence.text for sentence in batch.sentences], enough),
+            likeness=likeness,
+            receipt=ran.receipt,
+            annotated=ran.annotated,
+            found=ran.found,
+        )
+
+    def _survey(self, parts: Sequence[Part]) -> Survey:
+        """What some batches say together."""
+        keys = [key for part in parts for key in part.keys]
+        given = ((sentence.text, sentence.pair) for part in parts for sentence in part.sentences)
         texts = dict(sorted(dict(zip(keys, given, strict=True)).items())[: self._wish.controls])
+        alike = [part.likeness for part in parts if part.likeness is not None]
         return Survey(
             about={
                 "model": self._source.name,
-                "kind": batch.kind or self._source.kinds[0],
+                "kind": parts[0].kind,
                 "special tokens": self._wish.specials,
                 "sample": str(self._wish.controls),
             },
             measures=NAMES,
-            heads=_tallied(sums, counts[:, :, None], keys),
-            offsets=_tallied(measured.fixed.cpu().numpy(), measured.fixed_counts.cpu().numpy()[:, None], keys),
-            places=survey.places_of(measured.corner.cpu().numpy(), measured.corner_seen.cpu().numpy(), keys),
-            examples=survey.examples_of(sums, counts, keys, [sentence.text for sentence in batch.sentences], enough),
-            sample=Sample(size=self._wish.controls, texts=texts, annotated=_kept(keys, ran, texts)),
-            likeness=likeness,
-            relations=_relations(keys, ran),
-            n_tokens=int(batch.real.sum()),
-            worst=receipt.differences,
-            tolerance=receipt.tolerance,
-            dtype=receipt.dtype,
+            heads=tally.tallied(
+                np.concatenate([part.sums for part in parts]),
+                np.concatenate([part.counts for part in parts])[:, :, None],
+                keys,
+            ),
+            offsets=tally.tallied(
+                np.concatenate([part.fixed for part in parts]),
+                np.concatenate([part.fixed_counts for part in parts])[:, None],
+                keys,
+            ),
+            places=reduce(operator.add, (part.places for part in parts)),
+            examples=reduce(survey.merge_examples, (part.examples for part in parts)),
+            sample=Sample(size=self._wish.controls, texts=texts, annotated=_kept(parts, texts)),
+            likeness=reduce(operator.add, alike) if alike else None,
+            relations=_relations(parts),
+            n_tokens=sum(part.n_tokens for part in parts),
+            worst=tuple(map(max, zip(*(part.receipt.differences for part in parts), strict=True))),
+            tolerance=max(part.receipt.tolerance for part in parts),
+            dtype=parts[0].receipt.dtype,
         )
 
 
-def _tallied(sums: np.ndarray, counts: np.ndarray, keys: Sequence[int]) -> tally.Tally:
-    return tally.add(tally.empty(sums.shape[1:], counts.shape[1:]), sums, counts, keys)
+def is_much(parts: Sequence[Part]) -> bool:
+    """Whether what is kept of these batches is so much that it is added up now."""
+    return sum(part.sums.nbytes for part in parts) > KEPT_BYTES
 
 
-def _kept(keys: Sequence[int], ran: Ran, texts: Mapping[int, object]) -> dict[int, Annotated]:
+def _kept(parts: Sequence[Part], texts: Mapping[int, object]) -> dict[int, Annotated]:
     """The words that belong together of these sentences; of one that comes in two ways, always the same."""
     kept: dict[int, Annotated] = {}
-    for key, annotated, found in zip(keys, ran.annotated, ran.found, strict=True):
-        if key in texts and annotated is not None and found is not None:
-            kept[key] = min(kept.get(key, annotated), annotated, key=repr)
+    for part in parts:
+        for key, annotated, found in zip(part.keys, part.annotated, part.found, strict=True):
+            if key in texts and annotated is not None and found is not None:
+                kept[key] = min(kept.get(key, annotated), annotated, key=repr)
     return dict(sorted(kept.items()))
 
 
-def _relations(keys: Sequence[int], ran: Ran) -> Relations | None:
+def _relations(parts: Sequence[Part]) -> Relations | None:
     """What heads find of the words that belong together; None where no sentence says which do."""
-    n_said = sum(annotated is not None for annotated in ran.annotated)
+    n_said = sum(annotated is not None for part in parts for annotated in part.annotated)
     if not n_said:
         return None
-    found = [(key, one) for key, one in zip(keys, ran.found, strict=True) if one is not None]
-    made = structure.tallied(found, *ran.measured.sums.shape[1:3])
-    return replace(made, n_other=n_said - len(found))
+    pairs = [(key, one) for part in parts for key, one in zip(part.keys, part.found, strict=True)]
+    found = [(key, one) for key, one in pairs if one is not None]
+    return replace(structure.tallied(found, *parts[0].sums.shape[1:3]), n_other=n_said - len(found))

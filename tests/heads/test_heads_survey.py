@@ -138,7 +138,7 @@ def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
     held = 0
     for trial in range(300):
         values = rng.gamma(2.0, 1.0, size=(60, 1))
-        made = tally.add(tally.empty((1,), (1,)), values, np.ones((60, 1)), [trial * 1000 + n for n in range(60)])
+        made = tally.tallied(values, np.ones((60, 1)), [trial * 1000 + n for n in range(60)])
         estimate = made.estimate()
         held += int(estimate.low[0] <= 2.0 <= estimate.high[0])
     assert 0.89 <= held / 300 <= 0.98
@@ -149,8 +149,8 @@ def test_copies_make_no_interval_narrower() -> None:
     rng = np.random.default_rng(6)
     values = rng.normal(size=(40, 1))
     keys = list(range(40))
-    once = tally.add(tally.empty((1,), (1,)), values, np.ones((40, 1)), keys).estimate()
-    ten = tally.add(tally.empty((1,), (1,)), np.tile(values, (10, 1)), np.ones((400, 1)), keys * 10).estimate()
+    once = tally.tallied(values, np.ones((40, 1)), keys).estimate()
+    ten = tally.tallied(np.tile(values, (10, 1)), np.ones((400, 1)), keys * 10).estimate()
     assert np.allclose([once.low, once.high], [ten.low, ten.high])
 
 
