@@ -24,6 +24,8 @@ from attnviz.comparison import MEASURES, OFFSETS
 Specials: TypeAlias = Literal["keep", "exclude"]
 """Whether special tokens look and are looked at, or all is as if they were masked."""
 
+_TINY = 1e-30
+
 SEEN_BY = 0.5
 """A key is a sink candidate where at least this share of the rows sees it."""
 
@@ -221,7 +223,9 @@ def entropies(rows: Rows) -> tuple[Sums, Sums]:
 
     And as a share of the largest that there can be, the logarithm of the number of keys that the row sees.
     """
-    of_rows = torch.special.entr(rows.weights).sum(dim=-1).double()  # (B, H, rows); sums over rows in double precision
+    # A + 1e-30, so that a logarithm of 0 exists; `torch.special.entr` knows of 0, and takes three times as long.
+    each = (rows.weights + _TINY).log_().mul_(rows.weights)
+    of_rows = -each.sum(dim=-1).double()  # (B, H, rows); sums over rows in double precision
     largest = rows.seen.sum(dim=-1).clamp_min(2).log()  # (B, rows); a row that is not counted has no weight at all
     n = _number(rows.counted)
     return (of_rows.sum(dim=-1), n), ((of_rows / largest[:, None]).sum(dim=-1), n)
@@ -241,18 +245,40 @@ def distances(rows: Rows) -> tuple[Sums, Sums]:
     return (near.double().sum(dim=-1), n), (variance.sqrt().double().sum(dim=-1), n)
 
 
-def confidence(rows: Rows) -> Sums:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Largest:
+    """The largest weight of each row.
+
+    Attributes:
+        weight: the largest, the end of the sentence left out.
+        key: where the largest of all is; of several, the first.
+        found: whether there is any: a row that is not counted has no weight.
+    """
+
+    weight: Float[Tensor, "batch head rows"]
+    key: Int[Tensor, "batch head rows"]
+    found: Bool[Tensor, "batch head rows"]
+
+
+def largest(rows: Rows) -> Largest:
+    """The largest weight of each row, with the end of the sentence and without."""
+    end = rows.marks.end
+    weight, key = (rows.weights * ~end[:, None, None]).max(dim=-1)  # (B, H, rows); of equal ones the first
+    on_end = torch.matmul(rows.weights, end.to(rows.weights)[:, None, :, None])[..., 0]
+    is_end = on_end > weight  # the end comes after all other keys
+    last = end.to(key).argmax(dim=-1)[:, None, None]
+    return Largest(weight=weight, key=torch.where(is_end, last, key), found=torch.maximum(weight, on_end) > 0)
+
+
+def confidence(rows: Rows, top: Largest) -> Sums:
     """The largest weight of a row, the end of the sentence left out: mean of max A (Voita et al. 2019, section 4)."""
-    keys = ~rows.marks.end[:, None, None]
-    n_rows = rows.weights.shape[2]
     counted = rows.counted
     if rows.marks.square:
-        counted = counted & ~rows.marks.end[:, rows.first_row : rows.first_row + n_rows]
-    largest = (rows.weights * keys).amax(dim=-1)  # (B, H, rows)
-    return (largest * counted[:, None]).sum(dim=-1), _number(counted)
+        counted = counted & ~rows.marks.end[:, rows.first_row : rows.first_row + rows.weights.shape[2]]
+    return (top.weight * counted[:, None]).sum(dim=-1), _number(counted)
 
 
-def row_measures(rows: Rows) -> dict[str, Sums]:
+def row_measures(rows: Rows, top: Largest) -> dict[str, Sums]:
     """All that is no share, by name."""
     entropy, entropy_share = entropies(rows)
     distance, spread = distances(rows)
@@ -261,7 +287,7 @@ def row_measures(rows: Rows) -> dict[str, Sums]:
         "entropy_share": entropy_share,
         "distance": distance,
         "spread": spread,
-        "confidence": confidence(rows),
+        "confidence": confidence(rows, top),
     }
 
 
@@ -269,16 +295,18 @@ NAMES = tuple(name for name in MEASURES if name != "variability")
 """All that rows give, in the order in which it is kept; how a pattern varies is seen on many sentences only."""
 
 
-def peaks(rows: Rows, targets: Targets) -> Float[Tensor, "batch head share"]:
-    """How many rows have their largest weight on a key of each of `TARGETS`.
+def peaks(rows: Rows, top: Largest) -> Float[Tensor, "batch head offset"]:
+    """How many rows have their largest weight at each of `OFFSETS`.
 
-    At a fixed offset, of the rows that see a key there: Voita et al. 2019, section 5.1, positional heads.
+    Source: Voita et al. 2019, section 5.1, positional heads; there the share must be 0.9.
     """
-    n_batch, n_heads, n_rows, n_keys = rows.weights.shape
-    starts = torch.arange(n_rows, device=rows.weights.device) * n_keys
-    cells = (rows.weights.argmax(dim=-1) + starts).flatten(1)  # (B, H * rows): which of a sentence's cells
-    hits = targets.cells.gather(1, cells[..., None].expand(-1, -1, targets.cells.shape[2]))
-    return hits.reshape(n_batch, n_heads, n_rows, -1).sum(dim=2)
+    n_batch, n_heads, n_rows, _ = rows.weights.shape
+    places = torch.arange(rows.first_row, rows.first_row + n_rows, device=top.key.device)
+    offset = top.key - places - OFFSETS[0]
+    counted = top.found & (offset >= 0) & (offset < len(OFFSETS)) & rows.marks.square
+    hits = rows.weights.new_zeros(n_batch, n_heads, len(OFFSETS) + 1)  # the last place is for all that is elsewhere
+    hits.scatter_add_(2, torch.where(counted, offset, len(OFFSETS)), counted.to(hits))
+    return hits[..., :-1]
 
 
 def fixed_offsets(rows: Rows) -> Rows:
@@ -308,9 +336,8 @@ def norm_based(rows: Rows, lengths: Float[Tensor, "batch head key"]) -> Rows:
 
     Source: Kobayashi et al. 2020, "Attention is Not Only a Weight", equation 4.
     """
-    weighed = rows.weights * lengths[:, :, None]
-    total = weighed.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weighed.dtype).tiny)
-    return replace(rows, weights=weighed / total)
+    total = torch.matmul(rows.weights, lengths[..., None]).clamp_min(torch.finfo(lengths.dtype).tiny)
+    return replace(rows, weights=(rows.weights * lengths[:, :, None]).div_(total))
 
 
 def sink(

@@ -17,7 +17,7 @@ from attnviz.analysis.heads import Marks, Rows, Specials
 from attnviz.attention import Token
 from attnviz.capture.observers import Batch, Block
 from attnviz.capture.projections import Call, map_of, same
-from attnviz.capture.stream import Layer, visible_keys
+from attnviz.capture.stream import Layer, for_each_head, visible_keys
 from attnviz.comparison import OFFSETS
 from attnviz.errors import NoAttentionError
 
@@ -27,6 +27,11 @@ CORNER = 16
 MOST_PAIRS = 2**17
 """Pairs of a query and a key of one sentence whose rows are all kept for comparing heads (362 tokens); of a longer
 sentence, so many rows, evenly spaced, as make no more."""
+
+
+MOST_AT_ONCE = 2**18
+"""Pairs of a query and a key of a batch that are measured at once: several usual batches, or some rows of a long
+sentence, for which all that is worked out takes 100 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,21 +252,27 @@ class _OneLayer:
         self._step = max(1, -(-marks.queries.shape[1] * n_keys // MOST_PAIRS)) if keep_rows else None
 
     def add(self, block: Block) -> None:
-        """Measure some of its rows."""
-        first, n_rows, n_keys = block.first_row, *block.weights.shape[2:]
-        visible = visible_keys(self._scoring, first, first + n_rows, n_keys, block.weights.device)
-        rows = heads.rows_of(block.weights, visible[:, 0], first, self._marks)
+        """Measure some of its rows, few enough at a time that what is worked out on the way stays small."""
+        n_batch, _, n_rows, n_keys = block.weights.shape
+        step = max(1, MOST_AT_ONCE // (n_batch * n_keys))
+        for start in range(0, n_rows, step):
+            weights = block.weights[:, :, start : start + step]
+            self._add(weights, block.first_row + start, whole=weights.shape[2] == block.n_rows)
+
+    def _add(self, weights: Float[Tensor, "batch head rows key"], first: int, *, whole: bool) -> None:
+        visible = visible_keys(self._scoring, first, first + weights.shape[2], weights.shape[3], weights.device)
+        rows = heads.rows_of(weights, visible[:, 0], first, self._marks)
         if self._order is not None:
             rows = heads.dealt_out(rows, self._order)
-        targets = self._targets.of(rows, whole=first == 0 and rows.weights.shape[2] == block.n_rows)
-        for name, (total, n) in heads.row_measures(rows).items():
+        targets, top = self._targets.of(rows, whole=whole), heads.largest(rows)
+        for name, (total, n) in heads.row_measures(rows, top).items():
             self._sums[:, :, heads.NAMES.index(name)] += total
             self._counts[:, heads.NAMES.index(name)] += n
         sorts, offsets = slice(len(heads.SHARES)), slice(len(heads.SHARES), None)
-        found, peaks = heads.shares(rows, targets), heads.peaks(rows, targets)
+        found = heads.shares(rows, targets)
         self._add_shares("self", found[..., sorts], targets.counts[:, sorts])
         self._add_shares(f"offset_{OFFSETS[0]:+d}", found[..., offsets], targets.counts[:, offsets])
-        self._add_shares(f"peak_{OFFSETS[0]:+d}", peaks[..., offsets], targets.counts[:, offsets])
+        self._add_shares(f"peak_{OFFSETS[0]:+d}", heads.peaks(rows, top), targets.counts[:, offsets])
         if self._lengths is not None:
             weighed = heads.shares(heads.norm_based(rows, self._lengths), targets)
             self._add_shares("norm_self", weighed[..., sorts], targets.counts[:, sorts])
@@ -325,7 +336,7 @@ def is_punctuation(text: str) -> bool:
 
 def _lengths(layer: Layer, handed: Float[Tensor, "head d_v small"]) -> Float[Tensor, "batch head key"]:
     """How long what each key hands over is: its value, through the part of the output map that is its head's."""
-    value = layer.value.to(handed.dtype).repeat_interleave(handed.shape[0] // layer.value.shape[1], dim=1)
+    value = for_each_head(layer.value.to(handed.dtype), handed.shape[0])
     lengths: Tensor = torch.linalg.vector_norm(torch.matmul(value, handed), dim=-1)
     return lengths
 

@@ -70,6 +70,7 @@ class PretrainedSource:
             )
         self.speaks = self._speaker is not None
         self._limit = limit_of(self._model, self._tokenizer)
+        self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
 
     def encode(
         self,
@@ -183,17 +184,16 @@ class PretrainedSource:
     def _batch(self, sentences: Sequence[Sentence], rows: Sequence[Any]) -> Batch:
         """Pad on the right, where causal models stay exact too, and say where padding is."""
         longest = max(len(row["input_ids"]) for row in rows)
-        accepted = inspect.signature(self._model.forward).parameters
         fill = {"input_ids": self._tokenizer.pad_token_id or 0, "attention_mask": 0, "token_type_ids": 0}
         inputs = {
             name: torch.tensor(
                 [row[name] + [pad] * (longest - len(row["input_ids"])) for row in rows], device=self._device
             )
             for name, pad in fill.items()
-            if name in accepted and all(name in row for row in rows)
+            if name in self._accepted and all(name in row for row in rows)
         }
         lengths = torch.tensor([len(row["input_ids"]) for row in rows], device=self._device)
         real = torch.arange(longest, device=self._device) < lengths[:, None]
-        if "attention_mask" in accepted:
+        if "attention_mask" in self._accepted:
             inputs["attention_mask"] = real.long()
         return Batch(sentences=tuple(sentences), inputs=inputs, real=real)

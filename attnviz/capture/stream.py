@@ -96,7 +96,7 @@ def weights_in_blocks(
     n_keys = key.shape[2]
     scaling = d_k**-0.5 if scoring.scaling is None else scoring.scaling
     own = query.dtype if scoring.rounded else dtype
-    keys = key.to(own).repeat_interleave(n_heads // key.shape[1], dim=1).transpose(2, 3)  # (B, H, d, K)
+    keys = for_each_head(key.to(own), n_heads).transpose(2, 3)  # (B, H, d, K)
     rows = max(1, (block_bytes or BLOCK_BYTES) // (n_batch * n_heads * n_keys * dtype.itemsize))
     for first in range(0, n_queries, rows):
         last = min(first + rows, n_queries)
@@ -118,6 +118,12 @@ def weights_in_blocks(
         if visible is not None and visible.dtype == torch.bool:
             weights.masked_fill_(~visible.any(dim=-1, keepdim=True), 0.0)
         yield first, weights
+
+
+def for_each_head(shared: Float[Tensor, "batch group token d"], n_heads: int) -> Float[Tensor, "batch head token d"]:
+    """The keys or values of each head, where a group of heads may share some; nothing is copied where none does."""
+    n_groups = shared.shape[1]
+    return shared if n_groups == n_heads else shared.repeat_interleave(n_heads // n_groups, dim=1)
 
 
 def _rows(whole: Tensor, first: int, last: int) -> Tensor:
@@ -203,7 +209,7 @@ class Run:
         self.has_sinks |= scoring.sinks is not None
         self._show_whole(Layer(number=layer, query=query, key=key, value=value, output=output, scoring=scoring))
         dtype = torch.promote_types(query.dtype, torch.float32)
-        values = value.to(dtype).repeat_interleave(query.shape[1] // value.shape[1], dim=1)  # (B, H, K, d)
+        values = for_each_head(value.to(dtype), query.shape[1])  # (B, H, K, d)
         largest, scale = 0.0, 1.0
         for first, weights in weights_in_blocks(query, key, scoring):
             rows = slice(first, first + weights.shape[2])

@@ -15,6 +15,7 @@ from attnviz.capture.batching import joined
 from attnviz.capture.measuring import FindOutputMaps, Measured, MeasureHeads
 from attnviz.capture.observers import Batch, KeepWeights
 from attnviz.capture.source import Source, open_source
+from attnviz.comparison import OFFSETS
 from tests.heads.by_formula import every, reach
 
 if TYPE_CHECKING:
@@ -123,6 +124,53 @@ def test_blocks_of_rows_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch)
     assert (whole.corner - parts.corner).abs().max() < 1e-6
 
 
+def test_few_rows_at_a_time_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block measured in pieces gives what it gives whole, and the rows kept for likeness are the same ones."""
+    source = open_source(real_model)
+    batch = source.encode(TEXTS)
+
+    def all_of_it() -> Measured:
+        observer = MeasureHeads(keep_rows=True)
+        source.stream(batch, [observer])
+        return observer.measured()
+
+    whole = all_of_it()
+    monkeypatch.setattr("attnviz.capture.measuring.MOST_AT_ONCE", 5 * 20 * 3)
+    parts = all_of_it()
+    assert torch.equal(whole.counts, parts.counts)
+    assert (whole.sums - parts.sums).abs().max() < 1e-5
+    assert whole.rows is not None
+    assert parts.rows is not None
+    assert torch.equal(whole.rows, parts.rows)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_the_largest_weights_are_those_of_argmax(data: st.DataObject) -> None:
+    """Of equal ones the first, the end of the sentence too; without the end, the largest of the others."""
+    n = data.draw(st.integers(2, 6))
+    real = data.draw(st.integers(2, n))
+    tenths = data.draw(st.lists(st.lists(st.integers(0, 3), min_size=n, max_size=n), min_size=n, max_size=n))
+    a = torch.tensor(tenths, dtype=torch.float32)[None, None]
+    there = torch.arange(n)[None] < real
+    end = (torch.arange(n)[None] == real - 1) & data.draw(st.booleans())
+    marks = heads.Marks(
+        specials="keep", queries=there, keys=there, first=torch.arange(n)[None] == 0, separator=end, punctuation=end,
+        end=end, ids=torch.arange(n)[None], square=True,
+    )  # fmt: skip
+    rows = heads.rows_of(a, torch.ones(1, n, n, dtype=torch.bool), 0, marks)
+    top = heads.largest(rows)
+    hits = dict(zip(OFFSETS, heads.peaks(rows, top)[0, 0].tolist(), strict=True))
+    expected = dict.fromkeys(OFFSETS, 0)
+    for i, row in enumerate(rows.weights[0, 0].numpy()):
+        others = row[~end[0].numpy()]
+        assert float(top.weight[0, 0, i]) == others.max()
+        if row.any():
+            assert int(top.key[0, 0, i]) == row.argmax()
+            expected[int(row.argmax()) - i] += 1
+    assert hits == expected
+
+
 def test_special_tokens_left_out_are_as_if_masked(real_model: str) -> None:
     """Rows and columns of [CLS] and [SEP] are gone, and each row sums to what it summed to."""
     source = open_source(real_model)
@@ -186,7 +234,7 @@ def test_measures_stay_in_their_bounds(weights: list[list[float]], *, causal: bo
     targets = heads.targets_of(rows)
     every_share = heads.shares(rows, targets) / targets.counts[:, None].clamp_min(1)
     assert -1e-6 <= float(every_share.min()) <= float(every_share.max()) <= 1 + 1e-5
-    for name, (total, count) in heads.row_measures(rows).items():
+    for name, (total, count) in heads.row_measures(rows, heads.largest(rows)).items():
         if count:
             mean = float(total / count)
             largest = {"entropy": np.log(n), "distance": n, "spread": n}.get(name, 1.0)
