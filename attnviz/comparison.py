@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,9 +13,15 @@ from attnviz.attention import Kind, positions
 from attnviz.errors import SelectionError
 
 MAX_OFFSET = 8
-"""Fixed offsets are measured from so many tokens back to so many ahead."""
+"""Fixed offsets are measured from so many tokens back to so many ahead, where nothing else is wished for."""
 
-OFFSETS = tuple(range(-MAX_OFFSET, MAX_OFFSET + 1))
+
+def offsets_up_to(most: int) -> tuple[int, ...]:
+    """The fixed offsets from so many tokens back to so many ahead."""
+    return tuple(range(-most, most + 1))
+
+
+OFFSETS = offsets_up_to(MAX_OFFSET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +51,7 @@ SHARES: dict[str, Measure] = {
 }
 """How much of a head's weight goes to one sort of key."""
 
-MEASURES: dict[str, Measure] = {
-    **SHARES,
+_OTHERS: dict[str, Measure] = {
     "entropy": Measure("entropy", "nats", "how spread a row is"),
     "entropy_share": Measure("spread", "share", "entropy as a share of the largest there can be"),
     "distance": Measure("distance", "tokens", "mean distance of the keys"),
@@ -53,14 +59,47 @@ MEASURES: dict[str, Measure] = {
     "confidence": Measure("max", "share", "largest weight of a row, the end of the sentence left out"),
     "sink": Measure("sink", "share", "largest mean weight that a single key draws from the rows that see it"),
     **{f"norm_{name}": Measure(f"|{one.label}|", "share", f"norm-based {one.meaning}") for name, one in SHARES.items()},
-    **{f"offset_{o:+d}": Measure(f"{o:+d}", "share", f"weight at offset {o:+d}") for o in OFFSETS},
-    **{
-        f"peak_{o:+d}": Measure(f"top {o:+d}", "share", f"rows whose largest weight is at offset {o:+d}")
-        for o in OFFSETS
-    },
-    "variability": Measure("varies", "share", "how far the pattern changes with what the words are"),
 }
-"""All that is measured of a head, in the order in which it is kept."""
+
+_VARIABILITY = Measure("varies", "share", "how far the pattern changes with what the words are")
+
+
+def measures_up_to(max_offset: int) -> dict[str, Measure]:
+    """All that is measured of a head, in the order in which it is kept.
+
+    Args:
+        max_offset: fixed offsets are measured from so many tokens back to so many ahead.
+    """
+    offsets = offsets_up_to(max_offset)
+    return {
+        **SHARES,
+        **_OTHERS,
+        **{f"offset_{o:+d}": Measure(f"{o:+d}", "share", f"weight at offset {o:+d}") for o in offsets},
+        **{
+            f"peak_{o:+d}": Measure(f"top {o:+d}", "share", f"rows whose largest weight is at offset {o:+d}")
+            for o in offsets
+        },
+        "variability": _VARIABILITY,
+    }
+
+
+MEASURES = measures_up_to(MAX_OFFSET)
+"""Those that are usual."""
+
+
+def measure_of(name: str) -> Measure | None:
+    """What a measure is called, at any offset; None if it is one of another version."""
+    if name in MEASURES:
+        return MEASURES[name]
+    sort, _, offset = name.partition("_")
+    if sort not in {"offset", "peak"} or not re.fullmatch(r"[+-][0-9]{1,6}", offset):
+        return None
+    return measures_up_to(abs(int(offset))).get(name)
+
+
+def offsets_in(measures: Sequence[str]) -> tuple[int, ...]:
+    """The fixed offsets that are among some measures, by their names."""
+    return tuple(int(name.removeprefix("offset_")) for name in measures if name.startswith("offset_"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -287,6 +326,11 @@ class Comparison:
     def n_heads(self) -> int:
         """How many heads a layer has."""
         return int(self.estimates.value.shape[1])
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The fixed offsets that were measured."""
+        return offsets_in(self.measures)
 
     @property
     def clusters(self) -> Int64[np.ndarray, " one"]:

@@ -9,7 +9,7 @@ import numpy as np
 from attnviz.analysis import relations, roles, structure, survey, tally
 from attnviz.analysis.similarity_groups import cluster, cut, scaled_to_two
 from attnviz.analysis.survey import Survey
-from attnviz.comparison import OFFSETS, SHARES, Comparison, Estimate, Example, HeadProfile, Likeness
+from attnviz.comparison import SHARES, Comparison, Estimate, Example, HeadProfile, Likeness, offsets_in
 
 CLUSTERS = 8
 """Into how many clusters heads are put, where there are so many."""
@@ -32,7 +32,7 @@ def compare(found: Survey, *, corpus: str, thresholds: Mapping[str, float] | Non
     estimates = _with_variability(found.heads.estimate(), survey.variability(found.places))
     measures = (*found.measures, "variability")
     controls = _controls(found)
-    every = roles.with_thresholds(roles.kinds(OFFSETS), thresholds or {})
+    every = roles.with_thresholds(roles.kinds(offsets_in(found.measures)), thresholds or {})
     n_layers, n_heads = estimates.value.shape[:2]
     untrained = _untrained(found)
     related = {}

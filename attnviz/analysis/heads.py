@@ -10,16 +10,15 @@ a share, only rows that see such a key are counted: no row of a causal model see
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attnviz.comparison import MEASURES, OFFSETS
+from attnviz.comparison import MAX_OFFSET, measures_up_to
 
 Specials: TypeAlias = Literal["keep", "exclude"]
 """Whether special tokens look and are looked at, or all is as if they were masked."""
@@ -185,15 +184,10 @@ SHARES: dict[str, Callable[[Rows], Target]] = {
 }
 """How much of a head's weight goes to one sort of key: its mean over the rows that see such a key."""
 
-TARGETS: dict[str, Callable[[Rows], Target]] = {
-    **SHARES, **{f"offset_{offset:+d}": partial(_at, offset=offset) for offset in OFFSETS},
-}  # fmt: skip
-"""The same, and the weight at each fixed offset: A[i, i + o]."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """Where the keys of each share are, for some rows.
+    """Where the keys of each share are, for some rows: of all of `SHARES`, then of each fixed offset, A[i, i + o].
 
     Attributes:
         cells: 1 where a row sees such a key, 0 elsewhere; the cells of all rows one after another.
@@ -204,9 +198,10 @@ class Targets:
     counts: Float[Tensor, "batch share"]
 
 
-def targets_of(rows: Rows) -> Targets:
-    """Where the keys of all of `TARGETS` are: the same for all layers whose rows see the same keys."""
-    there = [rows.seen & target(rows) for target in TARGETS.values()]
+def targets_of(rows: Rows, offsets: Sequence[int]) -> Targets:
+    """Where the keys of all shares are: the same for all layers whose rows see the same keys."""
+    wanted = [*(target(rows) for target in SHARES.values()), *(_at(rows, offset) for offset in offsets)]
+    there = [rows.seen & target for target in wanted]
     cells = torch.stack([one.flatten(1) for one in there], dim=-1)
     return Targets(
         cells=cells.to(rows.weights), counts=torch.stack([_number(one.any(dim=-1)) for one in there], dim=-1)
@@ -214,7 +209,7 @@ def targets_of(rows: Rows) -> Targets:
 
 
 def shares(rows: Rows, targets: Targets) -> Float[Tensor, "batch head share"]:
-    """The weight on the keys of each of `TARGETS`, summed over rows."""
+    """The weight on the keys of each share, summed over rows."""
     return rows.weights.flatten(2) @ targets.cells  # (B, H, cells) (B, cells, share)
 
 
@@ -291,27 +286,28 @@ def row_measures(rows: Rows, top: Largest) -> dict[str, Sums]:
     }
 
 
-NAMES = tuple(name for name in MEASURES if name != "variability")
-"""All that rows give, in the order in which it is kept; how a pattern varies is seen on many sentences only."""
+def names(max_offset: int = MAX_OFFSET) -> tuple[str, ...]:
+    """All that rows give, in the order in which it is kept; how a pattern varies is seen on many sentences only."""
+    return tuple(name for name in measures_up_to(max_offset) if name != "variability")
 
 
-def peaks(rows: Rows, top: Largest) -> Float[Tensor, "batch head offset"]:
-    """How many rows have their largest weight at each of `OFFSETS`.
+def peaks(rows: Rows, top: Largest, offsets: Sequence[int]) -> Float[Tensor, "batch head offset"]:
+    """How many rows have their largest weight at each of these offsets, which follow one another.
 
     Source: Voita et al. 2019, section 5.1, positional heads; there the share must be 0.9.
     """
     n_batch, n_heads, n_rows, _ = rows.weights.shape
     places = torch.arange(rows.first_row, rows.first_row + n_rows, device=top.key.device)
-    offset = top.key - places - OFFSETS[0]
-    counted = top.found & (offset >= 0) & (offset < len(OFFSETS)) & rows.marks.square
-    hits = rows.weights.new_zeros(n_batch, n_heads, len(OFFSETS) + 1)  # the last place is for all that is elsewhere
-    hits.scatter_add_(2, torch.where(counted, offset, len(OFFSETS)), counted.to(hits))
+    offset = top.key - places - offsets[0]
+    counted = top.found & (offset >= 0) & (offset < len(offsets)) & rows.marks.square
+    hits = rows.weights.new_zeros(n_batch, n_heads, len(offsets) + 1)  # the last place is for all that is elsewhere
+    hits.scatter_add_(2, torch.where(counted, offset, len(offsets)), counted.to(hits))
     return hits[..., :-1]
 
 
-def fixed_offsets(rows: Rows) -> Rows:
-    """Heads made up: each looks at one of `OFFSETS` with all its weight, where a row sees that, and nowhere else."""
-    there = torch.stack([_at(rows, offset) for offset in OFFSETS])  # (offset, rows, K)
+def fixed_offsets(rows: Rows, offsets: Sequence[int]) -> Rows:
+    """Heads made up: each looks at one offset with all its weight, where a row sees that, and nowhere else."""
+    there = torch.stack([_at(rows, offset) for offset in offsets])  # (offset, rows, K)
     return replace(rows, weights=(there & rows.seen[:, None]).to(rows.weights))
 
 

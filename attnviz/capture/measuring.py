@@ -18,7 +18,7 @@ from attnviz.attention import Token
 from attnviz.capture.observers import Batch, Block
 from attnviz.capture.projections import Call, map_of, same
 from attnviz.capture.stream import Layer, for_each_head, visible_keys
-from attnviz.comparison import OFFSETS
+from attnviz.comparison import MAX_OFFSET, offsets_up_to
 from attnviz.errors import NoAttentionError
 
 CORNER = 16
@@ -29,8 +29,8 @@ MOST_PAIRS = 2**17
 sentence, so many rows, evenly spaced, as make no more."""
 
 
-MOST_AT_ONCE = 2**18
-"""Pairs of a query and a key of a batch that are measured at once: several usual batches, or some rows of a long
+MOST_AT_ONCE = 2**23
+"""Pairs of a query and a key, times shares, that are measured at once: several usual batches, or some rows of a long
 sentence, for which all that is worked out takes 100 MB."""
 
 
@@ -39,11 +39,11 @@ class Measured:
     """What was measured of the sentences of a batch.
 
     Attributes:
-        sums: of each measure of `heads.NAMES`, the sum over a sentence's rows.
+        sums: of each measure of `heads.names`, the sum over a sentence's rows.
         counts: how many rows were counted.
         corner: each head's weights among the first `CORNER` tokens, 0 beyond the sentence.
         corner_seen: where a weight was counted there.
-        fixed: sums of the shares of `heads.SHARES` for heads made up, each of which looks at one of `OFFSETS`
+        fixed: sums of the shares of `heads.SHARES` for heads made up, each of which looks at one offset
             always; of the first layer, and where the model lets it.
         fixed_counts: how many rows were counted.
         rows: the rows of all heads, where they were kept, 0 where there is padding.
@@ -69,6 +69,7 @@ class MeasureHeads:
             counted.
         keep_rows: whether rows are kept, so that heads can be compared with one another.
         dealt: for each sentence of a batch a seed: the weights of its rows are dealt out to its keys at random.
+        max_offset: fixed offsets are measured from so many tokens back to so many ahead.
     """
 
     def __init__(
@@ -78,8 +79,10 @@ class MeasureHeads:
         *,
         keep_rows: bool = False,
         dealt: Sequence[int] | None = None,
+        max_offset: int = MAX_OFFSET,
     ) -> None:
         self._dealt = dealt
+        self._max_offset = max_offset
         self._specials = specials
         self._handed = handed or {}
         self._keep_rows = keep_rows
@@ -88,7 +91,7 @@ class MeasureHeads:
         """Read the tokens of a new batch, and forget the last one."""
         self._marks = marks_of(batch, self._specials)
         self._order = None if self._dealt is None else _orders(self._marks.keys, self._dealt)
-        self._targets = _KnownTargets()
+        self._targets = _KnownTargets(offsets_up_to(self._max_offset))
         self._layers: list[_OneLayer] = []
 
     def observe_layer(self, layer: Layer) -> None:
@@ -206,14 +209,15 @@ class _KnownTargets:
     Of matrices that come in several blocks nothing is kept: that would be larger than the blocks.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, offsets: tuple[int, ...]) -> None:
+        self.offsets = offsets
         self._known: tuple[Tensor, heads.Targets] | None = None
 
     def of(self, rows: Rows, *, whole: bool) -> heads.Targets:
         """The targets of these rows."""
         if self._known is not None and whole and torch.equal(self._known[0], rows.seen):
             return self._known[1]
-        targets = heads.targets_of(rows)
+        targets = heads.targets_of(rows, self.offsets)
         if whole:
             self._known = rows.seen, targets
         return targets
@@ -236,16 +240,17 @@ class _OneLayer:
         n_batch, n_heads = layer.query.shape[:2]
         n_keys = marks.keys.shape[1]
         self._scoring, self._marks, self._lengths, self._is_first = layer.scoring, marks, lengths, is_first
-        self._order, self._targets = order, targets
+        self._order, self._targets, self._offsets = order, targets, targets.offsets
+        self._names = heads.names(self._offsets[-1])
         new = partial(torch.zeros, device=marks.keys.device)
-        self._sums = new(n_batch, n_heads, len(heads.NAMES), dtype=torch.float64)
-        self._counts = new(n_batch, len(heads.NAMES), dtype=torch.float64)
+        self._sums = new(n_batch, n_heads, len(self._names), dtype=torch.float64)
+        self._counts = new(n_batch, len(self._names), dtype=torch.float64)
         self._received = new(n_batch, n_heads, n_keys, dtype=torch.float64)
         self._seen_by = new(n_batch, n_keys, dtype=torch.float64)
         self._n_rows = new(n_batch, dtype=torch.float64)
         self._corner = new(n_batch, n_heads, CORNER, CORNER)
         self._corner_seen = new(n_batch, CORNER, CORNER, dtype=torch.bool)
-        self._fixed = new(n_batch, len(OFFSETS), len(heads.SHARES), dtype=torch.float64)
+        self._fixed = new(n_batch, len(self._offsets), len(heads.SHARES), dtype=torch.float64)
         self._fixed_counts = new(n_batch, len(heads.SHARES), dtype=torch.float64)
         self._kept: list[Tensor] = []
         self._kept_counted: list[Tensor] = []
@@ -254,7 +259,7 @@ class _OneLayer:
     def add(self, block: Block) -> None:
         """Measure some of its rows, few enough at a time that what is worked out on the way stays small."""
         n_batch, _, n_rows, n_keys = block.weights.shape
-        step = max(1, MOST_AT_ONCE // (n_batch * n_keys))
+        step = max(1, MOST_AT_ONCE // (n_batch * n_keys * (len(heads.SHARES) + len(self._offsets))))
         for start in range(0, n_rows, step):
             weights = block.weights[:, :, start : start + step]
             self._add(weights, block.first_row + start, whole=weights.shape[2] == block.n_rows)
@@ -266,13 +271,15 @@ class _OneLayer:
             rows = heads.dealt_out(rows, self._order)
         targets, top = self._targets.of(rows, whole=whole), heads.largest(rows)
         for name, (total, n) in heads.row_measures(rows, top).items():
-            self._sums[:, :, heads.NAMES.index(name)] += total
-            self._counts[:, heads.NAMES.index(name)] += n
+            self._sums[:, :, self._names.index(name)] += total
+            self._counts[:, self._names.index(name)] += n
         sorts, offsets = slice(len(heads.SHARES)), slice(len(heads.SHARES), None)
         found = heads.shares(rows, targets)
         self._add_shares("self", found[..., sorts], targets.counts[:, sorts])
-        self._add_shares(f"offset_{OFFSETS[0]:+d}", found[..., offsets], targets.counts[:, offsets])
-        self._add_shares(f"peak_{OFFSETS[0]:+d}", heads.peaks(rows, top), targets.counts[:, offsets])
+        self._add_shares(f"offset_{self._offsets[0]:+d}", found[..., offsets], targets.counts[:, offsets])
+        self._add_shares(
+            f"peak_{self._offsets[0]:+d}", heads.peaks(rows, top, self._offsets), targets.counts[:, offsets]
+        )
         if self._lengths is not None:
             weighed = heads.shares(heads.norm_based(rows, self._lengths), targets)
             self._add_shares("norm_self", weighed[..., sorts], targets.counts[:, sorts])
@@ -281,7 +288,7 @@ class _OneLayer:
         self._n_rows += rows.counted.sum(dim=1)
         self._add_corner(rows)
         if self._is_first and self._marks.square:
-            self._fixed += heads.shares(heads.fixed_offsets(rows), targets)[..., : len(heads.SHARES)]
+            self._fixed += heads.shares(heads.fixed_offsets(rows, self._offsets), targets)[..., : len(heads.SHARES)]
             self._fixed_counts += targets.counts[:, : len(heads.SHARES)]
         if self._step is not None:
             here = slice(-first % self._step, None, self._step)
@@ -292,7 +299,7 @@ class _OneLayer:
         self, start: str, sums: Float[Tensor, "batch head some"], counts: Float[Tensor, "batch some"]
     ) -> None:
         """Add to the measures that are kept side by side, the first of them of this name."""
-        at = heads.NAMES.index(start)
+        at = self._names.index(start)
         self._sums[:, :, at : at + sums.shape[2]] += sums
         self._counts[:, at : at + sums.shape[2]] += counts
 
@@ -305,7 +312,7 @@ class _OneLayer:
 
     def done(self) -> Measured:
         """What was measured of the layer: it is the only one of the axis `layer`."""
-        at = heads.NAMES.index("sink")
+        at = self._names.index("sink")
         self._sums[:, :, at], self._counts[:, at] = heads.sink(self._received, self._seen_by, self._n_rows)
         return Measured(
             sums=self._sums[:, None],

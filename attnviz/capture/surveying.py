@@ -13,7 +13,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from attnviz.analysis import structure, survey, tally
-from attnviz.analysis.heads import NAMES, Specials
+from attnviz.analysis.heads import Specials, names
 from attnviz.analysis.roles import CHANCE, SHUFFLED, UNTRAINED
 from attnviz.analysis.similarity import divergences
 from attnviz.analysis.similarity_groups import Divergences
@@ -25,6 +25,7 @@ from attnviz.capture.linking import FindLinks
 from attnviz.capture.measuring import FindOutputMaps, Measured, MeasureHeads
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.source import Source
+from attnviz.comparison import MAX_OFFSET
 from attnviz.corpus import Annotated, BadLine, Line, annotation
 from attnviz.errors import InputError
 from attnviz.text.check import check_text
@@ -53,6 +54,7 @@ class Wish:
         controls: how many sentences controls are taken of.
         tokens: how many a batch may have.
         truncate: whether a sentence that is too long is cut, and not left out as a bad line.
+        max_offset: fixed offsets are measured from so many tokens back to so many ahead.
     """
 
     kind: Kind | None = None
@@ -61,6 +63,7 @@ class Wish:
     controls: int = CONTROLS
     tokens: int = TOKENS
     truncate: bool = False
+    max_offset: int = MAX_OFFSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +189,7 @@ class Runner:
     """A model with what is needed to measure its heads batch by batch."""
 
     def __init__(self, source: Source, wish: Wish) -> None:
-        self._source, self._wish = source, wish
+        self._source, self._wish, self._names = source, wish, names(wish.max_offset)
         self._handed: Mapping[int, Float[Tensor, "head d_v small"]] | None = None
 
     def measured(self, lines: Sequence[Line], bad: list[BadLine]) -> Iterator[Survey]:
@@ -246,7 +249,9 @@ class Runner:
             find = FindOutputMaps()
             self._source.stream(alone(batch), [find])
             self._handed = find.handed
-        observer = MeasureHeads(self._wish.specials, self._handed, keep_rows=keep_rows, dealt=dealt)
+        observer = MeasureHeads(
+            self._wish.specials, self._handed, keep_rows=keep_rows, dealt=dealt, max_offset=self._wish.max_offset
+        )
         observers: list[Observer] = [observer]
         said = tuple(annotated) or (None,) * len(batch.sentences)
         # What is annotated are the words that are read: attention to or from those that are said is between others.
@@ -282,7 +287,7 @@ class Runner:
         likeness = None
         if measured.rows is not None and measured.rows_counted is not None:
             likeness = divergences(measured.rows, measured.rows_counted)
-        few = np.array(["same_word" in name or "induction" in name for name in NAMES])
+        few = np.array(["same_word" in name or "induction" in name for name in self._names])
         enough = np.where(few, 1.0, survey.ENOUGH_ROWS)
         return Part(
             sentences=batch.sentences,
@@ -314,7 +319,7 @@ class Runner:
                 "special tokens": self._wish.specials,
                 "sample": str(self._wish.controls),
             },
-            measures=NAMES,
+            measures=self._names,
             heads=tally.tallied(
                 np.concatenate([part.sums for part in parts]),
                 np.concatenate([part.counts for part in parts])[:, :, None],

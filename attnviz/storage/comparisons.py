@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.comparison import MEASURES, NO_ROLE, Comparison, Estimate, HeadProfile
+from attnviz.comparison import NO_ROLE, Comparison, Estimate, HeadProfile, measure_of
 from attnviz.errors import OutputError, RecordError
 from attnviz.storage.whole import write_whole
 from attnviz.text.display import visible
@@ -101,7 +101,8 @@ def to_json(comparison: Comparison) -> str:
 
 
 def _meant(name: str) -> dict[str, str]:
-    return {"unit": MEASURES[name].unit, "meaning": MEASURES[name].meaning} if name in MEASURES else {}
+    one = measure_of(name)
+    return {} if one is None else {"unit": one.unit, "meaning": one.meaning}
 
 
 def _estimate(estimate: Estimate) -> dict[str, object]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.comparison import MAX_OFFSET, MEASURES, OFFSETS, Comparison, HeadProfile, Role
+from attnviz.comparison import MAX_OFFSET, Comparison, HeadProfile, Role, measure_of
 from attnviz.views import heads_roles
 from attnviz.views.heads_cells import (
     DOUBTFUL,
@@ -27,12 +27,15 @@ from attnviz.views.heads_cells import (
 )
 from attnviz.views.heads_numbers import STRONGEST, control_of, estimate_of
 from attnviz.views.heads_roles import CONTROLS, NOT_EXPLANATION, counted, nearest
-from attnviz.views.heads_terminal import by_offset, relations, said
+from attnviz.views.heads_terminal import relations, said
 from attnviz.views.terminal import Screen
 
 _BOLD = Style(bold=True)
 ALIKE = 6
 """So many of the heads most like this one are named."""
+FAR_SHOWN = 6
+"""Offsets shown beyond those that are usual, where more were measured: the strongest."""
+
 WIDEST_BAR = 40
 """Cells of the longest bar of an offset."""
 NARROW = 72
@@ -109,17 +112,19 @@ def _role_lines(role: Role, screen: Screen) -> Iterator[Text]:
 
 def _offsets(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iterator[Text]:
     """Its pattern averaged by offset: its numbers with their intervals, how often the largest is there, a bar."""
-    values = by_offset(comparison, profile.layer, profile.head, MAX_OFFSET)
-    if all(math.isnan(value) for value in values):
+    values = {offset: estimate_of(comparison, f"offset_{offset:+d}", profile)[0] for offset in comparison.offsets}
+    if all(math.isnan(value) for value in values.values()):
         yield from prose("its pattern by offset was not measured", screen)
         return
     yield from prose("mean weight by offset (0 is the token itself, -1 the one before)", screen)
-    largest = max(value for value in values if not math.isnan(value))
+    largest = max(value for value in values.values() if not math.isnan(value))
     width = min(WIDEST_BAR, screen.width - 42)
     style = family_style(profile.roles[0].name, screen) if profile.roles else Style()
     columns = [Column(title, right=True) for title in ("offset", "weight", "95 %", "largest there")]
     drawn = Column("")
-    for offset, value in zip(OFFSETS, values, strict=True):
+    shown = _worth_a_line(values)
+    for offset in shown:
+        value = values[offset]
         _, low, high = estimate_of(comparison, f"offset_{offset:+d}", profile)
         columns[0].cells.append(Text(f"{offset:+d}" if offset else "0"))
         columns[1].cells.append(Text(number(value, screen)))
@@ -127,6 +132,17 @@ def _offsets(profile: HeadProfile, comparison: Comparison, screen: Screen) -> It
         columns[3].cells.append(Text(number(estimate_of(comparison, f"peak_{offset:+d}", profile)[0], screen), "dim"))
         drawn.cells.append(Text(bar(value / largest if largest > 0 else 0.0, width, screen).rstrip(), style))
     yield from rows([*columns[:3], columns[3], drawn], screen)
+    hidden = [value for offset, value in values.items() if offset not in shown and not math.isnan(value)]
+    if hidden:
+        more = counted(len(hidden), "other offset")
+        yield from prose(f"{more} not shown, with at most {number(max(hidden), screen)}", screen)
+
+
+def _worth_a_line(values: Mapping[int, float]) -> list[int]:
+    """The offsets to show: the near ones, and of those farther away the strongest."""
+    far = [offset for offset, value in values.items() if abs(offset) > MAX_OFFSET and not math.isnan(value)]
+    strongest = sorted(far, key=lambda offset: (-values[offset], abs(offset)))[:FAR_SHOWN]
+    return [offset for offset in values if abs(offset) <= MAX_OFFSET or offset in strongest]
 
 
 def _measures(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iterator[Text]:
@@ -155,9 +171,9 @@ def _measures(profile: HeadProfile, comparison: Comparison, screen: Screen) -> I
 
 
 def _meaning(name: str) -> str:
-    if name not in MEASURES:
+    one = measure_of(name)
+    if one is None:
         return ""
-    one = MEASURES[name]
     return one.meaning if one.unit == "share" else f"{one.meaning}, in {one.unit}"
 
 

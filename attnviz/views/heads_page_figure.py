@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.comparison import MEASURES, OFFSETS, Comparison, HeadProfile
+from attnviz.comparison import Comparison, HeadProfile, measure_of
 from attnviz.text.display import clip, visible
 from attnviz.views.caption import canvas
 from attnviz.views.figure import blank_sheet, save, usual_settings
@@ -37,6 +37,8 @@ MARKS = {"shuffled": ("x", "#d55e00"), "untrained": ("^", "#009e73"), "offset": 
 """The shape and the colour of each control."""
 PLAIN = "#555555"
 """Of a head with no clear role."""
+MOST_TICKS = 33
+"""More offsets than this are not all named below their bars."""
 
 
 def sheet(comparison: Comparison, layer: int, head: int) -> Figure:
@@ -145,24 +147,27 @@ def shares(comparison: Comparison) -> list[str]:
     return [
         name
         for name in comparison.measures
-        if name in MEASURES and MEASURES[name].unit == "share" and not name.startswith(("offset_", "peak_"))
+        if (one := measure_of(name)) is not None and one.unit == "share" and not name.startswith(("offset_", "peak_"))
     ]
 
 
 def draw_offsets(ax: Axes, pen: Pen, comparison: Comparison, profile: HeadProfile) -> None:
     """Draw the mean weight at each offset as bars with their intervals."""
-    found = np.array([estimate_of(comparison, f"offset_{offset:+d}", profile) for offset in OFFSETS])
+    offsets = comparison.offsets
+    found = np.array([estimate_of(comparison, f"offset_{offset:+d}", profile) for offset in offsets])
     colour = colour_of(profile.roles[0]) if profile.roles else PLAIN
     values = np.nan_to_num(found[:, 0])
-    ax.bar(OFFSETS, values, width=0.75, color=colour, zorder=2)
-    for offset, (value, low, high) in zip(OFFSETS, found, strict=True):
-        if math.isnan(value):
+    ax.bar(offsets, values, width=0.75, color=colour, zorder=2)
+    for offset, (value, low, high) in zip(offsets, found, strict=True):
+        if math.isnan(value) and len(offsets) <= MOST_TICKS:
             ax.text(offset, 0, "—", ha="center", va="bottom", **pen.style(SMALL, color=GREY))
         elif not math.isnan(low):
             ax.plot([offset, offset], [low, high], color=BLACK, linewidth=1.0, zorder=3)
     top = float(np.nanmax([*found.ravel(), 0.05])) if np.isfinite(found).any() else 1.0
-    ax.set(ylim=(0, min(1.0, 1.08 * top)), xlim=(OFFSETS[0] - 0.6, OFFSETS[-1] + 0.6))
-    ax.set_xticks(OFFSETS, [f"{offset:+d}" if offset else "0" for offset in OFFSETS], **pen.style(SMALL))
+    ax.set(ylim=(0, min(1.0, 1.08 * top)), xlim=(offsets[0] - 0.6, offsets[-1] + 0.6))
+    step = -(-len(offsets) // MOST_TICKS)
+    ticks = [offset for offset in offsets if offset % step == 0]
+    ax.set_xticks(ticks, [f"{offset:+d}" if offset else "0" for offset in ticks], **pen.style(SMALL))
     ax.set_title("mean weight by offset, with its 95 % interval", loc="left", pad=8, **pen.style(TEXT + 1))
     ax.set_xlabel("offset of the key in tokens: 0 is the token itself, -1 the one before", **pen.style(color=GREY))
     _plain(ax, pen)
@@ -263,11 +268,12 @@ def _said(comparison: Comparison, profile: HeadProfile) -> list[str]:
     """What stands below: the proof, the measures that are no shares, relations, notes, how to read it."""
     others = []
     for name in comparison.measures:
-        if name in MEASURES and MEASURES[name].unit != "share":
+        measure = measure_of(name)
+        if measure is not None and measure.unit != "share":
             value, low, high = estimate_of(comparison, name, profile)
             if not math.isnan(value):
                 ends = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
-                others.append(f"{name} {value:.2f} {MEASURES[name].unit}{ends}")
+                others.append(f"{name} {value:.2f} {measure.unit}{ends}")
     relations = [
         f"{visible(one.name)}{' (reversed)' * one.reverse} {one.accuracy:.2f} ({one.low:.2f} to {one.high:.2f})"
         for one in comparison.relations

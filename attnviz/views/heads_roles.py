@@ -11,7 +11,16 @@ import numpy as np
 
 from attnviz.analysis.roles import OFFSET, SHUFFLED, UNTRAINED, kinds
 from attnviz.attention import positions
-from attnviz.comparison import MEASURES, NO_ROLE, OFFSETS, Comparison, HeadProfile, Role
+from attnviz.comparison import (
+    MAX_OFFSET,
+    NO_ROLE,
+    Comparison,
+    HeadProfile,
+    Role,
+    measure_of,
+    measures_up_to,
+    offsets_up_to,
+)
 from attnviz.errors import SelectionError
 from attnviz.text.display import clip
 from attnviz.views.heatmap import KINDS
@@ -140,7 +149,7 @@ def counted(n: int, what: str) -> str:
 def role_names(comparison: Comparison) -> list[str]:
     """The names that roles may be chosen by, in their order; ``offset`` is any fixed one, ``relation`` any relation."""
     found = sorted({role.name for head in comparison.heads for role in head.roles})
-    names = dict.fromkeys([kind.name for kind in kinds(OFFSETS)] + found)
+    names = dict.fromkeys([kind.name for kind in kinds(comparison.offsets)] + found)
     grouped = ((group, *(name for name in names if family(name) == group)) for group in COLOURS)
     return [*dict.fromkeys(name for group in grouped for name in group), NONE]
 
@@ -154,7 +163,7 @@ def measure_named(wanted: str, measures: Sequence[str]) -> str:
     if wanted in measures:
         return wanted
     meant = [name for name in measures if wanted and name.startswith(wanted)]
-    meant = meant or [name for name in measures if name in MEASURES and MEASURES[name].label == wanted]
+    meant = meant or [name for name in measures if (one := measure_of(name)) is not None and one.label == wanted]
     if len(meant) == 1:
         return meant[0]
     raise SelectionError(
@@ -162,24 +171,33 @@ def measure_named(wanted: str, measures: Sequence[str]) -> str:
     )
 
 
-def check_sort(wanted: str) -> None:
+def check_sort(wanted: str, max_offset: int = MAX_OFFSET) -> None:
     """Find out before a model is run whether heads can be sorted so.
+
+    Args:
+        wanted: the order.
+        max_offset: how far fixed offsets are measured.
 
     Raises:
         SelectionError: they cannot.
     """
     if wanted not in ORDERS:
-        measure_named(wanted, tuple(MEASURES))
+        measure_named(wanted, tuple(measures_up_to(max_offset)))
 
 
-def check_role(wanted: str) -> None:
+def check_role(wanted: str, max_offset: int = MAX_OFFSET) -> None:
     """Find out before a model is run whether there can be such a role; which relations there are, a treebank says.
+
+    Args:
+        wanted: the role.
+        max_offset: how far fixed offsets are measured.
 
     Raises:
         SelectionError: there cannot.
     """
     if not wanted.startswith("relation_"):
-        _expect_role(wanted, [*dict.fromkeys((*(kind.name for kind in kinds(OFFSETS)), *FAMILIES)), NONE])
+        usual = [kind.name for kind in kinds(offsets_up_to(max_offset))]
+        _expect_role(wanted, [*dict.fromkeys((*usual, *FAMILIES)), NONE])
 
 
 def _expect_role(wanted: str, names: Sequence[str]) -> None:

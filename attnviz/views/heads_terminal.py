@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from attnviz.comparison import MAX_OFFSET, MEASURES, Comparison, Relation
+from attnviz.comparison import MAX_OFFSET, Comparison, Relation, measure_of
 from attnviz.views import heads_roles
 from attnviz.views.heads_cells import (
     DOUBTFUL,
@@ -110,7 +110,8 @@ def _order(comparison: Comparison, sort: str) -> str:
     if sort in {"role", "score"}:
         return f"sorted by {sort}, the largest score first"
     name = heads_roles.measure_named(sort, comparison.measures)
-    meaning = f" ({MEASURES[name].meaning})" if name in MEASURES else ""
+    one = measure_of(name)
+    meaning = "" if one is None else f" ({one.meaning})"
     return f"sorted by {name}{meaning}, the largest first"
 
 
@@ -149,7 +150,8 @@ def _heads(heads: Sequence[Shown], comparison: Comparison, screen: Screen, sort:
     if sort not in {"head", "role", "score"}:
         name = heads_roles.measure_named(sort, comparison.measures)
         values = [comparison.estimate(name, one.profile.layer, one.profile.head)[0] for one in heads]
-        title = MEASURES[name].label if name in MEASURES else name
+        measure = measure_of(name)
+        title = name if measure is None else measure.label
         columns.insert(3, Column(title, [Text(number(value, screen)) for value in values], right=True, gap=gap))
     if wide >= WITH_BARS:
         columns += _bars(heads, comparison, screen)

@@ -35,6 +35,6 @@ def test_measures_know_what_a_row_sees(family: str, windows: tuple[int, ...], zo
             assert all((weights[layer, 0, i] > 0).sum() == len(keys) for i, keys in enumerate(sees))
             for head in range(n_heads):
                 for measure, (total, counted) in every(weights[layer, head], sentence.tokens, None, sees).items():
-                    at = heads.NAMES.index(measure)
+                    at = heads.names().index(measure)
                     assert found.counts[index, layer, at] == counted, (measure, layer)
                     assert abs(float(found.sums[index, layer, head, at]) - total) / max(counted, 1) < 1e-6, measure

@@ -64,7 +64,11 @@ def share(a: np.ndarray, tokens: Sequence[Token], what: str, sees: Sequence[rang
 
 
 def every(
-    a: np.ndarray, tokens: Sequence[Token], lengths: np.ndarray | None, sees: Sequence[range]
+    a: np.ndarray,
+    tokens: Sequence[Token],
+    lengths: np.ndarray | None,
+    sees: Sequence[range],
+    offsets: Sequence[int] = OFFSETS,
 ) -> dict[str, tuple[float, int]]:
     """All measures of one head on one sentence.
 
@@ -73,12 +77,13 @@ def every(
         tokens: of the sentence.
         lengths: of what each key hands over; None where unknown.
         sees: the keys that each row sees.
+        offsets: those that are fixed.
     """
     n = len(tokens)
     counted = rows(sees)
     found = {what: share(a, tokens, what, sees) for what in SHARES}
-    found |= {f"offset_{o:+d}": share(a, tokens, str(o), sees) for o in OFFSETS}
-    for o in OFFSETS:
+    found |= {f"offset_{o:+d}": share(a, tokens, str(o), sees) for o in offsets}
+    for o in offsets:
         having = [i for i in counted if i + o in sees[i]]
         found[f"peak_{o:+d}"] = float(sum(int(a[i].argmax()) - i == o for i in having)), len(having)
     if lengths is not None:

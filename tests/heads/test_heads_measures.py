@@ -21,6 +21,8 @@ from tests.heads.by_formula import every, reach
 if TYPE_CHECKING:
     from attnviz.capture import stream
 
+NAMES = heads.names()
+
 TEXTS = (
     "The animal didn't cross the street because it was too tired.",
     "She is eating a green apple",
@@ -85,9 +87,9 @@ def test_each_measure_equals_its_formula(name: str, real_model: str) -> None:
                 d = value.shape[1]
                 lengths = np.linalg.norm(value @ maps[layer][head * d : (head + 1) * d], axis=1)
                 expected = every(weights[layer, head], sentence.tokens, lengths, sees)
-                assert set(expected) == set(heads.NAMES)
+                assert set(expected) == set(NAMES)
                 for measure, (total, n) in expected.items():
-                    at = heads.NAMES.index(measure)
+                    at = NAMES.index(measure)
                     assert found.counts[index, layer, at] == n, (measure, sentence.text)
                     off = abs(float(found.sums[index, layer, head, at]) - total) / max(n, 1)
                     worst = max(worst, off)
@@ -104,11 +106,30 @@ def test_a_sentence_and_a_padded_batch_agree(name: str, real_model: str) -> None
         together, alone = measured(source, joined(singles)), [measured(source, single) for single in singles]
         assert torch.equal(together.counts, torch.cat([one.counts for one in alone]))
         # The largest weight of a row may be another where two are equal but for rounding.
-        smooth = [at for at, measure in enumerate(heads.NAMES) if not measure.startswith("peak")]
+        smooth = [at for at, measure in enumerate(NAMES) if not measure.startswith("peak")]
         n = together.counts.sum(dim=0).clamp_min(1)[:, None, smooth]
         one = together.sums.sum(dim=0)[..., smooth] / n
         other = torch.cat([one.sums for one in alone]).sum(dim=0)[..., smooth] / n
         assert (one - other).abs().max() < within
+
+
+@pytest.mark.parametrize("max_offset", [1, 12])
+def test_any_fixed_offset_equals_its_formula(max_offset: int) -> None:
+    """Fixed offsets are measured as far as is wished, and nothing else changes."""
+    source = open_source("toy-decoder")
+    batch = source.encode(TEXTS[3:4])
+    keep, observer = KeepWeights(), MeasureHeads(max_offset=max_offset)
+    source.stream(batch, [keep, observer])
+    found, names = observer.measured(), heads.names(max_offset)
+    (sentence,) = batch.sentences
+    weights, sees = keep.weights(0).astype(np.float64), reach(len(sentence.tokens), causal=True)
+    expected = every(weights[1, 2], sentence.tokens, None, sees, range(-max_offset, max_offset + 1))
+    assert {f"offset_{-max_offset}", f"peak_{max_offset:+d}"} <= set(names)
+    assert set(expected) == {name for name in names if not name.startswith("norm_")}
+    for name, (total, n) in expected.items():
+        assert found.counts[0, 1, names.index(name)] == n, name
+        assert float(found.sums[0, 1, 2, names.index(name)]) == pytest.approx(total, abs=1e-5), name
+    assert found.fixed.shape[1] == 2 * max_offset + 1
 
 
 def test_blocks_of_rows_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +181,7 @@ def test_the_largest_weights_are_those_of_argmax(data: st.DataObject) -> None:
     )  # fmt: skip
     rows = heads.rows_of(a, torch.ones(1, n, n, dtype=torch.bool), 0, marks)
     top = heads.largest(rows)
-    hits = dict(zip(OFFSETS, heads.peaks(rows, top)[0, 0].tolist(), strict=True))
+    hits = dict(zip(OFFSETS, heads.peaks(rows, top, OFFSETS)[0, 0].tolist(), strict=True))
     expected = dict.fromkeys(OFFSETS, 0)
     for i, row in enumerate(rows.weights[0, 0].numpy()):
         others = row[~end[0].numpy()]
@@ -182,13 +203,13 @@ def test_special_tokens_left_out_are_as_if_masked(real_model: str) -> None:
     inner /= inner.sum(axis=-1, keepdims=True)
     tokens = batch.sentences[0].tokens[1:-1]
     for measure in ("self", "previous", "punctuation", "entropy", "distance", "spread"):
-        at = heads.NAMES.index(measure)
+        at = NAMES.index(measure)
         for layer, head in ((0, 0), (2, 5), (5, 11)):
             total, n = every(inner[layer, head], tokens, None, reach(len(tokens), causal=False))[measure]
             assert found.counts[0, layer, at] == n
             assert float(found.sums[0, layer, head, at]) == pytest.approx(total, abs=1e-5)
     for measure in ("first", "separator"):
-        assert found.counts[0, 0, heads.NAMES.index(measure)] == 0
+        assert found.counts[0, 0, NAMES.index(measure)] == 0
 
 
 @pytest.mark.parametrize("name", ["toy", "toy-decoder"])
@@ -205,7 +226,7 @@ def test_cross_attention_has_no_offsets() -> None:
     """Where queries and keys are other tokens, no distance, offset or repetition is counted; entropy is."""
     source = open_source("toy-transformer")
     found = measured(source, source.encode(TEXTS[:2]))
-    counted = {name for at, name in enumerate(heads.NAMES) if found.counts[..., at].any()}
+    counted = {name for at, name in enumerate(NAMES) if found.counts[..., at].any()}
     assert {"entropy", "entropy_share", "confidence", "first", "sink"} <= counted
     assert not counted & {"self", "previous", "next", "same_word", "induction", "distance", "spread"}
     assert not [name for name in counted if name.startswith(("offset", "peak"))]
@@ -231,7 +252,7 @@ def test_measures_stay_in_their_bounds(weights: list[list[float]], *, causal: bo
         end=none, ids=torch.arange(n)[None] % 3, square=True,
     )  # fmt: skip
     rows = heads.rows_of(a, visible[None], 0, marks)
-    targets = heads.targets_of(rows)
+    targets = heads.targets_of(rows, OFFSETS)
     every_share = heads.shares(rows, targets) / targets.counts[:, None].clamp_min(1)
     assert -1e-6 <= float(every_share.min()) <= float(every_share.max()) <= 1 + 1e-5
     for name, (total, count) in heads.row_measures(rows, heads.largest(rows)).items():
