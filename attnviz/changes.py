@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.comparison import Comparison, Estimate, HeadProfile, Role
+from attnviz.comparison import Comparison, Estimate, HeadProfile, Relation, Role
 from attnviz.errors import SelectionError
 
 MOST = math.log(2)
@@ -42,6 +42,46 @@ class Difference:
     def established(self) -> bool:
         """Whether the interval excludes 0, and by more than rounding."""
         return self.low > ROUNDING or self.high < -ROUNDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationChange:
+    """How much better or worse a relation between words is found, each model with its own best head.
+
+    Attributes:
+        before: the best head of the first model and how often it is right.
+        after: likewise of the second.
+        value: after less before.
+        low: the lower end of its 95 % interval.
+        high: the upper end.
+    """
+
+    before: Relation
+    after: Relation
+    value: float
+    low: float
+    high: float
+
+    @property
+    def name(self) -> str:
+        """Such as ``nsubj``."""
+        return self.before.name
+
+    @property
+    def established(self) -> bool:
+        """Whether the interval excludes 0, and by more than rounding."""
+        return self.low > ROUNDING or self.high < -ROUNDING
+
+    @property
+    def moved(self) -> bool:
+        """Whether the best head is another one, or looks the other way round."""
+        one, other = self.before, self.after
+        return (one.layer, one.head, one.reverse) != (other.layer, other.head, other.reverse)
+
+    @property
+    def changed(self) -> bool:
+        """Whether it is found more often or less often, by whichever head."""
+        return abs(self.value) > ROUNDING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +159,7 @@ class Changes:
         differences: of each measure of each head, after less before.
         paired: whether both were measured on the same sentences.
         heads: each head, layer after layer.
+        relations: each relation between words that both were measured on, the most frequent first.
         notes: what a reader should know, a sentence each.
     """
 
@@ -129,6 +170,7 @@ class Changes:
     differences: Estimate
     paired: bool
     heads: tuple[Change, ...]
+    relations: tuple[RelationChange, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

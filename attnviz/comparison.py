@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ SHARES: dict[str, Measure] = {
     "self": Measure("self", "share", "weight on the token itself"),
     "previous": Measure("prev", "share", "weight on the token before"),
     "next": Measure("next", "share", "weight on the token after"),
-    "first": Measure("first", "share", "weight on the first token"),
+    "first": Measure("1st", "share", "weight on the first token"),
     "separator": Measure("sep", "share", "weight on special tokens other than the first"),
     "punctuation": Measure("punct", "share", "weight on punctuation marks"),
     "same_word": Measure("same", "share", "of a token seen before: weight on its earlier copies"),
@@ -53,8 +54,8 @@ SHARES: dict[str, Measure] = {
 
 _OTHERS: dict[str, Measure] = {
     "entropy": Measure("entropy", "nats", "how spread a row is"),
-    "entropy_share": Measure("spread", "share", "entropy as a share of the largest there can be"),
-    "distance": Measure("distance", "tokens", "mean distance of the keys"),
+    "entropy_share": Measure("even", "share", "entropy as a share of the largest there can be"),
+    "distance": Measure("dist", "tokens", "mean distance of the keys"),
     "spread": Measure("± tokens", "tokens", "standard deviation of that distance within a row"),
     "confidence": Measure("max", "share", "largest weight of a row, the end of the sentence left out"),
     "sink": Measure("sink", "share", "largest mean weight that a single key draws from the rows that see it"),
@@ -250,8 +251,11 @@ class Relation:
 
     @property
     def established(self) -> bool:
-        """Whether the head's interval lies above those of the best fixed offset and of random weights."""
-        return self.low > self.offset_high and not self.low <= self.untrained_high
+        """Whether the head's interval lies above those of the best fixed offset and of random weights.
+
+        Where one of these was not taken, it is not known, and nothing is established.
+        """
+        return self.low > max(self.offset_high, self.untrained_high) and not math.isnan(self.untrained_high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

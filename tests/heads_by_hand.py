@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -149,3 +150,9 @@ def made(n_layers: int = 2, n_heads: int = 3, *, all_roles: bool = False, **more
         "notes": ("one thing to know",),
     }
     return Comparison(**(fields | more))  # type: ignore[arg-type]
+
+
+def with_chance(comparison: Comparison) -> Comparison:
+    """The same with one more control: its weights dealt out at random."""
+    chance = estimate(comparison.n_layers, comparison.n_heads, 5)
+    return replace(comparison, controls={**comparison.controls, "chance": chance})

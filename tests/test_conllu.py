@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from attnviz.corpus import COREFERENCE, BadLine, Link, Mention, Parsed, Word, links, universal
 from attnviz.models.language.vocabulary import english
 from attnviz.storage.conllu import read_conllu
-from attnviz.storage.conllu_check import check_conllu
 from attnviz.storage.conllu_lines import MOST_LINES
 from attnviz.text.words import split_words
+from tests.conllu_check import check_conllu
 
 TREEBANK = Path(__file__).parents[1] / "sample_inputs" / "treebank.conllu"
 

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from attnviz.corpus import BadLine, Line
 from attnviz.errors import InputError
 from attnviz.storage import conllu_lines
-from attnviz.storage.corpus import FIRST, Fingerprint, fingerprint, read_corpus
+from attnviz.storage.corpus import Fingerprint, fingerprint, read_corpus
 from attnviz.storage.unpacked import LONGEST
 
 if TYPE_CHECKING:
@@ -304,14 +304,15 @@ def test_left_before_the_end(tmp_path: Path) -> None:
 
 
 def test_fingerprint(tmp_path: Path) -> None:
-    """Name, size and the first megabyte: another file, or one that was changed, has another."""
-    content = os.urandom(FIRST + 10)
+    """Name, size and content: another file, or one of which a single byte was changed, has another."""
+    content = os.urandom(2**20 + 10)
     path = write(tmp_path, content)
     first = fingerprint(path)
-    expected = hashlib.sha256(content[:FIRST]).hexdigest()
-    assert first == Fingerprint(name="corpus.txt", size=FIRST + 10, sha256=expected)
+    expected = hashlib.sha256(content).hexdigest()
+    assert first == Fingerprint(name="corpus.txt", size=2**20 + 10, sha256=expected)
     assert fingerprint(write(tmp_path, content + b"x")) != first
     assert fingerprint(write(tmp_path, bytes([content[0] ^ 1]) + content[1:])) != first
+    assert fingerprint(write(tmp_path, content[:-1] + bytes([content[-1] ^ 1]))) != first
 
 
 @pytest.mark.parametrize(

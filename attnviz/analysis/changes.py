@@ -8,6 +8,8 @@ A measure changes by the difference of its means. In each replicate a sentence c
 other, since that is drawn from its words. The difference is taken replicate by replicate: what sentences of both do to
 both models cancels, and where the sentences are others it is the interval of two independent means.
 
+A relation between words changes by how much more often its best head is right, likewise.
+
 A role changes where a head's clearest role has another name. That alone may be a score that crosses its threshold by a
 hair; it is established where a measure that the role before or after is judged by differs, interval and all, from 0.
 """
@@ -20,6 +22,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.analysis import survey, tally
+from attnviz.analysis.changes_relations import relations_changed, role_difference
 from attnviz.analysis.comparing import compare
 from attnviz.analysis.survey import Places, Survey
 from attnviz.analysis.tally import Tally
@@ -63,8 +66,15 @@ def changes(
     pattern = None if divergences is None else divergences.estimate()
     yardsticks = _yardsticks(one)
     heads = tuple(
-        _change(first, second, pattern=pattern, differences=differences, measures=one.measures, yardsticks=yardsticks)
-        for first, second in zip(one.heads, other.heads, strict=True)
+        _change(
+            first,
+            second,
+            pattern=pattern,
+            differs=_differs(first, second, differences, one.measures)
+            or _relation_differs(first, second, before, after),
+            yardstick=yardsticks[:, number],
+        )
+        for number, (first, second) in enumerate(zip(one.heads, other.heads, strict=True))
     )
     return Changes(
         before=one,
@@ -74,6 +84,7 @@ def changes(
         differences=differences,
         paired=paired,
         heads=heads,
+        relations=relations_changed(before.relations, after.relations, one.relations, other.relations),
         notes=tuple(_notes(one, other, pattern, paired=paired)),
     )
 
@@ -178,12 +189,11 @@ def size(difference: Difference) -> float:
 
 def _differences(before: Survey, after: Survey) -> Estimate:
     """After less before, of every measure; the differences of replicates are their interval."""
-    n_sentences = min(before.n_sentences, after.n_sentences)
     layers = []
     for layer in range(before.heads.sums.shape[1]):  # one at a time: all replicates of all heads are many numbers
         means = [_means(one.heads, layer) for one in (before, after)]
         apart = means[1] - means[0]
-        layers.append(tally.estimate(apart, np.ones_like(apart), n_sentences))
+        layers.append(tally.estimate(apart, np.ones_like(apart)))
     varied = _varied(before.places, after.places)
 
     def joined(name: str) -> Float64[np.ndarray, "layer head measure"]:
@@ -238,23 +248,34 @@ def _yardsticks(before: Comparison) -> Float64[np.ndarray, "yardstick one"]:
     return np.stack([others.min(axis=1), others.mean(axis=1)])
 
 
+def _differs(before: HeadProfile, after: HeadProfile, differences: Estimate, measures: Sequence[str]) -> bool:
+    """Whether a measure has changed for sure that the clearest role before or after is judged by."""
+    at = before.layer, before.head
+    judged = {profile.roles[0].measure for profile in (before, after) if profile.roles} & set(measures)
+    return any(
+        differences.low[at][measures.index(name)] > ROUNDING or differences.high[at][measures.index(name)] < -ROUNDING
+        for name in judged
+    )
+
+
+def _relation_differs(before: HeadProfile, after: HeadProfile, one: Survey, other: Survey) -> bool:
+    """Likewise where that role is to find a relation between words."""
+    judged = {profile.roles[0].measure for profile in (before, after) if profile.roles}
+    found = (role_difference(one.relations, other.relations, name, (before.layer, before.head)) for name in judged)
+    return any(ends is not None and (ends[1] > ROUNDING or ends[2] < -ROUNDING) for ends in found)
+
+
 def _change(
     before: HeadProfile,
     after: HeadProfile,
     *,
     pattern: Estimate | None,
-    differences: Estimate,
-    measures: Sequence[str],
-    yardsticks: Float64[np.ndarray, "yardstick one"],
+    differs: bool,
+    yardstick: Float64[np.ndarray, " yardstick"],
 ) -> Change:
     at = before.layer, before.head
     found = (np.nan,) * 3 if pattern is None else (pattern.value[at], pattern.low[at], pattern.high[at])
-    nearest, others = yardsticks[:, before.layer * differences.value.shape[1] + before.head]
-    judged = {profile.roles[0].measure for profile in (before, after) if profile.roles} & set(measures)
-    differs = any(
-        differences.low[at][measures.index(name)] > ROUNDING or differences.high[at][measures.index(name)] < -ROUNDING
-        for name in judged
-    )
+    nearest, others = yardstick
     return Change(
         before=before,
         after=after,

@@ -155,14 +155,27 @@ def _proof(found: Survey) -> str:
     )  # fmt: skip
 
 
+def _different(found: Survey) -> int:
+    """How many different sentences there are, as far as the sample tells: of so few it holds all."""
+    n = len(found.sample.texts)
+    return n if n < found.sample.size else found.n_sentences
+
+
 def _notes(found: Survey) -> tuple[str, ...]:
     notes = []
-    if found.n_sentences < tally.FEWEST:
-        notes.append("one sentence: no interval, so no role is established")
-    elif found.n_sentences < FEW:
-        notes.append(f"{found.n_sentences} sentences: intervals from so few are too narrow")
+    if not found.heads.counts[0].any():
+        notes.append("nothing was measured: no token has more than one token to look at")
+    n = _different(found)
+    times = "" if n == found.n_sentences else f", in {found.n_sentences:,} lines"
+    if n == 1:
+        notes.append(f"one sentence{times}: no interval, so no role is established")
+    elif n < FEW:
+        notes.append(f"{n} different sentences{times}: intervals from so few are too narrow")
     if found.about["special tokens"] == "exclude":
         notes.append("special tokens left out: what remains of each row sums to 1 again, as if they were masked")
+    if found.n_cut:
+        are, go = ("sentence is", "it goes") if found.n_cut == 1 else ("sentences are", "they go")
+        notes.append(f"{found.n_cut:,} {are} longer than the model takes: cut, and measured as far as {go}")
     if found.n_bad:
         notes.append(f"{found.n_bad:,} line{'s' * (found.n_bad != 1)} could not be used")
     if found.relations is not None:

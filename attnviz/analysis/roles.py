@@ -208,6 +208,8 @@ def _reason(low: float, against: Sequence[Control], kind: Kind) -> str:
     if missing:
         return f"no control was taken ({', '.join(sorted(missing))})"
     for control in against:
+        if control.rules_out and math.isnan(control.high):
+            return f"too few sentences for an interval of {control.what}"
         if control.rules_out and not low > control.high:
             return f"{control.what} does as much ({control.value:.2f})"
     return ""

@@ -212,7 +212,7 @@ def interval(hits: Int[np.ndarray, " replicate"], counts: Int[np.ndarray, " repl
     share = int(hits[0]) / n
     middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z / (1 + Z**2 / n) * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
-    drawn = tally.estimate(hits[:, None].astype(np.float64), counts[:, None].astype(np.float64), tally.FEWEST)
+    drawn = tally.estimate(hits[:, None].astype(np.float64), counts[:, None].astype(np.float64))
     ends = (drawn.low[0], drawn.high[0], middle - half, middle + half, share)
     return share, max(float(np.nanmin(ends)), 0.0), min(float(np.nanmax(ends)), 1.0)
 

@@ -111,6 +111,7 @@ class Survey:
         likeness: of all pairs of heads; None where it was not asked for.
         relations: what heads find of the words that belong together; None where no sentence says which do.
         n_tokens: tokens read, special ones too.
+        n_cut: sentences of which the model took the first tokens only.
         n_bad: lines that could not be used.
         bad: the first of them: number and reason.
         worst: the largest difference of each layer's receipt.
@@ -128,6 +129,7 @@ class Survey:
     likeness: Divergences | None
     relations: Relations | None = None
     n_tokens: int = 0
+    n_cut: int = 0
     n_bad: int = 0
     bad: tuple[tuple[int, str], ...] = ()
     worst: tuple[float, ...] = ()
@@ -166,6 +168,7 @@ def merge(one: Survey, other: Survey) -> Survey:
         likeness=both,
         relations=_merged_relations(one.relations, other.relations),
         n_tokens=one.n_tokens + other.n_tokens,
+        n_cut=one.n_cut + other.n_cut,
         n_bad=one.n_bad + other.n_bad,
         bad=(*one.bad, *other.bad)[:BAD_LINES],
         worst=tuple(map(max, one.worst or other.worst, other.worst or one.worst)),

@@ -19,7 +19,7 @@ from attnviz.capture.batching import in_batches, joined
 from attnviz.capture.measuring import Measured
 from attnviz.capture.observers import Batch, Sentence, expect_kind
 from attnviz.capture.source import Source
-from attnviz.capture.surveying import WINDOW, Part, Progress, Ran, Runner, Wish, is_much
+from attnviz.capture.surveying import WINDOW, Part, Ran, Runner, Wish, is_much
 from attnviz.corpus import Annotated, BadLine, Line, annotation
 from attnviz.errors import InputError, ModelError
 from attnviz.text.check import check_text
@@ -42,6 +42,19 @@ class Both:
     before: Survey
     after: Survey
     divergences: Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BothSoFar:
+    """How far a run of two models is.
+
+    Attributes:
+        both: what is known so far.
+        n_lines: how many lines were read, bad ones too.
+    """
+
+    both: Both
+    n_lines: int
 
 
 class _Side(Runner):
@@ -95,7 +108,8 @@ def survey_both(
     after: Source,
     wish: Wish | None = None,
     *,
-    tell: Callable[[Progress], None] | None = None,
+    so_far: BothSoFar | None = None,
+    tell: Callable[[BothSoFar], None] | None = None,
 ) -> Both:
     """Measure every head of two models on every sentence of a corpus, and take the controls of both.
 
@@ -107,7 +121,8 @@ def survey_both(
         before: the first model.
         after: the second.
         wish: how.
-        tell: told after each window of lines, with the survey of the first model.
+        so_far: where an earlier run stopped: so many lines are passed over.
+        tell: told after each window of lines.
 
     Raises:
         InputError: no sentence is left.
@@ -117,6 +132,48 @@ def survey_both(
         SelectionError: the first model has no such attention.
     """
     wish = wish or Wish()
+    one, other = _sides(before, after, wish)
+    found, n_lines = (so_far.both, so_far.n_lines) if so_far else (None, 0)
+    bad: list[BadLine] = []
+    n_bad = 0
+    rest = islice(lines, n_lines, None)
+    while window := list(islice(rest, WINDOW)):
+        bad += [line for line in window if isinstance(line, BadLine)]
+        for both in _measured([line for line in window if isinstance(line, Line)], one, other, wish, bad):
+            found = both if found is None else _merged(found, both)
+        n_lines += len(window)
+        bad.sort(key=lambda line: line.number)
+        if found is None:  # hours of lines that cannot be used take no more room than a few
+            n_bad, bad = n_bad + len(bad[survey.BAD_LINES :]), bad[: survey.BAD_LINES]
+        else:
+            found = _with_bad(found, bad, n_bad + len(bad))
+            n_bad, bad = 0, []
+            if tell is not None:
+                tell(BothSoFar(both=found, n_lines=n_lines))
+    if found is None:
+        first = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
+        raise InputError(f"there is no sentence to measure heads on{first}")
+    return replace(found, before=one.with_controls(found.before), after=other.with_controls(found.after))
+
+
+def check_sentence(text: str, before: Source, after: Source, wish: Wish | None = None) -> None:
+    """Make sure that both models can read a sentence, and read the same tokens.
+
+    Raises:
+        InputError: one cannot read it.
+        ModelError: they cut it into other tokens, or have other kinds of attention.
+        SelectionError: the first model has no such attention.
+    """
+    _read_by(*_sides(before, after, wish or Wish()), text, "")
+
+
+def _sides(before: Source, after: Source, wish: Wish) -> tuple[_Side, _Side]:
+    """Both models, with the attention that both have.
+
+    Raises:
+        ModelError: they have other kinds.
+        SelectionError: the first has none of the kind that is wished for.
+    """
     kind = expect_kind(before, wish.kind, None)
     if kind not in after.kinds:
         raise ModelError(
@@ -124,24 +181,27 @@ def survey_both(
             "--kind chooses one that both have"
         )
     one = _Side(before, replace(wish, kind=kind))
-    other = _Side(after, replace(wish, kind=kind), leader=one if before.speaks else None)
-    found: Both | None = None
-    n_lines, bad = 0, list[BadLine]()
-    rest = iter(lines)
-    while window := list(islice(rest, WINDOW)):
-        bad += [line for line in window if isinstance(line, BadLine)]
-        for both in _measured([line for line in window if isinstance(line, Line)], one, other, wish, bad):
-            found = both if found is None else _merged(found, both)
-        n_lines += len(window)
-        if found is not None:
-            found = _with_bad(found, bad)
-            bad = []
-            if tell is not None:
-                tell(Progress(survey=found.before, n_lines=n_lines))
-    if found is None:
-        first = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
-        raise InputError(f"there is no sentence to measure heads on{first}")
-    return replace(found, before=one.with_controls(found.before), after=other.with_controls(found.after))
+    return one, _Side(after, replace(wish, kind=kind), leader=one if before.speaks else None)
+
+
+def _read_by(one: _Side, other: _Side, text: str, where: str) -> tuple[Batch, Batch]:
+    """A sentence as both models read it.
+
+    Args:
+        one: the first.
+        other: the second.
+        text: the sentence.
+        where: which one it is of many, such as "line 7, "; empty where there are no others.
+
+    Raises:
+        InputError: one of them cannot.
+        ModelError: they cut it into other tokens.
+    """
+    check_text(text)
+    first = one.read(text)
+    second = other.read(text, target=first.sentences[0].target)
+    _check_tokens(where, first.sentences[0], second.sentences[0], one.source.name, other.source.name)
+    return first, second
 
 
 def _measured(lines: Sequence[Line], one: _Side, other: _Side, wish: Wish, bad: list[BadLine]) -> Iterator[Both]:
@@ -151,13 +211,10 @@ def _measured(lines: Sequence[Line], one: _Side, other: _Side, wish: Wish, bad: 
     annotated: dict[int, Annotated | None] = {}
     for line in lines:
         try:
-            check_text(line.text)
-            first = one.read(line.text)
-            second = other.read(line.text, target=first.sentences[0].target)
+            first, second = _read_by(one, other, line.text, f"line {line.number}, ")
         except InputError as error:
             bad.append(BadLine(number=line.number, reason=str(error)))
             continue
-        _check_tokens(line.number, first.sentences[0], second.sentences[0], one.source.name, other.source.name)
         singles.append(first)
         partners[id(first)] = second
         annotated[id(first)] = annotation(line)
@@ -225,17 +282,17 @@ def _merged(one: Both, other: Both) -> Both:
     )
 
 
-def _with_bad(found: Both, bad: Sequence[BadLine]) -> Both:
+def _with_bad(found: Both, bad: Sequence[BadLine], n_bad: int) -> Both:
     """The same with lines that could not be used, which neither model has measured."""
-    named = [(line.number, line.reason) for line in sorted(bad, key=lambda line: line.number)]
+    named = [(line.number, line.reason) for line in bad]
 
     def told(one: Survey) -> Survey:
-        return replace(one, n_bad=one.n_bad + len(bad), bad=(*one.bad, *named)[: survey.BAD_LINES])
+        return replace(one, n_bad=one.n_bad + n_bad, bad=(*one.bad, *named)[: survey.BAD_LINES])
 
     return replace(found, before=told(found.before), after=told(found.after))
 
 
-def _check_tokens(number: int, before: Sentence, after: Sentence, name: str, name_after: str) -> None:
+def _check_tokens(where: str, before: Sentence, after: Sentence, name: str, name_after: str) -> None:
     """Make sure that both models read the very same pieces: only then is a row of one the row of the other.
 
     Raises:
@@ -248,9 +305,9 @@ def _check_tokens(number: int, before: Sentence, after: Sentence, name: str, nam
         same = next((at for at, pair in enumerate(zip(*pieces, strict=False)) if pair[0] != pair[1]), None)
         start = max(0, (min(len(one), len(other)) if same is None else same) - 1)
         raise ModelError(
-            f"these models cut sentences into other tokens: line {number}, “{clip(visible(before.text), 40)}”, is "
-            f"{_listed(one, start)} to {name} and {_listed(other, start)} to {name_after}; only models of one "
-            "tokenizer are compared head by head"
+            f"these models cut {'sentences' if where else 'this sentence'} into other tokens: {where}"
+            f"“{clip(visible(before.text), 40)}”{',' * bool(where)} is {_listed(one, start)} to {name} and "
+            f"{_listed(other, start)} to {name_after}; only models of one tokenizer are compared head by head"
         )
 
 

@@ -31,6 +31,7 @@ class Sentence:
         keys: those that are looked at; None where they are the same.
         target: what the model says, where it says something.
         notes: what was done, a sentence each.
+        is_cut: whether it has more tokens than the model takes, and only the first of them are here.
     """
 
     text: str
@@ -39,6 +40,7 @@ class Sentence:
     keys: tuple[Token, ...] | None = None
     target: str | None = None
     notes: tuple[str, ...] = ()
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from attnviz.attention import Kind, Receipt
+from attnviz.capture.digest import digest_of
 from attnviz.capture.hub import Location
 from attnviz.capture.interface import native_of, watch, watched_by
 from attnviz.capture.loading import first_line, in_one_line, limit_of, load, quiet
@@ -122,11 +123,12 @@ class PretrainedSource:
                 )
                 notes = (f"input truncated: {len(encoded['input_ids']):,} of {n_tokens:,} tokens",)
             tokens = tokens_read(self._tokenizer, encoded, text, pair)
+            is_cut = len(tokens) < n_tokens
             if all(token.special for token in tokens):
                 raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
             if run_together(tokens):
                 notes += ("the two sentences run together: this model puts no token between them",)
-            sentences.append(Sentence(text=text, pair=pair, tokens=tokens, notes=notes))
+            sentences.append(Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=is_cut))
             rows.append(encoded)
         batch = self._batch(sentences, rows)
         if self._speaker is None:
@@ -164,6 +166,10 @@ class PretrainedSource:
                 raise (NoAttentionError if run.dtype is None else ModelError)(problem) from error
         self.has_sinks = run.has_sinks
         return run.receipt(self.name)
+
+    def digest(self) -> str:
+        """What tells the model's weights from others."""
+        return digest_of(self._model if self._whole is None else self._whole)
 
     def untrained(self, seed: int = 0) -> PretrainedSource:
         """The same architecture with weights drawn from a seed, as its own library draws them before any training."""

@@ -62,6 +62,9 @@ class Source(Protocol):
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model once; every observer sees every block of rows."""
 
+    def digest(self) -> str:
+        """What tells the model's weights from others: after any training it is another."""
+
     def untrained(self, seed: int = 0) -> Source:
         """The same architecture with random weights, drawn from a seed: what a trained model is held against."""
 

@@ -190,6 +190,7 @@ class Runner:
 
     def __init__(self, source: Source, wish: Wish) -> None:
         self._source, self._wish, self._names = source, wish, names(wish.max_offset)
+        self._digest = source.digest()
         self._handed: Mapping[int, Float[Tensor, "head d_v small"]] | None = None
 
     def measured(self, lines: Sequence[Line], bad: list[BadLine]) -> Iterator[Survey]:
@@ -315,9 +316,11 @@ class Runner:
         return Survey(
             about={
                 "model": self._source.name,
+                "weights": self._digest,
                 "kind": parts[0].kind,
                 "special tokens": self._wish.specials,
                 "sample": str(self._wish.controls),
+                "fixed offsets": f"up to {self._wish.max_offset}",
             },
             measures=self._names,
             heads=tally.tallied(
@@ -336,6 +339,7 @@ class Runner:
             likeness=reduce(operator.add, alike) if alike else None,
             relations=_relations(parts),
             n_tokens=sum(part.n_tokens for part in parts),
+            n_cut=sum(sentence.is_cut for part in parts for sentence in part.sentences),
             worst=tuple(map(max, zip(*(part.receipt.differences for part in parts), strict=True))),
             tolerance=max(part.receipt.tolerance for part in parts),
             dtype=parts[0].receipt.dtype,

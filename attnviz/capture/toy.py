@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from attnviz.attention import Kind, Receipt, Token
+from attnviz.capture.digest import digest_of
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import calls_shown
 from attnviz.capture.stream import Run, Scoring
@@ -111,6 +112,10 @@ class ToySource:
             x, mask = pad(vectors)
             self._model.encoder(x, None if batch.real.all() else mask, attend=attend)
         return run.receipt(self.name)
+
+    def digest(self) -> str:
+        """What tells the model's weights from others."""
+        return digest_of(self._model)
 
     def untrained(self, seed: int = 0) -> ToySource:
         """The same sizes, other random weights."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from attnviz.attention import Kind, Receipt, Token
+from attnviz.capture.digest import digest_of
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import calls_shown
 from attnviz.capture.stream import Run, Scoring
@@ -118,6 +119,10 @@ class TrainedSource:
                 steps.show(run)
         return run.receipt(self.name)
 
+    def digest(self) -> str:
+        """What tells the model's weights from others."""
+        return digest_of(self._model)
+
     def untrained(self, seed: int = 0) -> TrainedSource:
         """The same architecture with its first weights, drawn from a seed."""
         other = copy.copy(self)
@@ -153,7 +158,8 @@ class TrainedSource:
             raise InputError(f"there is no word in this text: {visible(text)[:40]!r}")
         notes: tuple[str, ...] = ()
         limit = self._card.plan.config.max_length
-        if len(tokens) > limit:
+        is_cut = len(tokens) > limit
+        if is_cut:
             if not truncate:
                 raise TooLongError(
                     f"the text has {len(tokens):,} words, but {self.name} reads at most {limit}: shorten it, or cut it "
@@ -169,7 +175,7 @@ class TrainedSource:
             )
         if unknown:
             notes += (f"read as unknown words: {', '.join(dict.fromkeys(unknown))}",)
-        return Sentence(text=text, pair=pair, tokens=tuple(tokens), notes=notes)
+        return Sentence(text=text, pair=pair, tokens=tuple(tokens), notes=notes, is_cut=is_cut)
 
     def _target(self, source: Tensor, given: str | None, truncate: bool) -> tuple[Token, ...]:  # noqa: FBT001
         """What is said: the words given, or the model's own, running free; then its end."""

@@ -60,7 +60,10 @@ COMMANDS = {
 }  # fmt: skip
 
 for _name, _module in COMMANDS.items():
-    app.command(_name, epilog=_module.EXAMPLES, context_settings={"max_content_width": 100})(_module.command)
+    app.command(
+        _name, epilog=_module.EXAMPLES, context_settings={"max_content_width": 100},
+        cls=getattr(_module, "Command", None),
+    )(_module.command)  # fmt: skip
 
 
 def main() -> NoReturn:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from attnviz.cli import surveys
-from attnviz.cli.asked import Asked
+from attnviz.cli import arguments, surveys
+from attnviz.cli.asked import Asked, check_can_go_on, check_same_run, told
 from attnviz.cli.names import picture_path
 from attnviz.cli.notices import opened
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
+    from attnviz.capture.against import Both, BothSoFar
     from attnviz.changes import Changes
 
 CHANGED = 3
@@ -30,8 +31,6 @@ def check(asked: Asked, against: str, fail_above: float | None, outputs: Sequenc
         BadParameter: a threshold that watches nothing, or options for one model alone.
     """
     is_saved = _is_saved(against)
-    if asked.checkpoint is not None:
-        raise typer.BadParameter("--checkpoint is for one model: there is none of two")
     if asked.load is not None and not is_saved:
         raise typer.BadParameter("--load draws what was measured: it is compared --against another .stats file alone")
     for path in outputs:
@@ -99,18 +98,62 @@ def _compared(asked: Asked, against: str) -> Changes:
             one.survey, other.survey,
             corpus="; ".join(one.corpora), corpus_after="; ".join(other.corpora), thresholds=asked.thresholds,
         )  # fmt: skip
-    typed = surveys.typed_sentences(asked)
+    both, name = _measured(asked, against)
     from attnviz.analysis.changes import changes
-    from attnviz.capture.against import survey_both
 
+    return changes(both.before, both.after, both.divergences, corpus=name, thresholds=asked.thresholds)
+
+
+def _measured(asked: Asked, against: str) -> tuple[Both, str]:
+    """Run both models over the sentences, unless a checkpoint holds it all; and say what the sentences are."""
+    typed = surveys.typed_sentences(asked)
+    check_can_go_on(asked.checkpoint, typed.corpus, typed.mark)
+    options = {**told(asked), "--against": against}
+    from attnviz.capture.against import Both, BothSoFar, check_sentence, survey_both
+    from attnviz.capture.surveying import Progress
+    from attnviz.storage import both as saved
+    from attnviz.storage.surveys import Stats
+
+    left: saved.BothStats | None = None
+    if asked.checkpoint is not None:
+        if asked.checkpoint.exists():
+            left = saved.load(asked.checkpoint)
+            check_same_run(asked.checkpoint, left.before, typed.mark, options)
+        arguments.check_writable([asked.checkpoint])
     with opened(asked.model, **asked.loading) as before:
         pass
     with opened(against, **{**asked.loading, "sizes": {}}) as after:
         pass
+    so_far: BothSoFar | None = None
+    if left is not None:
+        surveys.check_weights(left.before.survey, before, asked.checkpoint)
+        surveys.check_weights(left.after, after, asked.checkpoint)
+        found = Both(before=left.before.survey, after=left.after, divergences=left.divergences)
+        if left.before.n_lines is None:
+            return found, "; ".join(left.before.corpora)
+        so_far = BothSoFar(both=found, n_lines=left.before.n_lines)
+    wish = surveys.wish_of(asked)
+    if typed.text is not None:  # why it cannot be read is no fault of a line 1
+        check_sentence(typed.text, before, after, wish)
     lines, name = surveys.sentences_of(typed, before)
+
+    def save(found: Both, n_lines: int | None) -> None:
+        if asked.checkpoint is not None:
+            run = Stats(
+                survey=found.before, corpora=(name,), n_lines=n_lines, fingerprint=typed.mark, options=options
+            )  # fmt: skip
+            saved.save(saved.BothStats(before=run, after=found.after, divergences=found.divergences), asked.checkpoint)
+
     with surveys.watched(typed.corpus) as tick:
-        both = survey_both(lines, before, after, surveys.wish_of(asked), tell=tick)
-    return changes(both.before, both.after, both.divergences, corpus=name, thresholds=asked.thresholds)
+
+        def keep(progress: BothSoFar) -> None:
+            tick(Progress(survey=progress.both.before, n_lines=progress.n_lines))
+            save(progress.both, progress.n_lines)
+
+        with surveys.named(name):
+            both = survey_both(lines, before, after, wish, so_far=so_far, tell=keep)
+    save(both, None)
+    return both, name
 
 
 def _write(path: Path, found: Changes) -> None:

@@ -138,6 +138,20 @@ def check_outputs(paths: Iterable[Path], endings: Sequence[str]) -> None:
             )
 
 
+def check_different(paths: Iterable[Path]) -> None:
+    """Refuse to write one file over another.
+
+    Raises:
+        BadParameter: two files are one.
+    """
+    seen = set()
+    for path in paths:
+        whole = path.absolute()
+        if whole in seen:
+            raise typer.BadParameter(f"{visible(str(path))} is to be written twice", param_hint="'--output' / '-o'")
+        seen.add(whole)
+
+
 def check_writable(paths: Iterable[Path]) -> None:
     """Find out before any work whether its files can be written.
 

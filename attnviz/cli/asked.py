@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from attnviz.errors import SelectionError
-from attnviz.text.display import visible
+from attnviz.cli.head_options import CONTROLS, MAX_OFFSET
+from attnviz.errors import InputError, RecordError, SelectionError
+from attnviz.text.display import clip, visible
+
+if TYPE_CHECKING:
+    from attnviz.storage.corpus import Corpus, Fingerprint
+    from attnviz.storage.surveys import Stats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,7 @@ class Asked:
         truncate: whether sentences that are too long are cut.
         likeness: whether pairs of heads are compared.
         controls: on how many sentences controls are taken.
+        max_offset: how far fixed offsets are measured.
         checkpoint: where to go on from.
         thresholds: of roles.
         expect: told how many layers the model has and how many heads a layer, as soon as that is known; it raises
@@ -48,10 +54,14 @@ class Asked:
     truncate: bool
     likeness: bool
     controls: int
+    max_offset: int
     checkpoint: Path | None
     thresholds: Mapping[str, float]
     expect: Callable[[int, int], object] = lambda _layers, _heads: None
 
+
+DEFAULT = "the default"
+"""What a file of a run calls the model where none was named."""
 
 NOBODY_KNOWS = "nobody can tell whether it is the same when a run goes on"
 
@@ -70,6 +80,8 @@ def thresholds(typed: Sequence[str] | None) -> dict[str, float]:
     found = {}
     for one in typed:
         name, _, value = one.partition("=")
+        if name.strip() in found:
+            raise typer.BadParameter(f"{name.strip()!r} is given two thresholds", param_hint="'--threshold'")
         try:
             found[name.strip()] = float(value)
         except ValueError:
@@ -113,9 +125,21 @@ def understood(*, toy: bool, sizes: Mapping[str, int], **typed: Any) -> Asked:  
         )
     if found.load is not None and (found.model is not None or found.checkpoint is not None):
         raise typer.BadParameter("--load draws what was measured before: it takes no model and no --checkpoint")
-    if found.load is not None and (found.kind is not None or found.specials != "keep" or found.truncate):
+    too_late = {
+        "--kind": found.kind is not None,
+        "--specials": found.specials != "keep",
+        "--truncate": found.truncate,
+        "--no-likeness": not found.likeness,
+        "--controls": found.controls != CONTROLS,
+        "--max-offset": found.max_offset != MAX_OFFSET,
+        "--dtype": found.loading["dtype"] != "auto",
+        "--revision": found.loading["revision"] is not None,
+    }
+    typed_late = [name for name, given in too_late.items() if given]
+    if found.load is not None and typed_late:
         raise typer.BadParameter(
-            "--load draws what was measured before, as it was: --kind, --specials and --truncate come too late"
+            f"--load draws what was measured before, as it was: {' and '.join(typed_late)} "
+            f"{'comes' if len(typed_late) == 1 else 'come'} too late"
         )
     if found.checkpoint is not None:
         _check_checkpoint(found.checkpoint, found)
@@ -134,3 +158,66 @@ def _check_checkpoint(path: Path, found: Asked) -> None:
         raise typer.BadParameter(f"--checkpoint is for a file: of standard input {NOBODY_KNOWS}")
     if path.suffix.lower() != ".stats":
         raise typer.BadParameter(f"{visible(str(path))}: a checkpoint ends in .stats")
+
+
+def told(asked: Asked) -> dict[str, str]:
+    """What must be the same for a run to go on, by the option that says it."""
+    sizes: Any = asked.loading["sizes"]
+    loaded = {**asked.loading, "sizes": None, **{name: str(size) for name, size in sizes.items()}}
+    return {
+        "--model": asked.model or DEFAULT,
+        **{f"--{name.replace('_', '-')}": str(value) for name, value in loaded.items() if value},
+        "--kind": asked.kind or "the usual",
+        "--specials": asked.specials,
+        "--truncate": str(asked.truncate),
+        "--likeness": str(asked.likeness),
+        "--controls": str(asked.controls),
+        "--max-offset": str(asked.max_offset),
+        "--field": asked.field or "text",
+    }
+
+
+def check_can_go_on(checkpoint: Path | None, corpus: Corpus | None, mark: Fingerprint | None) -> None:
+    """Refuse a checkpoint of what nobody can know again.
+
+    Args:
+        checkpoint: where to go on from.
+        corpus: the file of sentences.
+        mark: what that file is; None of a pipe.
+
+    Raises:
+        InputError: the file is a pipe.
+    """
+    if checkpoint is not None and corpus is not None and mark is None:
+        raise InputError(f"{corpus.name} is a pipe, and --checkpoint is for a file: of a pipe {NOBODY_KNOWS}")
+
+
+def check_same_run(path: Path, before: Stats, mark: Fingerprint | None, options: Mapping[str, str]) -> None:
+    """Make sure that what an earlier run left is of the run that was typed.
+
+    Args:
+        path: where it lies.
+        before: what it left.
+        mark: what the file of sentences is now.
+        options: what was typed, as `told` has it.
+
+    Raises:
+        RecordError: it is of another corpus, or was measured otherwise.
+    """
+    differing = [
+        f"{name} is {options.get(name, 'not given')}, was {before.options.get(name, 'not given')}"
+        for name in sorted({*options, *before.options})
+        if options.get(name) != before.options.get(name)
+    ]
+    if before.fingerprint != mark:
+        was = (
+            "; ".join(before.corpora)
+            if before.fingerprint is None
+            else f"{before.fingerprint.name}, {before.fingerprint.size:,} bytes"
+        )
+        differing.insert(0, f"the corpus is another (it was {visible(was)})")
+    if differing:
+        raise RecordError(
+            f"{visible(str(path))} is a checkpoint of another run: {clip('; '.join(differing), 300)}; remove it to "
+            "begin anew"
+        )

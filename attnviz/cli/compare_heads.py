@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from attnviz.cli import against as two
-from attnviz.cli import arguments, head_options, options, surveys
-from attnviz.cli.asked import Asked, thresholds, understood
+from attnviz.cli import arguments, head_options, options, reopened, surveys
+from attnviz.cli.asked import thresholds, understood
 from attnviz.cli.names import picture_path
 
 if TYPE_CHECKING:
+    from attnviz.attention import Attention
     from attnviz.comparison import Comparison
     from attnviz.views.fonts import Typefaces
 
@@ -56,7 +57,8 @@ def command(
     fail_above: head_options.FailAbove = None,
     truncate: head_options.Truncate = False,
     checkpoint: head_options.Checkpoint = None,
-    controls: head_options.Controls = 200,
+    controls: head_options.Controls = head_options.CONTROLS,
+    max_offset: head_options.MaxOffset = head_options.MAX_OFFSET,
     device: options.Device = "auto",
     dtype: options.Dtype = "auto",
     revision: options.Revision = None,
@@ -69,7 +71,7 @@ def command(
     """Say what each head of a model is for, how sure that is, and which heads are alike.
 
     Every measure comes with its 95 % interval and with controls: the same head on shuffled tokens, the best head of
-    random weights, the best fixed offset. A role that a control has too is not established.
+    random weights, the best fixed offset. A role that a control has too which could rule it out is not established.
     """
     outputs = list(output or [])
     arguments.check_outputs(outputs, options.PICTURES + head_options.TABLES)
@@ -77,11 +79,17 @@ def command(
     asked = understood(
         text=text, corpus=corpus, field=field, treebank=treebank, load=load, model=model, toy=toy, kind=kind,
         specials=specials, truncate=truncate, likeness=likeness, controls=controls, checkpoint=checkpoint,
-        thresholds=thresholds(threshold),
+        max_offset=max_offset, thresholds=thresholds(threshold),
         expect=partial(_expect, layers),
         loading={"device": device, "dtype": dtype, "revision": revision, "trust_remote_code": trust_remote_code},
         sizes=arguments.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers),
     )  # fmt: skip
+    chosen = {"--sort": sort != "head", "--role": bool(role), "--layer": layers is not None}
+    named = [name for name, given in chosen.items() if given]
+    if named and (json or against is not None):
+        what = "--json has all heads" if json else "--against has another: all heads, the largest change first"
+        choose = "chooses" if len(named) == 1 else "choose"
+        raise typer.BadParameter(f"{' and '.join(named)} {choose} from the table of heads of one model; {what}")
     if against is not None:
         two.check(asked, against, fail_above, outputs)
     elif fail_above is not None:
@@ -96,6 +104,7 @@ def command(
 
         clusters.check_installed()
     to_write = [*(outputs or ([] if json else [Path("outputs") / "x.png"])), *filter(None, [clustermap])]
+    arguments.check_different(to_write)
     arguments.check_writable(to_write)
     if against is not None:
         two.show(asked, against, fail_above=fail_above, outputs=outputs, background=background, json=json)
@@ -110,8 +119,9 @@ def command(
         _show(comparison, sort, role or (), layers, background)
     shown = text or Path(corpus or treebank or load or "samples").name
     picture = picture_path("compare-heads", shown, comparison.model, pair=None, target=None)
+    examples = cache(partial(reopened.examples, found, asked))
     for path in outputs or ([] if json else [picture]):
-        surveys.write(path, found, lambda file, suffix: _draw(found, asked, file, suffix))
+        surveys.write(path, found, partial(_draw, found, examples))
     if clustermap is not None:
         surveys.write(clustermap, found, lambda file, suffix: clusters.write(comparison, file, suffix))
 
@@ -124,21 +134,14 @@ def _expect(layers: arguments.Chosen | None, n_layers: int, _: int) -> None:
         positions(layers.among(range(n_layers)), range(n_layers), "layer")
 
 
-def _draw(found: surveys.Found, asked: Asked, file: BytesIO, suffix: str) -> Typefaces:
+def _draw(
+    found: surveys.Found, examples: Callable[[], tuple[Mapping[str, Attention], str]], file: BytesIO, suffix: str
+) -> Typefaces:
     """Draw the sheet, with the patterns of the sentences where each role is clearest if the model is at hand."""
-    from attnviz.views import heads_examples, heads_figure
+    from attnviz.views import heads_figure
 
-    patterns = {}
-    if found.source is not None:
-        from attnviz.capture.source import attend
-
-        for card in heads_examples.strongest(found.comparison):
-            if card.example is not None:
-                patterns[card.head.name] = attend(
-                    card.example.text, found.source, kind=asked.kind, truncate=asked.truncate,
-                    layers=[card.head.layer], heads=[card.head.head],
-                )  # fmt: skip
-    return heads_figure.write(found.comparison, file, suffix, patterns=patterns)
+    patterns, unseen = examples()
+    return heads_figure.write(found.comparison, file, suffix, patterns=patterns, unseen=unseen)
 
 
 def _show(

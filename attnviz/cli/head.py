@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from attnviz.cli import arguments, head_options, options, surveys
 from attnviz.cli.asked import thresholds, understood
 from attnviz.cli.names import picture_path
+
+_IS_HEAD = re.compile(r"(-?\d{1,4})\.(-?\d{1,4})", re.ASCII)
 
 EXAMPLES = """Examples:
 
@@ -19,11 +22,21 @@ attnviz head 3.7
 
 attnviz head 2.3 --toy
 
+attnviz head -1.-1 --toy
+
 attnviz head 3.7 --load week.stats"""
 
 NumberOfHead = Annotated[
     str, typer.Argument(help="The head: its layer and its number, counted from 0.", metavar="LAYER.HEAD")
 ]
+
+
+class Command(TyperCommand):
+    """A command whose first argument may begin with a minus, as that of no option does: ``-1.-1``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer has it from a copy of click
+        """Read what was typed."""
+        return super().parse_args(ctx, [f" {one}" if _IS_HEAD.fullmatch(one) else one for one in args])
 
 
 def command(
@@ -42,7 +55,8 @@ def command(
     load: head_options.Load = None,
     truncate: head_options.Truncate = False,
     checkpoint: head_options.Checkpoint = None,
-    controls: head_options.Controls = 200,
+    controls: head_options.Controls = head_options.CONTROLS,
+    max_offset: head_options.MaxOffset = head_options.MAX_OFFSET,
     device: options.Device = "auto",
     dtype: options.Dtype = "auto",
     revision: options.Revision = None,
@@ -59,7 +73,7 @@ def command(
     asked = understood(
         text=text, corpus=corpus, field=field, treebank=treebank, load=load, model=model, toy=toy, kind=kind,
         specials=specials, truncate=truncate, likeness=True, controls=controls, checkpoint=checkpoint,
-        thresholds=thresholds(threshold),
+        max_offset=max_offset, thresholds=thresholds(threshold),
         loading={"device": device, "dtype": dtype, "revision": revision, "trust_remote_code": trust_remote_code},
         sizes=arguments.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers),
         expect=partial(_expect, layer, number),
@@ -101,7 +115,7 @@ def _named(typed: str) -> tuple[int, int]:
     Raises:
         BadParameter: it is something else.
     """
-    match = re.fullmatch(r"(-?\d{1,4})\.(-?\d{1,4})", typed.strip(), re.ASCII)
+    match = _IS_HEAD.fullmatch(typed.strip())
     if match is None:
         raise typer.BadParameter(
             f"{typed!r} is no head: give its layer and its number, such as 3.7", param_hint="'LAYER.HEAD'"

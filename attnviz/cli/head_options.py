@@ -11,11 +11,15 @@ import typer
 from attnviz.errors import SelectionError
 
 _INPUT, _SHOWN, _FILES, _RUN = "Input", "What is shown", "Files", "The model"
+CONTROLS, MAX_OFFSET = 200, 8
+"""What is measured where nothing else is typed."""
+FARTHEST = 128
+"""The farthest fixed offset that can be asked for: the room for measures grows with it."""
 TABLES = (".csv", ".json", ".stats")
 """What a comparison is written as, beside pictures; .stats can be drawn, merged and gone on with later."""
 
 
-def _sort(name: str) -> str:
+def _sort(context: typer.Context, name: str) -> str:
     """The order of the table, if there is one of that name: hours of a corpus are no time to learn that there is none.
 
     Raises:
@@ -24,11 +28,11 @@ def _sort(name: str) -> str:
     if name != "head":
         from attnviz.views.heads_roles import check_sort
 
-        _known(check_sort, name)
+        _known(check_sort, name, context)
     return name
 
 
-def _role(names: list[str] | None) -> list[str] | None:
+def _role(context: typer.Context, names: list[str] | None) -> list[str] | None:
     """Roles to show, if there are roles of these names; of relations only a treebank tells the names.
 
     Raises:
@@ -38,13 +42,13 @@ def _role(names: list[str] | None) -> list[str] | None:
         from attnviz.views.heads_roles import check_role
 
         for name in names:
-            _known(check_role, name)
+            _known(check_role, name, context)
     return names
 
 
-def _known(check: Callable[[str], None], name: str) -> None:
+def _known(check: Callable[[str, int], None], name: str, context: typer.Context) -> None:
     try:
-        check(name)
+        check(name, context.params["max_offset"])  # it is eager: it is read before
     except SelectionError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -81,7 +85,7 @@ Treebank = Annotated[
 Load = Annotated[
     Path | None,
     typer.Option(
-        "--load", help="Draw what was measured and saved as .stats; no model is run.",
+        "--load", help="Draw what was measured and saved as .stats; its model is run for examples alone.",
         metavar="FILE", show_default=False, rich_help_panel=_INPUT,
     ),
 ]  # fmt: skip
@@ -95,7 +99,7 @@ Truncate = Annotated[
 Sort = Annotated[
     str,
     typer.Option(
-        "--sort", help="Order of the table: head, role, or a measure such as entropy, the largest first.",
+        "--sort", help="Order of the table: head, role, score, or a measure such as entropy, the largest first.",
         callback=_sort, metavar="NAME", rich_help_panel=_SHOWN,
     ),
 ]  # fmt: skip
@@ -124,6 +128,13 @@ Likeness = Annotated[
     bool,
     typer.Option("--likeness/--no-likeness", help="Compare all pairs of heads too.", rich_help_panel=_SHOWN),
 ]
+MaxOffset = Annotated[
+    int,
+    typer.Option(
+        "--max-offset", help="Measure fixed offsets from so many tokens back to so many ahead.",
+        min=1, max=FARTHEST, metavar="N", is_eager=True, rich_help_panel=_RUN,
+    ),
+]  # fmt: skip
 Controls = Annotated[
     int,
     typer.Option(

@@ -26,10 +26,10 @@ def command(
     counts twice, as in one corpus that has it twice. attnviz compare-heads --load FILE shows them.
     """
     from attnviz.analysis import survey
-    from attnviz.storage import surveys
+    from attnviz.storage import packed, surveys
     from attnviz.storage.whole import check_writable
 
-    if output.suffix.lower() != surveys.SUFFIX:
+    if output.suffix.lower() != packed.SUFFIX:
         raise typer.BadParameter(f"{visible(str(output))}: the ending must be stats", param_hint="'--output' / '-o'")
     check_writable(output)
     whole: surveys.Stats | None = None

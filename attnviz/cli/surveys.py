@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from attnviz.cli import arguments
-from attnviz.cli.asked import NOBODY_KNOWS, Asked
+from attnviz.cli.asked import Asked, check_can_go_on, check_same_run, told
 from attnviz.cli.notices import opened
 from attnviz.cli.samples import samples
 from attnviz.errors import InputError, RecordError
@@ -102,7 +102,7 @@ def typed_sentences(asked: Asked) -> Typed:
     path = asked.corpus if asked.treebank is None else asked.treebank
     text = None if asked.text is None else arguments.read_text(asked.text, None)
     if text is not None:
-        check_text(text)
+        check_text(text, "standard input" if asked.text == "-" else "the text")
     kind: Literal["conllu"] | None = None if asked.treebank is None else "conllu"
     return Typed(
         text=text,
@@ -120,34 +120,40 @@ def wish_of(asked: Asked) -> Wish:
         specials=asked.specials,
         likeness=asked.likeness,
         controls=asked.controls,
+        max_offset=asked.max_offset,
         truncate=asked.truncate,
     )
 
 
-def _measured(asked: Asked) -> tuple[Stats, Source | None]:
+def _measured(asked: Asked) -> tuple[Stats, Source]:
     """Run the model over its sentences, unless a checkpoint holds it all."""
     typed = typed_sentences(asked)
-    if asked.checkpoint is not None and typed.corpus is not None and typed.mark is None:
-        raise InputError(f"{typed.corpus.name} is a pipe, and --checkpoint is for a file: of a pipe {NOBODY_KNOWS}")
-    told = _told(asked)
-    before = None if asked.checkpoint is None else _before(asked.checkpoint, typed.mark, told)
-    if before is not None and before.n_lines is None:
-        return before, None
-    if asked.checkpoint is not None:
-        arguments.check_writable([asked.checkpoint])
+    check_can_go_on(asked.checkpoint, typed.corpus, typed.mark)
+    options = told(asked)
     from attnviz.capture.surveying import Progress, survey_corpus
     from attnviz.storage import surveys
 
+    before: Stats | None = None
+    if asked.checkpoint is not None:
+        if asked.checkpoint.exists():
+            before = surveys.load(asked.checkpoint)
+            check_same_run(asked.checkpoint, before, typed.mark, options)
+        arguments.check_writable([asked.checkpoint])
+
     with opened(asked.model, **asked.loading) as source:
         pass  # it is there: what is said while it loads is said
+    if before is not None:
+        check_weights(before.survey, source, asked.checkpoint)
+        if before.n_lines is None:
+            return before, source
     if typed.text is not None:  # why it cannot be read is no fault of a line 1
         source.encode([typed.text], truncate=asked.truncate, kind=asked.kind)
     lines, name = sentences_of(typed, source)
 
     def stats_of(found: Survey, n_lines: int | None) -> Stats:
-        return surveys.Stats(survey=found, corpora=(name,), n_lines=n_lines, fingerprint=typed.mark, options=told)
+        return surveys.Stats(survey=found, corpora=(name,), n_lines=n_lines, fingerprint=typed.mark, options=options)
 
-    with watched(typed.corpus) as tick:
+    with watched(typed.corpus, 0 if before is None else before.survey.n_sentences) as tick:
 
         def keep(progress: Progress) -> None:
             asked.expect(*progress.survey.heads.sums.shape[1:3])
@@ -156,58 +162,25 @@ def _measured(asked: Asked) -> tuple[Stats, Source | None]:
                 surveys.save(stats_of(progress.survey, progress.n_lines), asked.checkpoint)
 
         so_far = None if before is None else Progress(survey=before.survey, n_lines=before.n_lines or 0)
-        found = survey_corpus(lines, source, wish_of(asked), so_far=so_far, tell=keep)
+        with named(name):
+            found = survey_corpus(lines, source, wish_of(asked), so_far=so_far, tell=keep)
     stats = stats_of(found, None)
     if asked.checkpoint is not None:
         surveys.save(stats, asked.checkpoint)
     return stats, source
 
 
-def _told(asked: Asked) -> dict[str, str]:
-    """What must be the same for a run to go on."""
-    sizes: Any = asked.loading["sizes"]
-    loaded = {**asked.loading, "sizes": None, **{name: str(size) for name, size in sizes.items()}}
-    return {
-        "--model": asked.model or "the default",
-        **{f"--{name.replace('_', '-')}": str(value) for name, value in loaded.items() if value},
-        "--kind": asked.kind or "the usual",
-        "--specials": asked.specials,
-        "--truncate": str(asked.truncate),
-        "--likeness": str(asked.likeness),
-        "--controls": str(asked.controls),
-        "--field": asked.field or "text",
-    }
-
-
-def _before(path: Path, mark: Fingerprint | None, told: Mapping[str, str]) -> Stats | None:
-    """What an earlier run left; None where there was none.
+def check_weights(before: Survey, source: Source, checkpoint: Path | None) -> None:
+    """Make sure that a checkpoint is of this very model, and not of another that had its name.
 
     Raises:
-        RecordError: it is of another corpus, or was measured otherwise.
+        RecordError: its weights were others.
     """
-    from attnviz.storage import surveys
-
-    if not path.exists():
-        return None
-    before = surveys.load(path)
-    differing = [
-        f"{name} is {told.get(name, 'not given')}, was {before.options.get(name, 'not given')}"
-        for name in sorted({*told, *before.options})
-        if told.get(name) != before.options.get(name)
-    ]
-    if before.fingerprint != mark:
-        was = (
-            "; ".join(before.corpora)
-            if before.fingerprint is None
-            else f"{before.fingerprint.name}, {before.fingerprint.size:,} bytes"
-        )
-        differing.insert(0, f"the corpus is another (it was {visible(was)})")
-    if differing:
+    if before.about["weights"] != source.digest():
         raise RecordError(
-            f"{visible(str(path))} is a checkpoint of another run: {clip('; '.join(differing), 300)}; remove it to "
-            "begin anew"
+            f"{visible(str(checkpoint))} is a checkpoint of another run: {visible(source.name)} had other weights; "
+            "remove it to begin anew"
         )
-    return before
 
 
 def sentences_of(typed: Typed, source: Source) -> tuple[Iterable[Line | BadLine], str]:
@@ -222,8 +195,24 @@ def sentences_of(typed: Typed, source: Source) -> tuple[Iterable[Line | BadLine]
 
 
 @contextmanager
-def watched(corpus: Corpus | None) -> Iterator[Callable[[Progress], None]]:
-    """How far a run is, on standard error, where a person is looking at more than a few sentences."""
+def named(name: str) -> Iterator[None]:
+    """Say of which sentences it is that none can be used; what cannot be read at all is named where it is read."""
+    try:
+        yield
+    except InputError as error:
+        if str(error).startswith(f"{name} "):
+            raise
+        raise InputError(f"{name}: {error}") from None
+
+
+@contextmanager
+def watched(corpus: Corpus | None, n_before: int = 0) -> Iterator[Callable[[Progress], None]]:
+    """How far a run is, on standard error, where a person is looking at more than a few sentences.
+
+    Args:
+        corpus: what is read; None where that is a few sentences.
+        n_before: sentences that an earlier run measured.
+    """
     if corpus is None or not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -243,7 +232,7 @@ def watched(corpus: Corpus | None) -> Iterator[Callable[[Progress], None]]:
 
         def tick(progress: Progress) -> None:
             n = progress.survey.n_sentences
-            rate = f"{n:,} sentences, {n / max(time.monotonic() - began, 1e-9):,.0f} a second"
+            rate = f"{n:,} sentences, {(n - n_before) / max(time.monotonic() - began, 1e-9):,.0f} a second"
             bar.update(task, completed=corpus.read, rate=rate)
 
         yield tick
@@ -257,10 +246,10 @@ def write(path: Path, found: Found, draw: Callable[[BytesIO, str], Typefaces]) -
         found: what tables and ``.stats`` hold.
         draw: what draws a picture into a file, by its ending.
     """
-    from attnviz.storage import comparisons, surveys, write_whole
+    from attnviz.storage import comparisons, packed, surveys, write_whole
 
     suffix = path.suffix.lower()
-    if suffix == surveys.SUFFIX:
+    if suffix == packed.SUFFIX:
         surveys.save(found.stats, path)
     elif suffix in comparisons.WRITERS:
         comparisons.save(found.comparison, path)

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attnviz.changes import MOST, Change, Changes
+from attnviz.changes import MOST, Change, Changes, RelationChange
+from attnviz.comparison import Relation
 from attnviz.errors import OutputError, RecordError
 from attnviz.storage import comparisons
 from attnviz.storage.whole import write_whole
@@ -25,8 +26,10 @@ def to_csv(found: Changes) -> str:
 
     ``change`` is the pattern's, in nats, with the ends of its 95 % interval; ``nearest`` and ``others`` are how far, in
     the model before, the head most like it is, and another head in the mean. Roles are the clearest ones, empty where
-    there is none. Each measure has its values, their difference (after less before) and the ends of its interval. What
-    was not measured is empty.
+    there is none. Each measure has its values, their difference (after less before) and the ends of its interval. A
+    relation between words, such as ``relation_nsubj``, stands in the row of the head that finds it best before:
+    ``_head_after`` is the one that does after, ``_before`` and ``_after`` are how often they are right. What was not
+    measured is empty.
     """
     written = io.StringIO()
     table = csv.writer(written, lineterminator="\n")
@@ -36,6 +39,7 @@ def to_csv(found: Changes) -> str:
         [
             "layer", "head", "change", "change_low", "change_high", "nearest", "others", "role_before", "role_after",
             "role_changed", "role_established", *named,
+            *(f"relation_{one.name}_{end}" for one in found.relations for end in ("head_after", *ends)),
         ]
     )  # fmt: skip
     for change in found.heads:
@@ -45,8 +49,17 @@ def to_csv(found: Changes) -> str:
         for measure in found.measures:
             one = found.difference(measure, *at)
             measured += [one.before, one.after, one.value, one.low, one.high]
-        table.writerow([*at, *map(_shown, numbers), *_roles(change), *(_shown(value) for value in measured)])
+        related = [cell for one in found.relations for cell in _related(one, at)]
+        table.writerow([*at, *map(_shown, numbers), *_roles(change), *(_shown(value) for value in measured), *related])
     return written.getvalue()
+
+
+def _related(one: RelationChange, head: tuple[int, int]) -> list[str]:
+    """What the row of a head says of a relation."""
+    if head != (one.before.layer, one.before.head):
+        return [""] * 6
+    numbers = (one.before.accuracy, one.after.accuracy, one.value, one.low, one.high)
+    return [f"{one.after.layer}.{one.after.head}", *map(_shown, numbers)]
 
 
 def _roles(change: Change) -> list[object]:
@@ -73,6 +86,7 @@ def to_json(found: Changes) -> str:
         "most": MOST,
         "measures": found.measures,
         "heads": [_head(found, change) for change in found.heads],
+        "relations": [_relation(one) for one in found.relations],
         "notes": found.notes,
         "before": before,
         "after": after,
@@ -106,6 +120,24 @@ def _head(found: Changes, change: Change) -> dict[str, object]:
         "role_established": change.role_established,
         "differences": differences,
     }
+
+
+def _relation(one: RelationChange) -> dict[str, object]:
+    """One relation: the best head before and after, and the difference of how often they are right."""
+    ends = {name: _number(getattr(one, name)) for name in ("value", "low", "high")}
+    return {
+        "name": one.name,
+        "before": _found(one.before),
+        "after": _found(one.after),
+        "difference": {**ends, "established": one.established},
+        "other_head": one.moved,
+    }
+
+
+def _found(best: Relation) -> dict[str, object]:
+    """How often the best head of one model is right."""
+    numbers = {name: _number(getattr(best, name)) for name in ("accuracy", "low", "high")}
+    return {"layer": best.layer, "head": best.head, "reverse": best.reverse, "n": best.n, **numbers}
 
 
 def _number(value: float) -> float | None:

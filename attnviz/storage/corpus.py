@@ -26,9 +26,6 @@ Format: TypeAlias = Literal["lines", "jsonl", "conllu"]
 FIELD = "text"
 """Where a JSON object holds its sentence, unless another name is given."""
 
-FIRST = 2**20
-"""Bytes of a file that its fingerprint is made from."""
-
 _ENDINGS: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu"}
 _UNSEEN = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 
@@ -40,7 +37,7 @@ class Fingerprint:
     Attributes:
         name: the file's, without its folder.
         size: in bytes.
-        sha256: of its first megabyte.
+        sha256: of all that is in it.
     """
 
     name: str
@@ -121,7 +118,7 @@ def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
         if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
             return None
         with path.open("rb") as file:
-            digest = hashlib.sha256(file.read(FIRST)).hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except (OSError, ValueError) as error:
         raise InputError(
             f"{visible(str(path))} cannot be read: {visible(str(getattr(error, 'strerror', error)))}"

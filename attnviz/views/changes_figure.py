@@ -16,6 +16,7 @@ from attnviz.analysis.changes import most_changed, size
 from attnviz.changes import MOST, Change, Changes
 from attnviz.comparison import MAX_OFFSET, Role
 from attnviz.text.display import visible
+from attnviz.views import changes_relations_figure as related
 from attnviz.views import changes_said as say
 from attnviz.views.caption import canvas
 from attnviz.views.changes_said import words
@@ -95,7 +96,7 @@ def _draw(pen: Pen, found: Changes, palette: str) -> None:
     above = [
         (line, size, colour)
         for text, size, colour in [
-            (say.title(found), TITLE, BLACK),
+            *((text, TITLE, BLACK) for text in _title(found, pen, room)),
             *((text, TEXT + 0.5, GREY) for text in say.measured_on(found)),
         ]
         for line in pen.wrap(visible(text), room, size)
@@ -104,7 +105,7 @@ def _draw(pen: Pen, found: Changes, palette: str) -> None:
     listed = [line for text in _listed(found) for line in pen.wrap(visible(text), room, TEXT)]
     below = [line for text in _below(found) for line in pen.wrap(visible(text), room, TEXT)]
     n_lines = len(listed) + len(below)
-    height = top + grid[1] + 0.2 + n_lines * LINE * TEXT * POINT + 0.08 * bool(listed) + MARGIN
+    height = top + grid[1] + 0.2 + n_lines * LINE * TEXT * POINT + 0.08 * bool(listed) + related.height(found) + MARGIN
     paper = canvas(pen, width, height)
     y = MARGIN
     for line, letters, colour in above:
@@ -122,6 +123,15 @@ def _draw(pen: Pen, found: Changes, palette: str) -> None:
             paper.text(MARGIN, y, line, va="top", **pen.style(TEXT, color=colour))
             y += LINE * TEXT * POINT
         y += 0.08 * bool(lines)
+        if lines is listed:
+            related.draw(paper, pen, found, (MARGIN, y), room)
+            y += related.height(found)
+
+
+def _title(found: Changes, pen: Pen, room: float) -> list[str]:
+    """The title; where a line is too short for it, each model has one of its own."""
+    whole = say.title(found)
+    return [whole] if pen.width(visible(whole), TITLE) <= room else whole.split(say.BETWEEN, 2)
 
 
 def _grid(
@@ -231,7 +241,7 @@ def _listed(found: Changes) -> list[str]:
         lines.append(f"and {len(moved) - MOVES:,} more sorts of change of role")
     stayed = {role.name: role for change in found.heads if not change.role_changed and (role := change.roles[0])}
     if stayed:
-        lines.append("the same role: " + "; ".join(f"{_sign(role)} {role.words}" for role in stayed.values()))
+        lines.append("the same role: " + "; ".join(f"{_sign(role)}: {role.words}" for role in stayed.values()))
     return lines
 
 
@@ -246,6 +256,7 @@ def _below(found: Changes) -> list[str]:
         f"colour: {say.HOW_PATTERN if found.pattern is not None else by_measure}",
         "in a frame: the role before and, below it, another one after; dashed: not established",
         say.HOW_ROLES,
+        *_on_relations(found),
         say.WHERE_FROM,
         NOT_EXPLANATION,
         *found.notes,
@@ -253,5 +264,17 @@ def _below(found: Changes) -> list[str]:
     ]
 
 
+def _on_relations(found: Changes) -> list[str]:
+    """How to read the lines of relations, and which are not there."""
+    if not found.relations:
+        return []
+    more = len(say.relations(found)) - len(related.shown(found))
+    rest = f"; {more:,} more that changed less not drawn: a file of the ending .json has all" if more else ""
+    first, change, *others = say.on_relations(found)
+    marks = "; a full mark: its interval excludes 0" if related.shown(found) else ""
+    return [f"relations between words: {first}", f"{change}{marks}{rest}", *others]
+
+
 def _texts(found: Changes) -> list[str]:
-    return [visible(text) for text in (say.title(found), *say.measured_on(found), *_listed(found), *_below(found))]
+    above = say.title(found), *say.measured_on(found), *_listed(found)
+    return [visible(text) for text in (*above, *related.texts(found), *_below(found))]

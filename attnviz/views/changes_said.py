@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnviz.analysis.changes import MAIN, by_measures, by_pattern
-from attnviz.changes import MOST, ROUNDING, Change, Changes, Difference
+from attnviz.changes import MOST, ROUNDING, Change, Changes, Difference, RelationChange
 from attnviz.comparison import MEASURES, NO_ROLE, Role
 from attnviz.views.heads_roles import counted, described, sample
 
-NAMES = {"entropy_share": "entropy"}
-"""Measures whose heading in the table of heads says something else beside a difference."""
+BETWEEN = " · "
+"""Stands between the parts of the title."""
 BEYOND = "pattern moved beyond the head most like it"
 HOW_PATTERN = (
     f"pattern change: mean Jensen-Shannon divergence between a head's rows before and after, in nats; 0: the same, "
@@ -23,8 +23,7 @@ HOW_PATTERN = (
 HOW_OTHERS = "of others: as a share of how far, in the model before, another head is in the mean"
 HOW_ROLES = (
     "a role changes where the clearest one has another name; that is established where the 95 % interval of the "
-    "difference in a measure that the role before or after is judged by excludes 0; "
-    "relations between words have no such interval"
+    "difference in a measure that the role before or after is judged by excludes 0"
 )
 WHERE_FROM = (
     "a pattern also changes where an earlier layer hands its head something else, and where two heads change places"
@@ -33,7 +32,8 @@ WHERE_FROM = (
 
 def title(found: Changes) -> str:
     """Which models."""
-    return f"What changed in each head · before: {found.before.model} · after: {found.after.model}"
+    models = f"before: {found.before.model}{BETWEEN}after: {found.after.model}"
+    return f"What changed in each head{BETWEEN}{models}"
 
 
 def measured_on(found: Changes) -> list[str]:
@@ -80,6 +80,62 @@ def moves(found: Changes) -> list[tuple[Role | None, Role | None, list[Change]]]
     return [(*heads[0].roles, heads) for heads in sorted(groups.values(), key=len, reverse=True)]
 
 
+def relations(found: Changes) -> list[RelationChange]:
+    """The relations between words that are found more often or less often: those established first, then by size."""
+    there = [one for one in found.relations if one.changed]
+    return sorted(there, key=lambda one: (not one.established, -abs(one.value)))
+
+
+def heads_of(one: RelationChange) -> str:
+    """The head that finds a relation best before, and where it is another one, the one that does after."""
+    before, after = (f"{best.layer}.{best.head}" for best in (one.before, one.after))
+    return _both(before, after, " → ")
+
+
+def ways_of(one: RelationChange) -> str:
+    """Likewise from what to what these look: from the word that depends to the head of its phrase, or back."""
+    before, after = ("head→dep" if best.reverse else "dep→head" for best in (one.before, one.after))
+    return _both(before, after, " / ")
+
+
+def _both(before: str, after: str, between: str) -> str:
+    return before if before == after else f"{before}{between}{after}"
+
+
+def signed(value: float) -> str:
+    """A difference with its sign, which 0 has not."""
+    text = f"{value:+.2f}"
+    return text if text.strip("+-0.") else "0.00"
+
+
+def links_of(one: RelationChange) -> str:
+    """How many links were scored; where the sentences are others, in both models."""
+    return _both(f"{one.before.n:,}", f"{one.after.n:,}", "/")
+
+
+def on_relations(found: Changes) -> list[str]:
+    """Of how many relations the best head is another one, what is not shown, and how to read what is."""
+    n, shown = len(found.relations), relations(found)
+    others = sum(one.moved for one in found.relations)
+    where = f"another one after, or looks the other way, for {others:,} of {counted(n, 'relation')}"
+    sure = sum(one.established for one in found.relations)
+    resampled = "the same sentences" if found.paired else "the sentences of each"
+    outside = f"{sure:,} of {n:,} exclude{'s' * (sure == 1)} 0" if sure else f"none of {n:,} excludes 0"
+    lines = [
+        (
+            "best head: chosen in each model by itself on one half of the sentences, scored on the other; it is "
+            f"{where if others else 'the same in both'}"
+        ),
+        (
+            f"change: how much more often it is right after than before, with the 95 % interval from {resampled} "
+            f"resampled; {outside}, by chance alone {round(n / 20):,} would; n: links scored"
+        ),
+    ]
+    if len(shown) < n:
+        lines.append(f"not shown: {counted(n - len(shown), 'relation')} found as often after as before")
+    return lines
+
+
 def words(role: Role | None) -> str:
     """A role in plain words."""
     return NO_ROLE if role is None else role.words
@@ -87,7 +143,7 @@ def words(role: Role | None) -> str:
 
 def named(difference: Difference) -> str:
     """What a measure is called beside its difference."""
-    return NAMES.get(difference.measure, MEASURES[difference.measure].label)
+    return MEASURES[difference.measure].label
 
 
 def by_chance(found: Changes) -> str:

@@ -15,6 +15,7 @@ from attnviz.analysis.changes import most_changed
 from attnviz.changes import MOST, Change, Changes, Difference
 from attnviz.comparison import MEASURES, Role
 from attnviz.views import changes_said as say
+from attnviz.views.changes_relations_terminal import relations
 from attnviz.views.changes_said import words
 from attnviz.views.heads_cells import (
     DOUBTFUL,
@@ -74,6 +75,8 @@ def table(found: Changes, screen: Screen) -> list[Text]:
     else:
         lines += prose("no head changed: every pattern, measure and role is the same", screen)
     lines += [Text(), *_summary(found, screen)]
+    if found.relations:
+        lines += [Text(), *relations(found, screen)]
     return [*lines, Text(), *_said(found, screen)]
 
 

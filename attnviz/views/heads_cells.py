@@ -27,7 +27,7 @@ ESTABLISHED, DOUBTFUL = "●", "○"
 UP = " ▁▂▃▄▅▆▇█"
 ALONG = " ▏▎▍▌▋▊▉█"
 UP_ASCII = " .:-=+*#@"
-MARKS = LIKENESS | str.maketrans({MISSING: "-", ESTABLISHED: "*", DOUBTFUL: "o", "↔": "-"})
+MARKS = LIKENESS | str.maketrans({MISSING: "-", ESTABLISHED: "*", DOUBTFUL: "o", "↔": "-", "←": "<"})
 """What stands for the marks of these views on a screen that knows no more than ASCII."""
 MOST_NAMES = 48
 """So many heads are named in one list."""

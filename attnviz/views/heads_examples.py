@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from attnviz.analysis.survey import ENOUGH_ROWS
 from attnviz.attention import Attention
 from attnviz.comparison import Comparison, Example, HeadProfile, Role
 from attnviz.text.display import clip, visible
-from attnviz.views.heads_grid import swatch
-from attnviz.views.heads_roles import COLOURS, family
+from attnviz.views.heads_grid import KEY, draw_key
+from attnviz.views.heads_roles import family, role_names
 from attnviz.views.heatmap import Sheet, pool, resolve
 from attnviz.views.pattern import draw_pattern
 from attnviz.views.pen import GREY, POINT, TEXT, Pen, clipped
@@ -18,16 +19,16 @@ from attnviz.views.pen import GREY, POINT, TEXT, Pen, clipped
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTH = 6.8
-"""Inches of a card."""
+MOST = 12
+"""So many roles have a card."""
 LINE = 1.4 * TEXT * POINT
 LINES = 3
 """A longer sentence is cut."""
-LARGEST = 2.6
+LARGEST = 2.3
 """Inches of the largest pattern."""
 MOST_TOKENS = 32
 """Of a longer sentence the pattern is pooled."""
-INDENT = 0.28
+INDENT = KEY + 0.1
 AXIS = 0.22
 """Inches of what stands along a pattern's sides: that keys are looked at, and queries look."""
 
@@ -48,63 +49,84 @@ class Card:
 
 
 def strongest(comparison: Comparison) -> list[Card]:
-    """For each colour of role that some head has first, the head that has it most clearly, established ones before."""
-    best: dict[str, tuple[HeadProfile, Role]] = {}
-    for head in comparison.heads:
-        for role in head.roles[:1]:
-            held = best.get(family(role.name))
-            if held is None or (role.established, role.score) > (held[1].established, held[1].score):
-                best[family(role.name)] = (head, role)
-    order = list(COLOURS)
+    """For each role the head that has it most clearly, in the order of the legend; `MOST` roles at most.
+
+    What is established comes before what is not, then the clearest.
+    """
+    cards: dict[str, Card] = {}
+    for head, role in sorted(_had(comparison), key=_clearness, reverse=True):
+        if role.name not in cards and len(cards) < MOST:
+            example = next(iter(comparison.examples.get((head.name, role.measure), ())), None)
+            cards[role.name] = Card(head=head, role=role, example=example)
+    return [cards[name] for name in role_names(comparison) if name in cards]
+
+
+def _had(comparison: Comparison) -> list[tuple[HeadProfile, Role]]:
+    """The heads with their roles: the clearest of each head, and what it is established to do beside that."""
     return [
-        Card(head=head, role=role, example=next(iter(comparison.examples.get((head.name, role.measure), ())), None))
-        for _, (head, role) in sorted(
-            best.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)
-        )
+        (head, role) for head in comparison.heads for role in head.roles if role.established or role is head.roles[0]
     ]
 
 
+def _clearness(had: tuple[HeadProfile, Role]) -> tuple[bool, float]:
+    # As roles of one head are ordered: so a head's clearest role comes before its others.
+    _, role = had
+    return role.established, (role.score - role.threshold) / max(1 - role.threshold, 1e-9)
+
+
+def without_card(comparison: Comparison) -> int:
+    """How many roles have no card."""
+    return len({role.name for _, role in _had(comparison)}) - len(strongest(comparison))
+
+
 def pattern_of(card: Card, patterns: Mapping[str, Attention]) -> Sheet | None:
-    """The pattern of a card's head; None where it is not given."""
-    record = patterns.get(card.head.name)
+    """The pattern of a card's head, on a scale from 0 to 1; None where it is not given."""
+    record = patterns.get(card.role.name)
     if record is None:
         return None
-    return pool(resolve(record.select([card.head.layer], [card.head.head])), MOST_TOKENS, MOST_TOKENS)
+    return pool(resolve(record.select([card.head.layer], [card.head.head]), "unit"), MOST_TOKENS, MOST_TOKENS)
 
 
-def words_of(card: Card, pen: Pen) -> tuple[list[str], list[str]]:
-    """What a card says, in lines: the role with its score; the sentence."""
+def words_of(card: Card, pen: Pen, width: float) -> tuple[list[str], list[str]]:
+    """What a card of this width says, in lines: the role with its score; the sentence, or why there is none."""
     role = card.role
     doubt = "" if role.established else " · not established"
     numbers = f"{role.score:.2f}" + (f" ({role.low:.2f} to {role.high:.2f})" if role.low == role.low else "")
     title = f"{visible(role.words)} · head {card.head.name} · {role.measure} {numbers}{doubt}"
     if card.example is None:
-        return pen.wrap(title, WIDTH - INDENT), []
-    said = pen.wrap(f"“{visible(card.example.text)}”", WIDTH - INDENT, TEXT, LINES + 1)
+        return pen.wrap(title, width - INDENT), pen.wrap(_no_example(role), width - INDENT)
+    said = pen.wrap(f"“{visible(card.example.text)}”", width - INDENT, TEXT, LINES + 1)
     if len(said) > LINES:
         said = [*said[: LINES - 1], clip(said[LINES - 1], len(said[LINES - 1]) - 1)]
-    return pen.wrap(title, WIDTH - INDENT), said
+    return pen.wrap(title, width - INDENT), said
 
 
-def _sides(sheet: Sheet, pen: Pen) -> tuple[float, float, float]:
-    """The side of a pattern's cells, and the inches of its labels at the left and above."""
+def _no_example(role: Role) -> str:
+    if family(role.name) == "relation":
+        return "no example: it is found in none of the sentences that controls were taken of"
+    return f"no example: no sentence has {ENOUGH_ROWS} tokens of which it can be measured"
+
+
+def _sides(sheet: Sheet, pen: Pen, width: float) -> tuple[float, float, float]:
+    """The side of a pattern's cells on a card of this width, and the inches of its labels at the left and above."""
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
-    cell = min(0.26, LARGEST / max(len(queries), len(keys)))
-    return cell, AXIS + pen.widest(queries) + 0.06, AXIS + pen.widest(keys) + 0.08
+    beside, above = (AXIS + pen.widest(labels) + 0.08 for labels in (queries, keys))
+    cell = min(0.26, LARGEST / max(len(queries), len(keys)), (width - beside) / len(keys))
+    return cell, beside, above
 
 
-def card_height(card: Card, sheet: Sheet | None, pen: Pen) -> float:
-    """How high a card is, in inches."""
-    title, said = words_of(card, pen)
+def card_height(card: Card, sheet: Sheet | None, pen: Pen, width: float) -> float:
+    """How high a card of this width is, in inches."""
+    title, said = words_of(card, pen, width)
     height = LINE * (len(title) + len(said)) + 0.16
     if sheet is not None:
-        cell, _, above = _sides(sheet, pen)
+        cell, _, above = _sides(sheet, pen, width)
         height += above + cell * len(sheet.query_labels) + 0.22
     return height
 
 
 def draw_card(
-    paper: Axes, pen: Pen, card: Card, sheet: Sheet | None, place: tuple[float, float], *, palette: str
+    paper: Axes, pen: Pen, card: Card, sheet: Sheet | None, place: tuple[float, float, float], *, palette: str
 ) -> None:
     """Draw a card on axes in inches over the whole figure, which has its size.
 
@@ -113,12 +135,12 @@ def draw_card(
         pen: for the figure.
         card: what to draw.
         sheet: its pattern; None where it is not given.
-        place: the left and upper end.
+        place: the left and upper end, and the width.
         palette: one of `attnviz.views.palette.PALETTES`.
     """
-    left, top = place
-    title, said = words_of(card, pen)
-    swatch(paper, card.role, (left, top + 0.005, 0.18, 0.12))
+    left, top, wide = place
+    title, said = words_of(card, pen, wide)
+    draw_key(paper, pen, card.role, (left, top - 0.03))
     for line in title:
         paper.text(left + INDENT, top, line, va="top", **pen.style())
         top += LINE
@@ -127,9 +149,9 @@ def draw_card(
         top += LINE
     if sheet is None:
         return
-    cell, beside, above = _sides(sheet, pen)
+    cell, beside, above = _sides(sheet, pen, wide)
     width, height = float(paper.get_xlim()[1]), float(paper.get_ylim()[0])
     across, down = cell * len(sheet.key_labels), cell * len(sheet.query_labels)
-    x, y = left + INDENT + beside, top + above + 0.04
+    x, y = left + min(INDENT, wide - beside - across) + beside, top + above + 0.04
     ax = pen.figure.add_axes((x / width, 1 - (y + down) / height, across / width, down / height))
     draw_pattern(ax, sheet, palette, pen, cell=cell)

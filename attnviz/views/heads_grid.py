@@ -7,28 +7,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.comparison import NO_ROLE, Comparison, Role
-from attnviz.views.heads_roles import COLOURS, counted, family, family_words, sign
+from attnviz.comparison import Comparison, Role
+from attnviz.text.display import clip, visible
+from attnviz.views.heads_doubts import doubts
+from attnviz.views.heads_numbers import tallied
+from attnviz.views.heads_roles import BACK, COLOURS, counted, family, sign
 from attnviz.views.palette import hexed, luminance
 from attnviz.views.pen import BLACK, FRAME, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CELLS = (0.16, 0.46)
+CELLS = (0.16, 0.54)
 """Inches of a cell: the least, the most."""
-WIDEST, HIGHEST = 6.4, 8.4
+WIDEST, HIGHEST = 6.5, 8.4
 """Inches for which cells are made smaller."""
 BESIDE, ABOVE = 0.5, 0.42
 """Inches that the numbers of layers and heads take, and what they are."""
 EMPTY = "#f1f1f1"
 """Of a head with no clear role."""
 SWATCH, ENTRY = 0.2, 0.25
-"""Inches of the colours of the legend, and of its lines."""
-SAID = {
-    "hatched": "hatched and pale: not established, since a control that could rule the role out does as much",
-    "sizes": "each head has the colour of its clearest role, and that role's sign",
-}
+"""Inches of the colours of the legend, and of its entries."""
+LINE = 1.5 * SMALL * POINT
+"""Inches of a line of what is said below them."""
+KEY = 1.7 * SWATCH
+"""Inches across of a colour with its sign."""
 
 
 def colour_of(role: Role | None) -> str:
@@ -131,41 +134,65 @@ def swatch(paper: Axes, role: Role | None, place: tuple[float, float, float, flo
 
 
 def legend_entries(comparison: Comparison) -> list[tuple[Role | None, str]]:
-    """The colours of the grid and what they mean, in words, with how many heads have them."""
-    found: dict[str, list[Role]] = {}
-    n_none = 0
-    for head in comparison.heads:
-        if head.roles:
-            found.setdefault(family(head.roles[0].name), []).append(head.roles[0])
-        else:
-            n_none += 1
-    order = list(COLOURS)
+    """The signs and colours of the grid and what they mean, in words, with how many heads have them."""
     entries: list[tuple[Role | None, str]] = []
-    for _, roles in sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)):
+    for _, words, heads, n_established in tallied(comparison):
+        roles = [head.roles[0] for head in heads if head.roles]
+        if not roles:
+            entries.append((None, f"{words}: {counted(len(heads), 'head')}"))
+            continue
         shown = next((role for role in roles if role.established), roles[0])
-        n_established = sum(role.established for role in roles)
         how_many = "established" if n_established == len(roles) else f"{n_established or 'none'} established"
-        entries.append((shown, f"{family_words(shown)}: {counted(len(roles), 'head')}, {how_many}"))
-    if n_none:
-        entries.append((None, f"{NO_ROLE}: {counted(n_none, 'head')}"))
+        entries.append((shown, f"{visible(words)}: {counted(len(roles), 'head')}, {how_many}"))
     return entries
 
 
-def legend_height(comparison: Comparison) -> float:
+def legend_said(comparison: Comparison) -> list[str]:
+    """How to read the grid, where there is something to read."""
+    signs = {sign(role.name) for role, _ in legend_entries(comparison) if role is not None}
+    back = f"; {BACK} is a relation the other way round" if any(one.endswith(BACK) for one in signs) else ""
+    why = doubts(comparison.heads)
+    return [
+        *([f"each head has the colour of its clearest role, and that role's sign{back}"] if signs else []),
+        *([f"hatched and pale: not established, since {why}"] if why else []),
+    ]
+
+
+def _legend_lines(comparison: Comparison, pen: Pen, width: float) -> list[str]:
+    return [line for text in legend_said(comparison) for line in pen.wrap(text, width, SMALL + 0.5)]
+
+
+def legend_height(comparison: Comparison, pen: Pen, width: float) -> float:
     """How high the legend is, in inches."""
-    return ENTRY * len(legend_entries(comparison)) + 2 * 1.5 * SMALL * POINT + 0.05
+    return ENTRY * len(legend_entries(comparison)) + LINE * len(_legend_lines(comparison, pen, width)) + 0.05
 
 
-def draw_legend(paper: Axes, pen: Pen, comparison: Comparison, left: float, top: float) -> None:
-    """Draw what the colours of the grid mean, on axes in inches."""
+def draw_legend(paper: Axes, pen: Pen, comparison: Comparison, place: tuple[float, float, float]) -> None:
+    """Draw what the colours and signs of the grid mean, on axes in inches.
+
+    Args:
+        paper: axes over the whole figure, in inches from its upper left corner.
+        pen: for the figure.
+        comparison: of heads.
+        place: the left and upper end, and the width.
+    """
+    left, top, width = place
     for index, (role, words) in enumerate(legend_entries(comparison)):
         y = top + index * ENTRY
-        swatch(paper, role, (left, y, SWATCH * 1.7, SWATCH))
-        if role is not None:
-            size = min(SMALL, (SWATCH * 1.7 - 0.04) / pen.width(sign(role.name), 1.0))
-            _write_sign(paper, pen, role, (left + SWATCH * 0.85, y + SWATCH / 2), size)
-        paper.text(left + SWATCH * 1.7 + 0.1, y + SWATCH / 2, words, va="center", **pen.style())
+        draw_key(paper, pen, role, (left, y))
+        (line, *more) = pen.wrap(words, width - KEY - 0.1, TEXT, 2)
+        line = clip(line, len(line) - 1) if more else line
+        paper.text(left + KEY + 0.1, y + SWATCH / 2, line, va="center", **pen.style())
     y = top + ENTRY * len(legend_entries(comparison)) + 0.05
-    for line in SAID.values():
+    for line in _legend_lines(comparison, pen, width):
         paper.text(left, y, line, va="top", **pen.style(SMALL + 0.5, color=GREY))
-        y += 1.5 * SMALL * POINT
+        y += LINE
+
+
+def draw_key(paper: Axes, pen: Pen, role: Role | None, place: tuple[float, float]) -> None:
+    """Draw the colour and the sign of a role beside which it is told what they mean."""
+    x, y = place
+    swatch(paper, role, (x, y, KEY, SWATCH))
+    if role is not None:
+        size = min(SMALL, (KEY - 0.04) / pen.width(sign(role.name), 1.0))
+        _write_sign(paper, pen, role, (x + KEY / 2, y + SWATCH / 2), size)

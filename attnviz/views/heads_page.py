@@ -10,6 +10,7 @@ from rich.text import Text
 
 from attnviz.comparison import MAX_OFFSET, Comparison, HeadProfile, Role, measure_of
 from attnviz.views import heads_roles
+from attnviz.views.heads_below import relations
 from attnviz.views.heads_cells import (
     DOUBTFUL,
     ESTABLISHED,
@@ -25,9 +26,9 @@ from attnviz.views.heads_cells import (
     rows,
     spelled,
 )
-from attnviz.views.heads_numbers import STRONGEST, control_of, estimate_of
-from attnviz.views.heads_roles import CONTROLS, NOT_EXPLANATION, counted, nearest
-from attnviz.views.heads_terminal import relations, said
+from attnviz.views.heads_numbers import STRONGEST, control_of, estimate_of, nearest
+from attnviz.views.heads_roles import CONTROLS_OF_A_HEAD, HELD, NOT_EXPLANATION, counted, scored_on
+from attnviz.views.heads_terminal import said
 from attnviz.views.terminal import Screen
 
 _BOLD = Style(bold=True)
@@ -42,6 +43,13 @@ NARROW = 72
 """The windows, in cells, below which columns stand closer."""
 WITH_MEANINGS = 104
 """The windows, in cells, from which on each measure stands with what it means."""
+TITLES = {
+    "shuffled": ("shuffled", "shuf"),
+    "untrained": ("random", "rand"),
+    "offset": ("offset", "offs"),
+    "chance": ("chance", "chance"),
+}
+"""Of the columns of controls, in a wide window and in a narrow one."""
 
 
 def page(comparison: Comparison, layer: int, head: int, screen: Screen) -> list[Text]:
@@ -69,14 +77,14 @@ def page(comparison: Comparison, layer: int, head: int, screen: Screen) -> list[
         lines += [Text(), *alike]
     if own := [one for one in comparison.relations if (one.layer, one.head) == (profile.layer, profile.head)]:
         lines += [Text(), *relations(own, screen)]
-    return [*lines, Text(), *said(comparison, screen, _legend())]
+    return [*lines, Text(), *said(comparison, screen, _legend(comparison, screen, related=bool(own)))]
 
 
 def _roles(profile: HeadProfile, screen: Screen) -> Iterator[Text]:
     """What it does, the clearest first, each with what it is held against."""
     if not profile.roles:
         yield from prose(f"{profile.words}: no measure reaches the threshold of a role", screen)
-    gap, could = (1, "rules out") if screen.width < NARROW else (2, "could rule it out")
+    gap, could = (1, "may rule out") if screen.width < NARROW else (2, "could rule it out")
     for role in profile.roles:
         yield from _role_lines(role, screen)
         if role.reason:
@@ -154,15 +162,15 @@ def _measures(profile: HeadProfile, comparison: Comparison, screen: Screen) -> I
         Column("value", [Text(number(one[0], screen)) for one in found], right=True),
         Column("95 %", [Text(interval(one[1], one[2], screen)) for one in found], right=True),
     ]
-    titles = {"shuffled": "shuffled", "untrained": "random", "offset": "offset"}
+    narrow = screen.width < NARROW
     columns += [
         Column(
-            titles[control],
+            TITLES[control][narrow],
             [Text(number(control_of(comparison, control, name, profile), screen), "dim") for name in names],
             right=True,
-            gap=1 if screen.width < NARROW else 2,
+            gap=1 if narrow else 2,
         )
-        for control in CONTROLS
+        for control in CONTROLS_OF_A_HEAD
         if control in comparison.controls
     ]
     if screen.width >= WITH_MEANINGS:
@@ -217,11 +225,14 @@ def _named(head: HeadProfile, screen: Screen) -> Text:
     return Text(f"{mark(role, screen)} {spelled(head.words, screen)}", role_style(role, screen))
 
 
-def _legend() -> list[str]:
-    """How to read the page."""
+def _legend(comparison: Comparison, screen: Screen, *, related: bool) -> list[str]:
+    """How to read the page: what it has."""
+    controls = [
+        f"{TITLES[name][screen.width < NARROW]}: {HELD[name]}" for name in TITLES if name in comparison.controls
+    ]
     marks = (
         f"how to read: {ESTABLISHED} the score's 95 % interval lies above the controls that could rule the role out, "
-        f"{DOUBTFUL} it does not: not established; shuffled: this head on shuffled tokens, random: the best head of "
-        "random weights, offset: the best fixed one; layers and heads count from 0"
+        f"{DOUBTFUL} it does not: not established"
     )
-    return [marks, NOT_EXPLANATION]
+    how = [marks, *controls, "layers and heads count from 0"]
+    return ["; ".join(how), *([scored_on(comparison)] if related else []), NOT_EXPLANATION]

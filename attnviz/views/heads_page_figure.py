@@ -7,17 +7,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from attnviz.comparison import Comparison, HeadProfile, measure_of
 from attnviz.text.display import clip, visible
 from attnviz.views.caption import canvas
 from attnviz.views.figure import blank_sheet, save, usual_settings
 from attnviz.views.fonts import Typefaces, typefaces_for
-from attnviz.views.heads_grid import colour_of
-from attnviz.views.heads_numbers import STRONGEST, control_of, estimate_of
-from attnviz.views.heads_roles import CONTROLS, NOT_EXPLANATION, described, nearest, sample
-from attnviz.views.pen import BLACK, FRAME, GREY, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
+from attnviz.views.heads_numbers import STRONGEST, estimate_of, nearest
+from attnviz.views.heads_page_plots import ROW, draw_measures, draw_offsets, shares
+from attnviz.views.heads_roles import CONTROLS_OF_A_HEAD, HELD, NOT_EXPLANATION, described, sample, scored_on
+from attnviz.views.pen import BLACK, GREY, MARGIN, POINT, TEXT, TITLE, Pen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,18 +25,10 @@ BARS = (5.6, 2.5)
 """Inches of the bars by offset."""
 DOTS = 4.2
 """Inches across of the measures."""
-ROW = 0.19
-"""Inches of a measure."""
 GAP = 0.5
 NAMES = 1.15
 """Inches of the names of measures."""
 LINE = 1.45 * TEXT * POINT
-MARKS = {"shuffled": ("x", "#d55e00"), "untrained": ("^", "#009e73"), "offset": ("s", "#999999")}
-"""The shape and the colour of each control."""
-PLAIN = "#555555"
-"""Of a head with no clear role."""
-MOST_TICKS = 33
-"""More offsets than this are not all named below their bars."""
 
 
 def sheet(comparison: Comparison, layer: int, head: int) -> Figure:
@@ -142,89 +132,6 @@ def _lines(paper: Axes, pen: Pen, lines: list[tuple[str, str]], top: float) -> N
         paper.text(MARGIN, top + LINE * index, line, va="top", **pen.style(color=colour))
 
 
-def shares(comparison: Comparison) -> list[str]:
-    """The measures that are shares of 1, but for those by offset, which have a picture of their own."""
-    return [
-        name
-        for name in comparison.measures
-        if (one := measure_of(name)) is not None and one.unit == "share" and not name.startswith(("offset_", "peak_"))
-    ]
-
-
-def draw_offsets(ax: Axes, pen: Pen, comparison: Comparison, profile: HeadProfile) -> None:
-    """Draw the mean weight at each offset as bars with their intervals."""
-    offsets = comparison.offsets
-    found = np.array([estimate_of(comparison, f"offset_{offset:+d}", profile) for offset in offsets])
-    colour = colour_of(profile.roles[0]) if profile.roles else PLAIN
-    values = np.nan_to_num(found[:, 0])
-    ax.bar(offsets, values, width=0.75, color=colour, zorder=2)
-    for offset, (value, low, high) in zip(offsets, found, strict=True):
-        if math.isnan(value) and len(offsets) <= MOST_TICKS:
-            ax.text(offset, 0, "—", ha="center", va="bottom", **pen.style(SMALL, color=GREY))
-        elif not math.isnan(low):
-            ax.plot([offset, offset], [low, high], color=BLACK, linewidth=1.0, zorder=3)
-    top = float(np.nanmax([*found.ravel(), 0.05])) if np.isfinite(found).any() else 1.0
-    ax.set(ylim=(0, min(1.0, 1.08 * top)), xlim=(offsets[0] - 0.6, offsets[-1] + 0.6))
-    step = -(-len(offsets) // MOST_TICKS)
-    ticks = [offset for offset in offsets if offset % step == 0]
-    ax.set_xticks(ticks, [f"{offset:+d}" if offset else "0" for offset in ticks], **pen.style(SMALL))
-    ax.set_title("mean weight by offset, with its 95 % interval", loc="left", pad=8, **pen.style(TEXT + 1))
-    ax.set_xlabel("offset of the key in tokens: 0 is the token itself, -1 the one before", **pen.style(color=GREY))
-    _plain(ax, pen)
-
-
-def draw_measures(ax: Axes, pen: Pen, comparison: Comparison, profile: HeadProfile) -> None:
-    """Draw each share as a dot with its interval, and its controls beside it."""
-    names = shares(comparison)
-    colour = colour_of(profile.roles[0]) if profile.roles else PLAIN
-    rows = np.arange(len(names))
-    found = np.array([estimate_of(comparison, name, profile) for name in names]).reshape(-1, 3)
-    for control, (marker, shade) in MARKS.items():
-        if control not in comparison.controls:
-            continue
-        values = np.array([control_of(comparison, control, name, profile) for name in names])
-        drawn = ax.scatter(
-            values, rows, marker=marker, s=16, linewidth=0.9, label=CONTROLS[control], color=shade, zorder=3
-        )
-        if marker != "x":
-            drawn.set_facecolor("none")
-            drawn.set_edgecolor(shade)
-    for row, (value, low, high) in enumerate(found):
-        if math.isnan(value):
-            ax.text(0.0, row, "—", ha="center", va="center", **pen.style(SMALL, color=GREY))
-        if not math.isnan(low):
-            ax.plot([low, high], [row, row], color=colour, linewidth=2.4, alpha=0.6, zorder=4, solid_capstyle="butt")
-    ax.scatter(found[:, 0], rows, s=22, color=colour, edgecolor="white", linewidth=0.5, label="this head", zorder=5)
-    ax.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
-    ax.set_yticks(rows, names, **pen.style(SMALL + 0.5))
-    ax.set_xticks(np.linspace(0, 1, 6), [f"{x:.1f}" for x in np.linspace(0, 1, 6)], **pen.style(SMALL))
-    ax.set_title("measures, with 95 % intervals, and controls", loc="left", pad=8, **pen.style(TEXT + 1))
-    handles, labels = ax.get_legend_handles_labels()
-    legend = ax.legend(
-        handles[::-1],
-        labels[::-1],
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.28 / (ROW * max(len(names), 1))),
-        ncols=len(labels),
-        frameon=False,
-        borderpad=0,
-        handletextpad=0.1,
-        columnspacing=1.0,
-    )
-    for text in legend.get_texts():
-        text.set(**pen.style(SMALL + 0.5))
-    _plain(ax, pen)
-
-
-def _plain(ax: Axes, pen: Pen) -> None:
-    ax.grid(color="#eeeeee", linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.tick_params(length=0, pad=3)
-    for label in ax.get_yticklabels():
-        label.set(**pen.style(SMALL + 0.5))
-    ax.spines[:].set(color=FRAME, linewidth=0.6)
-
-
 def _roles(profile: HeadProfile) -> list[tuple[str, str]]:
     """The roles with what they are held against, in lines and their colours."""
     if not profile.roles:
@@ -279,13 +186,14 @@ def _said(comparison: Comparison, profile: HeadProfile) -> list[str]:
         for one in comparison.relations
         if (one.layer, one.head) == (profile.layer, profile.head)
     ]
-    how = f"shuffled: this head on shuffled tokens; random weights: the best head of them; {NOT_EXPLANATION}"
+    how = [f"{CONTROLS_OF_A_HEAD[name]}: {what}" for name, what in HELD.items() if name in comparison.controls]
     return [
         comparison.proof,
         *([" · ".join(others)] if others else []),
-        *([f"best of all heads at: {', '.join(relations)}"] if relations else []),
+        *([f"best of all heads at, on half of the sentences: {', '.join(relations)}"] if relations else []),
         *(visible(note) for note in comparison.notes),
-        f"layers and heads count from 0; {how}",
+        *([scored_on(comparison)] if relations and profile.roles else []),
+        "; ".join(["layers and heads count from 0", *how, NOT_EXPLANATION]),
     ]
 
 

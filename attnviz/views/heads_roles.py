@@ -1,4 +1,4 @@
-"""What every view of a comparison shows of a role: its colour, its sign, why it is not established; and which heads."""
+"""What every view of a comparison shows of a role: its colour, its sign, its words; and which heads it shows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.analysis.roles import OFFSET, SHUFFLED, UNTRAINED, kinds
+from attnviz.analysis.roles import CHANCE, OFFSET, SHUFFLED, UNTRAINED, kinds
 from attnviz.attention import positions
 from attnviz.comparison import (
     MAX_OFFSET,
-    NO_ROLE,
     Comparison,
     HeadProfile,
     Role,
@@ -36,13 +35,13 @@ COLOURS = {
     "punctuation": "#ee8866",
     "same_word": "#aa4499",
     "induction": "#999933",
-    "relation": "#4477aa",
+    "relation": "#0077bb",
     "broad": "#ddcc77",
 }
 """Paul Tol's muted scheme, which colour-blind readers tell apart: https://sronpersonalpages.nl/~pault/.
 
 Grey, which is not among them, is no clear role; punctuation has the orange of his light scheme, a relation the blue of
-his bright one."""
+his vibrant one, which a terminal of 256 colours does not take for that of the next token."""
 NONE = "none"
 """Stands for no clear role, where roles are chosen or sorted."""
 SIGNS = {
@@ -57,10 +56,21 @@ SIGNS = {
     "broad": "all",
 }
 """What stands in a cell beside the colour, for who sees no colours."""
+REVERSED, BACK = "_reversed", "←"
+"""How the name of a role ends that is a relation the other way round, and how its sign does."""
 FAMILIES = {"offset": "looks at another fixed offset", "relation": "finds a relation between words"}
 """Roles of which there are many, and what each of them does in plain words."""
 CONTROLS = {SHUFFLED: "shuffled", UNTRAINED: "random weights", OFFSET: "best offset"}
 """The controls, in the order in which they are shown."""
+CONTROLS_OF_A_HEAD = CONTROLS | {CHANCE: "chance"}
+"""Those of a head's page, which has room for all."""
+HELD = {
+    SHUFFLED: "this head on shuffled tokens",
+    UNTRAINED: "the best head of random weights",
+    OFFSET: "the fixed one that has most of it",
+    CHANCE: "this head's weights dealt out at random",
+}
+"""What each of them is, in a few words."""
 NOT_EXPLANATION = "attention is not explanation: where a head looks does not say what the model makes of it"
 ORDERS = ("head", "role", "score")
 """How heads can be sorted, beside by a measure."""
@@ -93,10 +103,12 @@ def family_words(role: Role) -> str:
 
 
 def sign(name: str) -> str:
-    """A role in a few characters: ``-1``, ``1st``, ``nsubj``."""
-    if family(name) in FAMILIES:
-        return name.partition("_")[2].partition("_")[0].partition(":")[0][:5]
-    return SIGNS.get(name, name[:4])
+    """A role in a few characters: ``-1``, ``1st``, ``nsubj``; the other way round ``nsubj←``, of a kind ``ns:pa``."""
+    if family(name) not in FAMILIES:
+        return SIGNS.get(name, name[:4])
+    what = name.partition("_")[2]
+    relation, _, sort = what.removesuffix(REVERSED).partition(":")
+    return (f"{relation[:2]}:{sort[:2]}" if sort else relation[:5]) + BACK * what.endswith(REVERSED)
 
 
 def readable(colour: str, *, dark: bool) -> str:
@@ -113,18 +125,13 @@ def readable(colour: str, *, dark: bool) -> str:
     return hexed(mixed)
 
 
-def why_not(role: Role) -> str:
-    """Why a role is not established, in two or three words; empty where it is."""
-    if role.established:
+def scored_on(comparison: Comparison) -> str:
+    """Why the score of a relation differs from that in the table of relations; empty where there is no such table."""
+    if not comparison.relations:
         return ""
-    if math.isnan(role.low):
-        return "too few sentences"
-    for control in role.controls:
-        if control.rules_out and not role.low > control.high:
-            return {SHUFFLED: "shuffled too", UNTRAINED: "random weights too", OFFSET: "an offset too"}.get(
-                control.name, f"{control.name} too"
-            )
-    return "no control" if role.reason.startswith("no control") else role.reason
+    return (
+        "a role's score is on all sentences; the table of relations scores on half of them, unseen in choosing the head"
+    )
 
 
 def described(comparison: Comparison) -> str:
@@ -195,13 +202,12 @@ def check_role(wanted: str, max_offset: int = MAX_OFFSET) -> None:
     Raises:
         SelectionError: there cannot.
     """
-    if not wanted.startswith("relation_"):
-        usual = [kind.name for kind in kinds(offsets_up_to(max_offset))]
-        _expect_role(wanted, [*dict.fromkeys((*usual, *FAMILIES)), NONE])
+    usual = [kind.name for kind in kinds(offsets_up_to(max_offset))]
+    _expect_role(wanted, [*dict.fromkeys((*usual, *FAMILIES)), NONE])
 
 
 def _expect_role(wanted: str, names: Sequence[str]) -> None:
-    if wanted not in names:
+    if wanted not in names and not wanted.startswith("relation_"):
         usual = [*dict.fromkeys(family(name) for name in names)]
         raise SelectionError(f"there is no role {clip(wanted, 40)!r}{_hint(wanted, names, usual)}")
 
@@ -271,28 +277,3 @@ def _sorted(heads: list[Shown], comparison: Comparison, sort: str) -> list[Shown
         return math.inf if math.isnan(found) else -found
 
     return sorted(heads, key=value)
-
-
-def tallied(comparison: Comparison) -> list[tuple[str, str, list[HeadProfile], int]]:
-    """Each first role: its name, its words, the heads that have it and how many of them establish it; no role last."""
-    found: dict[str, tuple[str, list[HeadProfile]]] = {}
-    for head in comparison.heads:
-        name = head.roles[0].name if head.roles else NONE
-        found.setdefault(name, (head.roles[0].words if head.roles else NO_ROLE, []))[1].append(head)
-    order = role_names(comparison)
-    return [
-        (name, words, heads, sum(bool(head.roles) and head.roles[0].established for head in heads))
-        for name, (words, heads) in sorted(
-            found.items(), key=lambda item: (item[0] == NONE, order.index(item[0]) if item[0] in order else len(order))
-        )
-    ]
-
-
-def nearest(comparison: Comparison, layer: int, head: int, n: int) -> list[tuple[HeadProfile, float]]:
-    """The heads most like one, each with the mean divergence from it, in nats; none where they were not compared."""
-    if comparison.likeness is None:
-        return []
-    own = layer * comparison.n_heads + head
-    row = comparison.likeness.divergences[own]
-    order = [int(other) for other in np.argsort(row, kind="stable") if other != own and np.isfinite(row[other])]
-    return [(comparison.heads[other], float(row[other])) for other in order[:n]]

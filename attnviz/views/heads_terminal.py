@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 from rich.text import Text
 
-from attnviz.comparison import MAX_OFFSET, Comparison, Relation, measure_of
+from attnviz.comparison import MAX_OFFSET, Comparison, measure_of
+from attnviz.views import heads_below as below
 from attnviz.views import heads_roles
 from attnviz.views.heads_cells import (
     DOUBTFUL,
@@ -19,9 +21,6 @@ from attnviz.views.heads_cells import (
     LEAST_TOP,
     Column,
     bar,
-    family_style,
-    fit,
-    heads_in_lines,
     interval,
     mark,
     number,
@@ -31,23 +30,23 @@ from attnviz.views.heads_cells import (
     spark,
     spelled,
 )
-from attnviz.views.heads_roles import CONTROLS, MOST, NONE, NOT_EXPLANATION, Shown, chosen, counted, why_not
+from attnviz.views.heads_doubts import why_not
+from attnviz.views.heads_roles import CONTROLS, MOST, NOT_EXPLANATION, Shown, chosen, counted
 from attnviz.views.terminal import Screen
 
-BARS = {
-    "previous": ("prev", "previous"),
-    "next": ("next", "next"),
-    "first": ("1st", "first"),
-    "separator": ("sep", "separator"),
-    "entropy_share": ("entr", "entropy"),
-    "distance": ("dist", "distance"),
-}
-"""The measures that are drawn as bars where there is room, with a short and a long heading."""
+BARS = ("previous", "next", "first", "separator", "entropy_share", "distance")
+"""The measures that are drawn as bars where there is room."""
 FARTHEST = 8.0
 """Tokens at which the bar of a distance is full."""
 WITH_CONTROLS, WITH_BARS, WITH_NUMBERS, WITH_LONG_BARS = 80, 116, 160, 185
 """The windows, in cells, from which on a row has its controls, its bars, the bars' numbers, and longer bars."""
 _SHORT = {"shuffled": ("shuf", "shuffled"), "untrained": ("rand", "random"), "offset": ("offs", "offset")}
+LEGEND = {
+    "shuffled": "shuf(fled): the same head on shuffled tokens",
+    "untrained": "rand(om): the best head of random weights",
+    "offset": "offs(et): the best fixed one",
+}
+"""What the columns of controls are."""
 AIRY = 130
 """The windows, in cells, from which on columns stand further apart."""
 LEAST_ROLE = (12, 26, 33)
@@ -85,11 +84,11 @@ def table(
     lines += _heads(heads, comparison, screen, sort) if heads else prose("no head has such a role here", screen)
     if len(heads) < len(comparison.heads):
         lines += prose(_hidden(heads, comparison, asked=bool(role or layers)), screen)
-    lines += [Text(), *_roles(comparison, screen)]
-    lines += _clusters(comparison, screen)
+    lines += [Text(), *below.roles(comparison, screen)]
+    lines += below.clusters(comparison, screen)
     if comparison.relations:
-        lines += [Text(), *relations(comparison.relations, screen)]
-    return [*lines, Text(), *said(comparison, screen, _legend(screen))]
+        lines += [Text(), *below.relations(comparison.relations, screen)]
+    return [*lines, Text(), *said(comparison, screen, _legend(comparison, screen))]
 
 
 def said(comparison: Comparison, screen: Screen, legend: Sequence[str]) -> Iterator[Text]:
@@ -134,11 +133,18 @@ def _heads(heads: Sequence[Shown], comparison: Comparison, screen: Screen, sort:
     reach = MAX_OFFSET if wide >= WITH_BARS else MAX_OFFSET // 2
     columns = [
         Column("head", [Text(one.profile.name) for one in heads], gap=gap),
-        Column(_ruler(reach), [_pattern(one, comparison, screen, reach) for one in heads], gap=gap),
         Column("  role", [_role(one, screen) for one in heads], least=least, gap=gap),
         Column("score", [_score(one, screen) for one in heads], right=True, gap=gap),
         Column("95 %", [_interval(one, screen) for one in heads], right=True, gap=gap),
     ]
+    if _has_patterns(comparison):
+        patterns = [_pattern(one, comparison, screen, reach) for one in heads]
+        columns.insert(1, Column(_ruler(reach), patterns, gap=gap))
+    if sort not in {"head", "role", "score"}:
+        name = heads_roles.measure_named(sort, comparison.measures)
+        values = [comparison.estimate(name, one.profile.layer, one.profile.head)[0] for one in heads]
+        cells = [Text(number(value, screen)) for value in values]
+        columns.insert(-2, Column(_heading(name), cells, right=True, gap=gap))
     if wide >= WITH_CONTROLS:
         columns += [
             Column(
@@ -147,15 +153,15 @@ def _heads(heads: Sequence[Shown], comparison: Comparison, screen: Screen, sort:
             for name in CONTROLS
             if name in comparison.controls
         ]
-    if sort not in {"head", "role", "score"}:
-        name = heads_roles.measure_named(sort, comparison.measures)
-        values = [comparison.estimate(name, one.profile.layer, one.profile.head)[0] for one in heads]
-        measure = measure_of(name)
-        title = name if measure is None else measure.label
-        columns.insert(3, Column(title, [Text(number(value, screen)) for value in values], right=True, gap=gap))
     if wide >= WITH_BARS:
         columns += _bars(heads, comparison, screen)
     yield from rows(columns, screen)
+
+
+def _heading(name: str) -> str:
+    """Above a measure's column: its label; of one of another version its name."""
+    measure = measure_of(name)
+    return name if measure is None else measure.label
 
 
 def _ruler(reach: int) -> str:
@@ -168,6 +174,12 @@ def _pattern(one: Shown, comparison: Comparison, screen: Screen, reach: int) -> 
     return Text(
         spark(by_offset(comparison, one.profile.layer, one.profile.head, reach), screen), role_style(one.role, screen)
     )
+
+
+def _has_patterns(comparison: Comparison) -> bool:
+    """Whether the weight at some offset was measured: between two sentences there are none."""
+    at = [index for index, name in enumerate(comparison.measures) if name.startswith("offset_")]
+    return bool(np.isfinite(comparison.estimates.value[..., at]).any())
 
 
 def by_offset(comparison: Comparison, layer: int, head: int, reach: int) -> list[float]:
@@ -209,7 +221,7 @@ def _bars(heads: Sequence[Shown], comparison: Comparison, screen: Screen) -> Ite
     with_numbers = screen.width >= WITH_NUMBERS
     width = 5 if screen.width >= WITH_LONG_BARS else 4
     for index, name in enumerate(names):
-        title = BARS[name][with_numbers]
+        title = _heading(name)
         cells = []
         for one in heads:
             value = comparison.estimate(name, one.profile.layer, one.profile.head)[0]
@@ -222,103 +234,21 @@ def _bars(heads: Sequence[Shown], comparison: Comparison, screen: Screen) -> Ite
         yield Column(title, cells, gap=2 if with_numbers or index == 0 else 1)
 
 
-def _roles(comparison: Comparison, screen: Screen) -> Iterator[Text]:
-    """How many heads have each role first, how many of them establish it, and which they are."""
-    for name, words, heads, n_established in heads_roles.tallied(comparison):
-        many = f"{len(heads):>4}  "
-        how_many = "" if name == NONE else f", {n_established or 'none'} established"
-        title = Text(many)
-        room = screen.width - len(many) - len(how_many)
-        title.append(fit(words, room, screen), "dim" if name == NONE else family_style(name, screen))
-        title.append(how_many)
-        yield from heads_in_lines(title, [head.name for head in heads], screen, 50)
-    yield from _other_roles(comparison, screen)
-
-
-def _other_roles(comparison: Comparison, screen: Screen) -> Iterator[Text]:
-    """What heads are established to do beside what is clearest of them."""
-    found: dict[str, tuple[str, list[str]]] = {}
-    for head in comparison.heads:
-        for role in head.roles[1:]:
-            if role.established:
-                found.setdefault(role.name, (role.words, []))[1].append(head.name)
-    if found:
-        yield from prose("beside what is clearest of them, established too:", screen)
-    for name, (words, heads) in found.items():
-        title = Text(f"{len(heads):>4}  ")
-        title.append(fit(words, screen.width - title.cell_len, screen), family_style(name, screen))
-        yield from heads_in_lines(title, heads, screen, 50)
-
-
-def _clusters(comparison: Comparison, screen: Screen) -> Iterator[Text]:
-    """Which heads look alike; those that look like no other in one line."""
-    found: dict[int, list[str]] = {}
-    for head in comparison.heads:
-        if head.cluster is not None:
-            found.setdefault(head.cluster, []).append(head.name)
-    if len(comparison.heads) < 2 or not found:
-        return
-    yield Text()
-    yield from prose("heads that look alike (average linkage of Jensen-Shannon distances)", screen)
-    alone = [names[0] for names in found.values() if len(names) == 1]
-    for cluster, names in sorted(found.items()):
-        if len(names) > 1:
-            yield from heads_in_lines(Text.assemble((f"{len(names):>4}  cluster {cluster}", "dim")), names, screen, 18)
-    if alone:
-        yield from heads_in_lines(Text.assemble((f"{len(alone):>4}  each alone", "dim")), alone, screen, 18)
-
-
-def relations(found: Sequence[Relation], screen: Screen) -> Iterator[Text]:
-    """The table of what heads find in a treebank."""
-    gap = 1 if screen.width < WITH_CONTROLS else 2
-    to = spelled("→", screen)
-    marks = [spelled(ESTABLISHED if one.established else DOUBTFUL, screen) for one in found]
-    columns = [
-        Column(
-            "  relation", [Text(f"{m} {spelled(r.name, screen)}") for m, r in zip(marks, found, strict=True)], least=8
-        ),
-        Column("n", [Text(f"{one.n:,}") for one in found], right=True, gap=gap),
-        Column("head", [Text(f"{one.layer}.{one.head}") for one in found], gap=gap),
-        Column(
-            "looks",
-            [Text(f"head{to}dep" if one.reverse else f"dep{to}head") for one in found],
-            gap=gap,
-        ),
-        Column("right", [Text(number(one.accuracy, screen)) for one in found], right=True, gap=gap),
-        Column("95 %", [Text(interval(one.low, one.high, screen)) for one in found], right=True, gap=gap),
-        Column(
-            "offset",
-            [Text(f"{one.offset:+d} {number(one.offset_accuracy, screen)}") for one in found],
-            right=True,
-            gap=gap,
-        ),
-        Column("rand", [Text(number(one.untrained, screen)) for one in found], right=True, gap=gap),
-    ]
-    yield from prose("relations between words, and the head that finds each best", screen)
-    yield from rows(columns, screen)
-    yield from prose(
-        "head: chosen on one half of the sentences, scored on the other; right: how often its largest weight is on the "
-        "right word; offset: the best fixed one, in words; rand: the best head of random weights",
-        screen,
-        "dim",
-    )
-
-
-def _legend(screen: Screen) -> list[str]:
-    """How to read the table."""
-    controls = f"shown in a window of {WITH_CONTROLS} cells"
-    if screen.width >= WITH_CONTROLS:
-        controls = (
-            "shuf(fled): the same head on shuffled tokens, rand(om): the best head of random weights, "
-            "offs(et): the best fixed one"
-        )
-    bars = f"; bars end at 1, those of distance at {FARTHEST:.0f} tokens" if screen.width >= WITH_BARS else ""
+def _legend(comparison: Comparison, screen: Screen) -> list[str]:
+    """How to read the table: what it has."""
+    held = [LEGEND[name] for name in CONTROLS if name in comparison.controls]
+    held = held if screen.width >= WITH_CONTROLS else [f"shown in a window of {WITH_CONTROLS} cells"]
     marks = (
         f"how to read: {ESTABLISHED} the score's 95 % interval lies above the controls that could rule the role out, "
-        f"{DOUBTFUL} it does not: not established. Controls: {controls}"
+        f"{DOUBTFUL} it does not: not established{'. Controls: ' if held else ''}{', '.join(held)}"
     )
-    patterns = (
+    patterns = [
         f"small pattern: mean weight by offset, 0 the token itself, its height the head's largest, {LEAST_TOP} at least"
-        f"{bars}; layers and heads count from 0"
-    )
-    return [marks, patterns, NOT_EXPLANATION]
+    ]
+    bars = [f"bars end at 1, that of dist(ance) at {FARTHEST:.0f} tokens; even: entropy as a share of the largest"]
+    how = [
+        *(patterns if _has_patterns(comparison) else []),
+        *(bars if screen.width >= WITH_BARS else []),
+        "layers and heads count from 0",
+    ]
+    return [marks, "; ".join(how), NOT_EXPLANATION]

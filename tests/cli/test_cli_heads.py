@@ -140,6 +140,10 @@ def test_one_token(numbers: Callable[..., dict[str, Any]], typed: Callable[..., 
     shown = typed("compare-heads", "-m", "toy-random", text, "-o", "a.png", "-o", "a.csv")
     assert (shown.status, shown.errors) == (0, "wrote a.png\nwrote a.csv\n")
     assert "nan" not in shown.output
+    said = "nothing was measured: no token has more than one token to look at"
+    assert f"note: {said}\n" in shown.output
+    assert said in found["notes"]
+    assert said not in " ".join(numbers("-m", "toy-random", f"{text} b")["notes"])
     assert typed("head", "0.0", "-m", "toy-random", text, "-o", "b.png").status == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,7 +10,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from attnviz.capture import surveying
 from attnviz.storage import surveys
@@ -30,6 +33,21 @@ def corpus(here: Path) -> Path:
     lines = sentences(40)
     path.write_text("\n".join([*lines[:7], "\0", "qwxz", *lines[7:], "\0"]) + "\n")
     return path
+
+
+def break_off(patch: pytest.MonkeyPatch, after: int) -> None:
+    """Have a run end as by Ctrl-C once it has saved so many checkpoints."""
+    save = surveys.save
+    n_saved = 0
+
+    def broken(*given: object) -> None:
+        nonlocal n_saved
+        n_saved += 1
+        save(*given)  # type: ignore[arg-type]
+        if n_saved == after:
+            raise KeyboardInterrupt
+
+    patch.setattr(surveys, "save", broken)
 
 
 @pytest.fixture
@@ -88,18 +106,8 @@ def test_broken_off_anywhere(
     """After any window, with bad lines, a treebank, a model that translates: the same numbers to the last digit."""
     assert corpus.exists()
     alone = typed("compare-heads", *arguments, "--json")
-    save = surveys.save
-    n_saved = 0
-
-    def broken(*given: object) -> None:
-        nonlocal n_saved
-        n_saved += 1
-        save(*given)  # type: ignore[arg-type]
-        if n_saved == after:
-            raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr(surveys, "save", broken)
+        break_off(patch, after)
         assert typed("compare-heads", *arguments, "--json", "--checkpoint", "c.stats").status == 130
     assert surveys.load("c.stats").n_lines == 10 * after
     resumed = typed("compare-heads", *arguments, "--json", "--checkpoint", "c.stats")
@@ -109,15 +117,15 @@ def test_broken_off_anywhere(
 
 @pytest.mark.usefixtures("windows")
 def test_again_after_the_end(typed: Callable[..., Result], corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that came to its end is shown again without the model, and its file stays as it is."""
+    """A run that came to its end is shown again without being run, and its file stays as it is."""
     command = ["compare-heads", "--toy", "--corpus", corpus.name, "--checkpoint", "c.stats"]
     first = typed(*command, "-o", "a.csv")
     before = Path("c.stats").read_bytes()
 
     def fail(*_: object, **__: object) -> None:
-        raise AssertionError("the model was opened for nothing")
+        raise AssertionError("the model was run for nothing")
 
-    monkeypatch.setattr("attnviz.capture.source.open_source", fail)
+    monkeypatch.setattr("attnviz.capture.trained.TrainedSource.stream", fail)
     again = typed(*command, "-o", "b.csv")
     assert (again.status, again.output, again.errors) == (0, first.output, "wrote b.csv\n")
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
@@ -157,6 +165,28 @@ def test_another_run_is_refused(
 
 
 @pytest.mark.usefixtures("windows")
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_model_trained_on_is_another(
+    typed: Callable[..., Result], corpus: Path, tiny_bert: str, monkeypatch: pytest.MonkeyPatch, *, ended: bool
+) -> None:
+    """Of the same name and shape: its numbers are not put together with those before, nor given out for its own."""
+    shutil.copytree(tiny_bert, "bert")
+    command = ["compare-heads", "-m", "bert", "--corpus", corpus.name, "--checkpoint", "c.stats", "--truncate"]
+    with monkeypatch.context() as patched:
+        if not ended:
+            break_off(patched, 1)
+        assert typed(*command, "-o", "a.json").status == (0 if ended else 130)
+    assert (surveys.load("c.stats").n_lines is None) == ended
+    path = "bert/model.safetensors"
+    weights = {name: one * np.float32(1.001) for name, one in load_file(path).items()}
+    save_file(weights, path, {"format": "pt"})
+    result = typed(*command, "-o", "b.json")
+    line = "c.stats is a checkpoint of another run: here/bert had other weights; remove it to begin anew"
+    assert (result.status, result.errors) == (1, f"attnviz: {line}\n")
+    assert not Path("b.json").exists()
+
+
+@pytest.mark.usefixtures("windows")
 def test_a_checkpoint_is_no_result(
     typed: Callable[..., Result],
     refused: Callable[..., tuple[int, str]],
@@ -164,15 +194,9 @@ def test_a_checkpoint_is_no_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was broken off is neither drawn nor merged as if it were whole, and half of its file is refused."""
-    save = surveys.save
-
-    def broken(*given: object) -> None:
-        save(*given)  # type: ignore[arg-type]
-        raise KeyboardInterrupt
-
     command = ["compare-heads", "--toy", "--corpus", corpus.name, "--checkpoint", "c.stats"]
     with monkeypatch.context() as patch:
-        patch.setattr(surveys, "save", broken)
+        break_off(patch, 1)
         assert typed(*command).status == 130
     line = "attnviz: c.stats is a checkpoint of a run that was broken off: "
     assert refused("compare-heads", "--load", "c.stats") == (1, line + "run it again to go on")

@@ -12,17 +12,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.analysis import survey, tally
+from attnviz.analysis import structure, survey, tally
 from attnviz.analysis.changes import MAIN, by_measures, by_pattern, changes, exceeds, most_changed, same_sentences
+from attnviz.analysis.changes_relations import difference, relations_changed, role_difference
 from attnviz.analysis.similarity import divergence_between
-from attnviz.capture.against import Both, survey_both
+from attnviz.capture.against import Both, BothSoFar, check_sentence, survey_both
 from attnviz.capture.observers import KeepWeights
 from attnviz.capture.source import Source, open_source
-from attnviz.capture.surveying import Progress, Wish, survey_corpus
+from attnviz.capture.surveying import Wish, survey_corpus
 from attnviz.changes import MOST, Changes
 from attnviz.corpus import BadLine, Line
 from attnviz.errors import InputError, ModelError, RecordError, SelectionError
 from attnviz.models.language import splits
+from attnviz.models.language.annotated import annotated
 from attnviz.storage import surveys
 
 if TYPE_CHECKING:
@@ -231,11 +233,32 @@ def test_batches_change_nothing_and_are_told(monkeypatch: pytest.MonkeyPatch) ->
     other = source.untrained()
     whole = survey_both(sentences(40), source, other, Wish(controls=4))
     monkeypatch.setattr("attnviz.capture.against.WINDOW", 16)
-    told: list[Progress] = []
+    told: list[BothSoFar] = []
     parts = survey_both(sentences(40), source, other, Wish(controls=4, tokens=60), tell=told.append)
     assert [one.n_lines for one in told] == [16, 32, 40]
+    assert [one.both.divergences.n_sentences for one in told] == [16, 32, 40]
     assert np.array_equal(whole.divergences.counts, parts.divergences.counts)
     assert np.abs(changed(whole).matrix - changed(parts).matrix).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", ["toy", "toy-transformer"])
+def test_a_run_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """From each window that was told: every number of both surveys and of what is between them, to the last bit."""
+    source = open_source(name)
+    other = source.untrained()
+    lines: list[Line | BadLine] = [*sentences(20), BadLine(number=21, reason="it is no JSON"), *sentences(3, skip=20)]
+    monkeypatch.setattr("attnviz.capture.against.WINDOW", 6)
+    told: list[BothSoFar] = []
+    whole = survey_both(lines, source, other, Wish(controls=4), tell=told.append)
+    assert [one.n_lines for one in told] == [6, 12, 18, 24]
+    for one in told:
+        again = survey_both(lines, source, other, Wish(controls=4), so_far=one)
+        assert np.array_equal(again.divergences.sums, whole.divergences.sums)
+        assert (again.before.n_bad, again.after.n_bad) == (1, 1)
+        for here, there in ((again.before, whole.before), (again.after, whole.after)):
+            assert np.array_equal(here.heads.sums, there.heads.sums)
+            assert here.sample.texts == there.sample.texts
+            assert here.bad == there.bad == ((21, "it is no JSON"),)
 
 
 def test_what_each_survey_says_is_what_it_says_alone(of_toys: Both) -> None:
@@ -303,6 +326,128 @@ def test_other_sentences_are_not_paired_and_that_is_said(of_toys: Both) -> None:
     assert outside.mean() < 0.25
 
 
+# Relations between words.
+
+
+@pytest.fixture(scope="module")
+def of_coreference() -> Both:
+    """The home-built encoder and its twin of random weights on sentences of which is known what “it” stands for."""
+    source = open_source("toy")
+    return survey_both(annotated(60), source, source.untrained(), Wish(controls=60))
+
+
+def links(n: int, right: float, seed: int) -> np.ndarray:
+    """Of so many links, which are found."""
+    return np.random.Generator(np.random.PCG64(seed)).random(n) < right
+
+
+def relations(hits: np.ndarray) -> structure.Relations:
+    """One relation, a link a sentence, of a model of one head; the sentences are the same ones for the same length."""
+    found = [
+        (
+            tally.key_of(f"sentence {number}"),
+            structure.Found(names=("obj",), hits=np.full((1, 2, 1, 1), hit), distances=np.array([1]), lost=()),
+        )
+        for number, hit in enumerate(hits)
+    ]
+    return structure.tallied(found, 1, 1)
+
+
+def apart(hits: np.ndarray, hits_after: np.ndarray) -> tuple[float, float, float]:
+    """How much more often the one head is right after, over all sentences."""
+    found = role_difference(relations(hits), relations(hits_after), "relation_obj", (0, 0))
+    assert found is not None
+    return found
+
+
+def test_a_difference_of_shares_is_that_of_its_replicates() -> None:
+    """Straight from the definition: each sentence as often as it is drawn, in both models alike."""
+    one = links(300, 0.6, 1)
+    other = np.where(links(300, 0.8, 2), one, links(300, 0.9, 3))
+    often = tally.frequencies([tally.key_of(f"sentence {number}") for number in range(300)], tally.REPLICATES)[1:]
+    differences = (often @ (other.astype(float) - one)) / often.sum(axis=1)
+    low, high = np.quantile(differences, (0.025, 0.975))
+    value, *ends = apart(one, other)
+    assert value == pytest.approx(other.mean() - one.mean())
+    assert ends[0] <= low + 1e-12
+    assert ends[1] >= high - 1e-12
+    assert ends == pytest.approx([low, high], abs=0.01)
+    assert apart(other, one) == pytest.approx((-value, -ends[1], -ends[0]))
+
+
+def test_the_same_sentences_make_a_difference_of_relations_narrower() -> None:
+    """What is hard for both models cancels."""
+    one = links(300, 0.6, 1)
+    other = one | links(300, 0.1, 2)
+    _, low, high = apart(one, other)
+    _, low_apart, high_apart = apart(one, np.roll(other, 150))
+    assert high - low < 0.6 * (high_apart - low_apart)
+    assert low > 0 > low_apart
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 0), (1, 1), (1, 0), (0, 1)])
+def test_few_links_establish_nothing(before: int, after: int) -> None:
+    """Where each replicate says the same, the next link may still say something else."""
+    n = 1 if before != after else 10
+    value, low, high = apart(np.full(n, before, dtype=bool), np.full(n, after, dtype=bool))
+    assert value == after - before
+    assert -1 <= low < 0 < high <= 1
+    assert low <= value <= high
+
+
+def test_no_link_is_no_difference() -> None:
+    """What was not counted is no number, and what only one model was measured on is not there."""
+    nothing = np.zeros(tally.REPLICATES + 1, dtype=np.int32)
+    assert all(map(math.isnan, difference((nothing, nothing), (nothing, nothing))))
+    one = relations(links(9, 0.5, 1))
+    assert role_difference(one, None, "relation_obj", (0, 0)) is None
+    assert role_difference(one, one, "previous", (0, 0)) is None
+    assert relations_changed(one, None, (), ()) == ()
+
+
+def test_each_relation_has_the_change_of_its_best_heads(of_coreference: Both) -> None:
+    """Training found out what “it” stands for; random weights did not: that is sure, and it is another head."""
+    found = changed(of_coreference)
+    assert [one.name for one in found.relations] == [one.name for one in found.before.relations]
+    (one,) = [one for one in found.relations if one.name == "coreference"]
+    assert (one.before, one.after) == (found.before.relations[0], found.after.relations[0])
+    assert one.value == one.after.accuracy - one.before.accuracy
+    assert one.before.n == one.after.n
+    assert one.low <= one.value <= one.high < -0.1
+    assert one.established
+    assert one.moved == (
+        (one.before.layer, one.before.head, one.before.reverse) != (one.after.layer, one.after.head, one.after.reverse)
+    )
+    back = changes(of_coreference.after, of_coreference.before, corpus="").relations[0]
+    assert (back.value, back.low, back.high) == pytest.approx((-one.value, -one.high, -one.low))
+    assert changes(of_coreference.before, of_coreference.before, corpus="").relations[0].changed is False
+    without = replace(of_coreference.after, relations=None)
+    assert changes(of_coreference.before, without, corpus="").relations == ()
+
+
+def test_a_role_of_a_relation_is_established_by_what_it_finds(of_coreference: Both) -> None:
+    """A head that lost the role of a relation for sure has lost it, and one that nearly finds as many has not."""
+    found = changed(of_coreference)
+    lost = [
+        change
+        for change in found.heads
+        if change.role_changed and change.roles[0] is not None and change.roles[0].name == "relation_coreference"
+    ]
+    assert lost
+    one, other = of_coreference.before.relations, of_coreference.after.relations
+    for change in lost:
+        ends = role_difference(one, other, "relation_coreference", (change.before.layer, change.before.head))
+        assert ends is not None
+        assert ends[2] < 0
+        assert change.role_established
+    blind = changes(
+        replace(of_coreference.before, heads=of_coreference.after.heads),
+        of_coreference.after,
+        corpus="",
+    )
+    assert any(change.role_established for change in blind.heads), "no measure differs here, but what is found does"
+
+
 # What is watched.
 
 
@@ -346,6 +491,28 @@ def test_other_tokens_are_refused_with_both_spellings(real_model: str) -> None:
     lines = [Line(number=7, text="She is eating a green apple")]
     with pytest.raises(ModelError, match=r"line 7, “She is eating.*\[CLS\].*\(8 tokens\).*6 tokens\) to toy"):
         survey_both(lines, open_source(real_model), open_source("toy"))
+
+
+def test_one_sentence_is_no_line(real_model: str) -> None:
+    """It is read by both before anything is measured; what they cut otherwise is said of the sentence."""
+    source = open_source("toy")
+    check_sentence("the boy sees a girl .", source, source.untrained())
+    with pytest.raises(ModelError, match=r"cut this sentence into other tokens: “She is.*” is .*\[CLS\]") as refusal:
+        check_sentence("She is eating a green apple", open_source(real_model), source)
+    assert "line" not in str(refusal.value)
+    with pytest.raises(InputError):
+        check_sentence("xyzzy plugh", source, source.untrained())
+
+
+def test_hours_of_lines_that_cannot_be_used_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are counted, the first of them named, whether a sentence comes before them or after."""
+    monkeypatch.setattr("attnviz.capture.against.WINDOW", 10)
+    source = open_source("toy")
+    bad = [BadLine(number=number, reason="it is no JSON") for number in range(1, 96)]
+    more = [replace(line, number=line.number + 97) for line in bad]
+    found = survey_both([*bad, *sentences(2), *more], source, source.untrained(), Wish(controls=2))
+    assert (found.before.n_bad, found.after.n_bad) == (190, 190)
+    assert [number for number, _ in found.before.bad] == list(range(1, survey.BAD_LINES + 1))
 
 
 def test_other_numbers_of_heads_are_refused() -> None:

@@ -154,6 +154,82 @@ def test_copies_make_no_interval_narrower() -> None:
     assert np.allclose([once.low, once.high], [ten.low, ten.high])
 
 
+def test_copies_of_one_sentence_have_no_interval() -> None:
+    """However often it is drawn, its mean stays what it is: that is no certainty, and no role is established by it."""
+    surveyed = survey_corpus(sentences(1) * 50, open_source("toy"), Wish())
+    found = compare(surveyed, corpus="one sentence", thresholds={"broad": 0.01})
+    assert np.isnan(found.estimates.low).all()
+    assert np.isnan(found.controls["chance"].high).all()
+    assert "one sentence, in 50 lines: no interval, so no role is established" in found.notes
+    roles = [role for head in found.heads for role in head.roles]
+    assert roles
+    assert not any(role.established for role in roles)
+    few = compare(survey_corpus(sentences(3) * 5, open_source("toy"), Wish()), corpus="three")
+    assert "3 different sentences, in 15 lines: intervals from so few are too narrow" in few.notes
+    assert np.isfinite(few.estimates.low[..., few.measures.index("entropy")]).all()
+
+
+def test_what_only_one_sentence_has_has_no_interval() -> None:
+    """Of a measure that one sentence of forty is counted for there is nothing to resample; of two there is."""
+    keys = list(range(40))
+    for having in range(4):
+        counts = np.zeros((40, 1))
+        counts[:having] = 2
+        found = tally.tallied(counts * np.arange(40)[:, None], counts, keys).estimate()
+        assert np.isnan(found.low[0]) == np.isnan(found.high[0]) == (having < 2)
+
+
+def test_a_control_of_one_sentence_rules_no_role_in() -> None:
+    """Where a control has no interval, the reason is that, and not that it does as much."""
+    survey = survey_corpus(sentences(30), open_source("toy"), Wish(controls=1))
+    found = compare(survey, corpus="", thresholds={"broad": 0.01})
+    roles = [role for head in found.heads for role in head.roles if role.name == "broad"]
+    assert roles
+    assert {role.reason.partition(" of ")[0] for role in roles} == {"too few sentences for an interval"}
+
+
+def test_relations_without_random_weights_are_not_established() -> None:
+    """What no control was taken of is not known to be more than chance."""
+    found = compare(survey_corpus(annotated(200), open_source("toy"), Wish(controls=0)), corpus="")
+    assert [relation.name for relation in found.relations] == ["coreference", "agreement"]
+    assert not any(relation.established for relation in found.relations)
+
+
+def test_sentences_that_are_cut_are_counted_and_said() -> None:
+    """Whatever is left out of a sentence is said, of parts and of the whole."""
+    source = open_source("toy")
+    long = Line(number=1, text=" ".join(["the dog sees the cat ."] * 30))
+    cut = survey_corpus([long, *sentences(3)], source, Wish(truncate=True))
+    assert (cut.n_cut, cut.n_sentences) == (1, 4)
+    assert (
+        "1 sentence is longer than the model takes: cut, and measured as far as it goes"
+        in compare(cut, corpus="").notes
+    )
+    twice = compare(survey.merge(cut, cut), corpus="").notes
+    assert "2 sentences are longer than the model takes: cut, and measured as far as they go" in twice
+    assert survey_corpus([long, *sentences(3)], source, Wish()).n_cut == 0
+
+
+def test_the_interval_of_variability_is_that_of_a_jackknife() -> None:
+    """Written down once more from its formula: one group of sentences left out at a time."""
+    rng = np.random.default_rng(8)
+    patterns = rng.dirichlet(np.ones(16), size=(80, 1, 1, 16)) * rng.uniform(0.2, 1, size=(80, 1, 1, 1, 1))
+    seen = np.ones((80, 1, 16, 16), dtype=bool)
+    keys = list(range(80))
+    found = survey.variability(survey.places_of(patterns, seen, keys))
+
+    def plain(some: np.ndarray) -> float:
+        return float(some.var(axis=0, ddof=1).sum() * len(some) / (some**2).sum())
+
+    group = np.array(keys) % survey.GROUPS
+    without = np.array([plain(patterns[group != g, 0, 0]) for g in range(survey.GROUPS)])
+    error = np.sqrt((survey.GROUPS - 1) / survey.GROUPS * ((without - without.mean()) ** 2).sum())
+    value = plain(patterns[:, 0, 0])
+    assert found.value[0, 0] == pytest.approx(value, rel=1e-6)
+    assert found.low[0, 0] == pytest.approx(value - 1.96 * error, rel=1e-6)
+    assert found.high[0, 0] == pytest.approx(value + 1.96 * error, rel=1e-6)
+
+
 def test_variability_is_0_for_position_alone_and_large_for_content() -> None:
     """Patterns that are the same for every sentence, and patterns drawn anew for each."""
     rng = np.random.default_rng(7)

@@ -21,9 +21,11 @@ from attnviz.comparison import MAX_OFFSET
 from attnviz.corpus import Line
 from attnviz.errors import OutputError, SelectionError
 from attnviz.models.language import splits
+from attnviz.models.language.annotated import annotated
 from attnviz.storage.changes import save, to_csv, to_json
 from attnviz.views.changes_figure import figure, write
-from attnviz.views.changes_said import moves, tallied
+from attnviz.views.changes_relations_figure import MOST
+from attnviz.views.changes_said import moves, relations, tallied
 from attnviz.views.changes_terminal import exceeded, table
 from attnviz.views.pen import LEAST_TEXT
 from attnviz.views.terminal import Screen
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
-    from attnviz.changes import Changes
+    from attnviz.changes import Changes, RelationChange
+
+CASES = ["two", "saved", "same", "one", "odd", "related", "alike"]
 
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 
@@ -52,6 +56,10 @@ def cases() -> dict[str, Changes]:
     """Two models in step, of what was saved, one against itself, on one sentence, and with names hard to draw."""
     both, one, same = surveyed(30), surveyed(1), surveyed(4, same=True)
     found = changes(both.before, both.after, both.divergences, corpus="30 sentences")
+    source = open_source("toy")
+    linked = survey_both(annotated(60), source, source.untrained(), Wish(controls=60, likeness=False))
+    related = changes(linked.before, linked.after, linked.divergences, corpus="60 sentences")
+    first = next(one for one in related.relations if one.name == "coreference")
     odd = replace(found, before=replace(found.before, model="나는 너희\x1b[31m " * 12, notes=("사랑해 " * 40,)))
     return {
         "two": found,
@@ -59,7 +67,25 @@ def cases() -> dict[str, Changes]:
         "same": changes(same.before, same.after, same.divergences, corpus="4 sentences"),
         "one": changes(one.before, one.after, one.divergences, corpus="1 sentence"),
         "odd": odd,
+        "related": replace(related, relations=(first, *many(first))),
+        "alike": replace(related, relations=(replace(first, after=first.before, value=0.0),)),
     }
+
+
+def many(first: RelationChange) -> list[RelationChange]:
+    """Relations with names hard to draw, some of them not sure, unchanged or of other sentences."""
+    made = []
+    for number in range(60):
+        before = replace(first.before, name=f"관계:{number}" + "길다" * (number % 9), head=number % 3)
+        value = 0.0 if number % 7 == 0 else (number - 25) / 50
+        low, high = value - number / 99, value + number / 99
+        made.append(
+            replace(
+                first, before=before, after=replace(first.after, name=before.name, n=9 + number % 2), value=value,
+                low=max(low, -1.0), high=min(high, 1.0),
+            )
+        )  # fmt: skip
+    return made
 
 
 def plain(found: Changes, **screen: object) -> str:
@@ -71,7 +97,7 @@ def plain(found: Changes, **screen: object) -> str:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160, 200])
-@pytest.mark.parametrize("case", ["two", "saved", "same", "one", "odd"])
+@pytest.mark.parametrize("case", CASES)
 def test_no_line_is_wider_than_the_window(cases: dict[str, Changes], case: str, width: int) -> None:
     """In any window, in ASCII too; every line is one line."""
     for unicode in (True, False):
@@ -137,6 +163,42 @@ def test_each_head_is_counted_once(cases: dict[str, Changes]) -> None:
     assert sorted(moved) == sorted(change.name for change in found.heads if change.role_changed)
 
 
+def test_relations_have_a_line_each(cases: dict[str, Changes]) -> None:
+    """How often they are found before and after, by which heads, and how sure that is; the largest change first."""
+    found = cases["related"]
+    shown = relations(found)
+    assert {one.name for one in shown} == {one.name for one in found.relations if one.value}
+    sure = [one.established for one in shown]
+    assert sure == sorted(sure, reverse=True)
+    assert 0 < sum(sure) < len(sure)
+    lines = plain(found, width=120).splitlines()
+    start = lines.index("relations between words, each found by its best head before and after") + 2
+    for one, line in zip(shown, lines[start:], strict=False):
+        assert line.startswith("● " if one.established else "○ ")
+        assert f"{one.before.accuracy:.2f}" in line
+        value, low, high = (f"{end:+.2f}".replace("+0.00", "0.00") for end in (one.value, one.low, one.high))
+        assert f" {value}  " in line
+        assert f"{low} to {high}".replace("-0.00", "0.00") in line
+        heads = [f"{best.layer}.{best.head}" for best in (one.before, one.after)]
+        assert (heads[0] if heads[0] == heads[1] else " → ".join(heads)) in line
+    text = " ".join(plain(found, width=60).split())
+    others = sum(one.moved for one in found.relations)
+    assert f"it is another one after, or looks the other way, for {others} of 61 relations" in text
+    assert f"{sum(sure)} of 61 exclude 0, by chance alone 3 would" in text
+    assert f"not shown: {61 - len(shown)} relations found as often after as before" in text
+    assert "95 %" in plain(found, width=60).split("relations between words")[1].split("best head: ")[0]
+
+
+def test_relations_that_are_the_same_are_only_counted(cases: dict[str, Changes]) -> None:
+    """No empty table; and without a treebank nothing is said of relations."""
+    text = " ".join(plain(cases["alike"], width=100).split())
+    assert "the same in both" in text
+    assert "not shown: 1 relation found as often after as before" in text
+    assert "+0.00" not in text.split("relations between words")[1].split("how to read")[0]
+    assert "relations" not in plain(cases["two"], width=100)
+    assert "no such interval" not in plain(cases["two"], width=200)
+
+
 def test_what_a_watch_says(cases: dict[str, Changes]) -> None:
     """Which heads, the first few by name, and how many; or none."""
     found = cases["two"]
@@ -150,7 +212,7 @@ def test_what_a_watch_says(cases: dict[str, Changes]) -> None:
 # As a figure.
 
 
-@pytest.mark.parametrize("case", ["two", "saved", "same", "one", "odd"])
+@pytest.mark.parametrize("case", CASES)
 def test_texts_of_a_figure_keep_clear(cases: dict[str, Changes], case: str, texts_of: Texts) -> None:
     """No text leaves the picture or touches another, none is too small; how to read it and the proofs are there."""
     made = figure(cases[case])
@@ -182,6 +244,34 @@ def test_a_figure_has_a_cell_a_head_in_its_colour(cases: dict[str, Changes]) -> 
     assert int(np.argmin(light)) == int(np.argmax([change.pattern for change in found.heads]))
     frames = [patch for patch in ax.patches if patch.get_linewidth() == 1.1]
     assert len(frames) == sum(change.role_changed for change in found.heads)
+
+
+def test_a_figure_draws_the_change_of_each_relation(cases: dict[str, Changes]) -> None:
+    """A mark a relation, at its place between the ends of its interval, full where it is established."""
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Ellipse
+
+    found = cases["related"]
+    shown = relations(found)
+    (ax,) = figure(found).axes
+    marks = [patch for patch in ax.patches if isinstance(patch, Ellipse)]
+    assert len(marks) == MOST < len(shown)
+    places = [mark.center[0] for mark in marks]
+    assert np.corrcoef(places, [one.value for one in shown[:MOST]])[0, 1] == pytest.approx(1.0)
+    full = [sum(to_rgb(mark.get_facecolor())) < 1 for mark in marks]
+    assert full == [one.established for one in shown[:MOST]]
+    assert not [patch for patch in figure(cases["two"]).axes[0].patches if isinstance(patch, Ellipse)]
+
+
+def test_a_title_that_is_too_long_is_broken_between_the_models(cases: dict[str, Changes], texts_of: Texts) -> None:
+    """No name is torn apart where it need not be."""
+    found = cases["two"]
+    longer = replace(found, after=replace(found.after, model="models/distilbert-tuned-on-reviews (seed 0)"))
+    title = f"What changed in each head · before: toy · after: {found.after.model}"
+    assert title in [text for text, _ in texts_of(figure(found))]
+    said = [text for text, _ in texts_of(figure(longer))]
+    assert said[0] == "What changed in each head"
+    assert said[2] == "after: models/distilbert-tuned-on-reviews (seed 0)"
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
@@ -218,7 +308,20 @@ def test_csv_holds_all_numbers(cases: dict[str, Changes]) -> None:
     assert f"offset_+{MAX_OFFSET}_low" in saved
 
 
-@pytest.mark.parametrize("case", ["two", "saved", "same", "one", "odd"])
+def test_relations_in_csv_stand_beside_their_head(cases: dict[str, Changes]) -> None:
+    """In the row of the head that finds them best before, with the one that does after."""
+    found = cases["related"]
+    rows = list(csv.DictReader(io.StringIO(to_csv(found))))
+    for one in found.relations:
+        (row,) = [row for row in rows if row[f"relation_{one.name}_difference"]]
+        assert (int(row["layer"]), int(row["head"])) == (one.before.layer, one.before.head)
+        assert row[f"relation_{one.name}_head_after"] == f"{one.after.layer}.{one.after.head}"
+        numbers = [one.before.accuracy, one.after.accuracy, one.value, one.low, one.high]
+        ends = ("before", "after", "difference", "low", "high")
+        assert [float(row[f"relation_{one.name}_{end}"]) for end in ends] == numbers
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_json_holds_all_there_is(cases: dict[str, Changes], case: str) -> None:
     """Both comparisons and what differs; no NaN."""
     found = cases[case]
@@ -231,6 +334,13 @@ def test_json_holds_all_there_is(cases: dict[str, Changes], case: str) -> None:
     first, change = held["heads"][0], found.heads[0]
     assert first["change"]["pattern"] == (None if np.isnan(change.pattern) else change.pattern)
     assert set(first["differences"]) == set(found.measures)
+    assert [one["name"] for one in held["relations"]] == [one.name for one in found.relations]
+    for one, relation in zip(held["relations"], found.relations, strict=True):
+        assert one["difference"]["established"] is relation.established
+        assert one["difference"]["low"] == relation.low
+        assert one["before"]["accuracy"] == relation.before.accuracy
+        assert (one["after"]["layer"], one["after"]["head"]) == (relation.after.layer, relation.after.head)
+        assert one["other_head"] is relation.moved
 
 
 def test_files_are_written_by_their_ending(cases: dict[str, Changes], tmp_path: Path) -> None:

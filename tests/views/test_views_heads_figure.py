@@ -13,17 +13,17 @@ import pytest
 
 from attnviz.analysis.similarity_groups import leaves
 from attnviz.attention import Attention
-from attnviz.comparison import OFFSETS, Comparison
+from attnviz.comparison import OFFSETS, Comparison, Role
 from attnviz.errors import SelectionError
-from attnviz.views import heads_figure, heads_page_figure
-from attnviz.views.heads_examples import strongest
-from attnviz.views.heads_grid import colour_of, legend_entries, paler
+from attnviz.views import heads_cards, heads_examples, heads_figure, heads_map, heads_page_figure
+from attnviz.views.heads_examples import strongest, without_card
+from attnviz.views.heads_grid import colour_of, legend_entries, legend_said, paler
 from attnviz.views.heads_numbers import control_of, estimate_of
-from attnviz.views.heads_page_figure import shares
-from attnviz.views.heads_roles import COLOURS, family
+from attnviz.views.heads_page_plots import MARKS, shares
+from attnviz.views.heads_roles import COLOURS, CONTROLS_OF_A_HEAD, family, sign
 from attnviz.views.heads_tree import branches
 from attnviz.views.palette import colours, levels
-from tests.heads_by_hand import KOREAN, likeness_of, made
+from tests.heads_by_hand import KOREAN, likeness_of, made, with_chance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,7 +103,7 @@ def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make) -> None:
     record = fixed_record(
         "[CLS] 나는 internationalization 너희 모두를 사랑해 " + "token " * 40 + "[SEP]", n_layers=3, n_heads=6
     )
-    patterns = {card.head.name: record for card in strongest(comparison)}
+    patterns = {card.role.name: record for card in strongest(comparison)}
     drawn = heads_figure.sheet(comparison, patterns=patterns)
     assert_clear(texts_of(drawn), drawn, map_of(drawn))
     page = heads_page_figure.sheet(comparison, 0, 0)
@@ -136,10 +136,60 @@ def test_the_legend_counts() -> None:
     assert f"rests on the first token: {n_first} heads, established" in text
     n_broad = sum(head.words == "broad" for head in comparison.heads)
     assert f"broad: {n_broad} heads, none established" in text
-    n_relations = sum(bool(head.roles) and head.roles[0].name.startswith("relation") for head in comparison.heads)
-    assert any(words.startswith(f"finds a relation between words: {n_relations} heads") for words in text)
+    for name in ("relation_nsubj", "relation_nmod:poss_reversed"):
+        of_it = [head for head in comparison.heads if head.roles and head.roles[0].name == name]
+        assert f"{of_it[0].words}: {len(of_it)} heads, established" in text
     assert text[-1].startswith("no clear role: ")
-    assert len({colour_of(role) for role, _ in entries}) == len(entries)
+    first = {head.roles[0].name for head in comparison.heads if head.roles}
+    assert {role.name for role, _ in entries if role is not None} == first
+
+
+def test_every_sign_of_the_grid_is_in_the_legend(texts_of: Texts) -> None:
+    """So one who sees ``nsubj`` in a cell can read what that is; a relation the other way round has another sign."""
+    comparison = turned(made(6, 12, all_roles=True))
+    shown = Counter(text for text, _ in texts_of(heads_figure.sheet(comparison)))
+    signs = {sign(head.roles[0].name) for head in comparison.heads if head.roles}
+    assert {"nsubj", "nsubj←", "nm:po←"} <= signs
+    for one in signs:
+        n_cells = sum(bool(head.roles) and sign(head.roles[0].name) == one for head in comparison.heads)
+        n_cards = sum(sign(card.role.name) == one for card in strongest(comparison))
+        assert shown[one] == n_cells + n_cards + 1
+    assert any("← is a relation the other way round" in text for text in shown)
+    assert not any("←" in text for text in legend_said(made()))
+
+
+def turned(comparison: Comparison) -> Comparison:
+    """The same, but that the first head looks from verbs to subjects."""
+    role = next(role for head in comparison.heads for role in head.roles if role.name == "relation_nsubj")
+    other = replace(role, name="relation_nsubj_reversed", measure="relation_nsubj_reversed", words="verb to subject")
+    return replace(comparison, heads=(replace(comparison.heads[0], roles=(other,)), *comparison.heads[1:]))
+
+
+def test_hatching_is_explained_by_what_occurs(texts_of: Texts) -> None:
+    """Only where something is hatched, and with the reasons that there are."""
+    comparison = made()
+    assert "hatched and pale: not established, since random weights do as much" in legend_said(comparison)
+    role = comparison.heads[1].roles[0]
+    unsure = replace(role, low=np.nan, high=np.nan)
+    one_sentence = with_roles(comparison, {"0.1": unsure, "1.2": unsure})
+    said = "hatched and pale: not established, since there are too few sentences for an interval"
+    assert said in " ".join(text for text, _ in texts_of(heads_figure.sheet(one_sentence)))
+    bare = replace(role, controls=(), reason="no control was taken (chance, untrained)")
+    both = with_roles(comparison, {"0.1": bare})
+    assert legend_said(both)[-1] == (
+        "hatched and pale: not established, since no control was taken (1 head), or random weights do as much (1 head)"
+    )
+    sure = with_roles(comparison, {name: replace(role, established=True, reason="") for name in ("0.1", "1.2")})
+    none = replace(comparison, heads=tuple(replace(head, roles=()) for head in comparison.heads))
+    for clear in (sure, none):
+        assert not any("hatched" in text for text, _ in texts_of(heads_figure.sheet(clear)))
+    assert legend_said(none) == []
+
+
+def with_roles(comparison: Comparison, roles: dict[str, Role]) -> Comparison:
+    """The same with other roles of some heads."""
+    heads = (replace(head, roles=(roles[head.name],)) if head.name in roles else head for head in comparison.heads)
+    return replace(comparison, heads=tuple(heads))
 
 
 @pytest.mark.parametrize("n", [2, 3, 12, 72])
@@ -211,19 +261,71 @@ def test_the_strongest_example_of_each_role(texts_of: Texts) -> None:
     heads_figure.sheet(without)
 
 
-def test_patterns_that_are_given_are_drawn(fixed_record: Make) -> None:
-    """The head's own matrix, and no other; one that lacks the head is refused."""
+def test_a_card_for_each_role_by_its_name() -> None:
+    """Relations and offsets too, each by itself; what a head is established to do beside a clearer role as well."""
+    comparison = turned(made(6, 12, all_roles=True))
+    names = {head.roles[0].name for head in comparison.heads if head.roles}
+    assert len(names) == heads_examples.MOST + 1
+    cards = strongest(comparison)
+    assert len(cards) == heads_examples.MOST
+    assert without_card(comparison) == 1
+    assert len({card.role.name for card in cards}) == len(cards)
+    assert {"relation_nsubj", "relation_nsubj_reversed", "relation_nmod:poss_reversed"} <= {c.role.name for c in cards}
+    few = made()
+    second = few.heads[4].roles[0]
+    beside = replace(few.heads[3], roles=(few.heads[3].roles[0], replace(second, name="offset_-3", score=0.85)))
+    few = replace(few, heads=(*few.heads[:3], beside, *few.heads[4:]))
+    found = {card.role.name: card.head.name for card in strongest(few)}
+    assert found["first"] == "1.0"
+    assert found["offset_-3"] == "1.0"
+    assert without_card(few) == 0
+
+
+def test_the_clearest_head_stands_for_its_role() -> None:
+    """Even where it has the card of another role."""
+    comparison = made()
+    role = replace(comparison.heads[4].roles[0], name="offset_-3", words="looks 3 tokens back")
+    heads = list(comparison.heads)
+    heads[3] = replace(heads[3], roles=(*heads[3].roles, replace(role, score=0.85)))
+    heads[0] = replace(heads[0], roles=(*heads[0].roles, replace(role, score=0.83)))
+    cards = {card.role.name: card.head.name for card in strongest(replace(comparison, heads=tuple(heads)))}
+    assert cards["offset_-3"] == cards["first"] == heads[3].name
+
+
+def test_roles_without_a_card_are_counted(texts_of: Texts) -> None:
+    """The sheet says that there are more, and nothing where there are not."""
+    shown = " ".join(text for text, _ in texts_of(heads_figure.sheet(turned(made(6, 12, all_roles=True)))))
+    assert "1 more role without a card" in shown
+    assert "without a card" not in " ".join(text for text, _ in texts_of(heads_figure.sheet(made())))
+
+
+@pytest.mark.parametrize(
+    ("width", "n", "columns"), [(6.8, 5, 1), (7.0, 5, 2), (14.8, 10, 4), (14.8, 3, 3), (3.0, 2, 1)]
+)
+def test_cards_stand_side_by_side(width: float, n: int, columns: int) -> None:
+    """As many as fit and as there are; together no wider than the sheet."""
+    found, wide = heads_cards.columns_in(width, n)
+    assert found == columns
+    assert found * wide + (found - 1) * heads_cards.BETWEEN <= width + 1e-9
+
+
+def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts) -> None:
+    """The head's own matrix, and no other, on a scale from 0 to 1 that is drawn and told; without the head, refused."""
     comparison = made()
     record = fixed_record(n_layers=2, n_heads=3)
-    drawn = heads_figure.sheet(comparison, patterns={"1.0": record})
+    drawn = heads_figure.sheet(comparison, patterns={"first": record})
     images = images_of(drawn)
     pattern = record.pattern(1, 0)
-    wanted = colours()[levels(pattern, float(pattern.max()))]
+    wanted = colours()[levels(pattern, 1.0)]
     assert sum(np.array_equal(image, wanted) for image in images) == 1
     plain = heads_figure.sheet(comparison)
-    assert len(images_of(plain)) == len(images) - 1
+    assert len(images_of(plain)) == len(images) - 2
+    assert sum(np.array_equal(image, colours()[None]) for image in images) == 1
+    for figure, shown in ((drawn, True), (plain, False)):
+        assert any("attention weight, on every card from 0 to 1" in text for text, _ in texts_of(figure)) == shown
+    other = comparison.head(1, 2).roles[0].name
     with pytest.raises(SelectionError, match="no head 2"):
-        heads_figure.sheet(comparison, patterns={"0.1": record, "1.2": fixed_record(n_layers=2, n_heads=2)})
+        heads_figure.sheet(comparison, patterns={"first": record, other: fixed_record(n_layers=2, n_heads=2)})
 
 
 def test_a_crowded_map_names_the_rarest_roles() -> None:
@@ -232,7 +334,7 @@ def test_a_crowded_map_names_the_rarest_roles() -> None:
     ax = map_of(heads_figure.sheet(comparison))
     assert ax is not None
     names = [text.get_text() for text in ax.texts]
-    assert 0 < len(names) <= heads_figure.NAMED
+    assert 0 < len(names) <= heads_map.NAMED
     assert all(names)
     assert len(ax.lines) <= len(names)
     named = {comparison.head(*map(int, name.split("."))).words for name in names}
@@ -265,7 +367,7 @@ def bars_of(ax: Axes) -> list[float]:
 
 def test_a_page_has_the_measures() -> None:
     """Bars are the weight by offset, dots the shares with their intervals, marks their controls."""
-    comparison = made()
+    comparison = with_chance(made())
     head = comparison.heads[3]
     drawn = heads_page_figure.sheet(comparison, 1, 0)
     offsets, measures = (ax for ax in drawn.axes if ax.axison)
@@ -278,16 +380,44 @@ def test_a_page_has_the_measures() -> None:
     found = {str(points.get_label()): np.asarray(points.get_offsets())[:, 0] for points in measures.collections}
     own = np.array([estimate_of(comparison, name, head)[0] for name in names])
     assert np.allclose(np.ma.filled(found["this head"], np.nan), own, equal_nan=True)
-    for control, label in (("shuffled", "shuffled"), ("untrained", "random weights"), ("offset", "best offset")):
+    assert set(MARKS) == set(comparison.controls)
+    for control, label in CONTROLS_OF_A_HEAD.items():
         held = [control_of(comparison, control, name, head) for name in names]
         assert np.allclose(np.ma.filled(found[label], np.nan), held, equal_nan=True)
     assert control_of(comparison, "untrained", "first", head) == comparison.controls["untrained"].value[:, :, 3].max()
 
 
+def test_no_mark_hides_another() -> None:
+    """Where a control falls on the head's own dot both are seen: it lies above, without a filling."""
+    from matplotlib.collections import PathCollection
+
+    drawn = heads_page_figure.sheet(with_chance(made()), 0, 2)
+    (measures,) = (ax for ax in drawn.axes if ax.axison and ax.collections)
+    dots = {str(one.get_label()): one for one in measures.collections if isinstance(one, PathCollection)}
+    own = dots.pop("this head")
+    assert {"chance", "shuffled", "random weights", "best offset"} == set(dots)
+    for points in dots.values():
+        assert points.get_zorder() > own.get_zorder()
+        assert points.get_sizes()[0] < own.get_sizes()[0]
+        assert points.get_label() == "shuffled" or not len(points.get_facecolor())
+
+
+def test_two_scores_of_a_relation_are_told_apart(texts_of: Texts) -> None:
+    """A role is scored on all sentences, the table of relations on half of them: said where both are."""
+    said = "a role's score is on all sentences; the table of relations scores on half of them"
+    for drawn, shown in (
+        (heads_figure.sheet(made()), True),
+        (heads_page_figure.sheet(made(), 0, 1), True),
+        (heads_page_figure.sheet(made(), 0, 0), False),
+        (heads_figure.sheet(made(relations=())), False),
+    ):
+        assert any(said in text for text, _ in texts_of(drawn)) == shown
+
+
 @pytest.mark.parametrize("place", [(0, 0), (0, 1), (0, 2), (1, 1), (-1, -1)])
 def test_pages_keep_clear(texts_of: Texts, place: tuple[int, int]) -> None:
     """With an established role, with one that is not, with none."""
-    drawn = heads_page_figure.sheet(made(), *place)
+    drawn = heads_page_figure.sheet(with_chance(made()), *place)
     assert_clear(texts_of(drawn), drawn)
 
 

@@ -68,7 +68,7 @@ def test_the_strongest_sentences_are_drawn(
     """The head's pattern on the sentence where it is strongest shows what the score says."""
     cards = strongest(real)
     patterns = {
-        card.head.name: attend(card.example.text, model=real_model) for card in cards if card.example is not None
+        card.role.name: attend(card.example.text, model=real_model) for card in cards if card.example is not None
     }
     assert patterns
     card = next(card for card in cards if card.role.name == "previous")
@@ -79,7 +79,7 @@ def test_the_strongest_sentences_are_drawn(
     assert float(before.mean()) == pytest.approx(card.example.score, abs=1e-6)
     drawn = heads_figure.sheet(real, patterns=patterns)
     shown = [text for text, _ in texts_of(drawn)]
-    assert f"“{card.example.text}”" in shown
+    assert f"“{card.example.text}”" in " ".join(shown)
     for figure in (drawn, heads_page_figure.sheet(real, 0, 2)):
         for text, box in texts_of(figure):
             assert box.x0 >= -0.5, text

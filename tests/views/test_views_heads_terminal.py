@@ -14,12 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.color import Color, ColorSystem
 from rich.console import Console
 
 from attnviz.analysis.roles import kinds
-from attnviz.comparison import MAX_OFFSET, OFFSETS, Comparison, Estimate
+from attnviz.comparison import MAX_OFFSET, MEASURES, OFFSETS, Comparison, Control, Estimate
 from attnviz.errors import SelectionError
 from attnviz.views.heads_cells import bar, fit, spark
+from attnviz.views.heads_doubts import DOUBTS, why_not
+from attnviz.views.heads_numbers import nearest
 from attnviz.views.heads_page import page
 from attnviz.views.heads_roles import (
     COLOURS,
@@ -27,16 +30,14 @@ from attnviz.views.heads_roles import (
     chosen,
     family,
     measure_named,
-    nearest,
     readable,
     role_names,
     sign,
-    why_not,
 )
 from attnviz.views.heads_terminal import table
 from attnviz.views.palette import luminance
 from attnviz.views.terminal import Screen
-from tests.heads_by_hand import KOREAN, NAMES, made
+from tests.heads_by_hand import KOREAN, NAMES, made, with_chance
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -95,7 +96,7 @@ def test_heads_in_120_columns_in_colour(golden: Golden) -> None:
 def test_a_head_in_60_columns_of_ascii(golden: Golden) -> None:
     """One head's page where little can be shown."""
     screen = replace(ASCII, width=60)
-    golden(printed(page(made(), 1, 0, screen), screen))
+    golden(printed(page(with_chance(made()), 1, 0, screen), screen))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -195,7 +196,7 @@ def test_what_stands_where_there_is_no_number() -> None:
     assert not any("nan" in line for line in lines)
 
 
-@pytest.mark.parametrize("sort", ["induction", "prev", "dist", "varies", "entropy"])
+@pytest.mark.parametrize("sort", ["induction", "prev", "dist", "varies", "entropy", "even"])
 def test_sorted_by_a_measure(sort: str) -> None:
     """The largest first; the measure has a column, whatever the window."""
     comparison = made(4, 5)
@@ -210,6 +211,56 @@ def test_sorted_by_a_measure(sort: str) -> None:
     assert any(f"sorted by {name} " in line.plain for line in table(comparison, screen, sort=sort))
 
 
+def test_why_a_role_is_not_established() -> None:
+    """A control without an interval was taken of too few sentences; one that rules nothing out is no reason."""
+    role = made().heads[0].roles[0]
+    assert why_not(role) == ""
+    unsure = Control(name="chance", what="chance", value=0.1, low=math.nan, high=math.nan, rules_out=True)
+    doubtful = replace(role, established=False, reason="too few sentences for an interval of chance")
+    assert why_not(replace(doubtful, controls=(*role.controls, unsure))) == "too few sentences"
+    harmless = replace(unsure, rules_out=False)
+    one = replace(doubtful, controls=(harmless,), reason="no control was taken (chance)")
+    assert why_not(one) == "no control"
+    for name, why in (("chance", "chance"), ("shuffled", "shuffled"), ("offset", "an offset")):
+        strong = replace(unsure, name=name, low=0.9, high=0.95)
+        assert why_not(replace(doubtful, controls=(harmless, strong))) == f"{why} too"
+        assert f"{why} too" in DOUBTS
+
+
+def test_what_could_rule_a_role_out_is_not_said_to() -> None:
+    """In any window: an established role is not ruled out by what it is held against."""
+    for width, words in ((60, "may rule out"), (120, "could rule it out")):
+        lines = [line.plain for line in page(made(), 0, 0, Screen(width=width, colour=False))]
+        assert any(line.endswith(words) for line in lines)
+        assert not any("rules out" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_the_legend_tells_what_is_there(width: int) -> None:
+    """No small pattern is explained where none was measured, no control where none was taken, no second score."""
+    comparison = made(relations=())
+    screen = Screen(width=width, colour=False)
+    every = " ".join(line.plain for line in table(made(), screen))
+    assert "small pattern: " in every
+    assert "roles are scored on all" in every
+    assert ("shuf(fled)" in every) == (width >= 80)
+    values = comparison.estimates.value.copy()
+    values[..., [name.startswith("offset_") for name in NAMES]] = np.nan
+    controls = {"untrained": comparison.controls["untrained"]}
+    comparison = replace(comparison, estimates=replace(comparison.estimates, value=values), controls=controls)
+    text = " ".join(line.plain for line in table(comparison, screen))
+    assert "small pattern" not in text
+    assert "-4  0" not in text
+    assert "half" not in text
+    assert "shuf" not in text
+    assert "offs" not in text
+    assert ("rand(om)" in text) == (width >= 80)
+    assert list(rows_of(comparison, screen)) == [head.name for head in comparison.heads]
+    own = " ".join(line.plain for line in page(made(), 0, 1, screen))
+    assert "a role's score is on all sentences" in own
+    assert "a role's score" not in " ".join(line.plain for line in page(made(), 0, 0, screen))
+
+
 def test_sorted_by_role_and_by_score() -> None:
     """Roles stand together, in their order; heads without one come last."""
     comparison = made(3, 7, all_roles=True)
@@ -217,6 +268,19 @@ def test_sorted_by_role_and_by_score() -> None:
     roles = [one.role.name if one.role else "none" for one in chosen(comparison, sort="role")]
     assert [order.index(role) for role in roles] == sorted(order.index(role) for role in roles)
     assert chosen(comparison, sort="score")[-1].role is None
+
+
+def test_a_measure_has_one_name() -> None:
+    """No two measures have one heading, and none has two: that of the bars is that of the column sorted by."""
+    assert len({one.label for one in MEASURES.values()}) == len(MEASURES)
+    for width in (120, 200):
+        screen = Screen(width=width, colour=False)
+        lines = [line.plain for line in table(made(relations=()), screen, sort="entropy_share")]
+        heading = next(line for line in lines if line.startswith("head "))
+        assert heading.split().count("even") == 2
+        assert "spread" not in heading
+        assert "entropy" not in heading
+    assert measure_named("even", NAMES) == "entropy_share"
 
 
 def test_missing_numbers_are_sorted_last() -> None:
@@ -241,6 +305,8 @@ def test_chosen_by_role_and_layer() -> None:
     assert "19 other heads not shown" in lines
     none = [line.plain for line in table(comparison, PLAIN, role=["offset_+7"])]
     assert "no head has such a role here" in none
+    no_relation = [line.plain for line in table(made(), PLAIN, role=["relation_nsubj"])]
+    assert "no head has such a role here" in no_relation
 
 
 def test_a_second_role_is_shown_where_it_is_asked_for() -> None:
@@ -329,7 +395,7 @@ def test_nothing_that_a_terminal_obeys() -> None:
 
 def test_a_heads_page() -> None:
     """All its measures with controls, its offsets, its sentences, and the heads most like it."""
-    comparison = made()
+    comparison = with_chance(made())
     lines = [line.plain for line in page(comparison, 0, 0, Screen(width=120, colour=False))]
     e = comparison.estimates
     for name in NAMES:
@@ -340,8 +406,8 @@ def test_a_heads_page() -> None:
         words = next(line for line in lines if line.startswith(f"{name} ") and "“" not in line).split()
         shown = ["—", "—"] if math.isnan(value) else [f"{value:.2f}", f"{low:.2f}{TO}{high:.2f}"]
         held = [comparison.controls["shuffled"].value[0, 0, at], comparison.controls["untrained"].value[:, :, at].max()]
-        held.append(comparison.controls["offset"].value[0, 0, at])
-        assert words[1:6] == [*shown, *("—" if math.isnan(one) else f"{one:.2f}" for one in held)]
+        held += [comparison.controls[name].value[0, 0, at] for name in ("offset", "chance")]
+        assert words[1:7] == [*shown, *("—" if math.isnan(one) else f"{one:.2f}" for one in held)]
     for offset in OFFSETS:
         value, low, high = comparison.estimate(f"offset_{offset:+d}", 0, 0)
         peak = comparison.estimate(f"peak_{offset:+d}", 0, 0)[0]
@@ -378,9 +444,27 @@ def test_every_role_has_a_colour_and_a_short_sign() -> None:
     """All that roles are called, offsets and relations too."""
     for name in [kind.name for kind in kinds(OFFSETS)] + ["relation_nmod:poss_reversed", "relation_coreference"]:
         assert family(name) in COLOURS
-        assert 0 < len(sign(name)) <= 5
-    assert [sign(name) for name in ("offset_-2", "relation_nmod:poss_reversed")] == ["-2", "nmod"]
+        assert 0 < len(sign(name)) <= 6
+        assert cell_len(sign(name)) == len(sign(name))
+    relations = ("cop", "cop_reversed", "nmod", "nmod:poss", "nmod:poss_reversed", "nsubj:pass", "aux:pass")
+    assert [sign(f"relation_{name}") for name in relations] == [
+        "cop",
+        "cop←",
+        "nmod",
+        "nm:po",
+        "nm:po←",
+        "ns:pa",
+        "au:pa",
+    ]
+    assert sign("offset_-2") == "-2"
     assert len(set(COLOURS.values())) == len(COLOURS)
+
+
+@pytest.mark.parametrize("dark", [True, False])
+def test_colours_are_told_apart_where_there_are_256(*, dark: bool) -> None:
+    """No two roles come out alike on a terminal of 256 colours."""
+    shown = [Color.parse(readable(colour, dark=dark)).downgrade(ColorSystem.EIGHT_BIT) for colour in COLOURS.values()]
+    assert len({colour.number for colour in shown}) == len(COLOURS)
 
 
 @given(share=st.floats(0, 1), width=st.integers(1, 40), unicode=st.booleans())

@@ -8,11 +8,14 @@ speech and relations, which way some relations point, and which words nothing de
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from attnviz.corpus import BadLine, Parsed, universal
 from attnviz.storage.conllu import parse
 from attnviz.storage.conllu_lines import Block, Row, blocks, named, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 _PARTS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
 _RELATIONS = (
