@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float64
@@ -19,7 +19,9 @@ from attnviz.capture.batching import in_batches, joined
 from attnviz.capture.measuring import Measured
 from attnviz.capture.observers import Batch, Sentence, expect_kind
 from attnviz.capture.source import Source
-from attnviz.capture.surveying import WINDOW, Part, Ran, Runner, Wish, is_much
+from attnviz.capture.summing import Part, Ran, is_much
+from attnviz.capture.surveying import Runner, Wish, with_bad
+from attnviz.capture.windows import Bad, Gathering, Progress, gathered
 from attnviz.corpus import Annotated, BadLine, Line, annotation
 from attnviz.errors import InputError, ModelError
 from attnviz.text.check import check_text
@@ -42,19 +44,6 @@ class Both:
     before: Survey
     after: Survey
     divergences: Tally
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BothSoFar:
-    """How far a run of two models is.
-
-    Attributes:
-        both: what is known so far.
-        n_lines: how many lines were read, bad ones too.
-    """
-
-    both: Both
-    n_lines: int
 
 
 class _Side(Runner):
@@ -108,8 +97,8 @@ def survey_both(
     after: Source,
     wish: Wish | None = None,
     *,
-    so_far: BothSoFar | None = None,
-    tell: Callable[[BothSoFar], None] | None = None,
+    so_far: Progress[Both] | None = None,
+    tell: Callable[[Progress[Both]], None] | None = None,
 ) -> Both:
     """Measure every head of two models on every sentence of a corpus, and take the controls of both.
 
@@ -133,26 +122,8 @@ def survey_both(
     """
     wish = wish or Wish()
     one, other = _sides(before, after, wish)
-    found, n_lines = (so_far.both, so_far.n_lines) if so_far else (None, 0)
-    bad: list[BadLine] = []
-    n_bad = 0
-    rest = islice(lines, n_lines, None)
-    while window := list(islice(rest, WINDOW)):
-        bad += [line for line in window if isinstance(line, BadLine)]
-        for both in _measured([line for line in window if isinstance(line, Line)], one, other, wish, bad):
-            found = both if found is None else _merged(found, both)
-        n_lines += len(window)
-        bad.sort(key=lambda line: line.number)
-        if found is None:  # hours of lines that cannot be used take no more room than a few
-            n_bad, bad = n_bad + len(bad[survey.BAD_LINES :]), bad[: survey.BAD_LINES]
-        else:
-            found = _with_bad(found, bad, n_bad + len(bad))
-            n_bad, bad = 0, []
-            if tell is not None:
-                tell(BothSoFar(both=found, n_lines=n_lines))
-    if found is None:
-        first = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
-        raise InputError(f"there is no sentence to measure heads on{first}")
+    gathering = Gathering(measured=partial(_measured, one, other, wish), merged=_merged, with_bad=_with_bad)
+    found = gathered(lines, gathering, so_far, tell)
     return replace(found, before=one.with_controls(found.before), after=other.with_controls(found.after))
 
 
@@ -204,7 +175,7 @@ def _read_by(one: _Side, other: _Side, text: str, where: str) -> tuple[Batch, Ba
     return first, second
 
 
-def _measured(lines: Sequence[Line], one: _Side, other: _Side, wish: Wish, bad: list[BadLine]) -> Iterator[Both]:
+def _measured(one: _Side, other: _Side, wish: Wish, lines: Sequence[Line], bad: list[BadLine]) -> Iterator[Both]:
     """What each batch that the lines make says of both models."""
     singles: list[Batch] = []
     partners: dict[int, Batch] = {}
@@ -282,14 +253,10 @@ def _merged(one: Both, other: Both) -> Both:
     )
 
 
-def _with_bad(found: Both, bad: Sequence[BadLine], n_bad: int) -> Both:
+def _with_bad(found: Both, bad: Bad, n_bad: int) -> Both:
     """The same with lines that could not be used, which neither model has measured."""
-    named = [(line.number, line.reason) for line in bad]
-
-    def told(one: Survey) -> Survey:
-        return replace(one, n_bad=one.n_bad + n_bad, bad=(*one.bad, *named)[: survey.BAD_LINES])
-
-    return replace(found, before=told(found.before), after=told(found.after))
+    before, after = (with_bad(one, bad, n_bad) for one in (found.before, found.after))
+    return replace(found, before=before, after=after)
 
 
 def _check_tokens(where: str, before: Sentence, after: Sentence, name: str, name_after: str) -> None:

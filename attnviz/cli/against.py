@@ -17,7 +17,7 @@ from attnviz.cli.notices import opened
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
-    from attnviz.capture.against import Both, BothSoFar
+    from attnviz.capture.against import Both
     from attnviz.changes import Changes
 
 CHANGED = 3
@@ -109,8 +109,8 @@ def _measured(asked: Asked, against: str) -> tuple[Both, str]:
     typed = surveys.typed_sentences(asked)
     check_can_go_on(asked.checkpoint, typed.corpus, typed.mark)
     options = {**told(asked), "--against": against}
-    from attnviz.capture.against import Both, BothSoFar, check_sentence, survey_both
-    from attnviz.capture.surveying import Progress
+    from attnviz.capture.against import Both, check_sentence, survey_both
+    from attnviz.capture.windows import Progress
     from attnviz.storage import both as saved
     from attnviz.storage.surveys import Stats
 
@@ -124,14 +124,14 @@ def _measured(asked: Asked, against: str) -> tuple[Both, str]:
         pass
     with opened(against, **{**asked.loading, "sizes": {}}) as after:
         pass
-    so_far: BothSoFar | None = None
+    so_far: Progress[Both] | None = None
     if left is not None:
         surveys.check_weights(left.before.survey, before, asked.checkpoint)
         surveys.check_weights(left.after, after, asked.checkpoint)
         found = Both(before=left.before.survey, after=left.after, divergences=left.divergences)
         if left.before.n_lines is None:
             return found, "; ".join(left.before.corpora)
-        so_far = BothSoFar(both=found, n_lines=left.before.n_lines)
+        so_far = Progress(found=found, n_lines=left.before.n_lines)
     wish = surveys.wish_of(asked)
     if typed.text is not None:  # why it cannot be read is no fault of a line 1
         check_sentence(typed.text, before, after, wish)
@@ -146,9 +146,9 @@ def _measured(asked: Asked, against: str) -> tuple[Both, str]:
 
     with surveys.watched(typed.corpus) as tick:
 
-        def keep(progress: BothSoFar) -> None:
-            tick(Progress(survey=progress.both.before, n_lines=progress.n_lines))
-            save(progress.both, progress.n_lines)
+        def keep(progress: Progress[Both]) -> None:
+            tick(progress.found.before.n_sentences)
+            save(progress.found, progress.n_lines)
 
         with surveys.named(name):
             both = survey_both(lines, before, after, wish, so_far=so_far, tell=keep)

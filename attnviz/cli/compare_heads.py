@@ -75,6 +75,7 @@ def command(
     """
     outputs = list(output or [])
     arguments.check_outputs(outputs, options.PICTURES + head_options.TABLES)
+    head_options.check_chosen(sort, role or (), max_offset)
     layers = arguments.chosen(layer, "--layer")
     asked = understood(
         text=text, corpus=corpus, field=field, treebank=treebank, load=load, model=model, toy=toy, kind=kind,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,38 +19,29 @@ TABLES = (".csv", ".json", ".stats")
 """What a comparison is written as, beside pictures; .stats can be drawn, merged and gone on with later."""
 
 
-def _sort(context: typer.Context, name: str) -> str:
-    """The order of the table, if there is one of that name: hours of a corpus are no time to learn that there is none.
+def check_chosen(sort: str, roles: Sequence[str], max_offset: int) -> None:
+    """Find out whether there is such an order of the table, and such roles: hours of a corpus are no time to learn it.
 
-    Raises:
-        BadParameter: there is none.
-    """
-    if name != "head":
-        from attnviz.views.heads_roles import check_sort
-
-        _known(check_sort, name, context)
-    return name
-
-
-def _role(context: typer.Context, names: list[str] | None) -> list[str] | None:
-    """Roles to show, if there are roles of these names; of relations only a treebank tells the names.
+    Of relations only a treebank tells the names.
 
     Raises:
         BadParameter: there is none of that name.
     """
-    if names:
-        from attnviz.views.heads_roles import check_role
+    if sort == "head" and not roles:
+        return
+    from attnviz.views.heads_roles import check_role, check_sort
 
-        for name in names:
-            _known(check_role, name, context)
-    return names
+    if sort != "head":
+        _known(check_sort, sort, max_offset, "'--sort'")
+    for role in roles:
+        _known(check_role, role, max_offset, "'--role'")
 
 
-def _known(check: Callable[[str, int], None], name: str, context: typer.Context) -> None:
+def _known(check: Callable[[str, int], None], name: str, max_offset: int, option: str) -> None:
     try:
-        check(name, context.params["max_offset"])  # it is eager: it is read before
+        check(name, max_offset)
     except SelectionError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 Text = Annotated[
@@ -100,13 +91,13 @@ Sort = Annotated[
     str,
     typer.Option(
         "--sort", help="Order of the table: head, role, score, or a measure such as entropy, the largest first.",
-        callback=_sort, metavar="NAME", rich_help_panel=_SHOWN,
+        metavar="NAME", rich_help_panel=_SHOWN,
     ),
 ]  # fmt: skip
 Role = Annotated[
     list[str] | None,
     typer.Option(
-        "--role", help="Only heads of this role, such as previous; repeatable.", callback=_role,
+        "--role", help="Only heads of this role, such as previous; repeatable.",
         metavar="NAME", show_default=False, rich_help_panel=_SHOWN,
     ),
 ]  # fmt: skip
@@ -132,7 +123,7 @@ MaxOffset = Annotated[
     int,
     typer.Option(
         "--max-offset", help="Measure fixed offsets from so many tokens back to so many ahead.",
-        min=1, max=FARTHEST, metavar="N", is_eager=True, rich_help_panel=_RUN,
+        min=1, max=FARTHEST, metavar="N", rich_help_panel=_RUN,
     ),
 ]  # fmt: skip
 Controls = Annotated[

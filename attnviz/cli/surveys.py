@@ -22,7 +22,8 @@ from attnviz.text.display import clip, visible
 if TYPE_CHECKING:
     from attnviz.analysis.survey import Survey
     from attnviz.capture.source import Source
-    from attnviz.capture.surveying import Progress, Wish
+    from attnviz.capture.surveying import Wish
+    from attnviz.capture.windows import Progress
     from attnviz.comparison import Comparison
     from attnviz.corpus import BadLine, Line
     from attnviz.storage.corpus import Corpus, Fingerprint
@@ -130,7 +131,8 @@ def _measured(asked: Asked) -> tuple[Stats, Source]:
     typed = typed_sentences(asked)
     check_can_go_on(asked.checkpoint, typed.corpus, typed.mark)
     options = told(asked)
-    from attnviz.capture.surveying import Progress, survey_corpus
+    from attnviz.capture.surveying import survey_corpus
+    from attnviz.capture.windows import Progress
     from attnviz.storage import surveys
 
     before: Stats | None = None
@@ -155,13 +157,13 @@ def _measured(asked: Asked) -> tuple[Stats, Source]:
 
     with watched(typed.corpus, 0 if before is None else before.survey.n_sentences) as tick:
 
-        def keep(progress: Progress) -> None:
-            asked.expect(*progress.survey.heads.sums.shape[1:3])
-            tick(progress)
+        def keep(progress: Progress[Survey]) -> None:
+            asked.expect(*progress.found.heads.sums.shape[1:3])
+            tick(progress.found.n_sentences)
             if asked.checkpoint is not None:
-                surveys.save(stats_of(progress.survey, progress.n_lines), asked.checkpoint)
+                surveys.save(stats_of(progress.found, progress.n_lines), asked.checkpoint)
 
-        so_far = None if before is None else Progress(survey=before.survey, n_lines=before.n_lines or 0)
+        so_far = None if before is None else Progress(found=before.survey, n_lines=before.n_lines or 0)
         with named(name):
             found = survey_corpus(lines, source, wish_of(asked), so_far=so_far, tell=keep)
     stats = stats_of(found, None)
@@ -206,7 +208,7 @@ def named(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def watched(corpus: Corpus | None, n_before: int = 0) -> Iterator[Callable[[Progress], None]]:
+def watched(corpus: Corpus | None, n_before: int = 0) -> Iterator[Callable[[int], None]]:
     """How far a run is, on standard error, where a person is looking at more than a few sentences.
 
     Args:
@@ -230,8 +232,7 @@ def watched(corpus: Corpus | None, n_before: int = 0) -> Iterator[Callable[[Prog
         task = bar.add_task("measuring heads", total=corpus.size, rate="")
         began = time.monotonic()
 
-        def tick(progress: Progress) -> None:
-            n = progress.survey.n_sentences
+        def tick(n: int) -> None:
             rate = f"{n:,} sentences, {(n - n_before) / max(time.monotonic() - began, 1e-9):,.0f} a second"
             bar.update(task, completed=corpus.read, rate=rate)
 

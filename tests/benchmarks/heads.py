@@ -27,7 +27,8 @@ from attnviz.analysis.comparing import compare
 from attnviz.capture.batching import in_batches, joined
 from attnviz.capture.pretrained import PretrainedSource
 from attnviz.capture.source import open_source
-from attnviz.capture.surveying import TOKENS, WINDOW, Wish, survey_corpus
+from attnviz.capture.surveying import TOKENS, Wish, survey_corpus
+from attnviz.capture.windows import WINDOW
 from attnviz.corpus import Line
 from attnviz.models.language import splits
 

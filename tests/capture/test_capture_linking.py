@@ -14,7 +14,7 @@ import torch
 from attnviz.analysis import structure, survey
 from attnviz.analysis.comparing import compare
 from attnviz.attention import Token
-from attnviz.capture import stream, surveying
+from attnviz.capture import stream, windows
 from attnviz.capture.linking import FindLinks, align
 from attnviz.capture.observers import Batch, Block, Sentence
 from attnviz.capture.source import open_source
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from attnviz.analysis.structure import Found
     from attnviz.analysis.survey import Survey
     from attnviz.capture.source import Source
+    from attnviz.capture.windows import Progress
     from tests.capture.conftest import Zoo
 
 TREEBANK = Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu"
@@ -409,8 +410,8 @@ class TestParts:
     def test_a_broken_off_run_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         lines, source = annotated(30), open_source("toy")
         whole = survey_corpus(lines, source, QUICK)
-        monkeypatch.setattr(surveying, "WINDOW", 10)
-        kept: list[surveying.Progress] = []
+        monkeypatch.setattr(windows, "WINDOW", 10)
+        kept: list[Progress[Survey]] = []
         survey_corpus(lines, source, QUICK, tell=kept.append)
         assert exactly(survey_corpus(lines, source, QUICK, so_far=kept[0])) == exactly(whole)
 

@@ -155,7 +155,7 @@ def long(here: Path) -> Path:
 @pytest.fixture
 def windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint after every ten lines."""
-    monkeypatch.setattr("attnviz.capture.against.WINDOW", 10)
+    monkeypatch.setattr("attnviz.capture.windows.WINDOW", 10)
 
 
 def break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
@@ -280,7 +280,7 @@ def test_one_of_two_models_trained_on_is_another(
     typed: Typed, long: Path, tiny_bert: str, monkeypatch: pytest.MonkeyPatch, trained: str, *, ended: bool
 ) -> None:
     """Of the same name and shape: its numbers are not put together with those before, nor given out for its own."""
-    monkeypatch.setattr("attnviz.capture.against.WINDOW", 10)
+    monkeypatch.setattr("attnviz.capture.windows.WINDOW", 10)
     for name in ("one", "other"):
         shutil.copytree(tiny_bert, name)
     command = ["compare-heads", "-m", "one", "--against", "other", "--corpus", long.name, "--truncate"]

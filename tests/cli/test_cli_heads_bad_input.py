@@ -167,7 +167,7 @@ def test_a_head_that_is_not_there_is_missed_early(
     refused: Callable[..., tuple[int, str]], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not only after all of a long corpus was read."""
-    monkeypatch.setattr("attnviz.capture.surveying.WINDOW", 2)
+    monkeypatch.setattr("attnviz.capture.windows.WINDOW", 2)
     (here / "a.txt").write_bytes(b"I love you\n" * 4 + b"\xff\n" * 30)
     read = []
     from attnviz.storage.corpus import Corpus

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from attnviz.capture import surveying
+from attnviz.capture import windows as gathering
 from attnviz.storage import surveys
 from tests.cli.test_cli_heads import sentences
 
@@ -53,7 +53,7 @@ def break_off(patch: pytest.MonkeyPatch, after: int) -> None:
 @pytest.fixture
 def windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint after every ten lines."""
-    monkeypatch.setattr(surveying, "WINDOW", 10)
+    monkeypatch.setattr(gathering, "WINDOW", 10)
 
 
 def test_kill_9_in_the_middle(here: Path, environment: Callable[..., dict[str, str]]) -> None:

@@ -16,7 +16,7 @@ from attnviz.analysis import structure, survey, tally
 from attnviz.analysis.changes import MAIN, by_measures, by_pattern, changes, exceeds, most_changed, same_sentences
 from attnviz.analysis.changes_relations import difference, relations_changed, role_difference
 from attnviz.analysis.similarity import divergence_between
-from attnviz.capture.against import Both, BothSoFar, check_sentence, survey_both
+from attnviz.capture.against import Both, check_sentence, survey_both
 from attnviz.capture.observers import KeepWeights
 from attnviz.capture.source import Source, open_source
 from attnviz.capture.surveying import Wish, survey_corpus
@@ -30,6 +30,8 @@ from attnviz.storage import surveys
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from attnviz.capture.windows import Progress
 
 CHANGED = 3
 """The layer of the real model whose queries get noise: a child tuned in one place."""
@@ -232,11 +234,11 @@ def test_batches_change_nothing_and_are_told(monkeypatch: pytest.MonkeyPatch) ->
     source = open_source("toy")
     other = source.untrained()
     whole = survey_both(sentences(40), source, other, Wish(controls=4))
-    monkeypatch.setattr("attnviz.capture.against.WINDOW", 16)
-    told: list[BothSoFar] = []
+    monkeypatch.setattr("attnviz.capture.windows.WINDOW", 16)
+    told: list[Progress[Both]] = []
     parts = survey_both(sentences(40), source, other, Wish(controls=4, tokens=60), tell=told.append)
     assert [one.n_lines for one in told] == [16, 32, 40]
-    assert [one.both.divergences.n_sentences for one in told] == [16, 32, 40]
+    assert [one.found.divergences.n_sentences for one in told] == [16, 32, 40]
     assert np.array_equal(whole.divergences.counts, parts.divergences.counts)
     assert np.abs(changed(whole).matrix - changed(parts).matrix).max() < 1e-6
 
@@ -247,8 +249,8 @@ def test_a_run_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, name: s
     source = open_source(name)
     other = source.untrained()
     lines: list[Line | BadLine] = [*sentences(20), BadLine(number=21, reason="it is no JSON"), *sentences(3, skip=20)]
-    monkeypatch.setattr("attnviz.capture.against.WINDOW", 6)
-    told: list[BothSoFar] = []
+    monkeypatch.setattr("attnviz.capture.windows.WINDOW", 6)
+    told: list[Progress[Both]] = []
     whole = survey_both(lines, source, other, Wish(controls=4), tell=told.append)
     assert [one.n_lines for one in told] == [6, 12, 18, 24]
     for one in told:
@@ -506,7 +508,7 @@ def test_one_sentence_is_no_line(real_model: str) -> None:
 
 def test_hours_of_lines_that_cannot_be_used_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """All are counted, the first of them named, whether a sentence comes before them or after."""
-    monkeypatch.setattr("attnviz.capture.against.WINDOW", 10)
+    monkeypatch.setattr("attnviz.capture.windows.WINDOW", 10)
     source = open_source("toy")
     bad = [BadLine(number=number, reason="it is no JSON") for number in range(1, 96)]
     more = [replace(line, number=line.number + 97) for line in bad]

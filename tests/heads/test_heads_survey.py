@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from attnviz.analysis import survey, tally
 from attnviz.analysis.comparing import compare
 from attnviz.capture.source import open_source
-from attnviz.capture.surveying import Progress, Wish, survey_corpus
+from attnviz.capture.surveying import Wish, survey_corpus
 from attnviz.corpus import BadLine, Line
 from attnviz.errors import InputError, RecordError
 from attnviz.models.language import splits
@@ -20,6 +20,7 @@ from attnviz.models.language.annotated import annotated
 
 if TYPE_CHECKING:
     from attnviz.analysis.survey import Survey
+    from attnviz.capture.windows import Progress
 
 
 def sentences(n: int) -> list[Line]:
@@ -82,9 +83,9 @@ def test_order_and_batches_change_nothing(order: list[int], tokens: int) -> None
 
 def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
     """From what was told after any window of lines, a new run ends with the very same numbers."""
-    monkeypatch.setattr("attnviz.capture.surveying.WINDOW", 16)
+    monkeypatch.setattr("attnviz.capture.windows.WINDOW", 16)
     source, lines = open_source("toy"), sentences(60)
-    stops: list[Progress] = []
+    stops: list[Progress[Survey]] = []
     plain = survey_corpus(lines, source, Wish(controls=20), tell=stops.append)
     assert [stop.n_lines for stop in stops] == [16, 32, 48, 60]
     for stop in stops[:-1]:
