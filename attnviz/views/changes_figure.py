@@ -113,7 +113,7 @@ def _draw(pen: Pen, found: Changes, palette: str) -> None:
         y += LINE * letters * POINT
     values = _values(found)
     largest = float(np.nanmax(values)) if np.isfinite(values).any() else 0.0
-    limit = largest if largest > 0 else MOST
+    limit = largest if largest > 0 else 1.0 if found.pattern is None else MOST
     _grid(paper, pen, found, (MARGIN, top, cell), (values, limit, palette))
     scale_height = min(1.6, max(0.6, n_layers * cell))
     _scale(paper, pen, found, (MARGIN + grid[0] + 0.25, top + ABOVE, scale_height), (limit, palette))
@@ -266,12 +266,12 @@ def _below(found: Changes) -> list[str]:
 
 def _on_relations(found: Changes) -> list[str]:
     """How to read the lines of relations, and which are not there."""
-    if not found.relations:
-        return []
+    if not related.shown(found):
+        return say.on_relations(found) if found.relations else []
     more = len(say.relations(found)) - len(related.shown(found))
     rest = f"; {more:,} more that changed less not drawn: a file of the ending .json has all" if more else ""
     first, change, *others = say.on_relations(found)
-    marks = "; a full mark: its interval excludes 0" if related.shown(found) else ""
+    marks = "; a full mark: its interval excludes 0"
     return [f"relations between words: {first}", f"{change}{marks}{rest}", *others]
 
 

@@ -19,10 +19,10 @@ AIRY, WITH_WAYS = 90, 100
 def relations(found: Changes, screen: Screen) -> Iterator[Text]:
     """The table of what the heads of two models find in a treebank; what is found as often is only counted."""
     shown = say.relations(found)
-    yield from prose("relations between words, each found by its best head before and after", screen)
     if shown:
+        yield from prose("relations between words, each found by its best head before and after", screen)
         yield from rows(_columns(shown, screen), screen)
-    marks = f" ({ESTABLISHED}: the interval excludes 0, else {DOUBTFUL})" if shown else ""
+    marks = f" ({ESTABLISHED}: the interval excludes 0, else {DOUBTFUL})"
     for text in say.on_relations(found):
         yield from prose(f"{text}{marks if text.startswith('change: ') else ''}", screen, "dim")
 

@@ -118,6 +118,9 @@ def on_relations(found: Changes) -> list[str]:
     n, shown = len(found.relations), relations(found)
     others = sum(one.moved for one in found.relations)
     where = f"another one after, or looks the other way, for {others:,} of {counted(n, 'relation')}"
+    if not shown:
+        by = f"; the best head is {where}" if others else ", by the same heads"
+        return [f"{counted(n, 'relation')} between words: found as often after as before{by}"]
     sure = sum(one.established for one in found.relations)
     resampled = "the same sentences" if found.paired else "the sentences of each"
     outside = f"{sure:,} of {n:,} exclude{'s' * (sure == 1)} 0" if sure else f"none of {n:,} excludes 0"

@@ -74,7 +74,8 @@ def table(found: Changes, screen: Screen) -> list[Text]:
             lines += prose(f"{more} that changed less not shown: a file of the ending .csv has all", screen)
     else:
         lines += prose("no head changed: every pattern, measure and role is the same", screen)
-    lines += [Text(), *_summary(found, screen)]
+    if summary := list(_summary(found, screen)):
+        lines += [Text(), *summary]
     if found.relations:
         lines += [Text(), *relations(found, screen)]
     return [*lines, Text(), *_said(found, screen)]
