@@ -85,25 +85,14 @@ def command(
         loading={"device": device, "dtype": dtype, "revision": revision, "trust_remote_code": trust_remote_code},
         sizes=arguments.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers),
     )  # fmt: skip
-    chosen = {"--sort": sort != "head", "--role": bool(role), "--layer": layers is not None}
-    named = [name for name, given in chosen.items() if given]
-    if named and (json or against is not None):
-        what = "--json has all heads" if json else "--against has another: all heads, the largest change first"
-        choose = "chooses" if len(named) == 1 else "choose"
-        raise typer.BadParameter(f"{' and '.join(named)} {choose} from the table of heads of one model; {what}")
+    from_the_table = {"--sort": sort != "head", "--role": bool(role), "--layer": layers is not None}
+    _check_table([name for name, given in from_the_table.items() if given], json=json, against=against)
     if against is not None:
         two.check(asked, against, fail_above, outputs)
     elif fail_above is not None:
         raise typer.BadParameter("--fail-above is for --against: there is no other model")
     if clustermap is not None:
-        if against is not None or not likeness:
-            raise typer.BadParameter(
-                "--clustermap is of all pairs of heads of one model: not with --against, --no-likeness"
-            )
-        arguments.check_outputs([clustermap], options.PICTURES)
-        from attnviz.views import likeness as clusters
-
-        clusters.check_installed()
+        _check_clustermap(clustermap, likeness=likeness, against=against)
     to_write = [*(outputs or ([] if json else [Path("outputs") / "x.png"])), *filter(None, [clustermap])]
     arguments.check_different(to_write)
     arguments.check_writable(to_write)
@@ -124,7 +113,38 @@ def command(
     for path in outputs or ([] if json else [picture]):
         surveys.write(path, found, partial(_draw, found, examples))
     if clustermap is not None:
+        from attnviz.views import likeness as clusters
+
         surveys.write(clustermap, found, lambda file, suffix: clusters.write(comparison, file, suffix))
+
+
+def _check_table(chosen: Sequence[str], *, json: bool, against: str | None) -> None:
+    """Refuse options that choose from a table that is not printed.
+
+    Raises:
+        BadParameter: there are such options, and no such table.
+    """
+    if chosen and (json or against is not None):
+        what = "--json has all heads" if json else "--against has another: all heads, the largest change first"
+        choose = "chooses" if len(chosen) == 1 else "choose"
+        raise typer.BadParameter(f"{' and '.join(chosen)} {choose} from the table of heads of one model; {what}")
+
+
+def _check_clustermap(path: Path, *, likeness: bool, against: str | None) -> None:
+    """Refuse a picture of all pairs of heads that are not compared, or that cannot be drawn here.
+
+    Raises:
+        BadParameter: there are no such pairs, or the file has another ending.
+        OutputError: what draws it is not installed.
+    """
+    if against is not None or not likeness:
+        raise typer.BadParameter(
+            "--clustermap is of all pairs of heads of one model: not with --against, --no-likeness"
+        )
+    arguments.check_outputs([path], options.PICTURES)
+    from attnviz.views import likeness as clusters
+
+    clusters.check_installed()
 
 
 def _expect(layers: arguments.Chosen | None, n_layers: int, _: int) -> None:
