@@ -110,14 +110,14 @@ def check_alike(before: Survey, after: Survey) -> None:
     """
     names = before.about["model"], after.about["model"]
     check_heads(before.heads.sums.shape[1:3], after.heads.sums.shape[1:3], names)
-    if before.measures != after.measures or len(before.heads.sums) != len(after.heads.sums):
-        raise RecordError("these cannot be compared: they hold other measures, or were measured by another version")
-    for what in ("kind", "special tokens"):
+    for what in ("kind", "special tokens", "fixed offsets"):
         if before.about[what] != after.about[what]:
             raise RecordError(
                 f"these cannot be compared: {what}: {names[0]} was measured with {before.about[what]}, {names[1]} with "
                 f"{after.about[what]}"
             )
+    if before.measures != after.measures or len(before.heads.sums) != len(after.heads.sums):
+        raise RecordError("these cannot be compared: they hold other measures, or were measured by another version")
     if same_sentences(before, after) and before.n_tokens != after.n_tokens:
         raise RecordError(
             f"the same sentences are {before.n_tokens:,} tokens to {names[0]} and {after.n_tokens:,} to {names[1]}: "

@@ -34,6 +34,7 @@ def compare(found: Survey, *, corpus: str, thresholds: Mapping[str, float] | Non
     controls = _controls(found)
     every = roles.with_thresholds(roles.kinds(offsets_in(found.measures)), thresholds or {})
     n_layers, n_heads = estimates.value.shape[:2]
+    n_rows = found.heads.counts[0, :, 0]
     untrained = _untrained(found)
     related = {}
     if found.relations is not None:
@@ -48,7 +49,13 @@ def compare(found: Survey, *, corpus: str, thresholds: Mapping[str, float] | Non
             roles=roles.clearest_first(
                 (
                     *roles.roles_of(
-                        layer, head, measures=measures, estimates=estimates, controls=controls, every=every
+                        layer,
+                        head,
+                        measures=measures,
+                        estimates=estimates,
+                        controls=controls,
+                        n_rows=n_rows,
+                        every=every,
                     ),
                     *related.get((layer, head), ()),
                 )
@@ -179,5 +186,7 @@ def _notes(found: Survey) -> tuple[str, ...]:
     if found.n_bad:
         notes.append(f"{found.n_bad:,} line{'s' * (found.n_bad != 1)} could not be used")
     if found.relations is not None:
+        if not found.sample.found:
+            notes.append("no control of random weights was taken of relations between words: they make no role")
         notes += structure.notes(found.relations)
     return tuple(notes)

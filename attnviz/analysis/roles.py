@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float64
 
 from attnviz.comparison import Control, Estimate, Role
 from attnviz.errors import SelectionError
@@ -26,6 +27,10 @@ that looks at a position does so on any words."""
 
 RELATION = "relation"
 """What the threshold of all roles is called that relations between words speak for."""
+
+SEEN = 0.25
+"""A fixed offset makes a role only where at least this share of the rows sees a key there: of an offset as long as the
+sentences a single row sees one, and its largest weight is there or not."""
 
 BROAD = round(3.8 / math.log(128), 3)
 """The entropy from which on Clark et al. call a head broad, as a share of the largest."""
@@ -137,9 +142,10 @@ def roles_of(
     measures: Sequence[str],
     estimates: Estimate,
     controls: Mapping[str, Estimate],
+    n_rows: Float64[np.ndarray, "layer measure"],
     every: Sequence[Kind],
 ) -> tuple[Role, ...]:
-    """The roles of one head, the clearest first: how far it is above the threshold, of how far it could be.
+    """The roles of one head, the clearest first.
 
     Args:
         layer: its layer.
@@ -147,6 +153,7 @@ def roles_of(
         measures: their names.
         estimates: of each head, layer and measure.
         controls: likewise, by name; those of random weights are of other heads.
+        n_rows: how many rows each measure was counted for.
         every: the roles that there are.
     """
     found = []
@@ -156,6 +163,8 @@ def roles_of(
         at = measures.index(kind.measure)
         score, low, high = (float(e[layer, head, at]) for e in (estimates.value, estimates.low, estimates.high))
         if not score >= kind.threshold:  # NaN is not
+            continue
+        if kind.name.startswith("offset_") and n_rows[layer, at] < SEEN * n_rows[layer, measures.index("entropy")]:
             continue
         against = [_control(name, one, (layer, head, at), kind) for name, one in controls.items()]
         reason = _reason(low, [control for control in against if control is not None], kind)
@@ -176,8 +185,12 @@ def roles_of(
 
 
 def clearest_first(found: Iterable[Role]) -> tuple[Role, ...]:
-    """Roles in the order of how far each is above its threshold, of how far it could be."""
-    return tuple(sorted(found, key=lambda role: -(role.score - role.threshold) / max(1 - role.threshold, 1e-9)))
+    """Roles, those established first, in the order of how far each is above its threshold, of how far it could be."""
+
+    def clearness(role: Role) -> tuple[bool, float]:
+        return role.established, (role.score - role.threshold) / max(1 - role.threshold, 1e-9)
+
+    return tuple(sorted(found, key=clearness, reverse=True))
 
 
 def _control(name: str, estimate: Estimate, place: tuple[int, int, int], kind: Kind) -> Control | None:

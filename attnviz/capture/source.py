@@ -63,7 +63,7 @@ class Source(Protocol):
         """Run the model once; every observer sees every block of rows."""
 
     def digest(self) -> str:
-        """What tells the model's weights from others: after any training it is another."""
+        """What tells the model's weights from others: that of all their bytes."""
 
     def untrained(self, seed: int = 0) -> Source:
         """The same architecture with random weights, drawn from a seed: what a trained model is held against."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -95,8 +96,11 @@ class Runner:
 
     def __init__(self, source: Source, wish: Wish) -> None:
         self._source, self._wish, self._names = source, wish, names(wish.max_offset)
-        self._digest = source.digest()
         self._handed: Mapping[int, Float[Tensor, "head d_v small"]] | None = None
+
+    @cached_property
+    def _digest(self) -> str:
+        return self._source.digest()
 
     def measured(self, lines: Sequence[Line], bad: list[BadLine]) -> Iterator[Survey]:
         """Surveys of the lines; those that the model cannot read are added to the bad ones."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from attnviz.cli import arguments, surveys
 from attnviz.cli.asked import Asked, check_can_go_on, check_same_run, told
 from attnviz.cli.names import picture_path
 from attnviz.cli.notices import opened
+from attnviz.errors import RecordError
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ def _compared(asked: Asked, against: str) -> Changes:
         from attnviz.analysis.changes import changes
 
         other = surveys.finished(Path(against))
+        if asked.load is None:
+            _check_alike(asked, other.survey.about, against)
         one = surveys.compared(asked).stats
         return changes(
             one.survey, other.survey,
@@ -102,6 +105,18 @@ def _compared(asked: Asked, against: str) -> Changes:
     from attnviz.analysis.changes import changes
 
     return changes(both.before, both.after, both.divergences, corpus=name, thresholds=asked.thresholds)
+
+
+def _check_alike(asked: Asked, about: Mapping[str, str], against: str) -> None:
+    """Make sure, before a model is run for hours, that it is measured as what it is compared with was.
+
+    Raises:
+        RecordError: it is not.
+    """
+    wanted = {"special tokens": asked.specials, "fixed offsets": f"up to {asked.max_offset}"}
+    differing = [f"{what}: {about[what]}, not {value}" for what, value in wanted.items() if about[what] != value]
+    if differing:
+        raise RecordError(f"{visible(against)} was measured otherwise: {'; '.join(differing)}")
 
 
 def _measured(asked: Asked, against: str) -> tuple[Both, str]:
@@ -122,7 +137,7 @@ def _measured(asked: Asked, against: str) -> tuple[Both, str]:
         arguments.check_writable([asked.checkpoint])
     with opened(asked.model, **asked.loading) as before:
         pass
-    with opened(against, **{**asked.loading, "sizes": {}}) as after:
+    with opened(against, **{**asked.loading, "sizes": {}, "revision": None}) as after:
         pass
     so_far: Progress[Both] | None = None
     if left is not None:
@@ -144,7 +159,7 @@ def _measured(asked: Asked, against: str) -> tuple[Both, str]:
             )  # fmt: skip
             saved.save(saved.BothStats(before=run, after=found.after, divergences=found.divergences), asked.checkpoint)
 
-    with surveys.watched(typed.corpus) as tick:
+    with surveys.watched(typed.corpus, 0 if so_far is None else so_far.found.before.n_sentences) as tick:
 
         def keep(progress: Progress[Both]) -> None:
             tick(progress.found.before.n_sentences)

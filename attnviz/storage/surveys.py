@@ -70,7 +70,7 @@ def is_whole(found: survey.Survey) -> bool:
     """Whether the parts of a survey fit together."""
     n_layers, n_heads, n_measures = found.heads.sums.shape[1:]
     return (
-        {"model", "weights", "kind", "special tokens", "sample"} <= found.about.keys()
+        {"model", "weights", "kind", "special tokens", "sample", "fixed offsets"} <= found.about.keys()
         and n_measures == len(found.measures)
         and found.heads.counts.shape[1:] == (n_layers, 1, n_measures)
         and found.places.sums.shape[1:3] == found.examples.scores.shape[:2] == (n_layers, n_heads)

@@ -87,8 +87,9 @@ def relations(found: Changes) -> list[RelationChange]:
 
 
 def heads_of(one: RelationChange) -> str:
-    """The head that finds a relation best before, and where it is another one, the one that does after."""
-    before, after = (f"{best.layer}.{best.head}" for best in (one.before, one.after))
+    """The head that finds a relation best before, and the one that does after, where it is another or looks back."""
+    turned = one.before.reverse != one.after.reverse
+    before, after = (f"{best.layer}.{best.head}{'←' * (turned and best.reverse)}" for best in (one.before, one.after))
     return _both(before, after, " → ")
 
 

@@ -104,7 +104,7 @@ def words_of(card: Card, pen: Pen, width: float) -> tuple[list[str], list[str]]:
 def _no_example(role: Role) -> str:
     if family(role.name) == "relation":
         return "no example: it is found in none of the sentences that controls were taken of"
-    return f"no example: no sentence has {ENOUGH_ROWS} tokens of which it can be measured"
+    return f"no example: no sentence has {ENOUGH_ROWS} rows that it is counted for"
 
 
 def _sides(sheet: Sheet, pen: Pen, width: float) -> tuple[float, float, float]:

@@ -71,9 +71,17 @@ def test_offsets_that_are_not_measured_are_refused(
 
 def test_a_role_far_away_can_be_asked_for(typed: Callable[..., Result]) -> None:
     """In whatever order the options are typed."""
-    result = typed("compare-heads", TEXT, "--toy", "--role", "offset_-11", "--max-offset", "12", "-o", "x.csv")
-    assert result.status == 0
-    assert "looks 11 tokens back" in result.output
+    result = typed("compare-heads", TEXT, "--toy", "--role", "offset_-9", "--max-offset", "12", "-o", "x.csv")
+    assert (result.status, "no head has such a role here" in result.output) == (0, True)
+
+
+def test_an_offset_that_few_rows_see_is_no_role(typed: Callable[..., Result]) -> None:
+    """The last token of a sentence of twelve looks eleven back or does not: no head is for that."""
+    result = typed("compare-heads", TEXT, "--toy", "--max-offset", "12", "-o", "x.json")
+    assert "looks 11 tokens" not in result.output
+    found = json.loads(Path("x.json").read_text())
+    at = [one["name"] for one in found["measures"]].index("peak_-11")
+    assert max(head[at] for layer in found["estimates"]["value"] for head in layer) == 1
 
 
 def test_parts_with_other_offsets_are_not_put_together(typed: Callable[..., Result]) -> None:
@@ -83,4 +91,12 @@ def test_parts_with_other_offsets_are_not_put_together(typed: Callable[..., Resu
     result = typed("merge", "near.stats", "far.stats", "-o", "both.stats")
     assert result.status == 1
     assert "fixed offsets: up to 8 and up to 12" in result.errors
+    result = typed("compare-heads", "--load", "near.stats", "--against", "far.stats")
+    assert (result.status, "fixed offsets: toy was measured with up to 8, toy with up to 12" in result.errors) == (
+        1,
+        True,
+    )
+    result = typed("compare-heads", TEXT, "--toy", "--specials", "exclude", "--against", "far.stats")
+    line = "far.stats was measured otherwise: special tokens: keep, not exclude; fixed offsets: up to 12, not up to 8"
+    assert (result.status, result.errors) == (1, f"attnviz: {line}\n")
     assert json.loads(typed("compare-heads", "--load", "far.stats", "--json").output)["measures"]

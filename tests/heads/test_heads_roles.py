@@ -5,11 +5,14 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from attnviz.analysis.comparing import compare
+from attnviz.analysis.roles import kinds, roles_of
 from attnviz.capture.source import open_source
 from attnviz.capture.surveying import Wish, survey_corpus
+from attnviz.comparison import Estimate
 from attnviz.corpus import Line
 from attnviz.errors import SelectionError
 from tests.heads.by_hand import LAYERS, ByHand
@@ -85,6 +88,29 @@ def test_random_weights_of_a_real_architecture(real_model: str) -> None:
     random = open_source(real_model).untrained(seed=7)
     found = compare(survey_corpus(made, random, Wish(likeness=False)), corpus="made up")
     assert sum(role.established for head in found.heads for role in head.roles) <= 0.05 * len(found.heads)
+
+
+@pytest.mark.parametrize(("seen", "named"), [(24, []), (25, ["offset_-9"]), (100, ["offset_-9"])])
+def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(seen: int, named: list[str]) -> None:
+    """Of an offset as long as the sentences a single row sees one: that is no role, whatever it does."""
+    value = np.array([[[1.0, 0.97]]])
+    made = roles_of(
+        0, 0, measures=("entropy", "peak_-9"), estimates=Estimate(value=value, low=value - 0.01, high=value),
+        controls={}, n_rows=np.array([[100.0, seen]]), every=kinds(range(-9, 10)),
+    )  # fmt: skip
+    assert [role.name for role in made] == named
+
+
+def test_established_roles_come_first() -> None:
+    """However clear one is that random weights have too."""
+    value, low = np.array([[[0.55, 0.99]]]), np.array([[[0.53, 0.98]]])
+    made = roles_of(
+        0, 0, measures=("previous", "entropy_share"), estimates=Estimate(value=value, low=low, high=value),
+        controls={name: Estimate(value=np.array([[[0.1, 0.99]]]), low=low, high=np.array([[[0.2, 0.99]]]))
+                  for name in ("chance", "untrained")},
+        n_rows=np.ones((1, 2)), every=kinds(()),
+    )  # fmt: skip
+    assert [(role.name, role.established) for role in made] == [("previous", True), ("broad", False)]
 
 
 def test_thresholds_can_be_set(by_hand: Comparison) -> None:

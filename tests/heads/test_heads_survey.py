@@ -193,6 +193,7 @@ def test_relations_without_random_weights_are_not_established() -> None:
     """What no control was taken of is not known to be more than chance."""
     found = compare(survey_corpus(annotated(200), open_source("toy"), Wish(controls=0)), corpus="")
     assert [relation.name for relation in found.relations] == ["coreference", "agreement"]
+    assert "no control of random weights was taken of relations between words: they make no role" in found.notes
     assert not any(relation.established for relation in found.relations)
 
 
