@@ -36,7 +36,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer has it from a copy of click
         """Read what was typed."""
-        return super().parse_args(ctx, [f" {one}" if _IS_HEAD.fullmatch(one) else one for one in args])
+        return super().parse_args(ctx, [f" {one}" if re.match(r"-\d", one) else one for one in args])
 
 
 def command(
@@ -118,6 +118,6 @@ def _named(typed: str) -> tuple[int, int]:
     match = _IS_HEAD.fullmatch(typed.strip())
     if match is None:
         raise typer.BadParameter(
-            f"{typed!r} is no head: give its layer and its number, such as 3.7", param_hint="'LAYER.HEAD'"
+            f"{typed.strip()!r} is no head: give its layer and its number, such as 3.7", param_hint="'LAYER.HEAD'"
         )
     return int(match[1]), int(match[2])

@@ -140,7 +140,7 @@ def test_usage_of_load(missed: Callable[..., tuple[int, str]], arguments: list[s
     assert (status, said) == (2, f"attnviz compare-heads: {line} (see attnviz compare-heads --help)")
 
 
-@pytest.mark.parametrize("name", ["x", "3", "3.", ".7", "3.7.1", "3,7", "", "3.\u0667"])
+@pytest.mark.parametrize("name", ["x", "3", "-1", "3.", ".7", "3.7.1", "3,7", "", "3.\u0667"])
 def test_heads_that_are_none(missed: Callable[..., tuple[int, str]], name: str) -> None:
     """A head is a layer and a number."""
     line = f"Invalid value for 'LAYER.HEAD': {name!r} is no head: give its layer and its number, such as 3.7"
