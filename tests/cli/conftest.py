@@ -14,6 +14,7 @@ import jaxtyping
 import pytest
 
 from attnviz.cli import _run
+from attnviz.models.language import splits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,3 +114,20 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory, real_model: str) -> str:
         shutil.copy(Path(real_model) / name, folder)
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": true}')
     return str(folder)
+
+
+def sentences(n: int) -> list[str]:
+    """So many sentences that the trained models know, each another."""
+    drawn: dict[str, None] = {}
+    made = splits.sentences("test")
+    while len(drawn) < n:
+        drawn[" ".join(next(made).words)] = None
+    return list(drawn)
+
+
+@pytest.fixture
+def corpus(here: Path) -> Path:
+    """A sentence a line: 24 of them."""
+    path = here / "corpus.txt"
+    path.write_text("\n".join(sentences(24)) + "\n")
+    return path

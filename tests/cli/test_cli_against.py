@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from attnviz.storage import both
-from tests.cli.test_cli_heads import sentences
+from tests.cli.conftest import sentences
+from tests.cli.killed import goes_on_after_kill_9
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,32 +173,10 @@ def break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
 
 
 def test_kill_9_of_two_models(here: Path, environment: Callable[..., dict[str, str]]) -> None:
-    """Killed as soon as there is a checkpoint; the same command again ends as a run that was left alone."""
+    """A run of both goes on too."""
     (here / "c.txt").write_text("\n".join(sentences(300) * 6) + "\n")
-    command = [sys.executable, "-m", "attnviz", *TWO[:-2], "--corpus", "c.txt", "--controls", "20"]
-
-    def run(*more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*command, *more], cwd=here, env=environment(), capture_output=True, text=True, timeout=120, check=True
-        )
-
-    checkpoint = here / "c.stats"
-    going_on = ["--checkpoint", checkpoint.name]
-    with subprocess.Popen([*command, *going_on, "-o", "never.json"], cwd=here, env=environment()) as process:
-        deadline = time.monotonic() + 60
-        while not checkpoint.exists():
-            assert process.poll() is None, "it ended before it could be killed"
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        process.kill()
-        assert process.wait(30) == -signal.SIGKILL
-    assert both.load(checkpoint).before.n_lines in {512, 1024, 1536}, "it was not in the middle"
-    assert not (here / "never.json").exists()
-    resumed = run(*going_on, "-o", "resumed.json", "-o", "resumed.csv")
-    alone = run("-o", "alone.json", "-o", "alone.csv")
-    assert (here / "resumed.json").read_bytes() == (here / "alone.json").read_bytes()
-    assert (here / "resumed.csv").read_bytes() == (here / "alone.csv").read_bytes()
-    assert resumed.stdout == alone.stdout
+    command = [*TWO[:-2], "--corpus", "c.txt", "--controls", "20"]
+    goes_on_after_kill_9(command, here, environment(), lambda path: both.load(path).before.n_lines)
 
 
 @pytest.mark.usefixtures("windows")

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from attnviz.models.language import splits
 from tests.capture.conftest import Zoo
+from tests.cli.conftest import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,23 +28,6 @@ if TYPE_CHECKING:
 
 SHAPE = {"toy": (3, 6), "toy-decoder": (3, 6), "toy-seq2seq": (1, 1), "toy-transformer": (2, 4), "toy-random": (2, 4)}
 KOREAN = "나는 너를 사랑해\n너는 나를 사랑해\n우리는 모두 사랑해\n"
-
-
-def sentences(n: int) -> list[str]:
-    """So many sentences that the trained models know, each another."""
-    drawn: dict[str, None] = {}
-    made = splits.sentences("test")
-    while len(drawn) < n:
-        drawn[" ".join(next(made).words)] = None
-    return list(drawn)
-
-
-@pytest.fixture
-def corpus(here: Path) -> Path:
-    """A sentence a line: 24 of them."""
-    path = here / "corpus.txt"
-    path.write_text("\n".join(sentences(24)) + "\n")
-    return path
 
 
 @pytest.fixture

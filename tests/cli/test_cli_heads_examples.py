@@ -14,7 +14,7 @@ import pytest
 
 from attnviz.storage import surveys
 from tests.capture.conftest import Zoo
-from tests.cli.test_cli_heads import sentences
+from tests.cli.conftest import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
 TREEBANK = str(Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu")
 NONE = "attnviz: the picture shows no patterns of examples: "
-
-
-@pytest.fixture
-def corpus(here: Path) -> Path:
-    """A sentence a line: 24 of them."""
-    path = here / "corpus.txt"
-    path.write_text("\n".join(sentences(24)) + "\n")
-    return path
 
 
 @pytest.fixture
@@ -257,6 +249,7 @@ def test_no_sentence_to_show(typed: Callable[..., Result], here: Path) -> None:
     words = words_of(here / "a.svg")
     said = r"peak_[-+]4 \d\.\d\d · not established no example: no sentence has 3 rows that it is counted for"
     assert re.search(said, words)
+    assert "from resampling sentences" not in words  # there is no interval
 
 
 @pytest.mark.parametrize("model", ["toy", "toy-random"])
