@@ -65,6 +65,15 @@ _OTHERS: dict[str, Measure] = {
 _VARIABILITY = Measure("varies", "share", "how far the pattern changes with what the words are")
 
 
+_AT_OFFSETS = {"offset": ("", "weight at offset"), "peak": ("top ", "rows whose largest weight is at offset")}
+"""What is measured at each fixed offset: how its label begins, and its meaning."""
+
+
+def _at_offset(sort: str, offset: int) -> Measure:
+    start, meaning = _AT_OFFSETS[sort]
+    return Measure(f"{start}{offset:+d}", "share", f"{meaning} {offset:+d}")
+
+
 def measures_up_to(max_offset: int) -> dict[str, Measure]:
     """All that is measured of a head, in the order in which it is kept.
 
@@ -75,11 +84,7 @@ def measures_up_to(max_offset: int) -> dict[str, Measure]:
     return {
         **SHARES,
         **_OTHERS,
-        **{f"offset_{o:+d}": Measure(f"{o:+d}", "share", f"weight at offset {o:+d}") for o in offsets},
-        **{
-            f"peak_{o:+d}": Measure(f"top {o:+d}", "share", f"rows whose largest weight is at offset {o:+d}")
-            for o in offsets
-        },
+        **{f"{sort}_{offset:+d}": _at_offset(sort, offset) for sort in _AT_OFFSETS for offset in offsets},
         "variability": _VARIABILITY,
     }
 
@@ -92,10 +97,8 @@ def measure_of(name: str) -> Measure | None:
     """What a measure is called, at any offset; None if it is one of another version."""
     if name in MEASURES:
         return MEASURES[name]
-    sort, _, offset = name.partition("_")
-    if sort not in {"offset", "peak"} or not re.fullmatch(r"[+-][0-9]{1,6}", offset):
-        return None
-    return measures_up_to(abs(int(offset))).get(name)
+    found = re.fullmatch(r"(offset|peak)_([+-][0-9]{1,6})", name)
+    return None if found is None else _at_offset(found[1], int(found[2]))
 
 
 def offsets_in(measures: Sequence[str]) -> tuple[int, ...]:

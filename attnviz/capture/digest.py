@@ -11,7 +11,7 @@ from torch import nn
 def digest_of(model: nn.Module) -> str:
     """A short digest of all of a model's weights, with their names, shapes and number formats.
 
-    Every byte is read, a second for each gigabyte: whoever changes a single row of embeddings has another model.
+    Every byte is read, seconds for each gigabyte: whoever changes a single row of embeddings has another model.
     """
     found = blake2b(digest_size=8)
     for name, tensor in sorted(model.state_dict().items()):
