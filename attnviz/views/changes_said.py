@@ -118,7 +118,8 @@ def on_relations(found: Changes) -> list[str]:
     """Of how many relations the best head is another one, what is not shown, and how to read what is."""
     n, shown = len(found.relations), relations(found)
     others = sum(one.moved for one in found.relations)
-    where = f"another one after, or looks the other way, for {others:,} of {counted(n, 'relation')}"
+    way = "looks the other way (←: from the word depended on)"
+    where = f"another one after, or {way}, for {others:,} of {counted(n, 'relation')}"
     if not shown:
         by = f"; the best head is {where}" if others else ", by the same heads"
         return [f"{counted(n, 'relation')} between words: found as often after as before{by}"]

@@ -5,6 +5,7 @@ As in the other figures nothing touches pyplot, and Matplotlib's settings are wh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -170,7 +171,9 @@ def _said(comparison: Comparison) -> list[str]:
     if comparison.likeness is not None and len(comparison.heads) > 1:
         said.append(f"distances: {UNIT}; a tree of average linkage, the strip beside it the colours of the roles")
     said += [text for text in [scored_on(comparison)] if text]
-    return [*said, f"intervals: 95 %, from resampling sentences; layers and heads count from 0; {NOT_EXPLANATION}"]
+    sure = any(math.isfinite(role.low) for head in comparison.heads for role in head.roles)
+    how = "intervals: 95 %, from resampling sentences; " * sure
+    return [*said, f"{how}layers and heads count from 0; {NOT_EXPLANATION}"]
 
 
 def _texts(comparison: Comparison, patterns: Mapping[str, Attention], unseen: str) -> list[str]:

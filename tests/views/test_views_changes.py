@@ -25,7 +25,7 @@ from attnviz.models.language.annotated import annotated
 from attnviz.storage.changes import save, to_csv, to_json
 from attnviz.views.changes_figure import figure, write
 from attnviz.views.changes_relations_figure import MOST
-from attnviz.views.changes_said import moves, relations, tallied
+from attnviz.views.changes_said import heads_of, moves, relations, tallied
 from attnviz.views.changes_terminal import exceeded, table
 from attnviz.views.pen import LEAST_TEXT
 from attnviz.views.terminal import Screen
@@ -183,10 +183,24 @@ def test_relations_have_a_line_each(cases: dict[str, Changes]) -> None:
         assert (heads[0] if heads[0] == heads[1] else " → ".join(heads)) in line
     text = " ".join(plain(found, width=60).split())
     others = sum(one.moved for one in found.relations)
-    assert f"it is another one after, or looks the other way, for {others} of 61 relations" in text
+    way = "looks the other way (←: from the word depended on)"
+    assert f"it is another one after, or {way}, for {others} of 61 relations" in text
     assert f"{sum(sure)} of 61 exclude 0, by chance alone 3 would" in text
     assert f"not shown: {61 - len(shown)} relations found as often after as before" in text
     assert "95 %" in plain(found, width=60).split("relations between words")[1].split("best head: ")[0]
+
+
+def test_a_head_that_looks_the_other_way_is_told(cases: dict[str, Changes]) -> None:
+    """The same head, seen from the word depended on: that is another finding, and its arrow says so."""
+    one = cases["alike"].relations[0]
+    there = replace(one.before, layer=0, head=2, reverse=False)
+    for before, after, shown in (
+        (there, there, "0.2"),
+        (replace(there, reverse=True), replace(there, reverse=True), "0.2"),
+        (there, replace(there, reverse=True), "0.2 → 0.2←"),
+        (replace(there, reverse=True), replace(there, head=3), "0.2← → 0.3"),
+    ):
+        assert heads_of(replace(one, before=before, after=after)) == shown
 
 
 def test_relations_that_are_the_same_are_only_counted(cases: dict[str, Changes]) -> None:
