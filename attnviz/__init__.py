@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from attnviz.attention import Attention, Receipt, Token
     from attnviz.capture.source import attend, attend_all, open_source
+    from attnviz.heatmaps.figure import heatmap
     from attnviz.storage import load, save
-    from attnviz.views.figure import heatmap
 
 __version__ = "0.1.0"
 
@@ -25,7 +25,7 @@ _HOME = {
     "Token": "attnviz.attention",
     "attend": "attnviz.capture.source",
     "attend_all": "attnviz.capture.source",
-    "heatmap": "attnviz.views.figure",
+    "heatmap": "attnviz.heatmaps.figure",
     "load": "attnviz.storage",
     "open_source": "attnviz.capture.source",
     "save": "attnviz.storage",

@@ -186,7 +186,7 @@ class Attention:
 
     def _repr_png_(self) -> bytes:
         """How a notebook shows the record: as the picture that `attnviz.heatmap` draws."""
-        from attnviz.views.figure import png
+        from attnviz.heatmaps.figure import png
 
         return png(self)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,7 +17,25 @@ from attnviz.attention import Attention, Receipt, Token
 # One thread for each process: the tests run side by side, and threads that fight for a core make each other slow.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+pytest_plugins = ["tests.fixtures.command_line", "tests.fixtures.drawn", "tests.fixtures.zoo"]
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the one flag: `pytest --rewrite-golden` writes what the terminal views now look like."""
+    parser.addoption("--rewrite-golden", action="store_true", help="write tests/golden/ anew instead of comparing")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Models this small wait longer for their threads than they compute, most of all where tests run side by side."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -48,15 +48,16 @@ def test_the_rules_hold() -> None:
     [
         ("errors.py", "import attnviz.attention", 0),
         ("text/words.py", "from attnviz.models import toy", 0),
-        ("analysis/merge.py", "from attnviz.views import heatmap", 0),
-        ("views/heatmap.py", "from attnviz import storage", 0),
-        ("capture/source.py", "from attnviz.cli import options", 0),
+        ("heatmaps/words.py", "from attnviz.heads import record", 0),
+        ("render/sheet.py", "from attnviz import storage", 0),
+        ("capture/source.py", "from attnviz.heads import survey", 0),
+        ("walkthroughs/record.py", "from attnviz.stories import record", 0),
         ("attention.py", "import torch", 1),
-        ("views/palette.py", "from transformers import AutoModel", 1),
+        ("render/palette.py", "from transformers import AutoModel", 1),
+        ("heads/record.py", "def late() -> None:\n    import torch", 1),
         ("models/shapes.py", "import rich", 2),
-        ("demos/looking.py", "from attnviz.views import palette", 2),
-        ("verify/__init__.py", "import numpy", 3),
-        ("capture/hub.py", "def late() -> None:\n    import matplotlib.pyplot", 2),
+        ("capture/sources/hub.py", "def late() -> None:\n    import matplotlib.pyplot", 2),
+        ("walkthroughs/verify/__init__.py", "import numpy", 3),
     ],
 )
 def test_a_breach_is_noticed(copy: Path, module: str, line: str, contract: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attnviz.attention import Attention, Kind, Receipt, ShortRows
-from attnviz.capture.hub import locate
+from attnviz.capture.sources.hub import locate
 from attnviz.errors import AttnvizWarning, InputError, ModelError, UnknownModelError
 from attnviz.text.check import check_text
 from attnviz.text.display import clip, visible
@@ -98,7 +98,7 @@ def open_source(
         InputError: sizes for another model than ``toy-random``, or of another name.
     """
     if model == RANDOM:
-        from attnviz.capture.toy import ToySource
+        from attnviz.capture.sources.untrained import ToySource
 
         return ToySource(toy_config(sizes or {}), device=_device(device), dtype=_dtype(dtype))
     if sizes:
@@ -109,7 +109,7 @@ def open_source(
         _expect_home_built(model)
     try:
         location = locate(DEFAULT_MODEL if model is None else model, revision)
-        from attnviz.capture.pretrained import PretrainedSource
+        from attnviz.capture.sources.huggingface import PretrainedSource
 
         return PretrainedSource(
             location,
@@ -280,7 +280,7 @@ def _expect_home_built(model: str) -> None:
 
 
 def _trained(name: str, device: str, dtype: str) -> Source:
-    from attnviz.capture.trained import TrainedSource
+    from attnviz.capture.sources.trained import TrainedSource
 
     return TrainedSource(name, device=_device(device), dtype=_dtype(dtype))
 

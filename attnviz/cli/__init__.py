@@ -16,10 +16,17 @@ from typing import NoReturn
 import typer
 
 import attnviz
-from attnviz.cli import compare_heads, demo, head, heatmap, merge, models, train, verify, walkthrough
+from attnviz.cli import models, train
 from attnviz.cli.streams import patient
 from attnviz.errors import AttnvizError, OutputError
+from attnviz.heads import command as compare_heads
+from attnviz.heads import head_command as head
+from attnviz.heads import merge_command as merge
+from attnviz.heatmaps import command as heatmap
+from attnviz.stories import command as demo
 from attnviz.text.display import visible
+from attnviz.walkthroughs import command as walkthrough
+from attnviz.walkthroughs import verify_command as verify
 
 _OF_A_SENTENCE = {"heatmap", "walkthrough", "compare-heads", "head"}
 INTERRUPTED = 130

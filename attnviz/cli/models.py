@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from attnviz.cli import options
+from attnviz import options
 from attnviz.text.display import visible
 
 EXAMPLES = """Examples:
@@ -55,7 +55,7 @@ def _tell_bottleneck(*, measure: bool) -> None:
     names = " and ".join(f"bottleneck-{which}-{SEEDS[0]} to -{SEEDS[-1]}" for which, *_ in BOTTLENECK)
     typer.echo(f"{names}: translators that differ in attention alone, for attnviz demo bottleneck")
     if measure:
-        from attnviz.demos import bottleneck
+        from attnviz.stories import bottleneck
 
         sys.stderr.write("measuring the bottleneck models ...\n")
         kinds = {kind: bottleneck.trained(kind) for kind in (bottleneck.WITH, bottleneck.WITHOUT)}
@@ -69,7 +69,7 @@ def _cached() -> list[str]:
     """The names of the pretrained models that the cache holds whole."""
     from huggingface_hub import constants
 
-    from attnviz.capture.hub import is_cached
+    from attnviz.capture.sources.hub import is_cached
 
     folders = Path(constants.HF_HUB_CACHE).glob("models--*")
     names = sorted(folder.name.removeprefix("models--").replace("--", "/") for folder in folders)

@@ -14,10 +14,10 @@ import numpy as np
 
 from attnviz.attention import Attention
 from attnviz.errors import FileFormatError, OutputError, RecordError
-from attnviz.storage.fields import FORMAT, rebuild
+from attnviz.storage.files import check_writable, write_whole
 from attnviz.storage.foreign import adopt
 from attnviz.storage.formats import READERS, WRITERS, to_json
-from attnviz.storage.whole import check_writable, write_whole
+from attnviz.storage.record import FORMAT, rebuild
 from attnviz.text.display import visible
 
 __all__ = ["check_writable", "load", "save", "to_json", "write_whole"]

@@ -10,7 +10,7 @@ from jaxtyping import Float32
 
 from attnviz.attention import ROUNDED_TOLERANCE, ROW_TOLERANCE, Attention, Kind, ShortRows, Token
 from attnviz.errors import FileFormatError
-from attnviz.storage.fields import as_weights, read
+from attnviz.storage.record import as_weights, read
 from attnviz.text.display import visible
 
 _NAMES = ("weights", "attention", "attentions")

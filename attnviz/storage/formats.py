@@ -11,7 +11,7 @@ from jaxtyping import Float32, Float64
 
 from attnviz.attention import Attention
 from attnviz.errors import FileFormatError
-from attnviz.storage.fields import describe, from_text, to_text
+from attnviz.storage.record import describe, from_text, to_text
 
 _LARGE = 2**30
 """Bytes that an archive may unpack to, whatever it was packed to."""

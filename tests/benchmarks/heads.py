@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from attnviz.analysis.comparing import compare
 from attnviz.capture.batching import in_batches, joined
-from attnviz.capture.pretrained import PretrainedSource
 from attnviz.capture.source import open_source
-from attnviz.capture.surveying import TOKENS, Wish, survey_corpus
-from attnviz.capture.windows import WINDOW
-from attnviz.corpus import Line
+from attnviz.capture.sources.huggingface import PretrainedSource
+from attnviz.heads.capture.surveying import TOKENS, Wish, survey_corpus
+from attnviz.heads.capture.windows import WINDOW
+from attnviz.heads.compare import compare
 from attnviz.models.language import splits
+from attnviz.text.corpus import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

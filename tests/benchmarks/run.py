@@ -18,7 +18,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from attnviz.demos import DEMOS
+from attnviz.stories import DEMOS
 
 HERE = Path(__file__).parent
 SENTENCE = "The animal did not cross the street because it was too tired."

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.capture import interface
 from attnviz.capture.source import attend, open_source
+from attnviz.capture.sources import interface
 from attnviz.errors import ModelError, NoAttentionError, NotVerifiedError, TooLongError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from attnviz.capture.stream import Scoring
-    from tests.capture.conftest import Zoo
+    from tests.fixtures.zoo import Zoo
 
 LONG = "The animal didn't cross the street because it was too tired"
 

@@ -11,14 +11,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from attnviz.capture import interface, pretrained
 from attnviz.capture.source import attend, attend_all, open_source
+from attnviz.capture.sources import huggingface as pretrained
+from attnviz.capture.sources import interface
 from attnviz.errors import ModelError, RecordError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.capture.conftest import Zoo
+    from tests.fixtures.zoo import Zoo
 
 
 @pytest.mark.parametrize("native", ["eager", "sdpa"])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from attnviz.attention import Token
-    from tests.capture.conftest import Zoo
+    from tests.fixtures.zoo import Zoo
 
 
 def tokens_of(zoo: Zoo, name: str, text: str) -> list[Token]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.capture.conftest import Zoo
+    from tests.fixtures.zoo import Zoo
 
 TEXT = "I love all you"
 

@@ -12,14 +12,14 @@ from torch import Tensor
 from attnviz.capture import observers, stream
 from attnviz.capture.observers import Batch, Block, KeepWeights
 from attnviz.capture.source import attend, attend_all
-from attnviz.capture.toy import ToySource
+from attnviz.capture.sources.untrained import ToySource
 from attnviz.errors import InputError, NoAttentionError, SelectionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attnviz.capture.source import Source
-    from tests.capture.conftest import Zoo
+    from tests.fixtures.zoo import Zoo
 
 TEXT = "The animal didn't cross the street because it was too tired"
 """15 tokens for DistilBERT's vocabulary: 3 blocks of 7 rows, the last of which is not full."""

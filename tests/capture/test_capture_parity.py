@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.capture import pretrained
 from attnviz.capture.source import attend, attend_all
+from attnviz.capture.sources import huggingface as pretrained
 
 if TYPE_CHECKING:
-    from tests.capture.conftest import Zoo
+    from tests.fixtures.zoo import Zoo
 
 TINY = [
     "albert", "bart", "distilbert", "gemma2", "gpt2", "gpt_oss", "llama", "mistral", "modernbert", "opt", "roberta",

@@ -11,16 +11,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnviz.capture import pretrained
 from attnviz.capture.observers import Batch
 from attnviz.capture.receipt import check_layer, tolerance_of
 from attnviz.capture.source import attend, open_source
+from attnviz.capture.sources import huggingface as pretrained
 from attnviz.errors import NotVerifiedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.capture.conftest import Zoo
+    from tests.fixtures.zoo import Zoo
 
 TEXT = "The animal didn't cross the street because it was too tired"
 DTYPES = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}

@@ -13,20 +13,21 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.analysis.merge import hide_special, merge_words
-from attnviz.analysis.walkthrough import largest_difference, recomputed
-from attnviz.capture import interface, speaking
 from attnviz.capture.source import attend
-from attnviz.capture.tokens import meaning, tokens_said
-from attnviz.capture.walks import walk
+from attnviz.capture.sources import generation as speaking
+from attnviz.capture.sources import interface
+from attnviz.capture.sources.tokens import meaning, tokens_said
 from attnviz.errors import InputError, ModelError, NoAttentionError, NotVerifiedError, SelectionError
-from tests.capture.conftest import SENTENCES
+from attnviz.heatmaps.words import hide_special, merge_words
+from attnviz.walkthroughs.calculation import largest_difference, recomputed
+from attnviz.walkthroughs.capture.walks import walk
+from tests.fixtures.zoo import SENTENCES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from attnviz.attention import Attention, Kind
-    from tests.capture.conftest import Zoo
+    from tests.fixtures.zoo import Zoo
 
 TARGETS = ("나는 너희 모두를 사랑해", "The animal was too tired")
 """What is to be said."""

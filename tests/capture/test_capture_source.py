@@ -26,7 +26,7 @@ from attnviz.text.display import visible
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.capture.conftest import Zoo
+    from tests.fixtures.zoo import Zoo
 
 TEXT = "I love all you"
 

@@ -11,16 +11,17 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from attnviz.capture import pretrained, speaking
 from attnviz.capture.source import Source, attend, attend_all, open_source
+from attnviz.capture.sources import generation as speaking
+from attnviz.capture.sources import huggingface as pretrained
 from attnviz.errors import ModelError, TooLongError
-from tests.capture.conftest import SENTENCES, make_tokenizer
+from tests.fixtures.zoo import SENTENCES, make_tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from attnviz.attention import Attention, Kind
-    from tests.capture.conftest import Zoo
+    from tests.fixtures.zoo import Zoo
 
 TINY = ("bart", "m2m_100", "marian", "mt5", "pegasus", "t5")
 

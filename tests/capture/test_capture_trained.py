@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attnviz.capture.source import TRAINED, attend, attend_all, open_source
-from attnviz.capture.trained import KINDS
+from attnviz.capture.sources.trained import KINDS
 from attnviz.errors import InputError, SelectionError, TooLongError
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import shipped

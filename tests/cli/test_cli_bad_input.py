@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cli.conftest import Result
+    from tests.fixtures.command_line import Result
 
 SEE = "(see attnviz heatmap --help)"
 ENDINGS = "the ending must be one of png, svg, pdf, json, npz, safetensors"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attnviz.cli import options
+from attnviz import options
 from attnviz.models.training import shipped
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from tests.cli.conftest import Result
+    from tests.fixtures.command_line import Result
 
 
 def test_list(typed: Callable[..., Result]) -> None:
@@ -35,7 +35,7 @@ def test_cache(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tm
     assert typed("models").output.endswith("In the cache of pretrained models: none\n")
     for name in ("some--body", "half"):
         (tmp_path / f"models--{name}").mkdir()
-    monkeypatch.setattr("attnviz.capture.hub.is_cached", lambda name: name == "some/body")
+    monkeypatch.setattr("attnviz.capture.sources.hub.is_cached", lambda name: name == "some/body")
     assert typed("models").output.endswith("In the cache of pretrained models:\n  some/body\n")
 
 

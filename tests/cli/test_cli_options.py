@@ -13,14 +13,14 @@ import typer
 
 from attnviz import __version__
 from attnviz.cli import COMMANDS, app
-from attnviz.cli.options import PALETTES
+from attnviz.options import PALETTES
 from attnviz.storage import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from attnviz.attention import Attention
-    from tests.cli.conftest import Result
+    from tests.fixtures.command_line import Result
 
 
 # ---------------------------------------------------------------------------------------- layers and heads

@@ -13,7 +13,7 @@ from attnviz.storage import load
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.cli.conftest import Result
+    from tests.fixtures.command_line import Result
 
 
 def test_too_long_for_the_model(

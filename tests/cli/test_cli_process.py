@@ -22,8 +22,8 @@ from attnviz.storage import load
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.cli.conftest import Result
     from tests.conftest import Run
+    from tests.fixtures.command_line import Result
 
 ATTNVIZ = f"{shlex.quote(sys.executable)} -m attnviz"
 

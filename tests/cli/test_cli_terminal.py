@@ -19,7 +19,7 @@ import pyte
 import pytest
 from rich.cells import cell_len
 
-from attnviz.views.palette import colours
+from attnviz.render.palette import colours
 
 if TYPE_CHECKING:
     from collections.abc import Callable

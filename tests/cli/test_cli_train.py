@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from attnviz.models.training.tasks import Task
-    from tests.cli.conftest import Result
+    from tests.fixtures.command_line import Result
 
 STEPS = 30
 

@@ -12,26 +12,26 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.analysis import structure, survey, tally
-from attnviz.analysis.changes import MAIN, by_measures, by_pattern, changes, exceeds, most_changed, same_sentences
-from attnviz.analysis.changes_relations import difference, relations_changed, role_difference
-from attnviz.analysis.similarity import divergence_between
-from attnviz.capture.against import Both, check_sentence, survey_both
 from attnviz.capture.observers import KeepWeights
 from attnviz.capture.source import Source, open_source
-from attnviz.capture.surveying import Wish, survey_corpus
-from attnviz.changes import MOST, Changes
-from attnviz.corpus import BadLine, Line
 from attnviz.errors import InputError, ModelError, RecordError, SelectionError
+from attnviz.heads import structure, survey, tally
+from attnviz.heads.capture.against import Both, check_sentence, survey_both
+from attnviz.heads.capture.surveying import Wish, survey_corpus
+from attnviz.heads.changes.compare import MAIN, by_measures, by_pattern, changes, exceeds, most_changed, same_sentences
+from attnviz.heads.changes.record import MOST, Changes
+from attnviz.heads.changes.relations import difference, relations_changed, role_difference
+from attnviz.heads.files import surveys
+from attnviz.heads.similarity import divergence_between
 from attnviz.models.language import splits
 from attnviz.models.language.annotated import annotated
-from attnviz.storage import surveys
+from attnviz.text.corpus import BadLine, Line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from attnviz.capture.windows import Progress
+    from attnviz.heads.capture.windows import Progress
 
 CHANGED = 3
 """The layer of the real model whose queries get noise: a child tuned in one place."""
@@ -234,7 +234,7 @@ def test_batches_change_nothing_and_are_told(monkeypatch: pytest.MonkeyPatch) ->
     source = open_source("toy")
     other = source.untrained()
     whole = survey_both(sentences(40), source, other, Wish(controls=4))
-    monkeypatch.setattr("attnviz.capture.windows.WINDOW", 16)
+    monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 16)
     told: list[Progress[Both]] = []
     parts = survey_both(sentences(40), source, other, Wish(controls=4, tokens=60), tell=told.append)
     assert [one.n_lines for one in told] == [16, 32, 40]
@@ -249,7 +249,7 @@ def test_a_run_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, name: s
     source = open_source(name)
     other = source.untrained()
     lines: list[Line | BadLine] = [*sentences(20), BadLine(number=21, reason="it is no JSON"), *sentences(3, skip=20)]
-    monkeypatch.setattr("attnviz.capture.windows.WINDOW", 6)
+    monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 6)
     told: list[Progress[Both]] = []
     whole = survey_both(lines, source, other, Wish(controls=4), tell=told.append)
     assert [one.n_lines for one in told] == [6, 12, 18, 24]
@@ -508,7 +508,7 @@ def test_one_sentence_is_no_line(real_model: str) -> None:
 
 def test_hours_of_lines_that_cannot_be_used_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """All are counted, the first of them named, whether a sentence comes before them or after."""
-    monkeypatch.setattr("attnviz.capture.windows.WINDOW", 10)
+    monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 10)
     source = open_source("toy")
     bad = [BadLine(number=number, reason="it is no JSON") for number in range(1, 96)]
     more = [replace(line, number=line.number + 97) for line in bad]

@@ -10,12 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.analysis import heads
 from attnviz.capture.batching import joined
-from attnviz.capture.measuring import FindOutputMaps, Measured, MeasureHeads
 from attnviz.capture.observers import Batch, KeepWeights
 from attnviz.capture.source import Source, open_source
-from attnviz.comparison import OFFSETS
+from attnviz.heads import measures as heads
+from attnviz.heads.capture.measuring import FindOutputMaps, Measured, MeasureHeads
+from attnviz.heads.record import OFFSETS
 from tests.heads.by_formula import every, reach
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def test_few_rows_at_a_time_add_up(real_model: str, monkeypatch: pytest.MonkeyPa
         return observer.measured()
 
     whole = all_of_it()
-    monkeypatch.setattr("attnviz.capture.measuring.MOST_AT_ONCE", 5 * 20 * 3)
+    monkeypatch.setattr("attnviz.heads.capture.measuring.MOST_AT_ONCE", 5 * 20 * 3)
     parts = all_of_it()
     assert torch.equal(whole.counts, parts.counts)
     assert (whole.sums - parts.sums).abs().max() < 1e-5

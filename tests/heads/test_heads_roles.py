@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.analysis.comparing import compare
-from attnviz.analysis.roles import kinds, roles_of
 from attnviz.capture.source import open_source
-from attnviz.capture.surveying import Wish, survey_corpus
-from attnviz.comparison import Estimate
-from attnviz.corpus import Line
 from attnviz.errors import SelectionError
+from attnviz.heads.capture.surveying import Wish, survey_corpus
+from attnviz.heads.compare import compare
+from attnviz.heads.record import Estimate
+from attnviz.heads.roles import kinds, roles_of
+from attnviz.text.corpus import Line
 from tests.heads.by_hand import LAYERS, ByHand
 
 if TYPE_CHECKING:
-    from attnviz.comparison import Comparison
+    from attnviz.heads.record import Comparison
 
 
 def sentences(n: int, seed: int = 0) -> list[Line]:

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.analysis import survey, tally
-from attnviz.analysis.comparing import compare
 from attnviz.capture.source import open_source
-from attnviz.capture.surveying import Wish, survey_corpus
-from attnviz.corpus import BadLine, Line
 from attnviz.errors import InputError, RecordError
+from attnviz.heads import survey, tally
+from attnviz.heads.capture.surveying import Wish, survey_corpus
+from attnviz.heads.compare import compare
 from attnviz.models.language import splits
 from attnviz.models.language.annotated import annotated
+from attnviz.text.corpus import BadLine, Line
 
 if TYPE_CHECKING:
-    from attnviz.analysis.survey import Survey
-    from attnviz.capture.windows import Progress
+    from attnviz.heads.capture.windows import Progress
+    from attnviz.heads.survey import Survey
 
 
 def sentences(n: int) -> list[Line]:
@@ -83,7 +83,7 @@ def test_order_and_batches_change_nothing(order: list[int], tokens: int) -> None
 
 def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
     """From what was told after any window of lines, a new run ends with the very same numbers."""
-    monkeypatch.setattr("attnviz.capture.windows.WINDOW", 16)
+    monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 16)
     source, lines = open_source("toy"), sentences(60)
     stops: list[Progress[Survey]] = []
     plain = survey_corpus(lines, source, Wish(controls=20), tell=stops.append)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from attnviz.analysis.comparing import compare
 from attnviz.capture.source import open_source
-from attnviz.capture.surveying import Wish, survey_corpus
+from attnviz.heads.capture.surveying import Wish, survey_corpus
+from attnviz.heads.compare import compare
+from attnviz.heads.terminal.heads import table
 from attnviz.models.language.annotated import annotated
-from attnviz.views.heads_terminal import table
-from attnviz.views.terminal import Screen
+from attnviz.render.terminal.screen import Screen
 
 
 def test_reference_and_agreement_are_found() -> None:

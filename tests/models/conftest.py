@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import jaxtyping
 import pytest
 import torch
 
@@ -18,9 +17,3 @@ def seeded() -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield
-
-
-@pytest.fixture
-def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the tests' own shape checks, which would speak before the models' refusals do."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

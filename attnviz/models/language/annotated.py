@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import accumulate, islice
 
-from attnviz.corpus import COREFERENCE, Annotated, Line, Link
 from attnviz.models.language.english import English
 from attnviz.models.language.splits import Split, sentences
+from attnviz.text.corpus import COREFERENCE, Annotated, Line, Link
 
 MOST_DRAWN = 100
 """Sentences are drawn until there are enough different ones, or until so many times as many were drawn."""

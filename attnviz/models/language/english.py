@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from attnviz.corpus import COREFERENCE, Link
 from attnviz.models.language.lexicon import (
     ACTIONS,
     ANIMALS,
@@ -38,6 +37,7 @@ from attnviz.models.language.lexicon import (
     am_is_are,
     was_were,
 )
+from attnviz.text.corpus import COREFERENCE, Link
 
 AGREEMENT = "agreement"
 """The relation of a verb to the subject that it agrees with."""

@@ -1,1 +1,0 @@
-"""Numbers computed from a record. Each measure is defined once."""

@@ -1,0 +1,215 @@
+"""Pretrained encoder-decoders: what they say, by themselves or because they are made to, and which attention is which.
+
+References:
+    Vaswani et al. 2017, "Attention Is All You Need", section 3.2.3, the three uses of attention:
+    https://arxiv.org/abs/1706.03762
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnviz.attention import Kind, Token
+from attnviz.capture.observers import Batch
+from attnviz.capture.sources.interface import watch
+from attnviz.capture.sources.loading import first_line, limit_of, quiet
+from attnviz.capture.sources.tokens import SAID, meaning, tokens_said
+from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongError
+from attnviz.text.display import visible
+
+CROSS_NAMES = {"encoderattn", "encdecattention", "crossattention", "crossattn"}
+SELF_NAMES = {"selfattn", "selfattention", "attention"}
+"""What the library calls a decoder's two attentions: parts of their modules' names, in small letters, without _."""
+
+AT_MOST = 128
+"""How many tokens a model says by itself before it is stopped."""
+
+GREEDY = {
+    "do_sample": False, "num_beams": 1, "num_return_sequences": 1, "early_stopping": False, "max_length": None,
+    "max_time": None, "min_length": 0, "min_new_tokens": None, "no_repeat_ngram_size": 0, "repetition_penalty": 1.0,
+    "length_penalty": 1.0, "forced_eos_token_id": None, "stop_strings": None, "guidance_scale": None,
+    "return_dict_in_generate": False, "use_cache": False,
+}  # fmt: skip
+"""How a model says the likeliest token at each step and nothing else. What it may never say, and what it must say
+first (the language that it translates into), stay as its own settings have them. The library's cache is left out: of
+some models it is as deep as the encoder, not the decoder."""
+
+SAYS = "each row is the step that says its token"
+HAS_READ = "each column is what the decoder has read: its start, then the tokens said before"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a model says to one sentence.
+
+    Attributes:
+        text: as typed, or what its tokens mean.
+        tokens: those that it says, one a step.
+        read: those that its decoder reads, one a step: where it starts, then those that were said before.
+        notes: what was done, a sentence each.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    read: tuple[Token, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Speaker:
+    """An encoder-decoder, whole.
+
+    Args:
+        name: what pictures call it.
+        tokenizer: the library's.
+        model: the library's, with the map to its words.
+        native: the implementation that it says something by itself with.
+        has_head: whether that map is the model's own.
+    """
+
+    def __init__(self, name: str, tokenizer: Any, model: Any, *, native: str, has_head: bool) -> None:
+        self._name, self._tokenizer, self._model = name, tokenizer, model
+        self._native, self._has_head = native, has_head
+        self._limit = limit_of(model.get_decoder(), tokenizer)
+        self._kinds = kinds_of(model)
+        model.generation_config.update(**GREEDY)
+
+    def spoken(self, batch: Batch, targets: Sequence[str | None], kind: Kind, *, truncate: bool) -> Batch:
+        """The batch with what is said: the target where there is one, the model's own words where there is none.
+
+        Raises:
+            InputError: the tokenizer finds nothing in a target.
+            TooLongError: a target has more tokens than the decoder has positions, and may not be truncated.
+            ModelError: the model cannot say anything by itself, or cannot be made to.
+        """
+        source, real_source = batch.inputs["input_ids"], batch.real
+        said, sentences = [], []
+        for index, (sentence, target) in enumerate(zip(batch.sentences, targets, strict=True)):
+            own = source[index][real_source[index]]
+            one = self._free(own) if target is None else self._forced(target, truncate=truncate)
+            said.append(one)
+            whole = replace(sentence, target=one.text, notes=(*sentence.notes, *one.notes))
+            if kind != "encoder":
+                keys = sentence.tokens if kind == "cross" else one.read
+                notes = (*whole.notes, SAYS, *((HAS_READ,) if kind == "decoder" else ()))
+                whole = replace(whole, tokens=one.tokens, keys=keys, notes=notes)
+            sentences.append(whole)
+        longest = max(len(one.read) for one in said)
+        lengths = torch.tensor([len(one.read) for one in said], device=source.device)
+        real = torch.arange(longest, device=source.device) < lengths[:, None]
+        pad = self._tokenizer.pad_token_id or 0
+        rows = [[token.id for token in one.read] + [pad] * (longest - len(one.read)) for one in said]
+        read = torch.tensor(rows, device=source.device)
+        return Batch(
+            sentences=tuple(sentences),
+            inputs={**batch.inputs, "decoder_input_ids": read, "decoder_attention_mask": real.long()},
+            real=real_source if kind == "encoder" else real,
+            real_keys=real if kind == "decoder" else real_source,
+            kind=kind,
+        )
+
+    def is_shown(self, module: nn.Module, query: Tensor, key: Tensor, batch: Batch) -> bool:
+        """Whether a layer that runs is of the batch's kind.
+
+        Args:
+            module: the layer.
+            query: its queries [batch, head, query, d_k].
+            key: its keys [batch, head, key, d_k].
+            batch: what runs.
+
+        Raises:
+            NoAttentionError: which kind it is of cannot be told.
+        """
+        kind = self._kinds.get(module)
+        n_source, n_target = batch.inputs["input_ids"].shape[1], batch.inputs["decoder_input_ids"].shape[1]
+        expected = {
+            "encoder": (n_source, n_source), "cross": (n_target, n_source), "decoder": (n_target, n_target)
+        }  # fmt: skip
+        if kind is None or expected[kind] != (query.shape[2], key.shape[2]):
+            named = next((name for name, other in self._model.named_modules() if other is module), "a layer")
+            raise NoAttentionError(
+                f"{self._name}: what {named} looks at cannot be told: neither the source alone nor what was said alone"
+            )
+        return kind == batch.kind
+
+    def _forced(self, target: str, *, truncate: bool) -> Said:
+        """Teacher forcing: the tokens of a target, whatever the model would have said."""
+        encoded = self._tokenizer(text_target=target, verbose=False)
+        ids, notes = encoded["input_ids"], tuple[str, ...]()
+        if self._limit is not None and len(ids) > self._limit:
+            n_tokens = len(ids)
+            if not truncate:
+                raise TooLongError(
+                    f"the target has {n_tokens:,} tokens, but {self._name} says at most {self._limit:,}: shorten it, "
+                    "or cut it there with --truncate"
+                )
+            ids = self._tokenizer(text_target=target, truncation=True, max_length=self._limit)["input_ids"]
+            notes = (f"target truncated: {len(ids):,} of {n_tokens:,} tokens",)
+        tokens = tokens_said(self._tokenizer, ids, target)
+        if all(token.special for token in tokens):
+            raise InputError(f"{self._name} finds no token in this target: {visible(target)[:40]!r}")
+        try:
+            read = _read_before(self._model, torch.tensor([ids], device=self._model.device))[0].tolist()
+        except Exception as error:
+            raise ModelError(f"{self._name} cannot be made to say a target: {first_line(error)}") from error
+        if read[1:] != ids[:-1]:
+            raise ModelError(f"{self._name} cannot be made to say a target: it reads something else than it said")
+        return Said(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]), notes=notes)
+
+    def _free(self, source: Tensor) -> Said:
+        """The likeliest token at each step, until the end; a source alone, so that no neighbour changes it."""
+        if not self._has_head:
+            raise ModelError(
+                f"{self._name} was saved without the map to its words, so it says nothing by itself: give what it "
+                "should say with --target"
+            )
+        most = min(AT_MOST, self._limit or AT_MOST)
+        try:
+            with torch.inference_mode(), quiet():
+                watch(self._model, self._native)
+                start, *ids = self._model.generate(
+                    input_ids=source[None], attention_mask=torch.ones_like(source)[None], max_new_tokens=most
+                )[0].tolist()
+        except Exception as error:
+            raise ModelError(f"{self._name} cannot say anything by itself: {first_line(error)}") from error
+        end = self._model.generation_config.eos_token_id
+        is_over = ids[-1] in (end if isinstance(end, list) else [end])
+        notes = () if is_over else (f"stopped after {most:,} tokens: it had not come to an end",)
+        text = meaning(self._tokenizer, ids)
+        tokens = tokens_said(self._tokenizer, ids, text)
+        return Said(text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes)
+
+    def _start(self, number: int) -> Token:
+        """What the decoder reads before anything is said."""
+        piece = self._tokenizer.convert_ids_to_tokens(number) or f"<{number}>"
+        return Token(text=visible(piece), piece=piece, id=number, special=True, segment=SAID)
+
+
+def _read_before(model: Any, said: Tensor) -> Tensor:
+    """What a decoder has read before each token that it says [batch, token], as its own library trains it."""
+    if hasattr(model, "prepare_decoder_input_ids_from_labels"):
+        return model.prepare_decoder_input_ids_from_labels(labels=said)  # type: ignore[no-any-return]
+    shift = sys.modules[type(model).__module__].shift_tokens_right
+    config = model.config
+    return shift(said, config.pad_token_id, config.decoder_start_token_id)  # type: ignore[no-any-return]
+
+
+def kinds_of(model: Any) -> dict[nn.Module, Kind | None]:
+    """Which kind of attention each module of an encoder-decoder is, were it one; None where that cannot be told."""
+    kinds: dict[nn.Module, Kind | None] = dict.fromkeys(model.get_encoder().modules(), "encoder")
+    for name, module in model.get_decoder().named_modules(remove_duplicate=False):
+        kind = _named(name)
+        if kinds.setdefault(module, kind) != kind:  # encoder and decoder share it
+            kinds[module] = None
+    return kinds
+
+
+def _named(name: str) -> Kind | None:
+    """The kind of attention that a module of a decoder is, by its name in it."""
+    parts = {part.replace("_", "").lower() for part in name.split(".")}
+    return "cross" if parts & CROSS_NAMES else "decoder" if parts & SELF_NAMES else None

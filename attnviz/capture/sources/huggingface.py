@@ -1,0 +1,205 @@
+"""Hugging Face models as a source: any that goes through the library's attention interface."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from attnviz.attention import Kind, Receipt
+from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
+from attnviz.capture.projections import calls_shown
+from attnviz.capture.sources.digest import digest_of
+from attnviz.capture.sources.generation import Speaker
+from attnviz.capture.sources.hub import Location
+from attnviz.capture.sources.interface import native_of, watch, watched_by
+from attnviz.capture.sources.loading import first_line, in_one_line, limit_of, load, quiet
+from attnviz.capture.sources.tokens import run_together, tokens_read
+from attnviz.capture.stream import Run
+from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
+from attnviz.text.display import visible
+
+EAGER_UP_TO = 2**20
+"""Pairs of a query and a key in a batch (1,024 tokens alone) up to which the model's eager implementation runs: the
+very numbers of `output_attentions=True`. Beyond, its fused one does, which rounds otherwise and never holds a whole
+matrix."""
+
+
+class PretrainedSource:
+    """A pretrained model, run as its own library runs it.
+
+    Raises:
+        ModelError: it cannot be loaded, or only in ways that would not show the model's own numbers.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        *,
+        device: torch.device,
+        dtype: torch.dtype | None = None,
+        revision: str | None = None,
+        trust_remote_code: bool = False,
+    ) -> None:
+        self.name = location.name
+        self.has_sinks = False
+        self._device = device
+        options = {
+            "revision": revision or "main",
+            "local_files_only": location.where != "hub",
+            "trust_remote_code": trust_remote_code,
+        }
+        # The library may draw random numbers while it loads; the caller's stay the caller's.
+        with in_one_line(location), quiet(), torch.random.fork_rng(devices=[]):
+            loaded = load(location, dtype, options)
+            self._tokenizer, self._model, self._whole = loaded.tokenizer, loaded.model, loaded.whole
+            self._native = native_of(self._model)
+        (self._model if self._whole is None else self._whole).to(device).eval()
+        causal = any(getattr(module, "is_causal", False) is True for module in self._model.modules())
+        self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
+        self._speaker: Speaker | None = None
+        if self._whole is not None:
+            # A sentence alone is read by the encoder: what a decoder looks at depends on what is said.
+            self.kinds = ("encoder", "cross", "decoder")
+            self._speaker = Speaker(
+                self.name, self._tokenizer, self._whole, native=native_of(self._whole), has_head=loaded.has_head
+            )
+        self.speaks = self._speaker is not None
+        self._limit = limit_of(self._model, self._tokenizer)
+        self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
+        *,
+        truncate: bool = False,
+        kind: Kind | None = None,
+        targets: Sequence[str | None] | None = None,
+    ) -> Batch:
+        """Tokenize sentences into one padded batch.
+
+        Of an encoder-decoder a sentence alone is read by the encoder. Where another kind of attention is asked for, or
+        there is a target (then cross attention is the usual one), the decoder runs too: it says the target, or where
+        there is none the likeliest token at each step.
+
+        Raises:
+            SelectionError: a kind of attention that the model has not, or a target for one that says nothing.
+            TooLongError: a sentence or target has more tokens than there are positions, and may not be truncated.
+            InputError: the tokenizer finds nothing in a sentence, or in a target.
+            ModelError: the model cannot say anything by itself.
+        """
+        shown = expect_kind(self, kind, targets)
+        targets = targets or [None] * len(texts)
+        pairs = pairs or [None] * len(texts)
+        sentences, rows = [], []
+        for text, pair in zip(texts, pairs, strict=True):
+            encoded = self._tokenizer(
+                text,
+                pair,
+                return_offsets_mapping=self._tokenizer.is_fast,
+                return_special_tokens_mask=True,
+                verbose=False,
+            )
+            n_tokens, notes = len(encoded["input_ids"]), tuple[str, ...]()
+            if self._limit is not None and n_tokens > self._limit:
+                if not truncate:
+                    raise TooLongError(
+                        f"the text has {n_tokens:,} tokens, but {self.name} has {self._limit:,} positions: shorten it, "
+                        "or cut it there with --truncate"
+                    )
+                encoded = self._tokenizer(
+                    text,
+                    pair,
+                    truncation=True,
+                    max_length=self._limit,
+                    return_offsets_mapping=self._tokenizer.is_fast,
+                    return_special_tokens_mask=True,
+                )
+                notes = (f"input truncated: {len(encoded['input_ids']):,} of {n_tokens:,} tokens",)
+            tokens = tokens_read(self._tokenizer, encoded, text, pair)
+            is_cut = len(tokens) < n_tokens
+            if all(token.special for token in tokens):
+                raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
+            if run_together(tokens):
+                notes += ("the two sentences run together: this model puts no token between them",)
+            sentences.append(Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=is_cut))
+            rows.append(encoded)
+        batch = self._batch(sentences, rows)
+        if self._speaker is None:
+            return batch
+        has_target = any(target is not None for target in targets)
+        if shown == "encoder" and not has_target:
+            return replace(batch, kind=shown)
+        return self._speaker.spoken(batch, targets, kind or "cross", truncate=truncate)
+
+    def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
+        """Run the model once; every observer sees every block of rows.
+
+        Raises:
+            NoAttentionError: no layer's attention could be seen.
+            NotVerifiedError: a layer's weights are not proved to be the model's own.
+            ModelError: the model cannot be run.
+        """
+        model, is_shown = self._model, None
+        n_sentences, n_tokens = batch.real.shape
+        if self._speaker is not None and "decoder_input_ids" in batch.inputs:
+            model, is_shown = self._whole, partial(self._speaker.is_shown, batch=batch)
+            n_tokens = max(batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids"))
+        native = "eager" if n_sentences * n_tokens**2 <= EAGER_UP_TO else self._native
+        run = Run(batch=batch, observers=observers, native=native)
+        with torch.inference_mode(), watched_by(run, is_shown), calls_shown(model, observers), quiet():
+            try:
+                watch(model, native)
+                model(**batch.inputs)
+            except AttnvizError:
+                raise
+            except Exception as error:
+                if run.observing:
+                    raise
+                problem = f"{self.name} cannot be run on this text: {first_line(error)}"
+                raise (NoAttentionError if run.dtype is None else ModelError)(problem) from error
+        self.has_sinks = run.has_sinks
+        return run.receipt(self.name)
+
+    def digest(self) -> str:
+        """What tells the model's weights from others."""
+        return digest_of(self._model if self._whole is None else self._whole)
+
+    def untrained(self, seed: int = 0) -> PretrainedSource:
+        """The same architecture with weights drawn from a seed, as its own library draws them before any training."""
+        other = copy.copy(self)
+        with quiet(), torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            whole = self._model if self._whole is None else self._whole
+            # Its own config: an implementation chosen for a model is written into it.
+            new = type(whole)(copy.deepcopy(whole.config)).to(self._device, whole.dtype).eval()
+        other.name = f"{self.name} with random weights"
+        other._model = new if self._whole is None else new.get_encoder()  # noqa: SLF001 - its own
+        other._whole = None if self._whole is None else new  # noqa: SLF001 - its own
+        if self._speaker is not None:
+            native = native_of(whole)
+            other._speaker = Speaker(other.name, self._tokenizer, new, native=native, has_head=True)  # noqa: SLF001 - its own
+        return other
+
+    def _batch(self, sentences: Sequence[Sentence], rows: Sequence[Any]) -> Batch:
+        """Pad on the right, where causal models stay exact too, and say where padding is."""
+        longest = max(len(row["input_ids"]) for row in rows)
+        fill = {"input_ids": self._tokenizer.pad_token_id or 0, "attention_mask": 0, "token_type_ids": 0}
+        inputs = {
+            name: torch.tensor(
+                [row[name] + [pad] * (longest - len(row["input_ids"])) for row in rows], device=self._device
+            )
+            for name, pad in fill.items()
+            if name in self._accepted and all(name in row for row in rows)
+        }
+        lengths = torch.tensor([len(row["input_ids"]) for row in rows], device=self._device)
+        real = torch.arange(longest, device=self._device) < lengths[:, None]
+        if "attention_mask" in self._accepted:
+            inputs["attention_mask"] = real.long()
+        return Batch(sentences=tuple(sentences), inputs=inputs, real=real)

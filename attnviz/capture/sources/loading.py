@@ -1,0 +1,168 @@
+"""A pretrained model and its tokenizer, loaded by their own library or refused in one line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from attnviz.capture.sources.hub import Location
+from attnviz.errors import ModelError, UnreachableModelError
+from attnviz.text.display import clip, visible
+
+UNLIMITED = 1_000_000
+"""Tokenizers without a limit give an astronomic number; so do some configurations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What was loaded.
+
+    Attributes:
+        tokenizer: the library's own.
+        model: what reads: of an encoder-decoder its encoder.
+        whole: the encoder-decoder, with the map to its words; None where the model is none, or none of text.
+        has_head: whether that map is the model's own, so that it can say something by itself.
+    """
+
+    tokenizer: Any
+    model: Any
+    whole: Any = None
+    has_head: bool = False
+
+
+def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any]) -> Loaded:
+    """Load a model and its tokenizer.
+
+    Args:
+        location: where they are.
+        dtype: the number format; None is the one the weights were saved in.
+        options: for the library: ``revision``, ``local_files_only``, ``trust_remote_code``.
+
+    Raises:
+        ModelError: there is no vocabulary, or weights are missing that the library would draw at random.
+    """
+    from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
+    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+
+    config = AutoConfig.from_pretrained(location.path, **options)
+    config.use_cache = False
+    tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
+    # Where the files are missing, the library makes a tokenizer that knows its special tokens and at most a space.
+    if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
+        raise ModelError(
+            f"{location.name} has no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
+        )
+    if getattr(tokenizer, "separate_vocabs", False):
+        raise ModelError(f"{location.name} reads and says words of two vocabularies, which attnviz cannot tell apart")
+    is_whole = config.is_encoder_decoder and type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    model, report = (AutoModelForSeq2SeqLM if is_whole else AutoModel).from_pretrained(
+        location.path,
+        config=config,
+        dtype="auto" if dtype is None else dtype,
+        use_safetensors=True,
+        output_loading_info=True,
+        **options,
+    )
+    head = _head_of(model) if is_whole else ()
+    # A pooler stands after all attention, and many checkpoints come without one; so does the map to words.
+    missing = sorted(name for name in report["missing_keys"] if "pooler" not in name and name not in head)
+    if missing:
+        raise ModelError(
+            f"{location.name} lacks {len(missing)} of its weights ({missing[0]}, ...): the library would fill them "
+            "with random numbers, and the picture would not be the model"
+        )
+    if not is_whole:
+        return Loaded(tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model)
+    saved, _ = config.get_config_dict(location.path, **options)
+    is_borrowed = saved.get("tie_word_embeddings") is False and _is_tied(model)
+    return Loaded(
+        tokenizer=tokenizer,
+        model=model.get_encoder(),
+        whole=model,
+        has_head=bool(head) and not is_borrowed and not any(name in head for name in report["missing_keys"]),
+    )
+
+
+def _head_of(model: Any) -> tuple[str, ...]:
+    """The names of the weights that make words of what the decoder computed."""
+    head = model.get_output_embeddings()
+    return tuple(
+        f"{name}.{weight}"
+        for name, module in model.named_modules()
+        if module is head
+        for weight, _ in module.named_parameters()
+    )
+
+
+def _is_tied(model: Any) -> bool:
+    """Whether the library uses the word vectors for the map to words, as it does where it finds none."""
+    return model.get_output_embeddings().weight is model.get_input_embeddings().weight
+
+
+def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
+    """How many tokens the model has positions for; None where it has no such limit."""
+    config: Any = model.config
+    limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None) or UNLIMITED]
+    if getattr(config, "model_type", "") in {"t5", "mt5", "umt5", "longt5"}:
+        return None  # relative positions: the tokenizer's number is what it was trained on, not a limit
+    for name, module in model.named_modules():
+        # RoBERTa and its kin count positions from behind the padding token's.
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            limits.append(module.num_embeddings - module.padding_idx - 1)
+    limit = min(limits)
+    return int(limit) if limit < UNLIMITED else None
+
+
+@contextmanager
+def in_one_line(location: Location) -> Iterator[None]:
+    """Whatever goes wrong while the library loads a model, as one line that names the model."""
+    try:
+        yield
+    except (ModelError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        broken = _connection_error(error) if location.where == "hub" else None
+        if broken is not None:
+            raise UnreachableModelError(f"{location.name} cannot be downloaded: {first_line(broken)}") from error
+        raise ModelError(f"{location.name} cannot be loaded: {first_line(error)}") from error
+
+
+def _connection_error(error: BaseException | None) -> BaseException | None:
+    """The connection that failed behind this error, as near to the cause as is known; None if there is none."""
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    found = None
+    while error is not None:
+        module = type(error).__module__.partition(".")[0]
+        if isinstance(error, HfHubHTTPError | LocalEntryNotFoundError | ConnectionError) or module.startswith("http"):
+            found = error
+        error = error.__cause__ or error.__context__
+    return found
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return clip(visible(lines[0] if lines else type(error).__name__), 200)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the library's own bars and warnings off the screen, but for the bars of a long download."""
+    from transformers.utils import logging as library
+
+    verbosity = library.get_verbosity()
+    library.set_verbosity(logging.CRITICAL)
+    # The bars of a download are huggingface_hub's, which this leaves alone.
+    hook = library.set_tqdm_hook(lambda _, given, more: library.EmptyTqdm(*given, **more))
+    try:
+        yield
+    finally:
+        library.set_verbosity(verbosity)
+        library.set_tqdm_hook(hook)

@@ -1,0 +1,262 @@
+"""The trained home-built models as sources: words in, and for those that translate, words out."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from attnviz.attention import Kind, Receipt, Token
+from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
+from attnviz.capture.projections import calls_shown
+from attnviz.capture.sources.digest import digest_of
+from attnviz.capture.stream import Run, Scoring
+from attnviz.errors import InputError, TooLongError
+from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
+from attnviz.models.embedding import after_start
+from attnviz.models.language.vocabulary import END, START, Vocabulary
+from attnviz.models.positions import sinusoidal_positions
+from attnviz.models.training import shipped
+from attnviz.models.training.tasks import padded
+from attnviz.models.translation import TranslationTransformer
+from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
+from attnviz.text.display import clip, visible
+from attnviz.text.words import split_words
+
+KINDS: dict[str, tuple[Kind, ...]] = {
+    "encoder": ("encoder",),
+    "decoder": ("decoder",),
+    "recurrent": ("cross",),
+    "translation": ("cross", "encoder", "decoder"),
+}
+"""What each kind of model can show, the usual one first."""
+
+SAYS = "each row is the step that says its word"
+HAS_READ = "each column is what the decoder has read: its start, then the words said before"
+
+
+class TrainedSource:
+    """A trained home-built model; a word is a token.
+
+    Args:
+        name: as in `shipped.plans`.
+        device: where it runs.
+        dtype: its number format; None is float32.
+    """
+
+    def __init__(self, name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None) -> None:
+        self.name = name
+        self.has_sinks = False
+        self._device = device or torch.device("cpu")
+        self._card, model = shipped.load(shipped.FOLDER / f"{name}.safetensors")
+        self._model = model.to(self._device, dtype or torch.float32)
+        self.kinds = KINDS[self._card.plan.kind]
+        self.speaks = self._card.target is not None
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
+        *,
+        truncate: bool = False,
+        kind: Kind | None = None,
+        targets: Sequence[str | None] | None = None,
+    ) -> Batch:
+        """Split sentences into words; a model that translates says its own translation where no target is given.
+
+        Raises:
+            InputError: a sentence has no word that the model knows.
+            TooLongError: a sentence has more words than the model takes, and may not be truncated.
+            SelectionError: a kind of attention that the model has not, or a target for one that says nothing.
+        """
+        shown = expect_kind(self, kind, targets)
+        sentences = [
+            self._sentence(text, pair, truncate) for text, pair in zip(texts, pairs or [None] * len(texts), strict=True)
+        ]
+        source = _numbers([sentence.tokens for sentence in sentences]).to(self._device)
+        if not self.speaks:
+            return Batch(sentences=tuple(sentences), inputs={"words": source}, real=source != 0, kind=shown)
+        targets = targets or [None] * len(texts)
+        said = [self._target(row[row != 0], given, truncate) for row, given in zip(source, targets, strict=True)]
+        target = _numbers(said).to(self._device)
+        whole = []
+        for sentence, tokens in zip(sentences, said, strict=True):
+            spoken = replace(sentence, target=" ".join(token.piece for token in tokens if not token.special))
+            if shown != "encoder":
+                start = Token(text=START, piece=START, id=self._card.plan.config.start, special=True, segment=2)
+                keys = sentence.tokens if shown == "cross" else (start, *tokens[:-1])
+                notes = (*sentence.notes, SAYS, *((HAS_READ,) if shown == "decoder" else ()))
+                spoken = replace(spoken, tokens=tokens, keys=keys, notes=notes)
+            whole.append(spoken)
+        return Batch(
+            sentences=tuple(whole),
+            inputs={"source": source, "target": target},
+            real=(source if shown == "encoder" else target) != 0,
+            real_keys=(target if shown == "decoder" else source) != 0,
+            kind=shown,
+        )
+
+    def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
+        """Run the model once; every observer sees every block of rows of the batch's kind.
+
+        Raises:
+            NotVerifiedError: a layer's weights are not proved to be the model's own.
+        """
+        run = Run(batch=batch, observers=observers, native="home-built")
+        model, inputs = self._model, batch.inputs
+        with torch.inference_mode(), calls_shown(model, observers):
+            if isinstance(model, LanguageEncoder | LanguageDecoder):
+                model(inputs["words"], attend=_watched(run))
+            elif isinstance(model, TranslationTransformer):
+                hooks: dict[str, AttendFunction] = {f"attend_{batch.kind}": _watched(run)}
+                model(inputs["source"], inputs["target"], **hooks)
+            elif model.attention is not None:
+                steps = _Steps()
+                model(inputs["source"], inputs["target"], attend=steps.watched(model.attention.attend))
+                steps.show(run)
+        return run.receipt(self.name)
+
+    def digest(self) -> str:
+        """What tells the model's weights from others."""
+        return digest_of(self._model)
+
+    def untrained(self, seed: int = 0) -> TrainedSource:
+        """The same architecture with its first weights, drawn from a seed."""
+        other = copy.copy(self)
+        plan = self._card.plan
+        first = replace(plan, recipe=replace(plan.recipe, seed=seed)).task().model
+        weight = next(self._model.parameters())
+        other.name = f"{self.name} with random weights"
+        other._model = first.to(weight.device, weight.dtype).eval()  # type: ignore[assignment]  # noqa: SLF001 - its own
+        return other
+
+    def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
+        """The vectors of the first sentence's words, and those of their positions: each [token, d_model].
+
+        They are those of the words that the first layer of the batch's kind reads; None where none reads words.
+        """
+        model, inputs = self._model, batch.inputs
+        if isinstance(model, LanguageEncoder | LanguageDecoder):
+            embedding, words = model.embedding, inputs["words"]
+        elif isinstance(model, TranslationTransformer) and batch.kind == "encoder":
+            embedding, words = model.source_embedding, inputs["source"]
+        elif isinstance(model, TranslationTransformer) and batch.kind == "decoder":
+            embedding, words = model.target_embedding, after_start(inputs["target"], model.config.start)
+        else:
+            return None
+        with torch.inference_mode():
+            vectors: Tensor = embedding(words[:1], positions=False)[0]
+        return vectors, sinusoidal_positions(*vectors.shape).to(vectors)
+
+    def _sentence(self, text: str, pair: str | None, truncate: bool) -> Sentence:  # noqa: FBT001
+        tokens = _words(text, 0, 0, self._card.source)
+        tokens += _words(pair or "", 1, len(tokens), self._card.source)
+        if not tokens:
+            raise InputError(f"there is no word in this text: {visible(text)[:40]!r}")
+        notes: tuple[str, ...] = ()
+        limit = self._card.plan.config.max_length
+        is_cut = len(tokens) > limit
+        if is_cut:
+            if not truncate:
+                raise TooLongError(
+                    f"the text has {len(tokens):,} words, but {self.name} reads at most {limit}: shorten it, or cut it "
+                    "there with --truncate"
+                )
+            notes = (f"input truncated: {limit:,} of {len(tokens):,} words",)
+            tokens = tokens[:limit]
+        unknown = [token.text for token in tokens if not self._card.source.knows(token.piece)]
+        if len(unknown) == len(tokens):
+            raise InputError(
+                f"{self.name} knows none of these words ({clip(' '.join(unknown), 60)}): it reads sentences such as "
+                "“She is eating a green apple”; any words at all are read by --model toy-random"
+            )
+        if unknown:
+            notes += (f"read as unknown words: {', '.join(dict.fromkeys(unknown))}",)
+        return Sentence(text=text, pair=pair, tokens=tuple(tokens), notes=notes, is_cut=is_cut)
+
+    def _target(self, source: Tensor, given: str | None, truncate: bool) -> tuple[Token, ...]:  # noqa: FBT001
+        """What is said: the words given, or the model's own, running free; then its end."""
+        if self._card.target is None or isinstance(self._model, LanguageEncoder | LanguageDecoder):
+            return ()
+        config, says = self._card.plan.config, self._card.target
+        if given is None:
+            numbers = self._model.translate(source[None]).words[0].tolist()
+            words = [word for word in says.decode(numbers) if word != END]
+            ended = config.end in numbers
+        else:
+            words, ended = [given[start:end] for start, end in split_words(given)], True
+            most = config.max_length - 1
+            if not words:
+                raise InputError(f"there is no word in this target: {visible(given)[:40]!r}")
+            if len(words) > most and not truncate:
+                raise TooLongError(f"the target has {len(words):,} words, but {self.name} says at most {most:,}")
+            words = words[:most]
+        tokens, place = [], 0
+        for number, (word, which) in enumerate(zip(words, says.encode(words), strict=True)):
+            span = (place, place + len(word))
+            tokens.append(Token(text=visible(word), piece=word, id=which, span=span, word=number, segment=2))
+            place += len(word) + 1
+        end = Token(text=END, piece=END, id=config.end, special=True, segment=2)
+        return (*tokens, *([end] if ended else []))
+
+
+def _numbers(rows: Sequence[Sequence[Token]]) -> Tensor:
+    """The numbers of tokens [batch, token], zeros after the shorter rows."""
+    return padded([[token.id or 0 for token in row] for row in rows])
+
+
+def _words(text: str, segment: int, before: int, vocabulary: Vocabulary) -> list[Token]:
+    """The words of a sentence as tokens, numbered on from those before it."""
+    spans = split_words(text)
+    numbers = vocabulary.encode(text[start:end] for start, end in spans)
+    return [
+        Token(
+            text=visible(text[start:end]),
+            piece=text[start:end],
+            id=number,
+            span=(start, end),
+            word=before + index,
+            segment=segment,
+        )
+        for index, ((start, end), number) in enumerate(zip(spans, numbers, strict=True))
+    ]
+
+
+def _watched(run: Run) -> AttendFunction:
+    """The home-built formula, with a run looking on."""
+
+    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+        context, _ = scaled_dot_product_attention(query, key, value, mask)
+        run.layer(query, key, value, context.transpose(1, 2), Scoring(mask=mask))
+        return context, None
+
+    return attend
+
+
+class _Steps:
+    """The decoding steps of a recurrent model, each one row of the same attention."""
+
+    def __init__(self) -> None:
+        self._queries: list[Tensor] = []
+        self._contexts: list[Tensor] = []
+
+    def watched(self, formula: AttendFunction) -> AttendFunction:
+        """The model's own formula, its queries and contexts kept."""
+
+        def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+            context, weights = formula(query, key, value, mask)
+            self._queries.append(query)
+            self._contexts.append(context)
+            self._rest = key, value, mask
+            return context, weights
+
+        return attend
+
+    def show(self, run: Run) -> None:
+        """Show all steps to a run as one layer."""
+        key, value, mask = self._rest
+        output = torch.cat(self._contexts, dim=2).transpose(1, 2)
+        run.layer(torch.cat(self._queries, dim=2), key, value, output, Scoring(mask=mask))

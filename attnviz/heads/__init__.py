@@ -1,0 +1,1 @@
+"""Heads: what each one does on a sentence or a corpus, and two models compared."""

@@ -1,0 +1,1 @@
+"""Heads measured while a model streams its rows."""

@@ -1,0 +1,1 @@
+"""Two models compared, head by head."""

@@ -1,0 +1,301 @@
+"""From two surveys to what two models' heads do otherwise.
+
+A pattern changes by the mean Jensen-Shannon divergence between a head's rows in one model and in the other. It is never
+below 0, so its interval says how large the change is, and not whether there is one; what is small and what is large is
+said by two yardsticks from the first model: how far the head most like it is, and how far another head is in the mean.
+
+A measure changes by the difference of its means. In each replicate a sentence counts as often in one survey as in the
+other, since that is drawn from its words. The difference is taken replicate by replicate: what sentences of both do to
+both models cancels, and where the sentences are others it is the interval of two independent means.
+
+A relation between words changes by how much more often its best head is right, likewise.
+
+A role changes where a head's clearest role has another name. That alone may be a score that crosses its threshold by a
+hair; it is established where a measure that the role before or after is judged by differs, interval and all, from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float64
+
+from attnviz.errors import InputError, RecordError, SelectionError
+from attnviz.heads import survey, tally
+from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, Difference
+from attnviz.heads.changes.relations import relations_changed, role_difference
+from attnviz.heads.compare import compare
+from attnviz.heads.record import MAX_OFFSET, MEASURES, Comparison, Estimate, HeadProfile
+from attnviz.heads.survey import Places, Survey
+from attnviz.heads.tally import Tally
+
+MAIN = tuple(name for name in MEASURES if not name.startswith(("norm_", "offset_", "peak_")) and name != "entropy")
+"""The measures that are looked through for what changed most; entropy is among them as a share of the largest."""
+
+
+def changes(
+    before: Survey,
+    after: Survey,
+    divergences: Tally | None = None,
+    *,
+    corpus: str,
+    corpus_after: str | None = None,
+    thresholds: Mapping[str, float] | None = None,
+) -> Changes:
+    """What two models' heads do otherwise.
+
+    Args:
+        before: the survey of the first model.
+        after: that of the second.
+        divergences: of each head's rows in both, summed over sentences; None where only surveys are there.
+        corpus: what the first was measured on, in a few words.
+        corpus_after: likewise the second; None where that is the same.
+        thresholds: of roles, by name, that are other than usual.
+
+    Raises:
+        RecordError: the models have other numbers of layers or heads, other tokens of the same sentences, or were
+            measured otherwise.
+        SelectionError: a threshold of no role, or not between 0 and 1.
+    """
+    check_alike(before, after)
+    paired = same_sentences(before, after)
+    one = compare(before, corpus=corpus, thresholds=thresholds)
+    other = compare(after, corpus=corpus if corpus_after is None else corpus_after, thresholds=thresholds)
+    differences = _differences(before, after)
+    pattern = None if divergences is None else divergences.estimate()
+    yardsticks = _yardsticks(one)
+    heads = tuple(
+        _change(
+            first,
+            second,
+            pattern=pattern,
+            differs=_differs(first, second, differences, one.measures)
+            or _relation_differs(first, second, before, after),
+            yardstick=yardsticks[:, number],
+        )
+        for number, (first, second) in enumerate(zip(one.heads, other.heads, strict=True))
+    )
+    return Changes(
+        before=one,
+        after=other,
+        pattern=pattern,
+        measures=one.measures,
+        differences=differences,
+        paired=paired,
+        heads=heads,
+        relations=relations_changed(before.relations, after.relations, one.relations, other.relations),
+        notes=tuple(_notes(one, other, pattern, paired=paired)),
+    )
+
+
+def check_heads(before: tuple[int, ...], after: tuple[int, ...], names: tuple[str, str]) -> None:
+    """Make sure that two models have as many layers, and as many heads in each.
+
+    Raises:
+        RecordError: they have not.
+    """
+    if before != after:
+        raise RecordError(
+            f"heads are compared one by one, and these models have other numbers of them: {names[0]} has {before[0]} x "
+            f"{before[1]} (layers x heads), {names[1]} {after[0]} x {after[1]}"
+        )
+
+
+def check_alike(before: Survey, after: Survey) -> None:
+    """Make sure that heads can be compared one by one.
+
+    Raises:
+        RecordError: they cannot.
+    """
+    names = before.about["model"], after.about["model"]
+    check_heads(before.heads.sums.shape[1:3], after.heads.sums.shape[1:3], names)
+    for what in ("kind", "special tokens", "fixed offsets"):
+        if before.about[what] != after.about[what]:
+            raise RecordError(
+                f"these cannot be compared: {what}: {names[0]} was measured with {before.about[what]}, {names[1]} with "
+                f"{after.about[what]}"
+            )
+    if before.measures != after.measures or len(before.heads.sums) != len(after.heads.sums):
+        raise RecordError("these cannot be compared: they hold other measures, or were measured by another version")
+    if same_sentences(before, after) and before.n_tokens != after.n_tokens:
+        raise RecordError(
+            f"the same sentences are {before.n_tokens:,} tokens to {names[0]} and {after.n_tokens:,} to {names[1]}: "
+            "only models that cut them into the same tokens are compared"
+        )
+
+
+def same_sentences(one: Survey, other: Survey) -> bool:
+    """Whether both were measured on the same sentences, each as often.
+
+    How many sentences each of the replicates drew tells it: that depends on the words of each of them.
+    """
+    at = one.measures.index("sink")  # counted once a sentence
+    drawn, drawn_after = (found.heads.counts[:, 0, 0, at] for found in (one, other))
+    return one.n_sentences == other.n_sentences and np.array_equal(drawn, drawn_after)
+
+
+def exceeds(found: Changes, threshold: float) -> tuple[Change, ...]:
+    """The heads whose pattern changed by more than this many nats, the largest change first; its value counts.
+
+    Raises:
+        SelectionError: the threshold is not between 0 and ln 2, or patterns were not compared.
+        InputError: of some head there was no row to compare: a watch that sees nothing must not be silent.
+    """
+    if not 0 <= threshold < MOST:
+        raise SelectionError(
+            f"a pattern changes by 0 nats to ln 2 = {MOST:.3f}: a threshold of {threshold:g} would watch nothing"
+        )
+    if found.pattern is None:
+        raise SelectionError("how far patterns changed is known only where both models are run, not of saved numbers")
+    blind = [change.name for change in found.heads if np.isnan(change.pattern)]
+    if blind:
+        raise InputError(f"there is no row to compare heads by (head {blind[0]}): no sentence has two tokens")
+    return tuple(change for change in by_pattern(found.heads) if change.pattern > threshold)
+
+
+def by_pattern(heads: Iterable[Change]) -> list[Change]:
+    """Heads by how far their patterns changed, the furthest first; those that were not measured as they stand."""
+    return sorted(heads, key=lambda change: -change.pattern if change.pattern > 0 else 0.0)
+
+
+def by_measures(found: Changes) -> list[Change]:
+    """Heads by what changed most of them: the largest difference that is established, of `MAIN`, first."""
+
+    def largest(change: Change) -> float:
+        return max((size(one) for one in most_changed(found, change) if one.established), default=0.0)
+
+    return sorted(found.heads, key=lambda change: -largest(change))
+
+
+def most_changed(found: Changes, change: Change, n: int | None = None) -> list[Difference]:
+    """The measures of one head that changed most: those that are established first, then by their size.
+
+    Args:
+        found: of two models.
+        change: of the head.
+        n: how many at most; None is all of `MAIN`.
+    """
+    every = [found.difference(name, change.before.layer, change.before.head) for name in MAIN if name in found.measures]
+    there = [one for one in every if abs(one.value) > ROUNDING]
+    return sorted(there, key=lambda one: (not one.established, -size(one)))[:n]
+
+
+def size(difference: Difference) -> float:
+    """How large a difference is, on one scale: a share as it is, tokens as a share of `MAX_OFFSET` of them."""
+    is_tokens = MEASURES[difference.measure].unit == "tokens"
+    return abs(difference.value) / (MAX_OFFSET if is_tokens else 1)
+
+
+def _differences(before: Survey, after: Survey) -> Estimate:
+    """After less before, of every measure; the differences of replicates are their interval."""
+    layers = []
+    for layer in range(before.heads.sums.shape[1]):  # one at a time: all replicates of all heads are many numbers
+        means = [_means(one.heads, layer) for one in (before, after)]
+        apart = means[1] - means[0]
+        layers.append(tally.estimate(apart, np.ones_like(apart)))
+    varied = _varied(before.places, after.places)
+
+    def joined(name: str) -> Float64[np.ndarray, "layer head measure"]:
+        rows = np.stack([getattr(layer, name) for layer in layers])
+        return np.concatenate([rows, getattr(varied, name)[:, :, None]], axis=2)
+
+    return Estimate(value=joined("value"), low=joined("low"), high=joined("high"))
+
+
+def _means(heads: Tally, layer: int) -> Float64[np.ndarray, "replicate head measure"]:
+    with np.errstate(invalid="ignore", divide="ignore"):  # nothing counted: NaN, which says so
+        return np.asarray(heads.sums[:, layer] / heads.counts[:, layer])
+
+
+def _varied(before: Places, after: Places) -> Estimate:
+    """The difference of how far patterns vary; its interval is that of a jackknife over groups of sentences."""
+    there = [group for group in range(len(before.counts)) if before.counts[group].any() and after.counts[group].any()]
+    if not there:
+        nothing = np.full(before.sums.shape[1:3], np.nan)
+        return Estimate(value=nothing, low=nothing, high=nothing)
+
+    def apart(groups: Sequence[int]) -> Float64[np.ndarray, "layer head"]:
+        values = [survey.variability(_together(places, groups)).value for places in (before, after)]
+        return np.asarray(values[1] - values[0])
+
+    every = range(len(before.counts))
+    value = apart(every)
+    if len(there) < 3:
+        nothing = np.full_like(value, np.nan)
+        return Estimate(value=value, low=nothing, high=nothing)
+    without = np.stack([apart([other for other in every if other != group]) for group in there])
+    error = np.sqrt((len(there) - 1) / len(there) * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
+    return Estimate(value=value, low=value - 1.96 * error, high=value + 1.96 * error)
+
+
+def _together(places: Places, groups: Sequence[int]) -> Places:
+    """These groups as one."""
+    chosen = list(groups)
+    return Places(
+        sums=places.sums[chosen].sum(axis=0, keepdims=True),
+        squares=places.squares[chosen].sum(axis=0, keepdims=True),
+        counts=places.counts[chosen].sum(axis=0, keepdims=True),
+    )
+
+
+def _yardsticks(before: Comparison) -> Float64[np.ndarray, "yardstick one"]:
+    """Of each head, how far the head most like it is, and how far other heads are in the mean."""
+    n = len(before.heads)
+    if before.likeness is None or n < 2:
+        return np.full((2, n), np.nan)
+    others = before.likeness.divergences[~np.eye(n, dtype=np.bool_)].reshape(n, n - 1)
+    return np.stack([others.min(axis=1), others.mean(axis=1)])
+
+
+def _differs(before: HeadProfile, after: HeadProfile, differences: Estimate, measures: Sequence[str]) -> bool:
+    """Whether a measure has changed for sure that the clearest role before or after is judged by."""
+    at = before.layer, before.head
+    judged = {profile.roles[0].measure for profile in (before, after) if profile.roles} & set(measures)
+    return any(
+        differences.low[at][measures.index(name)] > ROUNDING or differences.high[at][measures.index(name)] < -ROUNDING
+        for name in judged
+    )
+
+
+def _relation_differs(before: HeadProfile, after: HeadProfile, one: Survey, other: Survey) -> bool:
+    """Likewise where that role is to find a relation between words."""
+    judged = {profile.roles[0].measure for profile in (before, after) if profile.roles}
+    found = (role_difference(one.relations, other.relations, name, (before.layer, before.head)) for name in judged)
+    return any(ends is not None and (ends[1] > ROUNDING or ends[2] < -ROUNDING) for ends in found)
+
+
+def _change(
+    before: HeadProfile,
+    after: HeadProfile,
+    *,
+    pattern: Estimate | None,
+    differs: bool,
+    yardstick: Float64[np.ndarray, " yardstick"],
+) -> Change:
+    at = before.layer, before.head
+    found = (np.nan,) * 3 if pattern is None else (pattern.value[at], pattern.low[at], pattern.high[at])
+    nearest, others = yardstick
+    return Change(
+        before=before,
+        after=after,
+        pattern=float(found[0]),
+        low=float(found[1]),
+        high=float(found[2]),
+        nearest=float(nearest),
+        others=float(others),
+        role_differs=differs,
+    )
+
+
+def _notes(before: Comparison, after: Comparison, pattern: Estimate | None, *, paired: bool) -> Iterable[str]:
+    if pattern is None:
+        yield "saved numbers were compared: roles and measures, no patterns, for which both models are run"
+    if not paired:
+        yield (
+            "not the same sentences: a difference is that of the models and of the sentences, and the intervals are "
+            "not paired"
+        )
+    elif pattern is None:
+        yield "both were measured on the same sentences: the intervals of differences are paired"
+    yield from dict.fromkeys((*before.notes, *after.notes))

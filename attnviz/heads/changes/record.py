@@ -1,0 +1,211 @@
+"""What two models' heads do otherwise, head by head, as a value: patterns, measures and roles, before and after."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from attnviz.errors import SelectionError
+from attnviz.heads.record import Comparison, Estimate, HeadProfile, Relation, Role
+
+MOST = math.log(2)
+"""The divergence of two rows that share no key, in nats: no pattern changes by more."""
+
+ROUNDING = 1e-6
+"""Up to here a number is exact: what is less is no change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """By how much a measure of one head is another.
+
+    Attributes:
+        measure: its name.
+        before: in the first model.
+        after: in the second.
+        value: after less before.
+        low: the lower end of its 95 % interval.
+        high: the upper end.
+    """
+
+    measure: str
+    before: float
+    after: float
+    value: float
+    low: float
+    high: float
+
+    @property
+    def established(self) -> bool:
+        """Whether the interval excludes 0, and by more than rounding."""
+        return self.low > ROUNDING or self.high < -ROUNDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationChange:
+    """How much better or worse a relation between words is found, each model with its own best head.
+
+    Attributes:
+        before: the best head of the first model and how often it is right.
+        after: likewise of the second.
+        value: after less before.
+        low: the lower end of its 95 % interval.
+        high: the upper end.
+    """
+
+    before: Relation
+    after: Relation
+    value: float
+    low: float
+    high: float
+
+    @property
+    def name(self) -> str:
+        """Such as ``nsubj``."""
+        return self.before.name
+
+    @property
+    def established(self) -> bool:
+        """Whether the interval excludes 0, and by more than rounding."""
+        return self.low > ROUNDING or self.high < -ROUNDING
+
+    @property
+    def moved(self) -> bool:
+        """Whether the best head is another one, or looks the other way round."""
+        one, other = self.before, self.after
+        return (one.layer, one.head, one.reverse) != (other.layer, other.head, other.reverse)
+
+    @property
+    def changed(self) -> bool:
+        """Whether it is found more often or less often, by whichever head."""
+        return abs(self.value) > ROUNDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One head in both models.
+
+    Attributes:
+        before: what it does in the first.
+        after: what it does in the second.
+        pattern: the mean Jensen-Shannon divergence of its rows in one and in the other, in nats: 0 where they are the
+            same, ln 2 where they share no key; NaN where it was not measured.
+        low: the lower end of its 95 % interval.
+        high: the upper end.
+        nearest: a yardstick: the divergence, in the first model, from the head most like it; NaN where unknown.
+        others: another: the mean divergence, in the first model, from every other head.
+        role_differs: of the measures that the roles before and after are judged by, whether one has changed for sure.
+    """
+
+    before: HeadProfile
+    after: HeadProfile
+    pattern: float
+    low: float
+    high: float
+    nearest: float
+    others: float
+    role_differs: bool
+
+    @property
+    def name(self) -> str:
+        """``layer.head``."""
+        return self.before.name
+
+    @property
+    def roles(self) -> tuple[Role | None, Role | None]:
+        """The clearest role before and after; None where there is none."""
+        first, second = (profile.roles[0] if profile.roles else None for profile in (self.before, self.after))
+        return first, second
+
+    @property
+    def role_changed(self) -> bool:
+        """Whether the clearest role is another."""
+        before, after = self.roles
+        return (before and before.name) != (after and after.name)
+
+    @property
+    def role_established(self) -> bool:
+        """Whether it is another and that is more than a score near its threshold: a measure of it has changed."""
+        return self.role_changed and self.role_differs
+
+    @property
+    def same_pattern(self) -> bool:
+        """Whether its rows are the same, but for rounding."""
+        return self.pattern <= ROUNDING
+
+    @property
+    def beyond_nearest(self) -> bool:
+        """Whether it has moved, interval and all, further than the head most like it was away."""
+        return self.low > max(self.nearest, ROUNDING)
+
+    @property
+    def share(self) -> float:
+        """How far it has moved, of how far another head is in the mean; NaN where either is unknown."""
+        return self.pattern / self.others if self.others > ROUNDING else math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Changes:
+    """What two models' heads do otherwise.
+
+    Attributes:
+        before: what each head of the first model does.
+        after: what each head of the second does.
+        pattern: how far each head's pattern is from the other model's; None where only what was saved was compared.
+        measures: the names of the measures.
+        differences: of each measure of each head, after less before.
+        paired: whether both were measured on the same sentences.
+        heads: each head, layer after layer.
+        relations: each relation between words that both were measured on, the most frequent first.
+        notes: what a reader should know, a sentence each.
+    """
+
+    before: Comparison
+    after: Comparison
+    pattern: Estimate | None
+    measures: tuple[str, ...]
+    differences: Estimate
+    paired: bool
+    heads: tuple[Change, ...]
+    relations: tuple[RelationChange, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def matrix(self) -> Float64[np.ndarray, "layer head"]:
+        """The pattern change of each head; NaN where it was not measured."""
+        whole = np.array([change.pattern for change in self.heads])
+        return whole.reshape(self.before.n_layers, self.before.n_heads)
+
+    def difference(self, measure: str, layer: int, head: int) -> Difference:
+        """By how much a measure of one head is another.
+
+        Raises:
+            SelectionError: there is no such measure, or no such head.
+        """
+        self.before.head(layer, head)
+        before, after = (one.estimate(measure, layer, head)[0] for one in (self.before, self.after))
+        at = (layer, head, self.measures.index(measure))
+        found = self.differences
+        return Difference(
+            measure=measure,
+            before=before,
+            after=after,
+            value=float(found.value[at]),
+            low=float(found.low[at]),
+            high=float(found.high[at]),
+        )
+
+    def change(self, layer: int, head: int) -> Change:
+        """One head, by its numbers.
+
+        Raises:
+            SelectionError: there is none of that number.
+        """
+        profile = self.before.head(layer, head)
+        found = next((change for change in self.heads if change.before is profile), None)
+        if found is None:
+            raise SelectionError(f"there is no head {layer}.{head}")
+        return found

@@ -1,0 +1,227 @@
+"""What two models' heads do otherwise, in a terminal: a line a head, the largest change first, and how to read it.
+
+No row is ever wrapped. A narrow window shows fewer columns, and what is cut ends in an ellipsis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from attnviz.heads.changes import wording as say
+from attnviz.heads.changes.compare import most_changed
+from attnviz.heads.changes.record import MOST, Change, Changes, Difference
+from attnviz.heads.changes.relations_terminal import relations
+from attnviz.heads.changes.wording import words
+from attnviz.heads.record import MEASURES, Role
+from attnviz.heads.shown import MOST as MOST_HEADS
+from attnviz.heads.shown import NOT_EXPLANATION, counted, family, sign
+from attnviz.heads.terminal.cells import (
+    DOUBTFUL,
+    ESTABLISHED,
+    MISSING,
+    READABLE,
+    Column,
+    bar,
+    fit,
+    heads_in_lines,
+    interval,
+    number,
+    prose,
+    role_style,
+    rows,
+    spelled,
+)
+from attnviz.heads.terminal.heads import BAD_SHOWN
+from attnviz.render.terminal.screen import Screen
+
+WITH_BARS, WITH_SHARE, WITH_INTERVALS, WITH_TWO = 72, 90, 110, 150
+"""The windows, in cells, from which on a row has its bar, its share of how far others are, the interval of the measure
+that changed most, and a second measure."""
+BAR = 8
+"""Cells of a bar that is full at ln 2."""
+A_TENTH = 0.1
+"""From so many tokens on a difference of distances has one decimal."""
+LEAST_WORDS = 12
+"""Cells from which on a role that is cut still says what it is."""
+LEAST_RELATION = 36
+"""Likewise of a relation: they all begin alike."""
+LEAST_ROLES = 16
+"""Cells that a role, or the two that it changed between, take at least."""
+SUMMARY = 54
+"""Cells that the ways in which heads changed take at most before the heads."""
+
+
+def table(found: Changes, screen: Screen) -> list[Text]:
+    """The whole view of two models.
+
+    Args:
+        found: what to show.
+        screen: where.
+    """
+    lines = prose(say.title(found), screen, "bold")
+    for text in say.measured_on(found):
+        lines += prose(text, screen)
+    lines.append(Text())
+    shown = [change for change in say.ordered(found) if _has_changed(found, change)]
+    if shown:
+        lines += _heads(shown[:MOST_HEADS], found, screen)
+        if len(shown) > MOST_HEADS:
+            more = counted(len(shown) - MOST_HEADS, "head")
+            lines += prose(f"{more} that changed less not shown: a file of the ending .csv has all", screen)
+    else:
+        lines += prose("no head changed: every pattern, measure and role is the same", screen)
+    if summary := list(_summary(found, screen)):
+        lines += [Text(), *summary]
+    if found.relations:
+        lines += [Text(), *relations(found, screen)]
+    return [*lines, Text(), *_said(found, screen)]
+
+
+def exceeded(above: Sequence[Change], threshold: float, screen: Screen) -> list[Text]:
+    """What a watch says: which heads changed by more than was allowed, or that none did."""
+    limit = f"{threshold:g} nats"
+    if not above:
+        return prose(f"no head's pattern changed by more than {limit}", screen)
+    named = ", ".join(f"{change.name} ({number(change.pattern, screen, 3)})" for change in above[:BAD_SHOWN])
+    more = f" and {len(above) - BAD_SHOWN:,} more" if len(above) > BAD_SHOWN else ""
+    return prose(f"{counted(len(above), 'head')} changed by more than {limit}: {named}{more}", screen)
+
+
+def _has_changed(found: Changes, change: Change) -> bool:
+    return not change.same_pattern and (change.pattern > 0 or bool(most_changed(found, change, 1)))
+
+
+def _heads(heads: Sequence[Change], found: Changes, screen: Screen) -> Iterator[Text]:
+    """The table of heads."""
+    wide = screen.width
+    gap = 1 if wide < WITH_SHARE else 2
+    columns = [Column("head", [Text(change.name) for change in heads], gap=gap)]
+    if found.pattern is not None:
+        columns.append(Column("change", [_change(change, screen) for change in heads], right=True, gap=gap))
+        columns.append(
+            Column("95 %", [Text(_interval(change.low, change.high, screen)) for change in heads], right=True, gap=gap)
+        )
+        if wide >= WITH_BARS:
+            columns.append(Column("", [Text(bar(change.pattern / MOST, BAR, screen)) for change in heads], gap=gap))
+        if wide >= WITH_SHARE:
+            columns.append(Column("of others", [_share(change, screen) for change in heads], right=True, gap=gap))
+    last = []
+    for index in range(2 if wide >= WITH_TWO else 1):
+        with_interval = wide >= WITH_INTERVALS
+        cells = [
+            _measure(most_changed(found, change, 2)[index:], screen, with_interval=with_interval) for change in heads
+        ]
+        last.append(Column("then" if index else "changed most", cells, gap=gap, least=12))
+    room = wide - sum(column.width + column.gap for column in (*columns, *last)) - gap
+    roles = [_roles(change, max(LEAST_ROLES, room), screen) for change in heads]
+    yield from rows([*columns, Column("  role", roles, least=LEAST_ROLES, gap=gap), *last], screen)
+
+
+def _change(change: Change, screen: Screen) -> Text:
+    """How far its pattern moved; bold where that is further than the head most like it was."""
+    return Text(number(change.pattern, screen, 3), "bold" if change.beyond_nearest else "")
+
+
+def _interval(low: float, high: float, screen: Screen) -> str:
+    if math.isnan(low):
+        return interval(low, high, screen)
+    return spelled(f"{number(low, screen, 3)}–{number(high, screen, 3)}", screen)  # noqa: RUF001 - an en dash is meant
+
+
+def _share(change: Change, screen: Screen) -> Text:
+    share = change.share
+    return Text(number(share, screen) if math.isnan(share) else f"{share:.0%}", "dim")
+
+
+def _roles(change: Change, room: int, screen: Screen) -> Text:
+    """Its role, or from which to which it changed, and whether that is established; in so many cells."""
+    before, after = change.roles
+    if not change.role_changed:
+        return Text(f"  {fit(words(before), room - 2, screen)}", role_style(None, screen) if before is None else "")
+    mark = spelled(ESTABLISHED if change.role_established else DOUBTFUL, screen)
+    return Text.assemble(f"{mark} ", _from_to(before, after, room - 2, screen))
+
+
+def _from_to(before: Role | None, after: Role | None, room: int, screen: Screen) -> Text:
+    """Two roles with an arrow between them; what is too long is cut, or where little would be left of it, a sign."""
+    arrow = spelled(" → ", screen)
+    names = [fit(words(role), 1000, screen) for role in (before, after)]
+    spare = room - len(arrow)
+    longest = [max(spare // 2, spare - cell_len(other)) for other in reversed(names)]
+    shown = [
+        fit(name if cell_len(name) <= most or most >= _least(role) else _sign(role), most, screen)
+        for name, role, most in zip(names, (before, after), longest, strict=True)
+    ]
+    return Text.assemble((shown[0], role_style(before, screen)), arrow, (shown[1], role_style(after, screen)))
+
+
+def _least(role: Role | None) -> int:
+    return LEAST_RELATION if role is not None and family(role.name) == "relation" else LEAST_WORDS
+
+
+def _sign(role: Role | None) -> str:
+    return "none" if role is None else sign(role.name)
+
+
+def _measure(differences: Sequence[Difference], screen: Screen, *, with_interval: bool) -> Text:
+    """The first of these differences, dim where it is not established."""
+    if not differences:
+        return Text(spelled(MISSING, screen), "dim")
+    one = differences[0]
+    digits = 1 if MEASURES[one.measure].unit == "tokens" and abs(one.value) >= A_TENTH else 2
+    if not round(abs(one.value), digits):
+        return Text("below 0.01", "dim")
+    shown = f"{say.named(one)} {one.value:+.{digits}f}"
+    if with_interval and not math.isnan(one.low):
+        shown += f" ({one.low:+.{digits}f} to {one.high:+.{digits}f})"
+    return Text(spelled(shown, screen), "" if one.established else "dim")
+
+
+def _summary(found: Changes, screen: Screen) -> Iterator[Text]:
+    """How many heads changed in which way and which they are; then from which role to which."""
+    for what, names in say.tallied(found):
+        if names:
+            title = Text(f"{len(names):>4}  {fit(what, screen.width - 6, screen)}")
+            yield from heads_in_lines(title, names, screen, SUMMARY)
+    if moved := say.moves(found):
+        yield Text()
+        yield from prose("roles that changed", screen)
+    for before, after, heads in moved:
+        title = Text(f"{len(heads):>4}  ")
+        title.append(_from_to(before, after, min(READABLE, screen.width) - title.cell_len, screen))
+        yield from heads_in_lines(title, [change.name for change in heads], screen, SUMMARY)
+
+
+def _said(found: Changes, screen: Screen) -> Iterator[Text]:
+    """How to read it, what to know, which lines were bad; the proofs last."""
+    chance = f"; {found_by_chance}" if (found_by_chance := say.by_chance(found)) else ""
+    legend = [
+        *(["how to read: " + say.HOW_PATTERN, _how_bars(screen)] if found.pattern is not None else []),
+        f"{say.HOW_ROLES} ({ESTABLISHED}, else {DOUBTFUL}){_how_signs(screen)}",
+        f"changed most: after less before; dim where the interval holds 0{chance}",
+        say.WHERE_FROM,
+        NOT_EXPLANATION,
+    ]
+    for text in legend:
+        yield from prose(text, screen, "dim")
+    for note in found.notes:
+        yield from prose(f"note: {note}", screen)
+    for one in (found.before,) if found.before.bad == found.after.bad else (found.before, found.after):
+        for line, reason in one.bad[:BAD_SHOWN]:
+            yield from prose(f"line {line:,} not used: {reason}", screen, indent=2)
+    for text in say.proofs(found):
+        yield from prose(text, screen, "bold" if ": verified" in text else "")
+
+
+def _how_signs(screen: Screen) -> str:
+    return "; a role without room is a sign, such as 1st" if screen.width < WITH_TWO else ""
+
+
+def _how_bars(screen: Screen) -> str:
+    bars = "bars end at ln 2; " if screen.width >= WITH_BARS else ""
+    share = f"; {say.HOW_OTHERS}" if screen.width >= WITH_SHARE else ""
+    return f"{bars}bold: beyond the head most like it, further than that was away{share}; layers and heads count from 0"

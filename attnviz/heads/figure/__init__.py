@@ -1,0 +1,1 @@
+"""Heads in figures: the sheet, one head's page, how similar heads are."""

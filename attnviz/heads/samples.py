@@ -1,0 +1,29 @@
+"""The sentences that heads are compared on where none are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz import options
+
+if TYPE_CHECKING:
+    from attnviz.capture.source import Source
+    from attnviz.text.corpus import BadLine, Line
+
+TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
+
+OWN = 600
+"""Sentences of a home-built model's own language."""
+
+
+def samples(source: Source) -> tuple[Iterable[Line | BadLine], str]:
+    """Sentences, and what they are: of a trained home-built model its own language, of any other the treebank."""
+    if source.name in options.TOYS and source.name != options.RANDOM:
+        from attnviz.models.language.annotated import annotated
+
+        return annotated(OWN), f"{OWN} sentences of its own language that it never saw"
+    from attnviz.storage.corpora.corpus import read_corpus
+
+    return read_corpus(TREEBANK), "the sentences that come with attnviz"

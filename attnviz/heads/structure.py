@@ -1,0 +1,272 @@
+"""What heads find of a sentence's structure: for each word, is the word it belongs to the one a head looks at most?
+
+As in Clark et al. 2019, "What does BERT look at?", section 4: attention to a word in several pieces is the sum over the
+pieces, attention from it their mean. A head's guess for a word is, of the other words, the one that this word looks at
+most; or, the other way round, the one that looks most at this word. A fixed offset guesses the word so far away.
+
+All is counted in two halves of the sentences, told apart by their keys: the best of many heads is chosen on one half
+and scored on the other, so that being the best flatters nobody. Counts are whole numbers: parts of a corpus merge
+exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Int, Int32, Int64
+
+from attnviz.heads import tally
+from attnviz.heads.record import OFFSETS, Relation
+
+WAYS = 2
+"""A head guesses by where a word looks, and by what looks at the word."""
+
+FORWARD, REVERSE = range(WAYS)
+
+DISTANCES = tuple(offset for offset in OFFSETS if offset)
+"""The fixed offsets that heads are held against, in words."""
+
+HALVES = 2
+CHOOSE, SCORE = range(HALVES)
+
+MOST_RELATIONS = 128
+"""A corpus with more relations than this is counted for the first of them by name, so that memory has an end.
+
+Whichever part of a corpus a name comes up in, it is then among the first of that part too: nothing depends on the
+order."""
+
+Z = 1.959963984540054
+"""The normal quantile of a 95 % interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Found:
+    """Which links of one sentence each head finds.
+
+    Attributes:
+        names: the relation of each link.
+        hits: whether the head's guess for the word that depends is right, by where that word looks and by what looks
+            at it.
+        distances: how many words after the word that depends the other one stands; negative where it is before.
+        lost: the relations of links that no head could be asked for: one of their words has no token of its own.
+    """
+
+    names: tuple[str, ...]
+    hits: Bool[np.ndarray, "link 2 layer head"]
+    distances: Int64[np.ndarray, " link"]
+    lost: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Relations:
+    """How often heads find each relation, by halves of the sentences: of the corpus first, then of each replicate.
+
+    Attributes:
+        names: of the relations, sorted.
+        hits: how often a head is right.
+        offsets: how often the right word is at each of `DISTANCES`.
+        counts: how often the relation comes up.
+        lost: how many of its links lack a word with a token of its own.
+        n_links: all links, those lost and those of relations beyond `MOST_RELATIONS` too.
+        n_other: sentences whose links are between other words than attention is.
+    """
+
+    names: tuple[str, ...]
+    hits: Int32[np.ndarray, "half replicate relation 2 layer head"]
+    offsets: Int32[np.ndarray, "half replicate relation offset"]
+    counts: Int32[np.ndarray, "half replicate relation"]
+    lost: Int64[np.ndarray, " relation"]
+    n_links: int
+    n_other: int = 0
+
+    @property
+    def n_uncounted(self) -> int:
+        """Links of relations beyond `MOST_RELATIONS`."""
+        return self.n_links - int(self.lost.sum()) - int(self.counts[:, 0].sum())
+
+
+def tallied(
+    found: Iterable[tuple[int, Found]], n_layers: int, n_heads: int, replicates: int = tally.REPLICATES
+) -> Relations:
+    """What some sentences say.
+
+    Args:
+        found: for each sentence, its key and what heads find in it.
+        n_layers: of the model.
+        n_heads: of each layer.
+        replicates: how often they are resampled.
+    """
+    found = list(found)
+    names = tuple(sorted({name for _, one in found for name in (*one.names, *one.lost)})[:MOST_RELATIONS])
+    at = {name: number for number, name in enumerate(names)}
+    shape = (HALVES, replicates + 1, len(names))
+    hits = np.zeros((*shape, WAYS, n_layers, n_heads), dtype=np.int32)
+    offsets, counts = np.zeros((*shape, len(DISTANCES)), dtype=np.int32), np.zeros(shape, dtype=np.int32)
+    lost = np.zeros(len(names), dtype=np.int64)
+    linked = [(key, one) for key, one in found if one.names or one.lost]
+    weights = tally.frequencies([key for key, _ in linked], replicates).astype(np.float32)  # (replicate, sentence)
+    groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for number, (key, one) in enumerate(linked):
+        for link, name in enumerate(one.names):
+            if name in at:
+                groups.setdefault((half_of(key), at[name]), []).append((number, link))
+        for name in one.lost:
+            if name in at:
+                lost[at[name]] += 1
+    for (half, relation), links in groups.items():
+        often = weights[:, [number for number, _ in links]]  # (replicate, link): whole numbers, so all sums are exact
+        right = np.stack([linked[number][1].hits[link] for number, link in links]).astype(np.float32)
+        far = np.array([linked[number][1].distances[link] for number, link in links])
+        there = (far[:, None] == np.array(DISTANCES)).astype(np.float32)
+        hits[half, :, relation] = (often @ right.reshape(len(links), -1)).reshape(-1, *right.shape[1:])
+        offsets[half, :, relation] = often @ there
+        counts[half, :, relation] = often.sum(axis=1)
+    return Relations(
+        names=names,
+        hits=hits,
+        offsets=offsets,
+        counts=counts,
+        lost=lost,
+        n_links=sum(len(one.names) + len(one.lost) for _, one in linked),
+    )
+
+
+def half_of(key: int) -> int:
+    """The half that a sentence belongs to."""
+    return key % HALVES
+
+
+def merge(one: Relations, other: Relations) -> Relations:
+    """Both together: exactly what all of their sentences say."""
+    names = tuple(sorted({*one.names, *other.names})[:MOST_RELATIONS])
+    both = [_named(which, names) for which in (one, other)]
+    hits, offsets, counts, lost = (first + second for first, second in zip(*both, strict=True))
+    return Relations(
+        names=names,
+        hits=hits,
+        offsets=offsets,
+        counts=counts,
+        lost=lost,
+        n_links=one.n_links + other.n_links,
+        n_other=one.n_other + other.n_other,
+    )
+
+
+def relations_of(found: Relations, untrained: Relations | None = None) -> tuple[Relation, ...]:
+    """For each relation the best head and how well it does, the most frequent relation first.
+
+    Head and offset are chosen on one half of the sentences and scored on the other; relations that only one half has
+    are left out.
+
+    Args:
+        found: what heads find.
+        untrained: what those of random weights find.
+    """
+    found_of = {name: number for number, name in enumerate(found.names)}
+    by_chance = {} if untrained is None else _best(untrained)
+    relations = []
+    for name, (way, layer, head) in _best(found).items():
+        at = found_of[name]
+        offset = int(found.offsets[CHOOSE, 0, at].argmax())
+        right = interval(found.hits[SCORE, :, at, way, layer, head], found.counts[SCORE, :, at])
+        there = interval(found.offsets[SCORE, :, at, offset], found.counts[SCORE, :, at])
+        random = (math.nan, math.nan, math.nan)
+        if untrained is not None and name in by_chance:
+            where = untrained.names.index(name)
+            random = interval(
+                untrained.hits[(SCORE, slice(None), where, *by_chance[name])], untrained.counts[SCORE, :, where]
+            )
+        relations.append(
+            Relation(
+                name=name,
+                n=int(found.counts[SCORE, 0, at]),
+                layer=layer,
+                head=head,
+                reverse=way == REVERSE,
+                accuracy=right[0],
+                low=right[1],
+                high=right[2],
+                offset=DISTANCES[offset],
+                offset_accuracy=there[0],
+                offset_low=there[1],
+                offset_high=there[2],
+                untrained=random[0],
+                untrained_high=random[2],
+            )
+        )
+    return tuple(sorted(relations, key=lambda relation: (-relation.n, relation.name)))
+
+
+def interval(hits: Int[np.ndarray, " replicate"], counts: Int[np.ndarray, " replicate"]) -> tuple[float, float, float]:
+    """A share with its interval: of the sentences resampled, and never narrower than Wilson's for so many links.
+
+    Resampling ten links that are all found gives 1 each time; Wilson's interval (1927, "Probable inference") says
+    that ten out of ten may well come from a share of 0.73.
+    """
+    n = int(counts[0])
+    if not n:
+        return math.nan, math.nan, math.nan
+    share = int(hits[0]) / n
+    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
+    half = Z / (1 + Z**2 / n) * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
+    drawn = tally.estimate(hits[:, None].astype(np.float64), counts[:, None].astype(np.float64))
+    ends = (drawn.low[0], drawn.high[0], middle - half, middle + half, share)
+    return share, max(float(np.nanmin(ends)), 0.0), min(float(np.nanmax(ends)), 1.0)
+
+
+def notes(found: Relations) -> tuple[str, ...]:
+    """What a reader of these numbers should know, a sentence each."""
+    said = []
+    n_lost = int(found.lost.sum())
+    if n_lost:
+        said.append(
+            f"{n_lost:,} of {found.n_links:,} relations between words were left out: a word has no token of its own"
+        )
+    n_halved = int((found.counts[:, 0] > 0).any(axis=0).sum()) - len(_best(found))
+    if n_halved:
+        said.append(
+            f"{n_halved:,} relation{'s come' if n_halved != 1 else ' comes'} up in one half of the sentences only: no "
+            "head can be chosen on one half and scored on the other"
+        )
+    if found.n_uncounted:
+        said.append(
+            f"the corpus has more than {MOST_RELATIONS} relations: only the first of them by name were looked for, "
+            f"{found.n_uncounted:,} links were not"
+        )
+    if found.n_other:
+        said.append(
+            f"{found.n_other:,} sentence{'s have' if found.n_other != 1 else ' has'} relations, but between other "
+            "words than this attention: they were not looked for"
+        )
+    return tuple(said)
+
+
+def _best(found: Relations) -> dict[str, tuple[int, int, int]]:
+    """Of each relation that both halves have, the head that is best in the first half: way, layer, head."""
+    shape = found.hits.shape[3:]
+    best = {}
+    for at, name in enumerate(found.names):
+        if found.counts[:, 0, at].all():
+            way, layer, head = np.unravel_index(int(found.hits[CHOOSE, 0, at].argmax()), shape)
+            best[name] = (int(way), int(layer), int(head))
+    return best
+
+
+def _named(found: Relations, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Its numbers with a place for each of these relations."""
+    if found.names == tuple(names):
+        return found.hits, found.offsets, found.counts, found.lost
+    at = {name: number for number, name in enumerate(names)}
+    kept = [name in at for name in found.names]
+    places = [at[name] for name in found.names if name in at]
+
+    def spread(values: np.ndarray, axis: int) -> np.ndarray:
+        shape = (*values.shape[:axis], len(names), *values.shape[axis + 1 :])
+        wide = np.zeros(shape, dtype=values.dtype)
+        wide[(slice(None),) * axis + (places,)] = values.compress(kept, axis=axis)
+        return wide
+
+    return spread(found.hits, 2), spread(found.offsets, 2), spread(found.counts, 2), spread(found.lost, 0)

@@ -1,0 +1,316 @@
+"""What is kept of a corpus while it streams by: sums, and a few sentences. Two surveys of parts make that of the whole.
+
+Nothing here grows with the number of sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, UInt64
+
+from attnviz.errors import RecordError
+from attnviz.heads import structure
+from attnviz.heads.clusters import Divergences
+from attnviz.heads.record import Estimate
+from attnviz.heads.structure import Found, Relations
+from attnviz.heads.tally import Tally
+from attnviz.text.corpus import Annotated
+
+GROUPS = 16
+"""Tables of positions are kept for so many groups of sentences, so that their spread can be seen."""
+
+EXAMPLES = 3
+"""Sentences kept for each head and measure: those where it is strongest."""
+
+ENOUGH_ROWS = 3
+"""A sentence is no example of a measure that counts fewer of its rows; of repeated words one is enough."""
+
+BAD_LINES = 20
+"""Bad lines of which number and reason are kept; all are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Places:
+    """Weights by place, among the first tokens of sentences: a place is a row and a column.
+
+    Attributes:
+        sums: of the weights, by group of sentences.
+        squares: of their squares.
+        counts: how many sentences have the place.
+    """
+
+    sums: Float64[np.ndarray, "group layer head row column"]
+    squares: Float64[np.ndarray, "group layer head row column"]
+    counts: Float64[np.ndarray, "group layer row column"]
+
+    def __add__(self, other: Places) -> Places:
+        """Both together."""
+        return Places(
+            sums=self.sums + other.sums, squares=self.squares + other.squares, counts=self.counts + other.counts
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Examples:
+    """For each head and measure the sentences where it is strongest.
+
+    Attributes:
+        scores: the measure on that sentence, the largest first; minus infinity where there is none.
+        keys: which sentence.
+        texts: the sentences, by their keys.
+    """
+
+    scores: Float64[np.ndarray, "layer head measure example"]
+    keys: UInt64[np.ndarray, "layer head measure example"]
+    texts: Mapping[int, str]
+
+
+PerSentence: TypeAlias = tuple[
+    Float64[np.ndarray, "sentence layer head measure"], Float64[np.ndarray, "sentence layer measure"]
+]
+"""Sums and counts of each sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample:
+    """Sentences drawn by their keys, the smallest: of the same corpus always the same ones.
+
+    Attributes:
+        size: how many at most.
+        texts: the sentences, by their keys, in the order of these.
+        controls: measures taken of them otherwise, by the control's name: sums and counts for each sentence.
+        annotated: of those that have any, the words that belong together.
+        found: by the keys of these, what heads of random weights find of that.
+        own: likewise what the model's own heads find of it, so that there are examples.
+    """
+
+    size: int
+    texts: Mapping[int, tuple[str, str | None]]
+    controls: Mapping[str, PerSentence] = field(default_factory=dict)
+    annotated: Mapping[int, Annotated] = field(default_factory=dict)
+    found: Mapping[int, Found] = field(default_factory=dict)
+    own: Mapping[int, Found] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Survey:
+    """All that is known of a corpus so far.
+
+    Attributes:
+        about: what makes two surveys ones of the same kind: the model, the measures, whether special tokens take part.
+        measures: their names.
+        heads: each measure's sums for each head.
+        offsets: the same for heads made up that always look at one fixed offset: its one layer.
+        places: for how far a pattern is position alone.
+        examples: the strongest sentences.
+        sample: the sentences that controls are taken of.
+        likeness: of all pairs of heads; None where it was not asked for.
+        relations: what heads find of the words that belong together; None where no sentence says which do.
+        n_tokens: tokens read, special ones too.
+        n_cut: sentences of which the model took the first tokens only.
+        n_bad: lines that could not be used.
+        bad: the first of them: number and reason.
+        worst: the largest difference of each layer's receipt.
+        tolerance: how much of it is accepted.
+        dtype: the model's number format.
+    """
+
+    about: Mapping[str, str]
+    measures: tuple[str, ...]
+    heads: Tally
+    offsets: Tally
+    places: Places
+    examples: Examples
+    sample: Sample
+    likeness: Divergences | None
+    relations: Relations | None = None
+    n_tokens: int = 0
+    n_cut: int = 0
+    n_bad: int = 0
+    bad: tuple[tuple[int, str], ...] = ()
+    worst: tuple[float, ...] = ()
+    tolerance: float = 0.0
+    dtype: str = ""
+
+    @property
+    def n_sentences(self) -> int:
+        """How many sentences were read."""
+        return self.heads.n_sentences
+
+
+def merge(one: Survey, other: Survey) -> Survey:
+    """The survey of both corpora together.
+
+    Raises:
+        RecordError: they are not of the same kind; the message says what differs.
+    """
+    names = sorted({*one.about, *other.about})
+    differing = [name for name in names if one.about.get(name) != other.about.get(name)]
+    if differing:
+        said = "; ".join(f"{name}: {one.about.get(name)} and {other.about.get(name)}" for name in differing)
+        raise RecordError(f"these cannot be put together, they differ in {said}")
+    if one.measures != other.measures or one.heads.sums.shape != other.heads.sums.shape:
+        raise RecordError("these cannot be put together: they hold other measures, layers or heads")
+    if (one.likeness is None) != (other.likeness is None):
+        raise RecordError("these cannot be put together: one compared its heads with one another, the other did not")
+    both = None if one.likeness is None or other.likeness is None else one.likeness + other.likeness
+    return replace(
+        one,
+        heads=one.heads.merged(other.heads),
+        offsets=one.offsets.merged(other.offsets),
+        places=one.places + other.places,
+        examples=merge_examples(one.examples, other.examples),
+        sample=merge_samples(one.sample, other.sample),
+        likeness=both,
+        relations=_merged_relations(one.relations, other.relations),
+        n_tokens=one.n_tokens + other.n_tokens,
+        n_cut=one.n_cut + other.n_cut,
+        n_bad=one.n_bad + other.n_bad,
+        bad=(*one.bad, *other.bad)[:BAD_LINES],
+        worst=tuple(map(max, one.worst or other.worst, other.worst or one.worst)),
+        tolerance=max(one.tolerance, other.tolerance),
+    )
+
+
+def merge_examples(one: Examples, other: Examples) -> Examples:
+    """The strongest of both; of equally strong ones, those of the smaller key."""
+    scores = np.concatenate([one.scores, other.scores], axis=-1)
+    keys = np.concatenate([one.keys, other.keys], axis=-1)
+    again = (keys[..., :, None] == keys[..., None, :]) & np.tril(np.ones((keys.shape[-1],) * 2, dtype=bool), -1)
+    scores = np.where(again.any(axis=-1), -np.inf, scores)  # a sentence that comes twice is one example
+    order = np.lexsort((keys, -scores), axis=-1)[..., :EXAMPLES]
+    return _examples(
+        np.take_along_axis(scores, order, -1), np.take_along_axis(keys, order, -1), {**one.texts, **other.texts}
+    )
+
+
+def _examples(
+    scores: Float64[np.ndarray, "layer head measure some"],
+    keys: UInt64[np.ndarray, "layer head measure some"],
+    texts: Mapping[int, str],
+) -> Examples:
+    """Examples with no more texts than they need."""
+    keys = np.where(np.isfinite(scores), keys, np.uint64(0))
+    kept = set(keys.ravel().tolist())
+    return Examples(scores=scores, keys=keys, texts={key: text for key, text in texts.items() if key in kept})
+
+
+def merge_samples(one: Sample, other: Sample) -> Sample:
+    """The sentences of the smallest keys of both, with the controls that both have taken."""
+    texts = dict(sorted({**one.texts, **other.texts}.items())[: one.size])
+    controls = {}
+    for name in one.controls.keys() & other.controls.keys():
+        at = {key: (which, row) for which in (other, one) for row, key in enumerate(which.texts)}
+        parts = [(at[key][0].controls[name], at[key][1]) for key in texts]
+        controls[name] = (
+            np.stack([sums[row] for (sums, _), row in parts]),
+            np.stack([counts[row] for (_, counts), row in parts]),
+        )
+    said: dict[int, Annotated] = {}
+    for key, annotated in (*one.annotated.items(), *other.annotated.items()):
+        if key in texts:  # of a sentence that is said to be built in two ways, always the same one
+            said[key] = min(said.get(key, annotated), annotated, key=repr)
+    said = dict(sorted(said.items()))
+    return Sample(
+        size=one.size,
+        texts=texts,
+        controls=controls,
+        annotated=said,
+        found=_found(said, [(other.annotated, other.found), (one.annotated, one.found)]),
+        own=_found(said, [(other.annotated, other.own), (one.annotated, one.own)]),
+    )
+
+
+def _found(
+    said: Mapping[int, Annotated], parts: Sequence[tuple[Mapping[int, Annotated], Mapping[int, Found]]]
+) -> dict[int, Found]:
+    """What was found of each of these sentences in one of the parts; nothing where it is not known of all."""
+    found = {
+        key: there[key]
+        for annotated, there in parts
+        for key, one in annotated.items()
+        if key in there and said.get(key) == one
+    }
+    return {key: found[key] for key in said} if found.keys() == said.keys() else {}
+
+
+def _merged_relations(one: Relations | None, other: Relations | None) -> Relations | None:
+    return structure.merge(one, other) if one is not None and other is not None else one or other
+
+
+def examples_of(
+    sums: Float64[np.ndarray, "sentence layer head measure"],
+    counts: Float64[np.ndarray, "sentence layer measure"],
+    keys: Sequence[int],
+    texts: Sequence[str],
+    enough: Float64[np.ndarray, " measure"],
+) -> Examples:
+    """Sentences as examples, each of every head.
+
+    Args:
+        sums: of each sentence.
+        counts: likewise.
+        keys: which sentence.
+        texts: the sentences.
+        enough: how many rows must be counted.
+    """
+    once, first = np.unique(np.array(keys, dtype=np.uint64), return_index=True)
+    sums, counts = sums[first], counts[first, :, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scores = np.where(counts >= enough, sums / counts, -np.inf)
+    found = []
+    for _ in range(min(EXAMPLES, len(once))):
+        at = scores.argmax(axis=0)[None]  # of equally strong ones the first, which has the smallest key
+        found.append((np.take_along_axis(scores, at, 0)[0], once[at[0]]))
+        np.put_along_axis(scores, at, -np.inf, 0)
+    strongest, which = (np.stack(some, axis=-1) for some in zip(*found, strict=True))
+    return _examples(strongest, which, dict(zip(keys, texts, strict=True)))
+
+
+def places_of(
+    corner: Float[np.ndarray, "sentence layer head row column"],
+    seen: Bool[np.ndarray, "sentence layer row column"],
+    keys: Sequence[int],
+) -> Places:
+    """The weights of sentences by place."""
+    sums, squares = np.zeros((2, GROUPS, *corner.shape[1:]))
+    counts = np.zeros((GROUPS, *seen.shape[1:]))
+    for key, weights, there in zip(keys, corner, seen, strict=True):
+        group = key % GROUPS
+        sums[group] += weights
+        squares[group] += np.square(weights, dtype=np.float64)
+        counts[group] += there
+    return Places(sums=sums, squares=squares, counts=counts)
+
+
+def variability(places: Places) -> Estimate:
+    """How far a head's pattern changes with what the words are: 0 where position alone makes it.
+
+    The variance of a weight over sentences, summed over places, as a share of the mean square; both weighed by how many
+    sentences have the place. Its interval is that of a jackknife that leaves out one group of sentences at a time.
+
+    Source: after Vig and Belinkov 2019, "Analyzing the Structure of Attention in a Transformer Language Model", section
+    4.3 (attention variability), with squares in place of absolute differences, so that it is made of sums.
+    """
+    there = [group for group in range(len(places.counts)) if places.counts[group].any()]
+    value = _variability(places, there)
+    nothing = np.full_like(value, np.nan)
+    if len(there) < 3:
+        return Estimate(value=value, low=nothing, high=nothing)
+    without = np.stack([_variability(places, [other for other in there if other != group]) for group in there])
+    error = np.sqrt((len(there) - 1) / len(there) * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
+    return Estimate(value=value, low=np.maximum(value - 1.96 * error, 0.0), high=np.minimum(value + 1.96 * error, 1.0))
+
+
+def _variability(places: Places, groups: Sequence[int]) -> Float64[np.ndarray, "layer head"]:
+    n = places.counts[groups].sum(axis=0)[:, None]  # (L, 1, row, column)
+    total, squares = places.sums[groups].sum(axis=0), places.squares[groups].sum(axis=0)
+    twice = n > 1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        varied = np.where(twice, (squares - total**2 / n) * n / (n - 1), 0.0).sum(axis=(2, 3))
+        share: np.ndarray = np.clip(varied / np.where(twice, squares, 0.0).sum(axis=(2, 3)), 0.0, 1.0)
+    return share

@@ -1,0 +1,1 @@
+"""Heads in a terminal: the table, the summary, one head's page."""

@@ -1,0 +1,238 @@
+"""One head's page in a terminal: its roles with their controls, its pattern by offset, all measures, its sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.heads import shown as heads_roles
+from attnviz.heads.numbers import STRONGEST, control_of, estimate_of, nearest
+from attnviz.heads.record import MAX_OFFSET, Comparison, HeadProfile, Role, measure_of
+from attnviz.heads.shown import CONTROLS_OF_A_HEAD, HELD, NOT_EXPLANATION, counted, scored_on
+from attnviz.heads.terminal.cells import (
+    DOUBTFUL,
+    ESTABLISHED,
+    Column,
+    bar,
+    family_style,
+    fit,
+    interval,
+    mark,
+    number,
+    prose,
+    role_style,
+    rows,
+    spelled,
+)
+from attnviz.heads.terminal.heads import said
+from attnviz.heads.terminal.summary import relations
+from attnviz.render.terminal.screen import Screen
+
+_BOLD = Style(bold=True)
+ALIKE = 6
+"""So many of the heads most like this one are named."""
+FAR_SHOWN = 6
+"""Offsets shown beyond those that are usual, where more were measured: the strongest."""
+
+WIDEST_BAR = 40
+"""Cells of the longest bar of an offset."""
+NARROW = 72
+"""The windows, in cells, below which columns stand closer."""
+WITH_MEANINGS = 104
+"""The windows, in cells, from which on each measure stands with what it means."""
+TITLES = {
+    "shuffled": ("shuffled", "shuf"),
+    "untrained": ("random", "rand"),
+    "offset": ("offset", "offs"),
+    "chance": ("chance", "chance"),
+}
+"""Of the columns of controls, in a wide window and in a narrow one."""
+
+
+def page(comparison: Comparison, layer: int, head: int, screen: Screen) -> list[Text]:
+    """One head's page.
+
+    Args:
+        comparison: of heads.
+        layer: its layer, counted from 0, negative from the end.
+        head: its number, likewise.
+        screen: where.
+
+    Raises:
+        SelectionError: there is no such head.
+    """
+    profile = comparison.head(layer, head)
+    lines = prose(f"Head {profile.name} · {comparison.model}", screen, "bold")
+    lines += prose(f"layer {profile.layer}, head {profile.head} of {heads_roles.described(comparison)}", screen)
+    lines += prose(heads_roles.sample(comparison), screen)
+    lines += [Text(), *_roles(profile, screen)]
+    lines += [Text(), *_offsets(profile, comparison, screen)]
+    lines += [Text(), *_measures(profile, comparison, screen)]
+    if sentences := list(_sentences(profile, comparison, screen)):
+        lines += [Text(), *sentences]
+    if alike := list(_alike(profile, comparison, screen)):
+        lines += [Text(), *alike]
+    if own := [one for one in comparison.relations if (one.layer, one.head) == (profile.layer, profile.head)]:
+        lines += [Text(), *relations(own, screen)]
+    return [*lines, Text(), *said(comparison, screen, _legend(comparison, screen, related=bool(own)))]
+
+
+def _roles(profile: HeadProfile, screen: Screen) -> Iterator[Text]:
+    """What it does, the clearest first, each with what it is held against."""
+    if not profile.roles:
+        yield from prose(f"{profile.words}: no measure reaches the threshold of a role", screen)
+    gap, could = (1, "may rule out") if screen.width < NARROW else (2, "could rule it out")
+    for role in profile.roles:
+        yield from _role_lines(role, screen)
+        if role.reason:
+            yield from prose(f"  not established: {role.reason}", screen, indent=2)
+        if role.controls:
+            columns = [
+                Column("  held against", [Text(f"  {spelled(one.what, screen)}") for one in role.controls], least=16),
+                Column("value", [Text(number(one.value, screen)) for one in role.controls], right=True, gap=gap),
+                Column(
+                    "95 %", [Text(interval(one.low, one.high, screen)) for one in role.controls], right=True, gap=gap
+                ),
+                Column("", [Text(could if one.rules_out else "", "dim") for one in role.controls], gap=gap),
+            ]
+            yield from rows(columns, screen)
+
+
+def _role_lines(role: Role, screen: Screen) -> Iterator[Text]:
+    """What a role is; its score and measure, on a line of their own where they do not fit behind it."""
+    style = role_style(role, screen) + _BOLD
+    *before, last = prose(f"{mark(role, screen)} {role.words}", screen, style, indent=2)
+    yield from before
+    line = Text.assemble(last, no_wrap=True)
+    ends = "" if math.isnan(role.low) else f" ({interval(role.low, role.high, screen)})"
+    score = f"  {number(role.score, screen)}{ends}"
+    rest = spelled(f"  {role.measure}, a role from {number(role.threshold, screen)} on", screen)
+    if line.cell_len + len(score) + len(rest) > screen.width:
+        yield line
+        line = Text(no_wrap=True)
+    line.append(score)
+    line.append(fit(rest, screen.width - line.cell_len, screen), "dim")
+    yield line
+
+
+def _offsets(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iterator[Text]:
+    """Its pattern averaged by offset: its numbers with their intervals, how often the largest is there, a bar."""
+    values = {offset: estimate_of(comparison, f"offset_{offset:+d}", profile)[0] for offset in comparison.offsets}
+    if all(math.isnan(value) for value in values.values()):
+        yield from prose("its pattern by offset was not measured", screen)
+        return
+    yield from prose("mean weight by offset (0 is the token itself, -1 the one before)", screen)
+    largest = max(value for value in values.values() if not math.isnan(value))
+    width = min(WIDEST_BAR, screen.width - 42)
+    style = family_style(profile.roles[0].name, screen) if profile.roles else Style()
+    columns = [Column(title, right=True) for title in ("offset", "weight", "95 %", "largest there")]
+    drawn = Column("")
+    shown = _worth_a_line(values)
+    for offset in shown:
+        value = values[offset]
+        _, low, high = estimate_of(comparison, f"offset_{offset:+d}", profile)
+        columns[0].cells.append(Text(f"{offset:+d}" if offset else "0"))
+        columns[1].cells.append(Text(number(value, screen)))
+        columns[2].cells.append(Text(interval(low, high, screen)))
+        columns[3].cells.append(Text(number(estimate_of(comparison, f"peak_{offset:+d}", profile)[0], screen), "dim"))
+        drawn.cells.append(Text(bar(value / largest if largest > 0 else 0.0, width, screen).rstrip(), style))
+    yield from rows([*columns[:3], columns[3], drawn], screen)
+    hidden = [value for offset, value in values.items() if offset not in shown and not math.isnan(value)]
+    if hidden:
+        more = counted(len(hidden), "other offset")
+        yield from prose(f"{more} not shown, with at most {number(max(hidden), screen)}", screen)
+
+
+def _worth_a_line(values: Mapping[int, float]) -> list[int]:
+    """The offsets to show: the near ones, and of those farther away the strongest."""
+    far = [offset for offset, value in values.items() if abs(offset) > MAX_OFFSET and not math.isnan(value)]
+    strongest = sorted(far, key=lambda offset: (-values[offset], abs(offset)))[:FAR_SHOWN]
+    return [offset for offset in values if abs(offset) <= MAX_OFFSET or offset in strongest]
+
+
+def _measures(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iterator[Text]:
+    """All measures but those by offset, with their intervals and controls."""
+    names = [name for name in comparison.measures if not name.startswith(("offset_", "peak_"))]
+    found = [estimate_of(comparison, name, profile) for name in names]
+    columns = [
+        Column("measure", [Text(name) for name in names]),
+        Column("value", [Text(number(one[0], screen)) for one in found], right=True),
+        Column("95 %", [Text(interval(one[1], one[2], screen)) for one in found], right=True),
+    ]
+    narrow = screen.width < NARROW
+    columns += [
+        Column(
+            TITLES[control][narrow],
+            [Text(number(control_of(comparison, control, name, profile), screen), "dim") for name in names],
+            right=True,
+            gap=1 if narrow else 2,
+        )
+        for control in CONTROLS_OF_A_HEAD
+        if control in comparison.controls
+    ]
+    if screen.width >= WITH_MEANINGS:
+        columns.append(Column("", [Text(_meaning(name), "dim") for name in names], least=10))
+    yield from rows(columns, screen)
+
+
+def _meaning(name: str) -> str:
+    one = measure_of(name)
+    if one is None:
+        return ""
+    return one.meaning if one.unit == "share" else f"{one.meaning}, in {one.unit}"
+
+
+def _sentences(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iterator[Text]:
+    """The sentences where it is strongest: several for its roles, one for each other measure."""
+    of_roles = [role.measure for role in profile.roles]
+    names = [name for name in dict.fromkeys([*of_roles, *STRONGEST]) if comparison.examples.get((profile.name, name))]
+    if not names:
+        return
+    wide = min(max(map(len, names)), screen.width // 3)
+    yield from prose("where it is strongest", screen)
+    for name in names:
+        examples = comparison.examples[profile.name, name]
+        for index, example in enumerate(examples if name in of_roles else examples[:1]):
+            start = f"{fit(name, wide, screen) if index == 0 else '':<{wide}}  {number(example.score, screen):>4}  "
+            line = Text(no_wrap=True)
+            line.append(start)
+            line.append(fit(f"“{example.text}”", screen.width - len(start), screen))
+            yield line
+
+
+def _alike(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iterator[Text]:
+    """The heads most like it."""
+    near = nearest(comparison, profile.layer, profile.head, ALIKE)
+    if not near:
+        return
+    together = sum(other.cluster == profile.cluster for other in comparison.heads) - 1
+    others = f"{counted(together, 'other')} in its cluster" if together else "alone in its cluster"
+    of_cluster = f"; {others}, number {profile.cluster}" if profile.cluster is not None else ""
+    yield from prose(f"heads most like it, by mean Jensen-Shannon divergence, in nats (0 to 0.69){of_cluster}", screen)
+    columns = [
+        Column("head", [Text(other.name) for other, _ in near]),
+        Column("nats", [Text(number(far, screen, 3)) for _, far in near], right=True),
+        Column("role", [_named(other, screen) for other, _ in near], least=8),
+    ]
+    yield from rows(columns, screen)
+
+
+def _named(head: HeadProfile, screen: Screen) -> Text:
+    role = head.roles[0] if head.roles else None
+    return Text(f"{mark(role, screen)} {spelled(head.words, screen)}", role_style(role, screen))
+
+
+def _legend(comparison: Comparison, screen: Screen, *, related: bool) -> list[str]:
+    """How to read the page: what it has."""
+    controls = [
+        f"{TITLES[name][screen.width < NARROW]}: {HELD[name]}" for name in TITLES if name in comparison.controls
+    ]
+    marks = (
+        f"how to read: {ESTABLISHED} the score's 95 % interval lies above the controls that could rule the role out, "
+        f"{DOUBTFUL} it does not: not established"
+    )
+    how = [marks, *controls, "layers and heads count from 0"]
+    return ["; ".join(how), *([scored_on(comparison)] if related else []), NOT_EXPLANATION]

@@ -1,0 +1,1 @@
+"""Heatmaps: a sentence, and where every head looks."""

@@ -1,0 +1,361 @@
+"""Heatmaps in a terminal: coloured cells where there is colour, shades and numbers where there is none.
+
+Every function returns lines no wider than the screen. Labels are measured in cells, so that Korean, Chinese and emoji
+keep their columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from rich.cells import cell_len, set_cell_size, split_graphemes
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.render.palette import LEVELS, colours, hexed, ink, levels
+from attnviz.render.sheet import AXES, Panel, Sheet, pool
+from attnviz.render.terminal.screen import ASCII, Screen, scale_bar
+
+LABEL_WIDTH = 14
+"""Cells that a token's label may take beside a matrix."""
+TALLEST = 64
+"""Lines that the heads of a layer may take before cells are made smaller."""
+FEW = 32
+"""Tokens that are shown one by one, however long that makes the picture, where the screen is wide enough."""
+GAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """How a weight is shown.
+
+    Attributes:
+        width: cells across.
+        digits: `decimals` (0.34), `percent` (34), or nothing but the colour.
+        halves: whether one line holds two rows, one in its upper and one in its lower half.
+    """
+
+    width: int
+    digits: Literal["decimals", "percent", ""]
+    halves: bool = False
+
+
+def picture(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Text]:
+    """The whole view of a sheet.
+
+    Args:
+        sheet: what to show.
+        screen: where.
+        overview: show all panels as thumbnails and only the first layer's in full.
+    """
+    if not screen.unicode:
+        sheet = _spelled(sheet)
+    lines = [*_wrapped(sheet.sentence, screen, "bold"), *_wrapped(_head_line(sheet), screen, "")]
+    body, said, shown = _body(sheet, screen, overview)
+    lines += body
+    lines += _scale(shown, screen)
+    for text in (*said, *sheet.notes):
+        lines += _wrapped(text, screen, "dim")
+    lines += _wrapped(sheet.proof, screen, "bold" if sheet.proof.startswith("verified") else "")
+    if not screen.unicode:
+        for line in lines:
+            line.plain = line.plain.translate(ASCII)
+    return lines
+
+
+def _spelled(sheet: Sheet) -> Sheet:
+    r"""The same sheet in ASCII: a character that has no likeness there is spelled out, as in ``\ub098``."""
+
+    def spell(text: str) -> str:
+        return text.translate(ASCII).encode("ascii", "backslashreplace").decode()
+
+    return replace(
+        sheet,
+        query_labels=tuple(map(spell, sheet.query_labels)),
+        key_labels=tuple(map(spell, sheet.key_labels)),
+        model=spell(sheet.model),
+        sentence=spell(sheet.sentence),
+        notes=tuple(map(spell, sheet.notes)),
+        proof=spell(sheet.proof),
+    )
+
+
+def _body(sheet: Sheet, screen: Screen, overview: bool) -> tuple[list[Text], list[str], Sheet]:  # noqa: FBT001
+    """The matrices, what must be said of how they are shown, and the sheet whose colour scale they have."""
+    lines: list[Text] = []
+    said: list[str] = []
+    if overview and len(sheet.layers) > 1:
+        lines += [Text(), *_wrapped(f"all {len(sheet.panels)} heads: layers down, heads across", screen, "")]
+        thumbnails, small = _thumbnails(sheet, screen)
+        lines += thumbnails
+        said += [f"thumbnails {note}; {small.legend}" for note in small.notes if note not in sheet.notes]
+        first = sheet.layers[0]
+        sheet = replace(sheet, layers=(first,), panels=tuple(p for p in sheet.panels if p.layer == first))
+        more = f"layer {first}, every head (another: --layer N; one large: --layer N --head N)"
+        lines += [Text(), *_wrapped(more, screen, "")]
+    if len(sheet.panels) == 1:
+        shown, cell = _fit_one(sheet, screen)
+    else:
+        shown, cell = _fit_many(sheet, screen)
+    lines += _bands(shown, screen, cell)
+    said += [note for note in shown.notes if note not in sheet.notes]
+    dot = "·" if screen.unicode else "."
+    if cell.digits == "percent":
+        said.append(f"numbers: percent, rounded; {dot} is less than 0.5, blank is exactly 0")
+    elif cell.digits == "decimals":
+        said.append("numbers: weights, rounded to 2 decimals; blank is exactly 0")
+    elif not screen.colour:
+        said.append(f"{dot} is a small weight that is not 0; blank is exactly 0")
+    if cell.halves:
+        said.append("each line holds two rows, and names the upper one")
+    return lines, said, shown
+
+
+def _head_line(sheet: Sheet) -> str:
+    return f"{sheet.model} · {sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size}"
+
+
+def _scale(sheet: Sheet, screen: Screen) -> list[Text]:
+    """What the colours mean, with the scale itself."""
+    bar = scale_bar(screen, 16)
+    first, *rest = _wrapped(sheet.legend, screen, "dim", bar.cell_len) or [Text()]
+    return [Text(), Text.assemble(bar, first), *rest, *_wrapped(AXES, screen, "dim")]
+
+
+def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, Cell]:
+    """The largest cells in which one pattern fits the screen; pooled where even the smallest do not."""
+    room = screen.width - _label_width(sheet) - 1
+    n = len(sheet.key_labels)
+    labels = max(cell_len(label) for label in sheet.key_labels) + 1
+    shade = 0 if screen.colour else 1
+    for cell in (
+        Cell(max(6, min(labels, 10)), "decimals"),
+        Cell(5 + shade, "decimals"),
+        Cell(3 + shade, "percent"),
+        Cell(2, ""),
+    ):
+        if n * cell.width <= room and (cell.width < labels or n <= 30):
+            return sheet, cell
+    thin = Cell(1, "", halves=screen.colour and screen.unicode)
+    return _pooled(sheet, screen, max(room, 8), max(room, 8)), thin
+
+
+def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
+    """A sheet pooled to at most so many rows and columns, and to no more than fit: groups have longer names."""
+    small = pool(sheet, rows, columns)
+    return pool(sheet, rows, min(columns, screen.width - _label_width(small) - 1))
+
+
+def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, Cell]:
+    """The largest cells in which all panels stay within a few screens; pooled where even the smallest do not."""
+    room = screen.width - _label_width(sheet) - 1
+    n_rows, n_keys = len(sheet.query_labels), len(sheet.key_labels)
+    thin = Cell(1, "", halves=screen.colour and screen.unicode)
+    for cell in (Cell(3 if screen.colour else 4, "percent"), Cell(2, ""), thin):
+        across = (room + GAP) // (max(n_keys * cell.width, _title_width(sheet)) + GAP)
+        bands = math.ceil(len(sheet.panels) / max(1, across))
+        height = bands * (math.ceil(n_rows / (2 if cell.halves else 1)) + 3)
+        if n_keys * cell.width <= room and height <= TALLEST:
+            return sheet, cell
+    most = 24 if n_keys > min(room, FEW) else n_keys
+    return _pooled(sheet, screen, max(most, 48 if n_rows > n_keys else most), most), thin
+
+
+def _title_width(sheet: Sheet) -> int:
+    return max(cell_len(_title(panel, sheet)) for panel in sheet.panels)
+
+
+def _title(panel: Panel, sheet: Sheet) -> str:
+    name = f"head {panel.head}" if len(sheet.layers) == 1 else f"L{panel.layer} head {panel.head}"
+    return f"{name} max {panel.top:.3g}" if sheet.scale == "panel" else name
+
+
+def _label_width(sheet: Sheet) -> int:
+    digits = len(str(len(sheet.query_labels) - 1))
+    return digits + 1 + min(LABEL_WIDTH, max(cell_len(label) for label in sheet.query_labels))
+
+
+def _bands(sheet: Sheet, screen: Screen, cell: Cell) -> Iterator[Text]:
+    """Labelled panels, as many side by side as the screen holds; the labels stand once at the left of each band."""
+    labels = _row_labels(sheet)
+    left = max(map(cell_len, labels))
+    room = screen.width - left - 1
+    width = max(len(sheet.key_labels) * cell.width, _title_width(sheet) if len(sheet.panels) > 1 else 0)
+    across = max(1, (room + GAP) // (width + GAP))
+    width = min(width, room)
+    header = _column_header(sheet.key_labels, cell)
+    for start in range(0, len(sheet.panels), across):
+        panels = sheet.panels[start : start + across]
+        yield Text()
+        if len(sheet.panels) > 1:
+            named = [_title(panel, sheet) for panel in panels]
+            titles = "".join(f"{title:<{width + GAP}}" for title in named[:-1]) + f"{named[-1]:<{width}}"
+            yield Text(" " * min(left + 1, screen.width - len(titles)) + titles, "bold", no_wrap=True)
+        yield Text(
+            " " * (left + 1) + (" " * GAP).join(set_cell_size(header, width) for _ in panels),
+            "dim",
+            no_wrap=True,
+        )
+        drawn = [_matrix(panel, screen, cell) for panel in panels]
+        names = labels[::2] if cell.halves else labels
+        for row, name in enumerate(names):
+            line = Text(" " * (left - cell_len(name)) + name + " ", no_wrap=True)
+            for index, rows in enumerate(drawn):
+                pad = width - rows[row].cell_len + GAP if index < len(drawn) - 1 else 0
+                line = Text.assemble(line, rows[row], " " * pad)
+            yield line
+
+
+def _row_labels(sheet: Sheet) -> list[str]:
+    digits = len(str(len(sheet.query_labels) - 1))
+    width = min(LABEL_WIDTH, max(cell_len(label) for label in sheet.query_labels))
+    return [f"{i:>{digits}} {set_cell_size(_fit(label, width), width)}" for i, label in enumerate(sheet.query_labels)]
+
+
+def _column_header(labels: Sequence[str], cell: Cell) -> str:
+    """The keys by name where names fit, else by the number that they have as rows."""
+    if all(cell_len(label) < cell.width for label in labels):
+        return "".join(_centre(label, cell.width) for label in labels)
+    digits = len(str(len(labels) - 1))
+    if digits < cell.width:
+        return "".join(_centre(str(i), cell.width) for i in range(len(labels)))
+    every = 5 if cell.width * 5 > digits else 10
+    return "".join(f"{i:<{cell.width * every}}" for i in range(0, len(labels), every))[: len(labels) * cell.width]
+
+
+def _matrix(panel: Panel, screen: Screen, cell: Cell) -> list[Text]:
+    """One panel's rows of cells."""
+    level = levels(panel.matrix, panel.top)
+    if not screen.colour:
+        return [
+            Text("".join(_shaded(w, s, screen, cell) for w, s in zip(row, steps, strict=True)), no_wrap=True)
+            for row, steps in zip(panel.matrix.tolist(), level.tolist(), strict=True)
+        ]
+    table = colours(screen.palette, on_dark=screen.dark)
+    if cell.halves:
+        return _half_lines(level, table, cell.width)
+    white = ink(table)
+    lines = []
+    for row, steps in zip(panel.matrix.tolist(), level.tolist(), strict=True):
+        line = Text(no_wrap=True)
+        for weight, step in zip(row, steps, strict=True):
+            colour = "#ffffff" if white[step] else "#000000"
+            line.append(
+                _centre(_digits(weight, cell, screen), cell.width),
+                Style(color=colour, bgcolor=hexed(table[step])),
+            )
+        lines.append(line)
+    return lines
+
+
+def _half_lines(level: np.ndarray, table: np.ndarray, width: int) -> list[Text]:
+    """Two rows a line: the upper half of each character is one cell, the lower half the next row's."""
+    lines = []
+    for row in range(0, len(level), 2):
+        line = Text(no_wrap=True)
+        for column in range(level.shape[1]):
+            upper = hexed(table[level[row, column]])
+            lower = hexed(table[level[row + 1, column]]) if row + 1 < len(level) else None
+            line.append("▀" * width, Style(color=upper, bgcolor=lower))
+        lines.append(line)
+    return lines
+
+
+def _shaded(weight: float, step: int, screen: Screen, cell: Cell) -> str:
+    """A cell without colour: a shade, and the number where it fits. A weight that is not 0 is never left blank."""
+    shade = screen.shades[math.ceil(step / (LEVELS - 1) * 4 - 0.5)]
+    if not cell.digits:
+        return (shade if shade != " " or weight == 0 else ("·" if screen.unicode else "-")) * cell.width
+    return _digits(weight, cell, screen).rjust(cell.width - 1) + shade
+
+
+def _digits(weight: float, cell: Cell, screen: Screen) -> str:
+    """A weight in the digits that fit; blank where it is exactly 0."""
+    if weight == 0 or not cell.digits:
+        return ""
+    if cell.digits == "decimals":
+        return f"{weight:.2f}"
+    percent = round(100 * float(weight))
+    return str(percent) if percent else ("·" if screen.unicode else ".")
+
+
+def _thumbnails(sheet: Sheet, screen: Screen) -> tuple[list[Text], Sheet]:
+    """All panels small, a line of them a layer; heads go on in further lines where the screen is narrow."""
+    margin = len(f"layer {sheet.layers[-1]} ")
+    n = len(sheet.key_labels)
+    across = len(sheet.heads)
+    least = 8 if screen.colour and screen.unicode else 4  # without colour each row takes a whole line
+    while across > 1 and (screen.width - margin) // across - 1 < min(n, least):
+        across -= 1
+    across = math.ceil(len(sheet.heads) / math.ceil(len(sheet.heads) / across))
+    size = max(2, min(n, 16, (screen.width - margin) // across - 1))
+    halves = screen.colour and screen.unicode
+    rows = min(len(sheet.query_labels), size)
+    small = pool(sheet, rows, size)
+    width = max(size, len(str(sheet.heads[-1])))
+    cell = Cell(1, "", halves=halves)
+    lines = []
+    for start in range(0, len(sheet.heads), across):
+        chosen = range(start, min(start + across, len(sheet.heads)))
+        if start:
+            lines.append(Text())
+        lines.append(Text(" " * margin + " ".join(f"{sheet.heads[i]:<{width}}" for i in chosen), "dim", no_wrap=True))
+        for index, layer in enumerate(sheet.layers):
+            drawn = [_matrix(small.panels[index * len(sheet.heads) + i], screen, cell) for i in chosen]
+            for row in range(len(drawn[0])):
+                line = Text((f"layer {layer} " if row == 0 else "").ljust(margin), no_wrap=True)
+                for thumb in drawn:
+                    line = Text.assemble(line, thumb[row], " " * (width - thumb[row].cell_len + 1))
+                line.rstrip_end(screen.width)
+                lines.append(line)
+            if index < len(sheet.layers) - 1:
+                lines.append(Text())
+    return lines, small
+
+
+def _wrapped(text: str, screen: Screen, style: str, indent: int = 0) -> list[Text]:
+    """A text in lines no wider than the screen; the first line leaves `indent` cells free."""
+    lines: list[str] = []
+    for word in _cut_long(text.split(), screen.width - indent):
+        room = screen.width - (indent if len(lines) <= 1 else 0)
+        if lines and cell_len(f"{lines[-1]} {word}") <= room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return [Text(line, style, no_wrap=True) for line in lines]
+
+
+def _cut_long(words: Iterable[str], width: int) -> Iterator[str]:
+    """Words no wider than this: a longer one goes on in the next."""
+    for word in words:
+        rest = word
+        while cell_len(rest) > width:
+            head = _take(rest, max(2, width))
+            yield head
+            rest = rest[len(head) :]
+        yield rest
+
+
+def _take(text: str, width: int) -> str:
+    """The longest beginning of a text that fits, cut between characters as a person sees them."""
+    spans, _ = split_graphemes(text)
+    taken, used = 0, 0
+    for _, end, cells in spans:
+        if used + cells > width and taken:
+            break
+        taken, used = end, used + cells
+    return text[:taken]
+
+
+def _fit(label: str, width: int) -> str:
+    """A label cut to so many cells, with an ellipsis where it was cut."""
+    return label if cell_len(label) <= width else _take(label, width - 1) + "…"
+
+
+def _centre(text: str, width: int) -> str:
+    free = max(0, width - cell_len(text))
+    return " " * ((free + 1) // 2) + text + " " * (free // 2)

@@ -1,0 +1,1 @@
+"""One page for every figure: lengths, texts that are measured, caption, colour bar, files."""

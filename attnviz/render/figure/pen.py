@@ -1,0 +1,117 @@
+"""What every figure is drawn with: lengths, font sizes, and texts that are measured before they are placed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from attnviz.render.fonts import Typefaces
+from attnviz.text.display import clip
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+POINT = 1 / 72
+"""An inch has 72 points. All lengths below are inches."""
+TEXT, SMALL, TITLE = 7.5, 6.0, 10.0
+"""Font sizes, in points."""
+PITCH = 1.25 * TEXT * POINT
+"""The least distance of two labels that do not touch."""
+MARGIN, GAP = 0.15, 0.14
+LARGEST = 24.0
+"""The widest and highest a sheet may get; what needs more is drawn with smaller cells, then pooled."""
+LEAST_TEXT = 4.5
+"""Print smaller than this, in points, nobody reads: fewer labels are drawn instead."""
+LABEL_LENGTH = 18
+SENTENCE_LINES = 3
+"""A longer sentence is cut in the title; its tokens are all in the picture."""
+LONGEST_LINE = 1000
+"""More characters than the widest sheet has room for in a line."""
+DPI = 150.0
+PIXELS = 4000
+"""The widest and highest a PNG may get, in pixels."""
+LEGEND_GAP = 0.09
+"""Inches between the axes and the legend above them."""
+GREY, BLACK, FRAME = "#555555", "#111111", "#bbbbbb"
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """What texts are drawn and measured with.
+
+    Attributes:
+        figure: the figure drawn on.
+        typefaces: its fonts.
+        larger: by how much the words round the picture are larger than usual, as they are on a large sheet.
+        ink: the colour of what is written on the figure.
+        quiet: that of what matters less.
+        widths: how wide texts are, in inches, by text and size, since the same one is measured often.
+    """
+
+    figure: Figure
+    typefaces: Typefaces
+    larger: float = 1.0
+    ink: str = BLACK
+    quiet: str = GREY
+    widths: dict[tuple[str, float], float] = field(default_factory=dict, repr=False, compare=False)
+
+    def style(self, size: float = TEXT, **more: Any) -> dict[str, Any]:
+        """Keyword arguments of a text. Dollar signs are characters here, never mathematics."""
+        return {
+            "fontfamily": self.typefaces.families,
+            "fontsize": size,
+            "parse_math": False,
+            "color": self.ink,
+            **more,
+        }
+
+    def width(self, text: str, size: float = TEXT) -> float:
+        """How wide a text is, in inches."""
+        known = self.widths.get((text, size))
+        if known is not None:
+            return known
+        from matplotlib.font_manager import FontProperties
+
+        font = FontProperties(family=list(self.typefaces.families), size=size)
+        renderer = self.figure.canvas.get_renderer()  # type: ignore[attr-defined]
+        pixels: float = renderer.get_text_width_height_descent(text, font, ismath=False)[0]
+        return self.widths.setdefault((text, size), pixels / self.figure.dpi)
+
+    def widest(self, texts: Sequence[str], size: float = TEXT) -> float:
+        """The width of the widest of these texts, in inches."""
+        return max((self.width(text, size) for text in set(texts)), default=0.0)
+
+    def wrap(self, text: str, width: float, size: float = TEXT, most: int | None = None) -> list[str]:
+        """A text in `most` lines no wider than this; a word that is wider itself goes on in the next line."""
+        lines: list[str] = []
+        for word in text.split():
+            rest = word
+            if lines and len(rest) <= LONGEST_LINE and self.width(f"{lines[-1]} {rest}", size) <= width:
+                lines[-1] += f" {rest}"
+                continue
+            while rest:
+                if len(lines) == most:
+                    return lines
+                end = self._fitting(rest, width, size)
+                lines.append(rest[:end])
+                rest = rest[end:]
+        return lines
+
+    def _fitting(self, text: str, width: float, size: float) -> int:
+        """How many characters of a text fit, 1 at least."""
+        lengths = range(1, min(len(text), LONGEST_LINE) + 1)
+        if self.width(text[: lengths[-1]], size) <= width:
+            return lengths[-1]
+        return max(1, bisect_right(lengths, width, key=lambda length: self.width(text[:length], size)))
+
+
+def clipped(labels: Sequence[str]) -> list[str]:
+    """Token labels, the longest of them cut."""
+    return [clip(label, LABEL_LENGTH) for label in labels]
+
+
+def ordinal(n: int) -> str:
+    """As ``2nd``."""
+    return f"{n}{'th' if 10 < n % 100 < 14 else {1: 'st', 2: 'nd', 3: 'rd'}.get(n % 10, 'th')}"

@@ -1,0 +1,1 @@
+"""Corpora: sentences from a file, one after another; treebanks with their grammar."""

@@ -1,0 +1,182 @@
+"""Corpora: sentences from a file or standard input, one after another, at a memory that does not grow with them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, TypeAlias
+
+from attnviz.errors import InputError
+from attnviz.storage.corpora.conllu import read_conllu
+from attnviz.storage.corpora.unpacked import COMPRESSED, STANDARD_INPUT, Unpacked
+from attnviz.text.check import check_text
+from attnviz.text.corpus import BadLine, Line
+from attnviz.text.display import clip, visible
+
+Format: TypeAlias = Literal["lines", "jsonl", "conllu"]
+"""A sentence a line; a JSON object a line; a treebank."""
+
+FIELD = "text"
+"""Where a JSON object holds its sentence, unless another name is given."""
+
+_ENDINGS: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu"}
+_UNSEEN = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """What a corpus is, so that another one is not taken for it.
+
+    Attributes:
+        name: the file's, without its folder.
+        size: in bytes.
+        sha256: of all that is in it.
+    """
+
+    name: str
+    size: int
+    sha256: str
+
+
+class Corpus:
+    """The sentences of a file, one after another, and in their places the lines that cannot be used.
+
+    Attributes:
+        name: the file, as messages show it.
+        size: its bytes as it lies on the disk, compressed or not; None for standard input and other pipes.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], field: str | None, kind: Format) -> None:
+        self._file = Unpacked(path)
+        self.name = self._file.name
+        self.size = self._file.size
+        self._items = _treebank(self._file) if kind == "conllu" else _sentences(self._file, field)
+
+    @property
+    def read(self) -> int:
+        """How many of these bytes have been read."""
+        return self._file.count
+
+    def __iter__(self) -> Iterator[Line | BadLine]:
+        return self
+
+    def __next__(self) -> Line | BadLine:
+        return next(self._items)
+
+    def __enter__(self) -> Corpus:  # noqa: PYI034 - the tests' type checks do not know Self
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file before its end; at its end it is let go of anyway."""
+        self._file.close()
+
+
+def read_corpus(path: str | os.PathLike[str], *, field: str | None = None, kind: Format | None = None) -> Corpus:
+    """The sentences of a corpus.
+
+    Empty lines, and lines of spaces, are no sentences and are passed over. What stands around a sentence is not part
+    of it: spaces, the end of its line.
+
+    Args:
+        path: the file, perhaps compressed (.gz, .bz2, .xz); ``-`` is standard input.
+        field: the name that a JSON object has its sentence under, ``text`` unless it is given.
+        kind: how sentences stand in it; None goes by the file's name (.jsonl, .conllu, else a sentence a line), or
+            takes JSON where a field is given.
+
+    Raises:
+        InputError: the file cannot be read; while its lines are read, it breaks off.
+    """
+    kind = kind or _kind(path, field)
+    if field is not None and kind != "jsonl":
+        raise InputError(f"{visible(str(path))} is read as {kind}: only JSON lines have a field {clip(field, 40)!r}")
+    return Corpus(path, (field or FIELD) if kind == "jsonl" else None, kind)
+
+
+def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
+    """What a corpus is; None for standard input and other pipes, which nobody can look at twice.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    if str(path) == STANDARD_INPUT:
+        return None
+    path = Path(path)
+    try:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
+            return None
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{visible(str(path))} cannot be read: {visible(str(getattr(error, 'strerror', error)))}"
+        ) from None
+    return Fingerprint(name=path.name, size=about.st_size, sha256=digest)
+
+
+def _kind(path: str | os.PathLike[str], field: str | None) -> Format:
+    endings = [ending.lower() for ending in Path(path).suffixes]
+    if endings and endings[-1] in COMPRESSED:
+        endings.pop()
+    named = _ENDINGS.get(endings[-1]) if endings else None
+    return named or ("lines" if field is None else "jsonl")
+
+
+def _sentences(file: Unpacked, field: str | None) -> Iterator[Line | BadLine]:
+    for number, line in enumerate(file, start=1):
+        if isinstance(line, BadLine):
+            yield line
+        elif line.strip():
+            text = line if field is None else _field(line, field, number)
+            yield text if isinstance(text, BadLine) else _checked(text.strip(), number)
+
+
+def _treebank(file: Unpacked) -> Iterator[Line | BadLine]:
+    for parsed in read_conllu(file):
+        if isinstance(parsed, BadLine):
+            yield parsed
+        else:
+            line = _checked(parsed.text, parsed.line)
+            yield line if isinstance(line, BadLine) else Line(number=line.number, text=line.text, parsed=parsed)
+
+
+def _field(line: str, field: str, number: int) -> str | BadLine:
+    """The sentence that a JSON object holds."""
+    try:
+        found = json.loads(line)
+    except RecursionError:
+        return BadLine(number=number, reason="JSON nested too deeply")
+    except ValueError as error:
+        return BadLine(number=number, reason=f"not JSON: {visible(str(error))}")
+    if not isinstance(found, dict):
+        return BadLine(number=number, reason=f"no JSON object: there is no field {clip(field, 40)!r} in it")
+    if field not in found:
+        others = clip(visible(", ".join(found)), 60) or "none"
+        return BadLine(number=number, reason=f"no field {clip(field, 40)!r}; there are: {others}")
+    text = found[field]
+    return text if isinstance(text, str) else BadLine(number=number, reason=f"field {clip(field, 40)!r} is no text")
+
+
+def _checked(text: str, number: int) -> Line | BadLine:
+    """A sentence, if a model can read it and a person can see it."""
+    if "\0" in text:
+        return BadLine(number=number, reason=f"a NUL (\\0) at character {text.index(chr(0)) + 1}")
+    try:
+        check_text(text, "the sentence")
+    except InputError as error:
+        return BadLine(number=number, reason=str(error))
+    if not any(unicodedata.category(character) not in _UNSEEN for character in text):
+        return BadLine(number=number, reason=f"nothing in it can be seen: {clip(visible(text), 30)}")
+    return Line(number=number, text=text)

@@ -1,0 +1,177 @@
+"""Files read as a stream of lines, unpacked where they are compressed, with a count of the bytes that were read."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import stat
+import sys
+import weakref
+import zlib
+from bz2 import BZ2File
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from attnviz.errors import InputError
+from attnviz.text.corpus import BadLine
+from attnviz.text.display import visible
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+STANDARD_INPUT = "-"
+
+LONGEST = 2**20
+"""Bytes that a line may have; a longer one is left out without being held."""
+
+COMPRESSED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00", ".zst": b"\x28\xb5\x2f\xfd"}
+"""Endings of compressed files, and the bytes that such files begin with."""
+
+_WIDE = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
+_MARK = b"\xef\xbb\xbf"
+
+
+class _Counted(io.RawIOBase):
+    """A stream that knows how much of it was read, and can give back what was looked at first."""
+
+    def __init__(self, source: io.BufferedIOBase) -> None:
+        self.count = 0
+        self._source = source
+        self._ahead = b""
+
+    def readable(self) -> bool:
+        """It is there to be read."""
+        return True
+
+    def look(self, size: int) -> bytes:
+        """The first bytes, which will be read again."""
+        while len(self._ahead) < size and (more := self._source.read1(size - len(self._ahead))):
+            self._ahead += more
+        return self._ahead
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read some bytes, as soon as there are any."""
+        space = memoryview(buffer).cast("B")
+        if self._ahead:
+            found, self._ahead = self._ahead[: len(space)], self._ahead[len(space) :]
+        else:
+            found = self._source.read1(len(space))
+        space[: len(found)] = found
+        self.count += len(found)
+        return len(found)
+
+
+class Unpacked:
+    """The lines of a file, or of standard input.
+
+    Args:
+        path: the file; ``-`` is standard input.
+
+    Attributes:
+        name: as messages show it.
+        size: the bytes of the file as it lies on the disk; None for what is no regular file, such as a pipe.
+
+    Raises:
+        InputError: it cannot be read, or is packed or encoded in a way that is not known.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.size: int | None = None
+        self._n_lines = 0
+        self._close: Callable[[], object] = int  # standard input is not ours to close
+        if str(path) == STANDARD_INPUT:
+            self.name = "standard input"
+            if sys.stdin is None:
+                raise InputError("standard input is closed")
+            source = cast("io.BufferedIOBase", sys.stdin.buffer)
+        else:
+            self.name = visible(str(path))
+            try:
+                source = Path(path).open("rb")  # noqa: SIM115 - open until its last line, or `close`
+            except (OSError, ValueError) as error:  # the second of a NUL in the name
+                raise self._unreadable(error) from None
+            self._close = weakref.finalize(self, source.close)
+            about = os.fstat(source.fileno())
+            self.size = about.st_size if stat.S_ISREG(about.st_mode) else None
+        self._counted = _Counted(source)
+        try:
+            self._stream = self._unpacked(Path(path).suffix.lower())
+        except InputError:
+            self.close()
+            raise
+
+    @property
+    def count(self) -> int:
+        """How many bytes of the file as it lies on the disk have been read."""
+        return self._counted.count
+
+    def close(self) -> None:
+        """Let go of the file; standard input stays as it is."""
+        self._close()
+
+    def __iter__(self) -> Iterator[str | BadLine]:
+        """Every line without its end; in place of one that cannot be read, why.
+
+        Raises:
+            InputError: the file breaks off, or is damaged.
+        """
+        try:
+            while (raw := self._stream.readline(LONGEST + 2)) != b"":
+                self._n_lines += 1
+                yield self._line(raw)
+        except EOFError:
+            raise InputError(f"{self.name} breaks off in line {self._n_lines + 1:,}: it was not packed whole") from None
+        except (OSError, zlib.error, lzma.LZMAError) as error:
+            raise self._unreadable(error, f" from line {self._n_lines + 1:,} on") from None
+        finally:
+            self.close()
+
+    def _line(self, raw: bytes) -> str | BadLine:
+        number = self._n_lines
+        ended = raw.endswith(b"\n")
+        raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+        if len(raw) > LONGEST:
+            while not ended:
+                more = self._stream.readline(LONGEST)
+                ended = more.endswith(b"\n") or not more
+            return BadLine(number=number, reason=f"longer than {LONGEST:,} bytes")
+        if number == 1:
+            raw = raw.removeprefix(_MARK)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            return BadLine(number=number, reason=f"not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}")
+
+    def _unpacked(self, suffix: str) -> io.BufferedIOBase:
+        try:
+            first = self._counted.look(max(len(start) for start in COMPRESSED.values()))
+        except OSError as error:  # a folder, for one
+            raise self._unreadable(error) from None
+        packed = next((ending for ending, start in COMPRESSED.items() if first.startswith(start)), None)
+        if packed == ".bz2" and suffix != ".bz2":  # three letters that a sentence may begin with
+            packed = None
+        if suffix in COMPRESSED and packed != suffix and first:
+            raise InputError(f"{self.name} is named {suffix}, but is not packed so")
+        buffered = io.BufferedReader(self._counted)
+        match packed:
+            case ".gz":
+                return gzip.GzipFile(fileobj=buffered, mode="rb")
+            case ".bz2":
+                return BZ2File(buffered)
+            case ".xz":
+                return lzma.LZMAFile(buffered)
+            case ".zst":
+                raise InputError(
+                    f"{self.name} is packed with zstd: unpack it first, or write zstdcat FILE | attnviz ... -"
+                )
+        for mark, encoding in _WIDE.items():
+            if first.startswith(mark):
+                raise InputError(f"{self.name} is {encoding}: write it as UTF-8")
+        return buffered
+
+    def _unreadable(self, error: Exception, where: str = "") -> InputError:
+        reason = getattr(error, "strerror", None) or error
+        return InputError(f"{self.name} cannot be read{where}: {visible(' '.join(str(reason).split()))}")

@@ -1,0 +1,304 @@
+"""The bottleneck: recurrent translators with attention and without, on sentences that grow longer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attnviz.errors import FileFormatError
+from attnviz.models.language import splits
+from attnviz.models.language.korean import Pair
+from attnviz.models.seq2seq import RecurrentTranslator
+from attnviz.models.training import shipped
+from attnviz.models.training.tasks import padded
+from attnviz.stories.looking import opened, percent
+from attnviz.stories.record import Cell, Lines, Series, Story, Table
+from attnviz.stories.ways import wilson
+
+SEEDS = len(shipped.SEEDS)
+WITH, WITHOUT = "with", "without"
+CLAUSES = (1, 2, 3)
+"""In a test sentence: as many as in training."""
+LENGTHS = (range(3, 6), range(6, 9), range(9, 12), range(12, 15), range(15, 18), range(18, 22))
+"""Groups of lengths, in English words."""
+N_SENTENCES = 40
+"""In each group."""
+STUDENT = 4.302653
+"""Standard errors on each side of the mean that hold 95 % of Student's t with 2 degrees of freedom, for 3 seeds."""
+
+
+class Estimate(NamedTuple):
+    """A mean with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def ends(self) -> str:
+        """The interval in words."""
+        return f"{self.low:.2f} to {self.high:.2f}"
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """How the models of one kind do on sentences of like length.
+
+    Attributes:
+        exact: whether each sentence is right as a whole, its end included [seed, sentence].
+        words: the share of each one's words that are right at their place [seed, sentence].
+    """
+
+    exact: Float[Tensor, "seed sentence"]
+    words: Float[Tensor, "seed sentence"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """The models of one kind, one for each seed, and what is known about them."""
+
+    card: shipped.Card
+    models: tuple[RecurrentTranslator, ...]
+
+    @property
+    def n_weights(self) -> int:
+        """How many numbers one of them learned."""
+        return sum(parameter.numel() for parameter in self.models[0].parameters())
+
+
+def trained(kind: str) -> Trained:
+    """The models with attention, or those without.
+
+    Raises:
+        FileFormatError: one of them is not there, or its file holds another kind of model.
+    """
+    cards, models = [], []
+    for seed in range(SEEDS):
+        card, model = opened(f"bottleneck-{kind}-{seed}", RecurrentTranslator)
+        if (model.attention is None) != (kind == WITHOUT):
+            raise FileFormatError(f"{card.name} must be a recurrent model {kind} attention")
+        cards.append(card)
+        models.append(model)
+    return Trained(card=cards[0], models=tuple(models))
+
+
+def unseen(n: int = N_SENTENCES) -> list[list[Pair]]:
+    """So many test pairs of each group of lengths."""
+    found: list[list[Pair]] = [[] for _ in LENGTHS]
+    streams = cycle([splits.pairs("test", clauses=clauses) for clauses in CLAUSES])
+    while min(map(len, found)) < n:
+        pair = next(next(streams))
+        for group, lengths in zip(found, LENGTHS, strict=True):
+            if len(pair.english) in lengths and len(group) < n:
+                group.append(pair)
+    return found
+
+
+def numbered(card: shipped.Card, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
+    """Pairs as numbers of words: the sources, and the targets with their end; zeros after the shorter ones."""
+    says = card.target or card.source
+    return (
+        padded([card.source.encode(pair.english) for pair in pairs]),
+        padded([[*says.encode(pair.korean), card.plan.config.end] for pair in pairs]),
+    )
+
+
+@torch.inference_mode()
+def right(model: RecurrentTranslator, source: Tensor, target: Tensor) -> Bool[Tensor, "sentence step"]:
+    """Which words of the target the model says at their place, running free; the end counts as a word."""
+    said = model.translate(source, max_length=target.shape[1]).words  # what comes later is wrong anyway
+    said = torch.nn.functional.pad(said, (0, target.shape[1] - said.shape[1]))
+    return (said == target) & (target != 0)
+
+
+def measured(kind: Trained, pairs: Sequence[Pair]) -> Group:
+    """How each seed's model does on each sentence."""
+    source, target = numbered(kind.card, pairs)
+    here = target != 0
+    words = here & (target != kind.card.plan.config.end)
+    hits = torch.stack([right(model, source, target) for model in kind.models])  # (3, B, T)
+    return Group(
+        exact=(hits == here).all(dim=-1).double(),
+        words=(hits & words).sum(dim=-1).double() / words.sum(dim=-1),
+    )
+
+
+def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
+    """The mean of shares over seeds and sentences, with an interval for other seeds and other sentences.
+
+    The seeds are few, so theirs is Student's t. All seeds read the same sentences, so how far these can mislead is
+    added to it: Wilson's interval, which is no point even where all are right. What seed and sentence do together is
+    in both parts, so the interval is rather too wide than too narrow.
+    """
+    by_seed, n = values.mean(dim=1), values.shape[1]
+    mean = float(values.mean())
+    of_seeds = STUDENT * float(by_seed.std()) / math.sqrt(len(by_seed))
+    low, high = wilson(mean, n)
+    return Estimate(
+        mean, max(0.0, mean - math.hypot(of_seeds, mean - low)), min(1.0, mean + math.hypot(of_seeds, high - mean))
+    )
+
+
+def difference(one: Estimate, other: Estimate) -> Estimate:
+    """One share minus another, its interval put together from theirs.
+
+    Source: Newcombe 1998, "Interval Estimation for the Difference between Independent Proportions", method 10.
+    """
+    apart = one.mean - other.mean
+    return Estimate(
+        apart,
+        apart - math.hypot(one.mean - one.low, other.high - other.mean),
+        apart + math.hypot(one.high - one.mean, other.mean - other.low),
+    )
+
+
+def compared(kinds: dict[str, Trained], groups: Sequence[Sequence[Pair]]) -> dict[str, list[Group]]:
+    """How the models of each kind do on each group of sentences."""
+    return {kind: [measured(models, pairs) for pairs in groups] for kind, models in kinds.items()}
+
+
+def gaps(results: dict[str, list[Group]]) -> tuple[Estimate, Estimate]:
+    """With attention minus without: the share of faultless sentences, on the shorter and the longer lengths."""
+    half = len(LENGTHS) // 2
+    apart = []
+    for part in (slice(None, half), slice(half, None)):
+        one, other = (torch.cat([group.exact for group in results[kind][part]], dim=1) for kind in (WITH, WITHOUT))
+        apart.append(difference(share(one), share(other)))
+    return apart[0], apart[1]
+
+
+def tell() -> Story:
+    """The demo: six models, sentences of six groups of lengths, and what attention makes of the difference."""
+    groups = unseen()
+    kinds = {kind: trained(kind) for kind in (WITH, WITHOUT)}
+    results = compared(kinds, groups)
+    n_pairs = sum(map(len, groups))
+    return Story(
+        name="bottleneck",
+        title="how translation falls with length, with attention and without",
+        parts=(
+            _models(kinds),
+            _table(results),
+            _finding(results),
+            _interval(results),
+            _example(kinds, groups[-1]),
+        ),
+        picture=(
+            _lines("sentences without a fault", "exact", results),
+            _lines("words right at their place", "words", results),
+        ),
+        receipt=(
+            f"counted live: {SEEDS} models of each kind on {n_pairs} unseen test sentences, running free; no attention "
+            "is shown, so there is none to verify"
+        ),
+    )
+
+
+def _models(kinds: dict[str, Trained]) -> str:
+    """What is compared, and how alike it was made."""
+    one, other = kinds[WITH], kinds[WITHOUT]
+    wide, wide_other = (kind.models[0].config.d_hidden for kind in (one, other))
+    plans = [
+        replace(kind.card.plan, config=one.card.plan.config, recipe=replace(kind.card.plan.recipe, seed=0))
+        for kind in (one, other)
+    ]
+    alike = "trained alike, on the same sentences" if plans[0] == plans[1] else "not trained alike"
+    seen = set(CLAUSES) <= set(plans[0].clauses)
+    return (
+        "A recurrent encoder reads an English sentence, a decoder says it in Korean. Without attention the decoder "
+        f"gets the encoder's last state alone: {wide_other} numbers, whether the sentence has {LENGTHS[0][0]} words or "
+        f"{LENGTHS[-1][-1]}. With attention it can also look back, at each step, at the state after every word: {wide} "
+        f"numbers each. {SEEDS} models of each kind were {alike}, from {SEEDS} seeds; those with attention have "
+        f"{one.n_weights:,} weights, those without {other.n_weights:,}. The test sentences have {CLAUSES[0]} to "
+        f"{CLAUSES[-1]} clauses, {'as' if seen else 'not as'} those of training."
+    )
+
+
+def _table(results: dict[str, list[Group]]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for index, lengths in enumerate(LENGTHS):
+        one, other = results[WITH][index], results[WITHOUT][index]
+        exact = [cell for kind in (one, other) for cell in (share(kind.exact).mean, share(kind.exact).ends)]
+        words = [share(kind.words).mean for kind in (one, other)]
+        rows.append((f"{lengths[0]} to {lengths[-1]}", *exact, *words))
+    return Table(
+        title=f"unseen test sentences by length, {N_SENTENCES} each: means over {SEEDS} models of each kind",
+        columns=(
+            *("English words", "with: no fault", "95 %", "without: no fault", "95 %"),
+            *("with: words right", "without: words right"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _finding(results: dict[str, list[Group]]) -> str:
+    """Where each kind begins, and where it ends."""
+    ends = [[share(results[kind][place].exact).mean for place in (0, -1)] for kind in (WITH, WITHOUT)]
+    (one_short, one_long), (other_short, other_long) = ends
+    short, long = (f"{lengths[0]} to {lengths[-1]} words" for lengths in (LENGTHS[0], LENGTHS[-1]))
+    change, change_other = one_long - one_short, other_long - other_short
+    said = (
+        f"Of the sentences of {short} the models with attention translate {percent(one_short)} without a fault, those "
+        f"without {percent(other_short)}; of those of {long}, {percent(one_long)} and {percent(other_long)}. From the "
+        f"shortest to the longest that is a change of {100 * change:+.1f} points with attention and of "
+        f"{100 * change_other:+.1f} points without."
+    )
+    if change_other < min(change, 0.0):
+        said += (
+            " A state of a fixed size holds only so much of a sentence; attention lets the decoder fetch each part "
+            "when it is needed."
+        )
+    return said
+
+
+def _interval(results: dict[str, list[Group]]) -> str:
+    """The difference between the kinds on the shorter and the longer half of the lengths."""
+    shorter, longer = gaps(results)
+    verdict = (
+        "more than chance" if longer.low > 0 else "the other way round" if longer.high < 0 else "perhaps by chance"
+    )
+    return (
+        f"With attention minus without, the share of faultless sentences differs by {shorter} on the shorter half of "
+        f"the lengths and by {longer} on the longer half: {verdict}. The 95 % intervals count both what other seeds "
+        f"would change (Student's t over {SEEDS} seeds) and what other sentences would (Wilson's interval); that of a "
+        "difference is put together from the two (Newcombe's)."
+    )
+
+
+def _example(kinds: dict[str, Trained], pairs: Sequence[Pair]) -> Table:
+    """What the first model of each kind makes of one long sentence."""
+    rows = [("English", " ".join(pairs[0].english)), ("right", " ".join(pairs[0].korean))]
+    for name, kind in kinds.items():
+        source, target = numbered(kind.card, pairs[:1])
+        with torch.inference_mode():
+            said = kind.models[0].translate(source, max_length=target.shape[1]).words[0].tolist()
+        says, end = kind.card.target or kind.card.source, kind.card.plan.config.end
+        rows.append((f"{name} attention", " ".join(says.decode([word for word in said if word != end]))))
+    title = "the first of the longest sentences, by the first model of each kind"
+    return Table(title=title, columns=("", "sentence"), rows=tuple(rows))
+
+
+def _lines(title: str, what: Literal["exact", "words"], results: dict[str, list[Group]]) -> Lines:
+    series = []
+    for kind in (WITH, WITHOUT):
+        found = [share(group.exact if what == "exact" else group.words) for group in results[kind]]
+        means, low, high = zip(*found, strict=True)
+        series.append(Series(name=f"{kind} attention", values=means, low=low, high=high))
+    return Lines(
+        title=f"{title} (bands: 95 %)",
+        x=tuple((lengths[0] + lengths[-1]) / 2 for lengths in LENGTHS),
+        x_title="English words in the sentence (middle of each group)",
+        series=tuple(series),
+        y_title=title,
+        y_limits=(0.0, 1.0),
+    )

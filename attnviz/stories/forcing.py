@@ -1,0 +1,271 @@
+"""Teacher forcing and free running: a decoder on the right words before, and on its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import torch
+
+from attnviz.attention import Attention
+from attnviz.capture.source import attend, open_source
+from attnviz.models.language import splits
+from attnviz.models.language.korean import Pair
+from attnviz.models.language.vocabulary import Vocabulary
+from attnviz.models.seq2seq import RecurrentTranslator
+from attnviz.models.training.measure import Translator
+from attnviz.models.training.tasks import Recipe, padded
+from attnviz.stories.alignment import RECURRENT
+from attnviz.stories.looking import ROWS, opened, percent
+from attnviz.stories.record import Cell, Lines, Matrix, Series, Story, Table
+from attnviz.stories.ways import Both, both_ways, wilson
+
+SENTENCE = "She is eating a green apple"
+FORCED = "그녀는 초록색 사과를 먹는다 있다"
+"""It says "eats" where it should be "eating"; the word after it is left as it was."""
+N_PAIRS = 120
+"""Test pairs that both ways are measured on."""
+CLAUSES = 4
+"""In each of them; the sentences of training have one fewer at most."""
+AFTER = 6
+"""Steps after the first error that are looked at."""
+BEFORE = 2
+"""Steps shown before the first error of a sentence."""
+SEVERAL = 4
+"""An error of so many words one after another goes on; one of fewer does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a sentence.
+
+    Attributes:
+        said: the word it says, or is made to say.
+        chance: how likely the model finds it.
+        expected: the word the model finds likeliest there.
+        expected_chance: how likely.
+    """
+
+    said: str
+    chance: float
+    expected: str
+    expected_chance: float
+
+
+@torch.inference_mode()
+def read(model: Translator, vocabulary: Vocabulary, record: Attention) -> tuple[Step, ...]:
+    """What the model expects at each step of what it said, or was made to say."""
+    source, target = (
+        torch.tensor([[token.id or 0 for token in tokens]]) for tokens in (record.key_tokens, record.query_tokens)
+    )
+    chances = model(source, target).logits[0].softmax(dim=-1)
+    return tuple(
+        Step(
+            said=token.text,
+            chance=float(chance[token.id or 0]),
+            expected=vocabulary.words[int(chance.argmax())],
+            expected_chance=float(chance.max()),
+        )
+        for token, chance in zip(record.query_tokens, chances, strict=True)
+    )
+
+
+def tell() -> Story:
+    """The demo: one sentence with a wrong word forced on it, and unseen sentences too long for the model."""
+    card, model = opened(RECURRENT, RecurrentTranslator)
+    says = card.target or card.source
+    source = open_source(RECURRENT)
+    free, forced = attend(SENTENCE, source), attend(SENTENCE, source, target=FORCED)
+    pairs = list(islice(splits.pairs("test", clauses=CLAUSES), N_PAIRS))
+    both = both_ways(
+        model,
+        padded([card.source.encode(pair.english) for pair in pairs]),
+        padded([[*says.encode(pair.korean), model.config.end] for pair in pairs]),
+    )
+    steps = [read(model, says, record) for record in (free, forced)]
+    return Story(
+        name="forcing",
+        title="teacher forcing and free running: a decoder on the right words before, and on its own",
+        parts=(
+            _two_ways(card.plan.recipe),
+            _wrong_word(*steps),
+            _what_follows(*steps),
+            *_measured(both),
+            *_one_sentence(both, pairs, says),
+            _patterns(free, forced),
+        ),
+        picture=(_pattern("free running", free), _pattern("forced", forced), *_lines(both)),
+        receipt=f"free: {free.proof}; forced: {forced.proof}; the shares are counted on {len(pairs)} test sentences",
+    )
+
+
+def _two_ways(recipe: Recipe) -> str:
+    """What the two ways are, and how the model was trained."""
+    forgot = (
+        f", but for {percent(recipe.forget)} of the words before, which were shown as unknown: so it had to ask the "
+        "English sentence"
+        if recipe.forget
+        else ""
+    )
+    return (
+        "A decoder reads, at each step, the word before. While it is trained that is the right one, whatever it would "
+        "have said (teacher forcing); in use there is no right one, and it reads its own (free running). "
+        f"{RECURRENT} was trained by teacher forcing{forgot}. Here it says “{SENTENCE}” freely, and once more with a "
+        "wrong word forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right."
+    )
+
+
+def _wrong_word(free: Sequence[Step], forced: Sequence[Step]) -> Table:
+    """Both readings side by side, as far as the longer one goes."""
+    rows = []
+    for place, (own, made) in enumerate(itertools.zip_longest(free, forced)):
+        left: tuple[Cell, ...] = (own.said, own.chance) if own else ("", "")
+        right: tuple[Cell, ...] = (made.said, made.chance, made.expected, made.expected_chance) if made else ("",) * 4
+        rows.append((place, *left, *right))
+    return Table(
+        title=f"“{SENTENCE}”: free running, and made to say “{FORCED}”",
+        columns=("step", "free: says", "chance", "forced: made to say", "chance", "expects itself", "chance"),
+        rows=tuple(rows),
+    )
+
+
+def _what_follows(free: Sequence[Step], forced: Sequence[Step]) -> str:
+    """What the model makes of the wrong word: at that step and at the next."""
+    wrong = [place for place, (own, made) in enumerate(zip(free, forced, strict=False)) if own.said != made.said]
+    if not wrong or wrong[0] + 1 >= min(len(free), len(forced)):
+        return "The words forced on the model are those that it says itself, so nothing differs."
+    place = wrong[0]
+    own, made, after_own, after_made = free[place], forced[place], free[place + 1], forced[place + 1]
+    said = (
+        f"At step {place} it is made to say {made.said}, to which it gives a chance of {made.chance:.3f}; itself it "
+        f"would say {made.expected} ({made.expected_chance:.3f}). Up to here both runs have read the same words and "
+        f"expect the same. After its own {own.said} it expects {after_own.expected} "
+        f"({after_own.expected_chance:.3f}); after {made.said} it expects {after_made.expected} "
+        f"({after_made.expected_chance:.3f}). "
+    )
+    if after_own.expected != after_made.expected:
+        return said + "What it says next depends on the word it was given, not on the English sentence alone."
+    return said + "Here the English sentence decides: the wrong word does not change what it says next."
+
+
+def _patterns(free: Attention, forced: Attention) -> str:
+    """From which row on the two patterns differ, and how to draw them."""
+    n = min(len(free.query_tokens), len(forced.query_tokens))
+    same = [np.allclose(free.pattern(0, 0)[row], forced.pattern(0, 0)[row], atol=1e-6) for row in range(n)]
+    parts = [own.piece != made.piece for own, made in zip(free.query_tokens, forced.query_tokens, strict=False)]
+    said = ""
+    if True in parts and False in same:
+        said = (
+            f"The wrong word is step {parts.index(True)}, yet the patterns are the same up to row "
+            f"{same.index(False) - 1}: a step looks with the state of the step before, and only then reads its word. "
+        )
+    return said + (
+        f'Both patterns are drawn by `attnviz heatmap "{SENTENCE}" --model {RECURRENT}`, without and with '
+        f'`--target "{FORCED}"`. {ROWS}'
+    )
+
+
+def _measured(both: Both) -> tuple[str | Table, ...]:
+    """How often each way is right: in all, step by step after the first error, and wherever the words stand."""
+    n, after = len(both.target), both.after_error(AFTER)
+    said = (
+        f"On {n} unseen sentences of {CLAUSES} clauses, one more than any it was trained on, it says "
+        f"{percent(both.accuracy(both.forced))} of the words right after the right words, and "
+        f"{percent(both.accuracy(both.free))} after its own. "
+    )
+    if not after:
+        return (said + "There is nothing that could go on.",)
+    wrong = len(both.firsts)
+    said += (
+        f"{'All' if wrong == n else wrong} of the sentences have an error; the first is at the same step both ways, "
+        "for until then both have read the same. "
+    )
+    last = after[-1]
+    apart = wilson(last.forced / last.n, last.n)[0] > wilson(last.free / last.n, last.n)[1]
+    said += (
+        f"{last.steps} steps later {percent(last.forced / last.n)} of the words are right where the right word was put "
+        f"in the place of each wrong one, and {percent(last.free / last.n)} where the model reads on from its own: "
+    ) + (
+        "its own error goes on. In training it never read an error of its own (exposure bias)."
+        if apart
+        else "too small a difference to be told from chance."
+    )
+    rows = tuple((a.steps, a.n, percent(a.forced / a.n), percent(a.free / a.n)) for a in after)
+    title = f"words right at their place after the first error, {n} sentences of {CLAUSES} clauses"
+    columns = ("steps after it", "sentences", "forced: right", "free: right")
+    return said, Table(title=title, columns=columns, rows=rows), _moved(both)
+
+
+def _moved(both: Both) -> str:
+    """How much of the difference is words at another place, not words lost."""
+    ordered = [both.in_order(said) for said in (both.forced, both.free)]
+    placed = [both.accuracy(said) for said in (both.forced, both.free)]
+    return (
+        "A word that is left out moves all that follow, and at its place each of them then counts as wrong. Counted "
+        f"wherever they stand, as long as they are in the right order, {percent(ordered[0])} of the words are said "
+        f"forced and {percent(ordered[1])} free: {100 * (ordered[0] - ordered[1]):.1f} points apart, where at their "
+        f"place they are {100 * (placed[0] - placed[1]):.1f} apart. The right word before says what may come next, and "
+        "also how far the sentence has got."
+    )
+
+
+def _one_sentence(both: Both, pairs: Sequence[Pair], vocabulary: Vocabulary) -> tuple[Table, ...]:
+    """The words around the first error of the first sentence in which its own error goes on and a mended one does not.
+
+    Where there is no such sentence, of the first with an error.
+    """
+    if not both.firsts:
+        return ()
+    lengths = [(both.goes_on(both.forced, *place), both.goes_on(both.free, *place)) for place in both.firsts]
+    found = [place for place, (forced, free) in zip(both.firsts, lengths, strict=True) if forced < SEVERAL <= free]
+    row, first = found[0] if found else both.firsts[0]
+    what = (
+        f"the first of them in which {SEVERAL} words or more are wrong in a row when free, and fewer when forced"
+        if found
+        else "the first of them with an error"
+    )
+    names = ("-", *vocabulary.words[1:])  # after its end it says nothing
+    rows: list[tuple[Cell, ...]] = []
+    for place in range(max(0, first - BEFORE), min(int(both.here[row].sum()), first + AFTER + 1)):
+        right, *said = (names[int(words[row, place])] for words in (both.target, both.forced, both.free))
+        rows.append((place, right, *(word if word == right else f"{word} (wrong)" for word in said)))
+    title = f"{what}, around its first error: “{' '.join(pairs[row].english)}”"
+    return (Table(title=title, columns=("step", "right", "forced: says", "free: says"), rows=tuple(rows)),)
+
+
+def _pattern(how: str, record: Attention) -> Matrix:
+    return Matrix(
+        title=how,
+        values=record.pattern(0, 0),
+        rows=tuple(token.text for token in record.query_tokens),
+        columns=tuple(token.text for token in record.key_tokens),
+        row_title="query: the step that says",
+        column_title="key: English word",
+    )
+
+
+def _lines(both: Both) -> tuple[Lines, ...]:
+    """Both ways, step by step after the first error, with their intervals."""
+    after = both.after_error(AFTER)
+    if not after:
+        return ()
+    series = []
+    for name, counts in (
+        ("forced", [(a.forced, a.n) for a in after]),
+        ("free running", [(a.free, a.n) for a in after]),
+    ):
+        low, high = zip(*(wilson(hits / n, n) for hits, n in counts), strict=True)
+        series.append(Series(name=name, values=tuple(hits / n for hits, n in counts), low=low, high=high))
+    return (
+        Lines(
+            title=f"after the first error, {CLAUSES} clauses (bands: 95 %)",
+            x=tuple(float(a.steps) for a in after),
+            x_title="steps after the first error",
+            series=tuple(series),
+            y_title="words right at their place",
+            y_limits=(0.0, 1.0),
+        ),
+    )

@@ -1,0 +1,189 @@
+"""What each part of an encoder's layer does to the words' vectors: their length, their direction, their likeness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import nn
+from torch.nn.functional import cosine_similarity, layer_norm
+
+from attnviz.models.transformer import EncoderLayer
+from attnviz.models.wholes import LanguageEncoder
+from attnviz.stories.looking import numbers, opened, small, words_of
+from attnviz.stories.record import Bars, Matrix, Series, Story, Table
+
+SENTENCE = "The animal didn't cross the street because it was too tired."
+STEPS = ("came in", "attention", "+ came in", "norm", "feed-forward", "+ normed", "norm: out")
+"""What there is on the way through a layer, from first to last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The words' vectors at one place in a layer.
+
+    Attributes:
+        length: the mean length of the vectors.
+        kept: the mean cosine of each with the vector that came into the layer; 1 is the same direction.
+        alike: the mean cosine of two different words' vectors.
+    """
+
+    length: float
+    kept: float
+    alike: float
+
+
+def parts(layer: EncoderLayer, x: torch.Tensor) -> list[torch.Tensor]:
+    """The vectors [tokens, d_model] at each of the steps, computed one after another as the layer does."""
+    attended, _ = layer.attention(x)
+    summed = x + attended
+    normed = layer.attention_norm(summed)
+    fed = layer.feed_forward(normed)
+    both = normed + fed
+    return [part[0] for part in (x, attended, summed, normed, fed, both, layer.feed_forward_norm(both))]
+
+
+def through(norm: nn.LayerNorm, x: torch.Tensor) -> tuple[float, float, float]:
+    """The mean length of vectors in a norm: before its learned factors, after them, and with its learned shift."""
+    plain = layer_norm(x, norm.normalized_shape, eps=norm.eps)
+    factored = plain * norm.weight
+    before, after, out = (float(part.norm(dim=-1).mean()) for part in (plain, factored, factored + norm.bias))
+    return before, after, out
+
+
+def likeness(x: torch.Tensor) -> torch.Tensor:
+    """The cosine of every two words' vectors [token, token]."""
+    return cosine_similarity(x[:, None], x[None], dim=-1)
+
+
+def measured(x: torch.Tensor, came: torch.Tensor) -> Step:
+    """What there is to say of vectors [tokens, d_model] on their way."""
+    alike = likeness(x)
+    n = len(x)
+    return Step(
+        length=float(x.norm(dim=-1).mean()),
+        kept=float(cosine_similarity(x, came, dim=-1).mean()),
+        alike=float((alike.sum() - alike.trace()) / (n * (n - 1))),
+    )
+
+
+@torch.inference_mode()
+def tell() -> Story:
+    """The demo: lengths and directions through every layer of the trained encoder."""
+    card, model = opened("toy", LanguageEncoder)
+    words = words_of(SENTENCE)
+    shown = numbers(card.source, [words])
+    x = first = model.embedding(shown)
+    steps, differences = [], []
+    layers = [layer for layer in model.encoder.layers if isinstance(layer, EncoderLayer)]
+    for layer in layers:
+        vectors = parts(layer, x)
+        steps.append([measured(part, vectors[0]) for part in vectors])
+        x, _ = layer(x)
+        differences.append(float((vectors[-1] - x[0]).abs().max()))
+    differences.append(float((model(shown).vectors - x).abs().max()))
+    last = through(layers[-1].feed_forward_norm, vectors[-2])
+    return Story(
+        name="layer",
+        title="what each part of a layer does to the words' vectors",
+        parts=(*_told(steps, model.config.d_model), _table(steps), *_summed_up(steps, model.config.d_model, last)),
+        picture=_picture(steps, words, likeness(first[0]), likeness(x[0])),
+        receipt=(
+            f"verified: max difference {small(max(differences))} over {len(layers)} layers, between the steps and the "
+            "layers' own output, and between the last and the whole model's"
+        ),
+    )
+
+
+def _told(steps: list[list[Step]], d_model: int) -> tuple[str, ...]:
+    low, high = (pick(step[1].length / step[0].length for step in steps) for pick in (min, max))
+    return (
+        (
+            f"“{SENTENCE}”, as toy reads it: each word is a vector of {d_model} numbers. A layer adds to it what "
+            "attention brings from the other words, and then what a small network (feed-forward) makes of it; each "
+            "sum is followed by a norm. Below are the means over the words: the length of the vectors, the cosine "
+            "with what came into the layer (1: the same direction, 0: nothing in common), and the cosine between two "
+            "different words."
+        ),
+        (
+            f"What attention brings is {low:.2f} to {high:.2f} times as long as what came in, and its cosine with it "
+            f"is {', '.join(f'{step[1].kept:.2f}' for step in steps)} in layers 0 to {len(steps) - 1}. The residual "
+            f"sum keeps the old vector in: with it the cosine is {', '.join(f'{step[2].kept:.2f}' for step in steps)}."
+        ),
+    )
+
+
+def _summed_up(steps: list[list[Step]], d_model: int, last: tuple[float, float, float]) -> tuple[str, ...]:
+    summed = [step[place].length for step in steps for place in (2, 5)]
+    return (
+        (
+            f"The sums are {min(summed):.1f} to {max(summed):.1f} long. The norm takes each vector's mean away and "
+            f"makes it sqrt({d_model}) = {d_model**0.5:.2f} long, however long it was; then it multiplies each number "
+            "by a learned factor and adds a learned shift, so that what goes out may have another length. In the last "
+            f"norm the vectors are {last[0]:.2f} long before the factors, {last[1]:.2f} after them, and {last[2]:.2f} "
+            "with the shift (means over the words)."
+        ),
+        _likeness_told([steps[0][0].alike, *(step[-1].alike for step in steps)]),
+    )
+
+
+def _likeness_told(alike: list[float]) -> str:
+    """How the mean cosine between words goes on from layer to layer, as the table prints it."""
+    shown = [f"{value:.2f}" for value in alike]
+    went = [
+        ("stays as it is" if here == there else "rises" if float(there) > float(here) else "falls")
+        + f" in layer {number} (to {there})"
+        for number, (here, there) in enumerate(pairwise(shown))
+    ]
+    first, last = float(shown[0]), float(shown[-1])
+    end = "as alike as" if first == last else "more alike than" if last > first else "less alike than"
+    return (
+        f"The mean cosine between two different words is {shown[0]} where they come in; it {', '.join(went)}. In the "
+        f"end the words are {end} they were where they came in."
+    )
+
+
+def _table(steps: list[list[Step]]) -> Table:
+    return Table(
+        title="the vectors on their way, means over the words",
+        columns=("layer", "step", "length", "cosine with what came in", "cosine between words"),
+        rows=tuple(
+            (number, name, step.length, step.kept, step.alike)
+            for number, layer in enumerate(steps)
+            for name, step in zip(STEPS, layer, strict=True)
+            if number == 0 or name != STEPS[0]  # what comes in is what went out of the layer before
+        ),
+        digits=2,
+    )
+
+
+def _picture(
+    steps: list[list[Step]], words: list[str], before: torch.Tensor, after: torch.Tensor
+) -> tuple[Bars | Matrix, ...]:
+    bars = Bars(
+        title="length of the vectors at each step",
+        labels=STEPS,
+        series=tuple(
+            Series(name=f"layer {number}", values=tuple(step.length for step in layer))
+            for number, layer in enumerate(steps)
+        ),
+        y_title="mean length",
+    )
+    matrices = (
+        Matrix(
+            title=title,
+            values=values.numpy(),
+            rows=tuple(words),
+            columns=tuple(words),
+            row_title="word",
+            column_title="word",
+            limits=(-1.0, 1.0),
+            diverging=True,
+        )
+        for title, values in (
+            ("cosine between words: coming in", before),
+            (f"cosine between words: after layer {len(steps) - 1}", after),
+        )
+    )
+    return (*matrices, bars)

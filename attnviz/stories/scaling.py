@@ -1,0 +1,209 @@
+"""Why scores are divided by sqrt(d_k), by experiment.
+
+Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1 and footnote 4:
+https://arxiv.org/abs/1706.03762
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attnviz.models.scores import dot, scaled_dot
+from attnviz.stories.record import Lines, Series, Story, Table
+
+WIDTHS = tuple(2**power for power in range(10))
+"""Each d_k that is tried."""
+N_QUERIES, N_KEYS = 2000, 10
+SEED = 0
+WINNER = 0.99
+"""A weight that leaves next to nothing to the other keys."""
+CERTAIN = 1.96
+"""Standard errors on each side of a mean, between which it lies in 95 % of such experiments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean over queries.
+
+    Attributes:
+        value: the mean.
+        error: its standard error.
+    """
+
+    value: float
+    error: float
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.value - CERTAIN * self.error
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.value + CERTAIN * self.error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What scores of one width come to; each a mean over queries.
+
+    Attributes:
+        variance: of a score.
+        largest: the largest weight of a row.
+        entropy: of a row's weights, in nats.
+        movement: the slopes of a row's weights by its scores: the sum of |d weight / d score|.
+        one_sided: the share of rows in which one key has more than `WINNER`.
+    """
+
+    variance: Mean
+    largest: Mean
+    entropy: Mean
+    movement: Mean
+    one_sided: float
+
+
+def tell() -> Story:
+    """The demo: the spread of scores, what the softmax makes of it, and what is left to learn from."""
+    plain, divided = experiment()
+    last, held = plain[-1], divided[-1]
+    return Story(
+        name="scaling",
+        title="why scores are divided by sqrt(d_k)",
+        parts=(
+            (
+                "A score is the dot product of a query and a key: d_k products, added. Let all their numbers be "
+                "independent, with mean 0 and variance 1. Then each product has mean 0 and variance 1 too, variances "
+                "of independent numbers add, and the score has variance d_k. Longer vectors give larger scores, "
+                "whatever they mean. Divided by sqrt(d_k) the score has its variance divided by d_k, which makes it 1 "
+                "again."
+            ),
+            (
+                f"The experiment: for each d_k {N_QUERIES:,} random queries (seed {SEED}), each with {N_KEYS} random "
+                "keys of its own."
+            ),
+            _table(plain, divided),
+            (
+                f"At d_k = {WIDTHS[-1]} the variance is {last.variance.value:.0f} without division (95 % interval "
+                f"{last.variance.low:.0f} to {last.variance.high:.0f}) and {held.variance.value:.2f} with it "
+                f"({held.variance.low:.2f} to {held.variance.high:.2f})."
+            ),
+            (
+                "The softmax takes the exponential of each score, so scores that are far apart leave one winner. "
+                f"Without division the largest of the {N_KEYS} weights is {last.largest.value:.2f} on average at d_k = "
+                f"{WIDTHS[-1]}, and in {100 * last.one_sided:.0f} % of the rows one key has more than {WINNER}; with "
+                f"division it is {held.largest.value:.2f}. Weights that are all alike would be {1 / N_KEYS:.2f}, with "
+                f"an entropy of ln({N_KEYS}) = {_even():.2f} nats; here it is {last.entropy.value:.2f} without "
+                f"division and {held.entropy.value:.2f} with it."
+            ),
+            (
+                "One winner is bad for learning. When score j moves a little, weight i moves by weight_i (1 - "
+                "weight_j) if i is j, and by -weight_i weight_j if not: by nothing where weights are 0 or 1. The last "
+                f"two columns add the sizes of all these slopes of a row: {last.movement.value:.2f} without division "
+                f"and {held.movement.value:.2f} with it, {held.movement.value / last.movement.value:.1f} times as "
+                "much. What a model learns comes back through these slopes, and before training queries and keys are "
+                "about as random as here: without division it would begin where there is next to nothing to learn from."
+            ),
+        ),
+        picture=_picture(plain, divided),
+        receipt=f"an experiment with {N_QUERIES:,} queries of {N_KEYS} keys for each d_k, seed {SEED}; scores and "
+        "softmax as in Vaswani et al. 2017, equation 1; intervals hold 95 %",
+    )
+
+
+@torch.inference_mode()
+def experiment() -> tuple[list[Measured], list[Measured]]:
+    """What comes of random queries and keys, for each width: without division, and with it."""
+    random = torch.Generator().manual_seed(SEED)
+    plain, divided = [], []
+    for d_k in WIDTHS:
+        query = torch.randn(N_QUERIES, 1, d_k, generator=random)
+        key = torch.randn(N_QUERIES, N_KEYS, d_k, generator=random)
+        plain.append(measure(dot(query, key)[:, 0]))
+        divided.append(measure(scaled_dot(query, key)[:, 0]))
+    return plain, divided
+
+
+def measure(scores: Tensor) -> Measured:
+    """What scores [query, key] of mean 0 come to."""
+    weights = scores.softmax(dim=-1)
+    largest = weights.amax(dim=-1)
+    # The softmax's slopes are weight_i (1 - weight_i) for i = j and -weight_i weight_j else; in a row of the table
+    # both kinds have the same sum of sizes.
+    return Measured(
+        variance=_mean(scores.square().mean(dim=-1)),  # the mean is known to be 0
+        largest=_mean(largest),
+        entropy=_mean(-torch.special.xlogy(weights, weights).sum(dim=-1)),
+        movement=_mean(2 * (weights * (1 - weights)).sum(dim=-1)),
+        one_sided=float((largest > WINNER).float().mean()),
+    )
+
+
+def _mean(values: Tensor) -> Mean:
+    values = values.double()
+    return Mean(float(values.mean()), float(values.std() / len(values) ** 0.5))
+
+
+def _even() -> float:
+    return float(torch.tensor(N_KEYS, dtype=torch.float64).log())
+
+
+def _table(plain: list[Measured], divided: list[Measured]) -> Table:
+    return Table(
+        title="scores as they are, and divided by sqrt(d_k)",
+        columns=(
+            "d_k", *(f"{what}{how}" for what in ("variance", "largest weight", "entropy", "slopes")
+                     for how in ("", ", divided")),
+        ),
+        rows=tuple(
+            (
+                d_k,
+                *(
+                    mean.value
+                    for pair in (
+                        (one.variance, other.variance),
+                        (one.largest, other.largest),
+                        (one.entropy, other.entropy),
+                        (one.movement, other.movement),
+                    )
+                    for mean in pair
+                ),
+            )
+            for d_k, one, other in zip(WIDTHS, plain, divided, strict=True)
+        ),
+        digits=2,
+    )  # fmt: skip
+
+
+def _picture(plain: list[Measured], divided: list[Measured]) -> tuple[Lines, ...]:
+    def lines(title: str, y_title: str, name: str, **more: object) -> Lines:
+        both = (("as they are", plain), ("divided by sqrt(d_k)", divided))
+        series = []
+        for what, measured in both:
+            means: list[Mean] = [getattr(one, name) for one in measured]
+            series.append(
+                Series(
+                    name=what,
+                    values=tuple(mean.value for mean in means),
+                    low=tuple(mean.low for mean in means),
+                    high=tuple(mean.high for mean in means),
+                )
+            )
+        return Lines(
+            title=title,
+            x=tuple(map(float, WIDTHS)),
+            x_title="d_k",
+            series=tuple(series),
+            y_title=y_title,
+            doubling=True,
+            **more,  # type: ignore[arg-type]
+        )
+
+    return (
+        lines("how far scores spread", "variance of a score", "variance", y_doubling=True),
+        lines(f"how peaked the softmax over {N_KEYS} keys is", "largest weight, mean", "largest", y_limits=(0.0, 1.0)),
+        lines("what is left to learn from", "sum of |d weight / d score|", "movement", y_limits=(0.0, 2.0)),
+    )

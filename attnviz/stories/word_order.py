@@ -1,0 +1,249 @@
+"""Word order: without positions attention sees a bag of words, with them a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from attnviz.capture.source import attend_all, open_source
+from attnviz.models.wholes import LanguageEncoder
+from attnviz.stories.looking import ROWS, head_name, numbers, opened, percent, small, words_of
+from attnviz.stories.record import Bars, Matrix, Series, Story, Table
+
+SHORT = ("There is a prince", "Is there a prince")
+LONG = (
+    "Although I did not get 95 in last TOEFL, I could get in the Ph.D program.",
+    "Although I did get 95 in last TOEFL, I could not get in the Ph.D program.",
+)
+SHOWN = 5
+"""How many rows a table of the largest differences has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """The same words in two orders.
+
+    Attributes:
+        words: of the first sentence.
+        places: where each of them stands in the second.
+        without: the largest difference between a word's two vectors, positions off.
+        placeless: the same computed so that rounding cannot depend on a word's place.
+        bare: each word's difference without positions, as a share of its vector's length.
+        placed: the same with positions.
+        largest: the largest difference with positions.
+    """
+
+    words: tuple[str, ...]
+    places: tuple[int, ...]
+    without: float
+    placeless: float
+    bare: tuple[float, ...]
+    placed: tuple[float, ...]
+    largest: float
+
+
+def same_words(first: Sequence[str], second: Sequence[str]) -> tuple[int, ...]:
+    """Where each word of the first sentence stands in the second; of a word said twice, the first is the first."""
+    left: dict[str, list[int]] = {}
+    for place, word in enumerate(second):
+        left.setdefault(word.lower(), []).append(place)
+    return tuple(left[word.lower()].pop(0) for word in first)
+
+
+def summed_once(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None
+) -> tuple[torch.Tensor, None]:
+    """Attention whose sums over the keys are rounded only once (`math.fsum`), whatever the order of the keys.
+
+    It is for sentences without padding: the mask hides nothing.
+    """
+    del mask
+    scores = (query[..., None, :] * key[..., None, :, :]).sum(dim=-1) / query.shape[-1] ** 0.5  # (B, H, Q, K)
+    exponentials = (scores - scores.amax(dim=-1, keepdim=True)).exp()  # (B, H, Q, K)
+    total = _fsum(exponentials)  # (B, H, Q)
+    products = exponentials[..., None, :] * value.transpose(-2, -1)[..., None, :, :]  # (B, H, Q, d, K)
+    return _fsum(products) / total[..., None], None  # (B, H, Q, d)
+
+
+@contextmanager
+def placeless(model: nn.Module) -> Iterator[None]:
+    """Within it every map is computed number by number: fast matrix products round by the place of a row."""
+
+    def alone(module: nn.Module, given: tuple[torch.Tensor], _: torch.Tensor) -> torch.Tensor:
+        weight, bias = module.get_parameter("weight"), module.get_parameter("bias")
+        return (given[0][..., None, :] * weight).sum(dim=-1) + bias  # (B, T, 1, in) x (out, in) -> (B, T, out)
+
+    hooks = [part.register_forward_hook(alone) for part in model.modules() if isinstance(part, nn.Linear)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _fsum(x: torch.Tensor) -> torch.Tensor:
+    """The sums over the last axis, each rounded once."""
+    rows = x.flatten(end_dim=-2).tolist()
+    return torch.tensor([math.fsum(row) for row in rows], dtype=x.dtype).reshape(x.shape[:-1])
+
+
+def compared(model: LanguageEncoder, shown: torch.Tensor, words: Sequence[str], places: Sequence[int]) -> Compared:
+    """Read two sentences of the same words [2, tokens], with positions and without, in float64."""
+    without, with_them = model(shown, positions=False).vectors, model(shown).vectors
+    with placeless(model):
+        once = model(shown, positions=False, attend=summed_once).vectors
+    apart = [(x[0] - x[1, list(places)]).abs() for x in (without, once, with_them)]
+    bare, placed = (
+        tuple(((x[0] - x[1, list(places)]).norm(dim=-1) / x[0].norm(dim=-1)).tolist()) for x in (without, with_them)
+    )
+    return Compared(
+        words=tuple(words),
+        places=tuple(places),
+        without=float(apart[0].max()),
+        placeless=float(apart[1].max()),
+        bare=bare,
+        placed=placed,
+        largest=float(apart[2].max()),
+    )
+
+
+def moved(first: np.ndarray, second: np.ndarray, places: Sequence[int]) -> np.ndarray:
+    """The share of each row's weight that lies on other words in the second sentence [layer, head, query]."""
+    there = second[:, :, list(places)][..., list(places)]
+    shares: np.ndarray = np.abs(first - there).sum(axis=-1) / 2
+    return shares
+
+
+@torch.inference_mode()
+def tell() -> Story:
+    """The demo: two pairs of sentences, each of the same words, with positions and without."""
+    card, model = opened("toy", LanguageEncoder)
+    model = model.double()  # so that rounding is far below what is to be seen
+    found = []
+    for pair in (SHORT, LONG):
+        words = [words_of(sentence) for sentence in pair]
+        found.append(compared(model, numbers(card.source, words), words[0], same_words(*words)))
+    long = found[1]
+    records = attend_all(LONG, open_source("toy"))
+    first, second = (record.weights for record in records)
+    shares = moved(first, second, long.places)
+    return Story(
+        name="word-order",
+        title="without positions attention cannot tell the order of words; with them it can",
+        parts=(
+            (
+                "Attention compares every word with every other, and nothing in softmax(QK^T / sqrt(d_k)) V says which "
+                "came first. Only the positions, added to the words' vectors, can tell. So toy reads the same words in "
+                f"two orders, with its positions and without. The short pair is “{SHORT[0]}” and “{SHORT[1]}”; the "
+                f"long pair is “{LONG[0]}” and “{LONG[1]}”"
+            ),
+            _differences(found),
+            _exactness(found),
+            *_what_positions_do(long),
+            _rows_moved(long.words, shares, first, second),
+            _most_moved(shares),
+        ),
+        picture=_picture(long, shares, first, second),
+        receipt=(
+            f"the patterns: {records[0].proof}; the vectors: the model called directly in float64, with positions and "
+            "without, for which there is no receipt"
+        ),
+    )
+
+
+def _differences(found: Sequence[Compared]) -> Table:
+    return Table(
+        title="largest difference between a word's vectors in the first and the second sentence of a pair",
+        columns=("sentences", "positions off", "off, no rounding by place", "positions on"),
+        rows=tuple(
+            (f"{pair} pair: first / second sentence", *map(small, (c.without, c.placeless, c.largest)))
+            for pair, c in zip(("short", "long"), found, strict=True)
+        ),
+    )
+
+
+def _exactness(found: Sequence[Compared]) -> str:
+    without, once = max(c.without for c in found), max(c.placeless for c in found)
+    said = (
+        f"Without positions each word has the same vector in both orders, to within {small(without)}: "
+        "the same numbers, added in another order and rounded on the way (float64 holds about 16 digits). "
+    )
+    how = (
+        "Computed so that rounding cannot depend on a word's place (each map number by number, each sum over the words "
+        "rounded only once),"
+    )
+    if once == 0:
+        return f"{said}{how} the difference is exactly 0: the model sees a bag of words."
+    return f"{said}{how} {small(once)} is left."
+
+
+def _what_positions_do(long: Compared) -> tuple[str, ...]:
+    order = sorted(range(len(long.words)), key=lambda place: -long.placed[place])
+    most, least = order[0], order[-1]
+    stay = [place for place, there in enumerate(long.places) if place == there]
+    go = [place for place, there in enumerate(long.places) if place != there]
+    mean = [sum(long.placed[place] for place in places) / len(places) for places in (go, stay)]
+    return (
+        (
+            f"The sentences of the long pair mean the opposite with the same {len(long.words)} words. The bars show "
+            "how far each word's vector moves between them, as a share of its length. With positions on, "
+            f"“{long.words[most]}” (word {most}) moves most, by {percent(long.placed[most])}, and "
+            f"“{long.words[least]}” (word {least}) least, by {percent(long.placed[least])}. The {len(go)} words that "
+            f"stand at another place move by {percent(mean[0])} on average; the {len(stay)} that stay where they are, "
+            f"by {percent(mean[1])}, only because of what stands around them."
+        ),
+    )
+
+
+def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> Table:
+    there = same_words(words, words_of(LONG[1]))
+    others = words_of(LONG[1])
+    rows = []
+    for place in np.argsort(-shares, axis=None, kind="stable")[:SHOWN]:
+        layer, head, query = (int(i) for i in np.unravel_index(place, shares.shape))
+        keys = int(first[layer, head, query].argmax()), int(second[layer, head, there[query]].argmax())
+        at = (f"{words[keys[0]]} ({keys[0]})", f"{others[keys[1]]} ({keys[1]})")
+        rows.append((f"{layer}.{head}", f"{words[query]} ({query})", percent(float(shares[layer, head, query])), *at))
+    return Table(
+        title="the attention rows that differ most, with positions (places count from 0)",
+        columns=("layer.head", "word (place)", "weight moved", "looks most at", "in the second sentence, at"),
+        rows=tuple(rows),
+    )
+
+
+def _most_moved(shares: np.ndarray) -> str:
+    by_head = shares.mean(axis=-1)
+    layer, head = (int(i) for i in np.unravel_index(by_head.argmax(), by_head.shape))
+    return (
+        f"On average {percent(float(shares.mean()))} of a row's weight moves to other words; most in "
+        f"{head_name((layer, head))}, {percent(float(by_head.max()))}, which the picture shows in both sentences. "
+        f"{ROWS}"
+    )
+
+
+def _picture(long: Compared, shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[Bars | Matrix, ...]:
+    layer, head = np.unravel_index(shares.mean(axis=-1).argmax(), shares.shape[:2])
+    name = head_name((int(layer), int(head)))
+    patterns = [weights[layer, head] for weights in (first, second)]
+    top = float(max(pattern.max() for pattern in patterns))
+    words = [tuple(words_of(sentence)) for sentence in LONG]
+    return (
+        *(
+            Matrix(title=f"{name}: {what}", values=pattern, rows=labels, columns=labels, limits=(0.0, top))
+            for what, pattern, labels in zip(
+                ("first (did not get)", "second (could not get)"), patterns, words, strict=True
+            )
+        ),
+        Bars(
+            title="how far each word's vector moves between the two sentences",
+            labels=long.words,
+            series=(Series(name="positions off", values=long.bare), Series(name="positions on", values=long.placed)),
+            y_title="share of the vector's length",
+        ),
+    )

@@ -1,1 +1,0 @@
-"""One record, drawn in several ways. Nothing here knows a model library."""

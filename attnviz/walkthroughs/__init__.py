@@ -1,0 +1,1 @@
+"""Walkthroughs: every number of one head's calculation, drawn, saved and verified."""

@@ -1,0 +1,283 @@
+"""Attention written down step by step: from query, keys and values (or what makes them) to the context.
+
+Every number is computed by `operations`, in double precision, from the grids written before it, so that whoever reads
+the walkthrough can compute it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from attnviz.attention import Kind, Receipt
+from attnviz.errors import RecordError
+from attnviz.walkthroughs.operations import computed
+from attnviz.walkthroughs.record import Grid, Operation, Step, Walkthrough
+
+Score = Literal["dot", "scaled_dot", "general", "additive"]
+
+SCORE_MAPS: Mapping[str, tuple[str, ...]] = {
+    "dot": (),
+    "scaled_dot": (),
+    "general": ("W",),
+    "additive": ("W", "U", "v"),
+}
+"""The grids of weights that each way to score needs, by their symbols; of ``additive`` v is one row."""
+
+
+class Calculation:
+    """A calculation while it is written down: grids that are given, and steps that make others from them."""
+
+    def __init__(self) -> None:
+        self.grids: dict[str, Grid] = {}
+        self.steps: list[Step] = []
+
+    def give(self, name: str, grid: Grid) -> str:
+        """Write down numbers that no step makes; the name comes back.
+
+        Raises:
+            RecordError: the name is taken, there are no numbers, or one is not finite.
+        """
+        if name in self.grids:
+            raise RecordError(f"there are two grids {name}")
+        if not grid.values.size:
+            raise RecordError(f"{name} is empty: its shape is {grid.values.shape}")
+        strange = np.argwhere(~np.isfinite(grid.values))
+        if len(strange):
+            row, column = strange[0]
+            raise RecordError(
+                f"{name} must hold finite numbers: row {row}, column {column} is {grid.values[row, column]}"
+            )
+        self.grids[name] = grid
+        return name
+
+    def step(
+        self,
+        name: str,
+        result: str,
+        operation: Operation,
+        *operands: str,
+        number: float | None = None,
+        rows: tuple[str, ...] | None = None,
+    ) -> str:
+        """Compute a grid from those before it; its name comes back.
+
+        Args:
+            name: which step it is.
+            result: the grid that it makes.
+            operation: how.
+            operands: the grids that it is made from.
+            number: what some operations need beside them.
+            rows: the names of its rows; None takes them from the operands.
+
+        Raises:
+            RecordError: the name is taken, or shapes do not fit.
+        """
+        if result in self.grids:
+            raise RecordError(f"there are two grids {result}")
+        step = Step(name=name, result=result, operation=operation, operands=operands, number=number)
+        values = computed(step, self.grids)
+        own_rows, columns = _labels(operation, [self.grids[operand] for operand in operands])
+        self.grids[result] = Grid(values=values, rows=own_rows if rows is None else rows, columns=columns)
+        self.steps.append(step)
+        return result
+
+    def walk(
+        self,
+        title: str,
+        *,
+        model: str = "",
+        text: str = "",
+        kind: Kind | None = None,
+        layer: int | None = None,
+        head: int | None = None,
+        query: int | None = None,
+        own: str | None = None,
+        difference: float | None = None,
+        from_input: float | None = None,
+        receipt: Receipt | None = None,
+        notes: Sequence[str] = (),
+    ) -> Walkthrough:
+        """The finished walkthrough."""
+        return Walkthrough(
+            title=title,
+            grids=dict(self.grids),
+            steps=tuple(self.steps),
+            model=model,
+            text=text,
+            kind=kind,
+            layer=layer,
+            head=head,
+            query=query,
+            own=own,
+            difference=difference,
+            from_input=from_input,
+            receipt=receipt,
+            notes=tuple(notes),
+        )
+
+
+# context = softmax(score(q, K)) V
+def attend(
+    calculation: Calculation,
+    *,
+    query: str = "q",
+    keys: str = "K",
+    values: str = "V",
+    score: Score = "scaled_dot",
+    scaling: float | None = None,
+    maps: Mapping[str, Grid] | None = None,
+    softcap: float | None = None,
+    bias: Grid | None = None,
+    mask: Grid | None = None,
+    sink: Grid | None = None,
+    suffix: str = "",
+) -> str:
+    """Write down what attention makes of queries, keys and values already there; the context's name comes back.
+
+    One query is followed through an alignment vector for each key, whose sum is the context; several queries are
+    walked at once, and their context is weights times values.
+
+    Args:
+        calculation: what is written so far.
+        query: the name of the queries' grid [query, d].
+        keys: that of the keys' [key, d].
+        values: that of the values' [key, d_v].
+        score: how a query and a key make a score; only ``scaled_dot`` is scaled.
+        scaling: what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step.
+        maps: the weights of ``general`` and ``additive``, by the names in `SCORE_MAPS`.
+        softcap: where scores are squeezed to.
+        bias: what is added to the scores [query, key].
+        mask: 1 where a query may look, 0 where it may not [query, key].
+        sink: one score for looking at nothing [1, 1].
+        suffix: put after the name of every grid, where a calculation has several heads.
+
+    Raises:
+        RecordError: shapes that do not fit, maps that are missing, or a query whose keys are all masked.
+    """
+    c = calculation
+    scores = _scores(c, query, keys, score=score, scaling=scaling, maps=maps or {}, suffix=suffix)
+    if softcap is not None:
+        scores = c.step("softcap", f"capped{suffix}", "softcap", scores, number=softcap)
+    if bias is not None:
+        scores = c.step("bias", f"biased{suffix}", "add", scores, c.give(f"B{suffix}", bias))
+    if mask is not None:
+        scores = c.step("mask", f"masked{suffix}", "mask", scores, c.give(f"mask{suffix}", mask))
+    looks_away = [] if sink is None else [c.give(f"sink{suffix}", sink)]
+    weights = c.step("softmax", f"weights{suffix}", "softmax", scores, *looks_away)
+    if len(c.grids[query].values) > 1:
+        return c.step("context", f"context{suffix}", "map", weights, values)
+    alignment = c.step("alignment", f"alignment{suffix}", "weigh", weights, values)
+    return c.step("context", f"context{suffix}", "sum", alignment, rows=c.grids[query].rows)
+
+
+def _scores(
+    calculation: Calculation,
+    query: str,
+    keys: str,
+    *,
+    score: Score,
+    scaling: float | None,
+    maps: Mapping[str, Grid],
+    suffix: str,
+) -> str:
+    """Write down how well each query fits each key; the name of the scores comes back."""
+    c = calculation
+    if score not in SCORE_MAPS:
+        raise RecordError(f"a score is one of {', '.join(SCORE_MAPS)}, not {score!r}")
+    missing = [name for name in SCORE_MAPS[score] if name not in maps]
+    if missing:
+        raise RecordError(f"the score {score} needs a grid {missing[0]}")
+    weights = [c.give(name + suffix, maps[name]) for name in SCORE_MAPS[score]]
+    if score == "general":
+        return c.step("scores", f"scores{suffix}", "general", query, *weights, keys)
+    if score == "additive":
+        return c.step("scores", f"scores{suffix}", "additive", query, keys, *weights)
+    scores = c.step("scores", f"scores{suffix}", "dot", query, keys)
+    number = c.grids[query].values.shape[1] ** -0.5 if scaling is None else scaling
+    if score == "dot" or number == 1:
+        return scores
+    return c.step("scaled", f"scaled{suffix}", "times", scores, number=number)
+
+
+def attention_walk(
+    *,
+    title: str,
+    query: Grid,
+    keys: Grid,
+    values: Grid,
+    score: Score = "scaled_dot",
+    scaling: float | None = None,
+    maps: Mapping[str, Grid] | None = None,
+    softcap: float | None = None,
+    bias: Grid | None = None,
+    mask: Grid | None = None,
+    sink: Grid | None = None,
+    notes: Sequence[str] = (),
+) -> Walkthrough:
+    """The walkthrough of queries, keys and values that are given; the arguments are those of `attend`.
+
+    Raises:
+        RecordError: shapes that do not fit, maps that are missing, or a query whose keys are all masked.
+    """
+    calculation = Calculation()
+    one = len(query.values) == 1
+    attend(
+        calculation,
+        query=calculation.give("q" if one else "Q", query),
+        keys=calculation.give("K", keys),
+        values=calculation.give("V", values),
+        score=score,
+        scaling=scaling,
+        maps=maps,
+        softcap=softcap,
+        bias=bias,
+        mask=mask,
+        sink=sink,
+    )
+    return calculation.walk(title, query=0 if one else None, notes=notes)
+
+
+def recomputed(walk: Walkthrough) -> float:
+    """The largest difference between a walkthrough's grids and the same computed again from the grids before them.
+
+    Raises:
+        RecordError: a step that cannot be computed.
+    """
+    return max(
+        (largest_difference(computed(step, walk.grids), walk.grids[step.result].values) for step in walk.steps),
+        default=0.0,
+    )
+
+
+def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
+    """The largest absolute difference between two grids; where both are minus infinity there is none.
+
+    Raises:
+        RecordError: they have different shapes.
+    """
+    if one.shape != other.shape:
+        raise RecordError(f"{one.shape} numbers cannot be compared with {other.shape}")
+    with np.errstate(invalid="ignore"):
+        return float(np.where(one == other, 0.0, np.abs(one - other)).max(initial=0.0))
+
+
+def _labels(operation: Operation, operands: Sequence[Grid]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the rows and columns of what an operation makes."""
+    first, last = operands[0], operands[-1]
+    unusual = {
+        "map": (first.rows, operands[min(1, len(operands) - 1)].columns),
+        "dot": (first.rows, last.rows),
+        "general": (first.rows, last.rows),
+        "additive": (first.rows, operands[min(1, len(operands) - 1)].rows),
+        "weigh": (last.rows, last.columns),
+        "sum": ((), first.columns),
+        "row": ((), first.columns),
+    }
+    if operation == "concatenate" and all(operand.columns for operand in operands):
+        return first.rows, tuple(name for operand in operands for name in operand.columns)
+    if operation == "concatenate":
+        return first.rows, ()
+    return unusual.get(operation, (first.rows, first.columns))

@@ -1,0 +1,177 @@
+"""What query, keys and values are made of, written down: the layer's input, and the head's part of each map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from attnviz.capture.observers import Batch
+from attnviz.capture.projections import Embedded, LinearMap
+from attnviz.walkthroughs.calculation import Calculation
+from attnviz.walkthroughs.capture.run import Walked, numbers
+from attnviz.walkthroughs.record import Grid
+
+LARGEST_MAP = 2**22
+"""How many numbers a map may have to be written down: 1,024 by 4,096 are, those of very large models are not."""
+
+CLOSE = 1e-4
+"""How far a map that was found may be from what it is said to have made, relative to its largest number where that
+exceeds 1: in half precision rounding makes more, and then the query itself is given."""
+
+STEPS = ("query", "keys", "values")
+LETTERS = ("q", "k", "v")
+
+
+@runtime_checkable  # it is how they are told apart
+class HomeBuilt(Protocol):
+    """A source whose model is home-built: it knows what the first layer reads."""
+
+    def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
+        """The vectors of the first sentence's words, and those of their positions; None where no layer reads words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One head's part of a map, and what the whole map was given."""
+
+    x: Float64[np.ndarray, "token d_model"]
+    weight: Float64[np.ndarray, "d_model d_k"]
+    bias: Float64[np.ndarray, " d_k"] | None
+
+
+class Inputs:
+    """What maps were given, written down once each: ``X`` of all words, ``x``, its one row, ``M`` of other words."""
+
+    def __init__(self, calculation: Calculation, walked: Walked) -> None:
+        self._calculation, self._walked = calculation, walked
+        self._there: dict[str, Float64[np.ndarray, "token d_model"]] = {}
+        self._made: list[tuple[Float64[np.ndarray, "token d_model"], str, str]] = []
+
+    def know(self, whole: Float64[np.ndarray, "token d_model"], name: str, row_name: str) -> None:
+        """What a map is given may have been made by a step.
+
+        Args:
+            whole: all rows, as the model made them.
+            name: what the calculation calls them.
+            row_name: what it calls the row of the query that is followed, whether there is a step for it yet or not.
+        """
+        self._made.append((whole, name, row_name))
+
+    def write(self, whole: Float64[np.ndarray, "token d_model"], *, of_query: bool) -> str | None:
+        """Write down the vectors that a map was given; their name comes back, None where it is taken by others."""
+        walked = self._walked
+        across, one = walked.kind == "cross", of_query and walked.row is not None
+        for made, every, row_name in self._made:
+            if np.array_equal(made, whole):
+                return self._row_of(every, row_name) if one else every
+        if one and not across:
+            return self._write_row(whole)
+        name = "x" if one else "M" if across and not of_query else "X"
+        if name in self._there:
+            return name if np.array_equal(self._there[name], whole) else None
+        self._there[name] = whole
+        rows = walked.looking if of_query and across else walked.keys
+        embedded = None if across else _embedded(walked, whole)
+        if embedded is not None:
+            return self._write_embedded(name, embedded, rows)
+        row = slice(walked.row, walked.row + 1) if one and walked.row is not None else slice(None)
+        return self._calculation.give(name, Grid(values=whole[row], rows=rows))
+
+    def _write_row(self, whole: Float64[np.ndarray, "token d_model"]) -> str | None:
+        """Write down all words, and then the row of the one that is followed."""
+        all_words = self.write(whole, of_query=False)
+        return None if all_words is None else self._row_of(all_words, "x")
+
+    def _row_of(self, every: str, name: str) -> str:
+        """Write down the row of the one that is followed, unless it is there."""
+        walked, c = self._walked, self._calculation
+        if name in c.grids:
+            return name
+        assert walked.row is not None  # noqa: S101 - one word is followed
+        return c.step("row", name, "row", every, number=float(walked.row), rows=walked.looking)
+
+    def _write_embedded(self, name: str, embedded: Embedded, rows: tuple[str, ...]) -> str:
+        """Write down the embeddings of word, position and segment, their sum, and the norm where there is one."""
+        c, sum_of = self._calculation, ""
+        for letter, part in zip("EPS", embedded.parts, strict=False):
+            c.give(letter, Grid(values=numbers(part), rows=rows))
+            is_last = part is embedded.parts[-1] and embedded.norm is None
+            sum_of = c.step("input", name if is_last else sum_of + letter, "add", sum_of, letter) if sum_of else letter
+        if embedded.norm is None:
+            return sum_of
+        gain, shift, epsilon = embedded.norm
+        c.give("gain", Grid(values=numbers(gain)[None]))
+        c.give("shift", Grid(values=numbers(shift)[None]))
+        return c.step("input_norm", name, "norm", sum_of, "gain", "shift", number=epsilon)
+
+
+def write_projections(calculation: Calculation, walked: Walked, inputs: Inputs) -> list[str]:
+    """Write down query, keys and values: made from their input by the head's maps, where these are found.
+
+    Returns:
+        What a reader should know about it, a sentence each.
+    """
+    missing = []
+    heads = (walked.head, walked.group, walked.group)
+    row_names = (walked.looking, walked.keys, walked.keys)
+    for name, own, rows, found, head, step, letter in zip(
+        walked.names, walked.own(), row_names, walked.keep.maps(), heads, STEPS, LETTERS, strict=False
+    ):
+        of_query = step == "query"
+        part = part_of(found, own, head, walked.row if of_query else None)
+        x = None if part is None else inputs.write(part.x, of_query=of_query)
+        if part is None or x is None:
+            missing.append(name.removesuffix(walked.suffix))
+            calculation.give(name, Grid(values=numbers(own), rows=rows))
+            continue
+        weight = calculation.give(f"W{letter}{walked.suffix}", Grid(values=part.weight))
+        bias = []
+        if part.bias is not None:
+            bias = [calculation.give(f"b{letter}{walked.suffix}", Grid(values=part.bias[None]))]
+        calculation.step(step, name, "map", x, weight, *bias, rows=rows)
+    if not missing:
+        return []
+    found_names = " and ".join(filter(None, [", ".join(missing[:-1]), missing[-1]]))
+    taken = (
+        "they are taken as attention was given them" if len(missing) > 1 else "it is taken as attention was given it"
+    )
+    return [f"no single map makes {found_names} (rotary positions, or a scaling, may come after it): {taken}"]
+
+
+def part_of(found: LinearMap | None, made: Tensor, head: int, row: int | None) -> Part | None:
+    """One head's part of a map that was found, if it is small enough and makes what it is said to have made.
+
+    Args:
+        found: the whole map.
+        made: what the head's part of it made [token, d].
+        head: the head's number.
+        row: the row that was made; None where all were.
+    """
+    if found is None:
+        return None
+    d = made.shape[1]
+    own = slice(head * d, head * d + d)
+    if found.weight[:, own].numel() > LARGEST_MAP:
+        return None
+    part = Part(
+        x=numbers(found.given),
+        weight=numbers(found.weight[:, own]),
+        bias=None if found.bias is None else numbers(found.bias[own]),
+    )
+    again = part.x @ part.weight + (0.0 if part.bias is None else part.bias)
+    again = again if row is None else again[row : row + 1]
+    off = np.abs(again - numbers(made)).max(initial=0.0)
+    return part if off <= CLOSE * max(1.0, np.abs(again).max(initial=0.0)) else None
+
+
+def _embedded(walked: Walked, x: Float64[np.ndarray, "token d_model"]) -> Embedded | None:
+    """What the layer's input is the sum of, where it is one of embeddings."""
+    parts = walked.source.embedded(walked.batch) if isinstance(walked.source, HomeBuilt) else None
+    if parts is None:
+        return walked.keep.embedded(torch.from_numpy(x))
+    return Embedded(parts=parts, norm=None) if np.array_equal(numbers(parts[0] + parts[1]), x) else None

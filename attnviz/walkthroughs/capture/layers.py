@@ -1,0 +1,181 @@
+"""What follows a head's context, written down: all heads side by side, the output map, and the rest of the layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from torch import Tensor
+
+from attnviz.capture.projections import LinearMap
+from attnviz.models.language.vocabulary import START
+from attnviz.walkthroughs.calculation import Calculation
+from attnviz.walkthroughs.capture.inputs import LARGEST_MAP, Inputs, write_projections
+from attnviz.walkthroughs.capture.norms import Norm
+from attnviz.walkthroughs.capture.parts import FeedForward, Part, Parts
+from attnviz.walkthroughs.capture.run import Walked, numbers, terms_of
+from attnviz.walkthroughs.record import Grid
+
+CROSS = "_cross"
+"""What the names of cross attention's grids end in, where a layer has both."""
+
+
+def write_output(calculation: Calculation, walked: Walked) -> list[str]:
+    """Write down the contexts of all heads side by side, and the output map, where it is found.
+
+    Returns:
+        What a reader should know about it, a sentence each.
+    """
+    output, layer = walked.keep.maps()[3], walked.layer
+    if output is None:
+        return _write_step(calculation, walked)
+    if output.weight.numel() > LARGEST_MAP:
+        return [f"the output map, {' x '.join(map(str, output.weight.shape))} numbers, is left out"]
+    contexts = []
+    for head in range(layer.output.shape[2]):
+        theirs = Grid(values=numbers(walked.rows_of(layer.output[0, :, head])), rows=walked.looking)
+        contexts.append("context" if head == walked.head else calculation.give(f"context_{head}", theirs))
+    _write_output_map(calculation, contexts, output)
+    return []
+
+
+def _write_step(calculation: Calculation, walked: Walked) -> list[str]:
+    """Write down what a recurrent decoder reads at its step: the word before, and the context."""
+    beside = walked.keep.beside()
+    if beside is None:
+        return []
+    y = "Y" if walked.row is None else "y"
+    before = (START, *walked.queries[:-1])
+    rows = before if walked.row is None else (before[walked.row],)
+    calculation.give(y, Grid(values=numbers(walked.rows_of(beside)), rows=rows))
+    calculation.step("concatenated", "concatenated", "concatenate", y, "context")
+    return [f"{y} is the vector of the word said before; with the context beside it, it goes to the decoder"]
+
+
+def write_layer(
+    calculation: Calculation, parts: Parts, walked: Walked, cross: Walked | None, *, from_input: bool
+) -> tuple[str, list[str]]:
+    """Write down a layer whole.
+
+    Args:
+        calculation: where to.
+        parts: the layer, part by part.
+        walked: its self-attention.
+        cross: its cross attention, where it has one.
+        from_input: whether query, keys and values are made by their maps, or given.
+
+    Returns:
+        The name of the layer's output, and what a reader should know about it, a sentence each.
+    """
+    return _Layer(calculation, walked, cross, from_input=from_input).write(parts)
+
+
+@dataclass(slots=True)
+class _Layer:
+    """A layer while it is written down."""
+
+    c: Calculation
+    walked: Walked
+    cross: Walked | None
+    from_input: bool = field(kw_only=True)
+    notes: list[str] = field(default_factory=list)
+    n_norms: int = 0
+    n_sums: int = 0
+
+    def write(self, parts: Parts) -> tuple[str, list[str]]:
+        """All parts in turn; the name of the last result, and notes."""
+        inputs = Inputs(self.c, self.walked)
+        first, *_, last = parts.parts
+        if first.before is not None and self.from_input:
+            every = inputs.write(numbers(parts.x), of_query=False) or ""
+            inputs.know(numbers(first.read), self.norm(every, first.before, is_first=True), "n")
+        elif first.before is not None:
+            self.n_norms += 1  # it is in what the heads were given
+        made = self.attention(first, self.walked, inputs)
+        stream = inputs.write(numbers(parts.x), of_query=True) or ""
+        for part in parts.parts:
+            if part is not first:
+                read = stream if part.before is None else self.norm(stream, part.before)
+                made = self.network(part.work, read) if isinstance(part.work, FeedForward) else self.across(part, read)
+            if part.inside is not None:
+                made = self.norm(made, part.inside)
+            step = "residual" if part is first else "residual_cross" if part is not last else "residual_2"
+            if part is last and part.after is None:
+                step = "residual_out"
+            self.n_sums += 1
+            stream = self.c.step(step, _counted("residual", self.n_sums), "add", made, stream)
+            if part.after is not None:
+                stream = self.norm(stream, part.after, is_last=part is last)
+        return stream, list(dict.fromkeys(self.notes))
+
+    def across(self, part: Part, read: str) -> str:
+        """Cross attention, of which the queries walked are the rows of a grid that is there."""
+        assert self.cross is not None  # noqa: S101 - there is a third part
+        inputs = Inputs(self.c, self.cross)
+        query = self.cross.keep.maps()[0]
+        if query is not None:
+            inputs.know(numbers(query.given), read, read)
+        return self.attention(part, self.cross, inputs)
+
+    def attention(self, part: Part, walked: Walked, inputs: Inputs) -> str:
+        """All heads, and what the output map makes of their contexts."""
+        contexts = []
+        for head in range(walked.layer.query.shape[1]):
+            one = replace(walked, head=head, suffix=f"{walked.suffix}_{head}")
+            if self.from_input:
+                self.notes += write_projections(self.c, one, inputs)
+            else:
+                one.give_own(self.c)
+            contexts.append(terms_of(one).attend(self.c, one))
+        assert isinstance(part.work, LinearMap)  # noqa: S101 - attention's is the output map
+        return _write_output_map(self.c, contexts, part.work, walked.suffix)
+
+    def network(self, network: FeedForward, read: str) -> str:
+        """The feed-forward network."""
+        c = self.c
+        gate = network.gate
+        if gate is None:
+            hidden = _write_map(c, ("feed_forward_1", "hidden", "1"), read, network.widen)
+            active = c.step(network.activation, "active", network.activation, hidden)
+        else:
+            opened = _write_map(c, ("feed_forward_gate", "gate", "g"), read, gate)
+            active = c.step(network.activation, "active", network.activation, opened)
+            hidden = _write_map(c, ("feed_forward_1", "hidden", "1"), read, network.widen)
+            active = c.step("gated", "gated", "product", active, hidden)
+        return _write_map(c, ("feed_forward_2", "narrowed", "2"), active, network.narrow)
+
+    def norm(self, x: str, norm: Norm, *, is_first: bool = False, is_last: bool = False) -> str:
+        """A norm; norms are counted, as their gains and shifts are."""
+        self.n_norms += 1
+        c, n = self.c, self.n_norms
+        given = [c.give(f"gain_{n}", _row(norm.gain))]
+        if norm.operation == "norm":
+            given.append(c.give(f"shift_{n}", _row(norm.shift)))
+        step = f"input_{norm.operation}" if is_first else f"{norm.operation}_out" if is_last else norm.operation
+        return c.step(step, "N" if is_first else _counted("norm", n), norm.operation, x, *given, number=norm.epsilon)
+
+
+def _write_output_map(c: Calculation, contexts: Sequence[str], output: LinearMap, suffix: str = "") -> str:
+    """Write down contexts side by side and what the output map makes of them; the name of that comes back."""
+    together = contexts[0]
+    if len(contexts) > 1:
+        together = c.step("concatenated", f"concatenated{suffix}", "concatenate", *contexts)
+    return _write_map(c, ("output", f"output{suffix}", f"o{suffix}"), together, output)
+
+
+def _write_map(c: Calculation, names: tuple[str, str, str], x: str, found: LinearMap) -> str:
+    """Write down a map; the names are those of the step, of its result, and what is put behind W and b."""
+    step, result, letter = names
+    weight = c.give(f"W{letter}", Grid(values=numbers(found.weight)))
+    bias = [] if found.bias is None else [c.give(f"b{letter}", _row(found.bias))]
+    return c.step(step, result, "map", x, weight, *bias)
+
+
+def _row(values: Tensor) -> Grid:
+    return Grid(values=np.atleast_2d(numbers(values)))
+
+
+def _counted(name: str, n: int) -> str:
+    """The first has no number, the others have."""
+    return name if n == 1 else f"{name}_{n}"

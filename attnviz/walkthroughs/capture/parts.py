@@ -1,0 +1,272 @@
+"""The parts of a layer, found by their numbers as maps are: attention, cross attention, the feed-forward network.
+
+No family is named. What was added to what is seen in the call that reads the sum, whether a norm reads it or a map;
+the norm belongs before the next part if the next sum is of the plain sum (pre-norm), else behind this one (post-norm).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnviz.capture.projections import Call, KeepProjections, LinearMap, is_map, map_of
+from attnviz.errors import NoAttentionError
+from attnviz.walkthroughs.capture.norms import Norm, closeness, distance, in_rows, may_be_norm, near, read_norm
+
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": nn.functional.relu,
+    "gelu": nn.functional.gelu,
+    "gelu_tanh": partial(nn.functional.gelu, approximate="tanh"),
+    "silu": nn.functional.silu,
+}
+"""The activations that a walkthrough can compute."""
+
+Vectors = Float[Tensor, "token d_model"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedForward:
+    """A feed-forward network.
+
+    Attributes:
+        widen: its first map.
+        gate: in a gated network, the map whose activation what `widen` made is multiplied with.
+        activation: what follows `gate`, or `widen` where there is none.
+        narrow: the last map.
+        made: what that made.
+    """
+
+    widen: LinearMap
+    gate: LinearMap | None
+    activation: Activation
+    narrow: LinearMap
+    made: Vectors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a layer, and how it is joined to the others.
+
+    Attributes:
+        before: the norm of what comes in, where it reads that.
+        read: what it reads.
+        work: what it does: attention's output map, or the network.
+        inside: the norm of what it made, where that is what is added.
+        after: the norm of the sum, where what comes next reads it as its own.
+    """
+
+    before: Norm | None
+    read: Vectors
+    work: LinearMap | FeedForward
+    inside: Norm | None
+    after: Norm | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """A layer whole.
+
+    Attributes:
+        x: what it is given.
+        parts: attention, in some decoders cross attention, the feed-forward network.
+        made: its own output.
+    """
+
+    x: Vectors
+    parts: tuple[Part, ...]
+    made: Vectors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Joint:
+    """Where a part was added: what the next begins with."""
+
+    stream: Vectors
+    read: Vectors
+    before: Norm | None
+    after: Norm | None
+
+
+def parts_of(name: str, keep: KeepProjections, cross: KeepProjections | None) -> Parts:
+    """The parts of a layer.
+
+    Args:
+        name: what pictures call the model.
+        keep: the layer's self-attention, and the calls around it.
+        cross: its cross attention, where it has one.
+
+    Raises:
+        NoAttentionError: the layer is built otherwise; the message says how far it could be followed.
+    """
+    if keep.is_recurrent():
+        raise NoAttentionError(
+            f"{name} has no layer to walk whole: it is recurrent, one cell that looks once a step; leave out "
+            "--whole-layer to follow that from its query to what the cell reads"
+        )
+    search = _Search([*keep.before, *keep.after])
+    for found in search.layers(keep, cross):
+        return found
+    raise NoAttentionError(f"{name}: layer {keep.layer.number} cannot be walked whole: {search.missing}")
+
+
+@dataclass(slots=True)
+class _Search:
+    """The calls of one layer, and what is missing where they do not make one; the farthest that a reading came."""
+
+    calls: Sequence[Call]
+    reached: int = 0
+    _norms: dict[int, Norm | None] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> str:
+        """Why no reading of the calls makes a layer."""
+        return (
+            "no single map is found that makes its queries, keys or values",
+            "no single map is found that is given the contexts of all heads",
+            "nothing reads the plain sum of its attention and its input, as where a network stands beside attention",
+            "nothing reads the plain sum of its cross attention and what came before that",
+            "what follows is no feed-forward network of two maps, or three where it is gated, with ReLU, GELU or SiLU",
+            "nothing reads the plain sum of its feed-forward network and what came before that",
+        )[self.reached]
+
+    def layers(self, keep: KeepProjections, cross: KeepProjections | None) -> Iterator[Parts]:
+        """Every way to read the calls as a layer: one, or none."""
+        query, key, value, _ = keep.maps()
+        reads = next((one.given for one in (value, key, query) if one is not None), None)
+        if reads is None:
+            return
+        self._reach(1)
+        norms = [norm for call in self.calls if near(in_rows(call.made), reads) and (norm := self.norm(call))]
+        for output, made, inside in self._attended(keep):
+            self._reach(2)
+            for x, before in ((reads, None), *((norm.given, norm) for norm in norms)):
+                for joint in self._joints(x, made):
+                    if before is not None and joint.after is not None:
+                        continue
+                    first = Part(before=before, read=reads, work=output, inside=inside, after=joint.after)
+                    for rest, last in self._rest(joint, cross, is_post=joint.after is not None):
+                        yield Parts(x=x, parts=(first, *rest), made=last)
+
+    def _rest(
+        self, joint: _Joint, cross: KeepProjections | None, *, is_post: bool
+    ) -> Iterator[tuple[tuple[Part, ...], Vectors]]:
+        """The parts behind attention, and the layer's output."""
+        if cross is None:
+            self._reach(4)
+            for part, last in self._fed(joint, is_post=is_post):
+                yield (part,), last
+            return
+        self._reach(3)
+        query = cross.maps()[0]
+        if query is not None and not near(query.given, joint.read):
+            return
+        for output, made, inside in self._attended(cross):
+            for then in self._joints(joint.stream, made):
+                if (then.after is not None) != is_post:
+                    continue
+                self._reach(4)
+                part = Part(before=joint.before, read=joint.read, work=output, inside=inside, after=then.after)
+                for last_part, last in self._fed(then, is_post=is_post):
+                    yield (part, last_part), last
+
+    def _fed(self, joint: _Joint, *, is_post: bool) -> Iterator[tuple[Part, Vectors]]:
+        """The feed-forward network, and the layer's output."""
+        for network in self._networks(joint.read):
+            self._reach(5)
+            for made, inside in self._forms(network.made):
+                for then in self._joints(joint.stream, made):
+                    if (then.after is not None) == is_post:
+                        part = Part(before=joint.before, read=joint.read, work=network, inside=inside, after=then.after)
+                        yield part, then.stream
+
+    def _attended(self, keep: KeepProjections) -> Iterator[tuple[LinearMap, Vectors, Norm | None]]:
+        """The output map, and what is added of what it made."""
+        together = in_rows(keep.layer.output.flatten(2))  # (B, Q, H, d) -> (B, Q, H * d) -> (Q, H * d)
+        for call in self._maps():
+            if near(in_rows(call.given), together):
+                for made, inside in self._forms(in_rows(call.made)):
+                    yield _whole(call), made, inside
+
+    def _forms(self, made: Vectors) -> Iterator[tuple[Vectors, Norm | None]]:
+        """What a part adds: what it made, or a norm of it."""
+        yield made, None
+        for call in self._reading(made):
+            norm = self.norm(call)
+            if norm is not None:
+                yield norm.made, norm
+
+    def _joints(self, one: Vectors, other: Vectors) -> Iterator[_Joint]:
+        """Where the sum of two is read; a norm of it may stand before what is next, or close what was."""
+        if one.shape != other.shape:
+            return
+        for call in self._reading(one + other):
+            total = in_rows(call.given)
+            if is_map(call.module):
+                yield _Joint(stream=total, read=total, before=None, after=None)
+            norm = self.norm(call)
+            if norm is not None:
+                yield _Joint(stream=norm.made, read=norm.made, before=None, after=norm)
+                yield _Joint(stream=total, read=norm.made, before=norm, after=None)
+
+    def _networks(self, read: Vectors) -> Iterator[FeedForward]:
+        """Every network of two maps, or of three, that reads this."""
+        firsts = [half for call in self._maps() if near(in_rows(call.given), read) for half in _halves(call)]
+        for narrow in self._maps():
+            given = in_rows(narrow.given)
+            fitting = [(found, made) for found, made in firsts if made.shape == given.shape]
+            ways: list[tuple[float, Activation, LinearMap, LinearMap | None]] = []
+            for name, apply in ACTIVATIONS.items():
+                for one, made in fitting:
+                    active = apply(made)
+                    ways.append((distance(active, given), name, one, None))
+                    ways += [
+                        (distance(active * other_made, given), name, other, one)
+                        for other, other_made in fitting
+                        if other is not one
+                    ]
+            if ways:
+                off, activation, widen, gate = min(ways, key=lambda way: way[0])
+                if off <= closeness(given):
+                    yield FeedForward(
+                        widen=widen, gate=gate, activation=activation, narrow=_whole(narrow), made=in_rows(narrow.made)
+                    )
+
+    def norm(self, call: Call) -> Norm | None:
+        """The norm that a call is."""
+        if id(call) not in self._norms:
+            self._norms[id(call)] = read_norm(call) if may_be_norm(call) else None
+        return self._norms[id(call)]
+
+    def _reading(self, numbers: Vectors) -> list[Call]:
+        """The calls that were given this."""
+        vectors = (call for call in self.calls if call.given.is_floating_point())
+        return [call for call in vectors if near(in_rows(call.given), numbers)]
+
+    def _maps(self) -> list[Call]:
+        return [call for call in self.calls if is_map(call.module)]
+
+    def _reach(self, stage: int) -> None:
+        self.reached = max(self.reached, stage)
+
+
+def _halves(call: Call) -> Iterator[tuple[LinearMap, Tensor]]:
+    """A map whole, and its two halves: one fused map may make a gate and what it opens."""
+    made = in_rows(call.made)
+    width = made.shape[1]
+    for first, last in ((0, width), *(((0, width // 2), (width // 2, width)) if width % 2 == 0 else ())):
+        found = map_of(call, first, last)
+        assert found is not None  # noqa: S101 - only maps come here
+        yield found, made[:, first:last]
+
+
+def _whole(call: Call) -> LinearMap:
+    found = map_of(call, 0, call.made.shape[2])
+    assert found is not None  # noqa: S101 - only maps come here
+    return found

@@ -1,0 +1,186 @@
+"""One run of a model and the part of it that is followed: which head, which query, and what its layer did with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnviz.attention import Kind
+from attnviz.capture.observers import Batch
+from attnviz.capture.projections import KeepProjections
+from attnviz.capture.source import Source
+from attnviz.capture.stream import Layer
+from attnviz.walkthroughs.calculation import Calculation, Score, attend
+from attnviz.walkthroughs.record import Grid
+
+SCORE_SEED = 0
+"""The maps of another way to score are drawn from it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walked:
+    """One run, and which part of it is followed.
+
+    Attributes:
+        source: the model.
+        batch: what it ran on: one sentence.
+        keep: the layer.
+        kind: which attention it is.
+        head: the number of the head.
+        row: the number of the query; None where all are walked at once.
+        suffix: put after the names of the head's grids, where there are several heads.
+    """
+
+    source: Source
+    batch: Batch
+    keep: KeepProjections
+    kind: Kind
+    head: int
+    row: int | None
+    suffix: str = ""
+
+    @property
+    def layer(self) -> Layer:
+        """The layer's query, key, value and output."""
+        return self.keep.layer
+
+    @property
+    def group(self) -> int:
+        """The key head that serves this head."""
+        return self.head // (self.layer.query.shape[1] // self.layer.key.shape[1])
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The names of all queries."""
+        return tuple(token.text for token in self.batch.sentences[0].tokens)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of all keys."""
+        sentence = self.batch.sentences[0]
+        return tuple(token.text for token in (sentence.tokens if sentence.keys is None else sentence.keys))
+
+    @property
+    def looking(self) -> tuple[str, ...]:
+        """The names of the queries walked."""
+        return self.queries if self.row is None else (self.queries[self.row],)
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """What the grids of queries, keys and values are called."""
+        return f"{'Q' if self.row is None else 'q'}{self.suffix}", f"K{self.suffix}", f"V{self.suffix}"
+
+    def rows_of(self, whole: Tensor) -> Tensor:
+        """Of something with a row for each query, the rows walked."""
+        return whole if self.row is None else whole[self.row : self.row + 1]
+
+    def own(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The head's queries walked, keys and values, as the model computed them: each [token, d]."""
+        layer = self.layer
+        return self.rows_of(layer.query[0, self.head]), layer.key[0, self.group], layer.value[0, self.group]
+
+    def context(self) -> np.ndarray:
+        """The head's context of the queries walked, as the model computed it: [query, d_v]."""
+        return numbers(self.rows_of(self.layer.output[0, :, self.head]))
+
+    def give_own(self, calculation: Calculation) -> None:
+        """Write down query, keys and values as given."""
+        for name, own, rows in zip(self.names, self.own(), (self.looking, self.keys, self.keys), strict=True):
+            calculation.give(name, Grid(values=numbers(own), rows=rows))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What stands between query and keys and the softmax, of one head: the arguments of `attend`."""
+
+    score: Score
+    maps: dict[str, Grid]
+    scaling: float | None
+    softcap: float | None
+    bias: Grid | None
+    mask: Grid | None
+    sink: Grid | None
+
+    def attend(self, calculation: Calculation, walked: Walked) -> str:
+        """Write down attention with them; the name of the context comes back."""
+        query, keys, values = walked.names
+        return attend(
+            calculation,
+            query=query,
+            keys=keys,
+            values=values,
+            suffix=walked.suffix,
+            score=self.score,
+            maps=self.maps,
+            scaling=self.scaling,
+            softcap=self.softcap,
+            bias=self.bias,
+            mask=self.mask,
+            sink=self.sink,
+        )
+
+
+def terms_of(walked: Walked, score: Score = "scaled_dot", *, causal: bool = False) -> Terms:
+    """The terms as the model has them, but for another way to score and a mask of its own."""
+    layer, scoring = walked.layer, walked.layer.scoring
+    n_queries, n_keys = layer.query.shape[2], layer.key.shape[2]
+    bias = None if scoring.bias is None else _of_head(scoring.bias, walked)
+    may_look: Tensor | None = None
+    if scoring.mask is not None:
+        mask = _of_head(scoring.mask, walked)
+        if mask.dtype == torch.bool:
+            may_look = mask
+        else:  # added to the scores: the most negative number hides, any other is a bias
+            may_look = mask > torch.finfo(mask.dtype).min / 2
+            rest = mask.masked_fill(~may_look, 0.0)
+            if rest.any():
+                bias = rest if bias is None else bias + rest
+    if causal or (scoring.causal and may_look is None):
+        rows = walked.rows_of(torch.arange(n_queries, device=layer.query.device))
+        behind = torch.arange(n_keys, device=layer.query.device) <= rows[:, None]
+        may_look = behind if may_look is None else may_look & behind
+    hides = may_look is not None and (causal or walked.kind == "decoder" or not may_look.all())
+    head = walked.head
+    return Terms(
+        score=score,
+        maps=_drawn(score, layer.query.shape[3]),
+        scaling=scoring.scaling,
+        softcap=scoring.softcap,
+        bias=_labelled(walked, bias),
+        mask=_labelled(walked, may_look) if hides else None,
+        sink=None if scoring.sinks is None else Grid(values=numbers(scoring.sinks.flatten()[head : head + 1])[None]),
+    )
+
+
+def _of_head(whole: Tensor, walked: Walked) -> Tensor:
+    """Of a mask or bias [batch, head, query, key], each of which may be 1 for all, the head and rows walked."""
+    n_queries, n_keys = walked.layer.query.shape[2], walked.layer.key.shape[2]
+    whole = whole.reshape((1,) * (4 - whole.ndim) + whole.shape)[..., :n_keys]
+    return walked.rows_of(whole[0, walked.head if whole.shape[1] > 1 else 0].expand(n_queries, n_keys))
+
+
+def _labelled(walked: Walked, rows: Tensor | None) -> Grid | None:
+    """A number for each query walked and each key, with their names."""
+    return None if rows is None else Grid(values=numbers(rows), rows=walked.looking, columns=walked.keys)
+
+
+def _drawn(score: Score, d: int) -> dict[str, Grid]:
+    """Weights for another way to score, such that the scores of independent numbers of variance 1 have variance 1."""
+    draw = np.random.default_rng(SCORE_SEED)
+    if score == "general":
+        return {"W": Grid(values=draw.normal(0, 1 / d, (d, d)))}
+    if score == "additive":
+        return {
+            "W": Grid(values=draw.normal(0, d**-0.5, (d, d))),
+            "U": Grid(values=draw.normal(0, d**-0.5, (d, d))),
+            "v": Grid(values=draw.normal(0, d**-0.5, (1, d))),
+        }
+    return {}
+
+
+def numbers(tensor: Tensor) -> np.ndarray:
+    """The numbers in double precision."""
+    return tensor.detach().to("cpu", torch.float64).numpy()

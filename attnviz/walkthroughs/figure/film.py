@@ -1,0 +1,170 @@
+"""A walkthrough as a film: the steps one after another, each picture the sheet as far as that step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from shutil import which
+from subprocess import DEVNULL, PIPE, Popen
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import UInt8
+
+from attnviz.errors import OutputError
+from attnviz.render.figure.export import usual_settings
+from attnviz.render.fonts import Typefaces, typefaces_for
+from attnviz.render.palette import DEFAULT
+from attnviz.walkthroughs.figure.sheet import stages, texts_of
+from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.words import NO_BLANKS, Blanks
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.figure import Figure
+
+SUFFIXES = (".gif", ".mp4")
+PIXELS = 1600
+"""The widest and highest that a picture of a film may get."""
+DPI = 110.0
+SECONDS, LAST = 2.0, 5.0
+"""How long a step is shown, and the last step of a calculation."""
+NEARLY_WHITE = 250
+"""From here on a colour is the paper's, which the choice of 256 colours mixes with the palest shades."""
+A_SECOND = 2
+"""Pictures in a second of an ``.mp4``."""
+
+Picture = UInt8[np.ndarray, "_ _ 3"]
+
+
+def film(
+    walks: Sequence[Walkthrough],
+    path: Path,
+    suffix: str,
+    *,
+    palette: str = DEFAULT,
+    language: str = "en",
+    precision: int = 3,
+    steps: Sequence[str] | None = None,
+    blanks: Blanks = NO_BLANKS,
+) -> Typefaces:
+    """Write the steps of calculations one after another.
+
+    Args:
+        walks: the calculations, such as one for each decoding step.
+        path: the file.
+        suffix: one of `SUFFIXES`; ``.mp4`` needs the program ffmpeg.
+        palette: one of `attnviz.render.palette.PALETTES`.
+        language: one of `attnviz.walkthroughs.steps.LANGUAGES`.
+        precision: digits after the point of each number.
+        steps: the names of the steps to show; None shows all.
+        blanks: cells that a learner fills in: grid, row, column.
+
+    Returns:
+        The fonts used, with the characters that none has.
+
+    Raises:
+        OutputError: there is no ffmpeg for an ``.mp4``, or it fails.
+        SelectionError: a step, language or palette that is not there.
+    """
+    if suffix == ".mp4":
+        need_ffmpeg()
+    reels = []
+    for walk in walks:
+        grown = stages(walk, palette=palette, language=language, precision=precision, steps=steps, blanks=blanks)
+        reels.append(list(_pictures(grown)))
+    height = max(picture.shape[0] for reel in reels for picture in reel)
+    width = max(picture.shape[1] for reel in reels for picture in reel)
+    framed = [[_framed(picture, height, width) for picture in reel] for reel in reels]
+    if suffix == ".mp4":
+        _write_mp4(framed, path)
+    else:
+        _write_gif(framed, path)
+    return typefaces_for([text for walk in walks for text in texts_of(walk, language, steps, blanks)])
+
+
+def _pictures(grown: Iterable[tuple[Figure, tuple[float, float]]]) -> Iterator[Picture]:
+    """The pixels of a figure on which there is more each time: only what is new is drawn."""
+    from matplotlib.artist import Artist
+
+    drawn: set[Artist] = set()
+    for made, (begin, end) in grown:
+        canvas, ax = made.canvas, made.axes[0]
+        with usual_settings():
+            if not drawn:
+                made.set_dpi(min(DPI, PIXELS / max(made.get_size_inches())))
+                canvas.draw()
+            pixels = np.asarray(canvas.buffer_rgba())  # type: ignore[attr-defined]
+            if drawn:
+                pixels[round(begin * made.dpi) : round(end * made.dpi)] = 255  # the words of the step before
+                for artist in sorted(set(ax.get_children()) - drawn, key=Artist.get_zorder):
+                    ax.draw_artist(artist)
+        drawn |= set(ax.get_children())
+        yield pixels[..., :3].copy()
+
+
+def _framed(picture: Picture, height: int, width: int) -> Picture:
+    """A picture on white, as large as all others; of even size, which films need."""
+    framed = np.full((height + height % 2, width + width % 2, 3), 255, dtype=np.uint8)
+    framed[: picture.shape[0], : picture.shape[1]] = picture
+    return framed
+
+
+def _write_gif(reels: Sequence[Sequence[Picture]], path: Path) -> None:
+    from PIL import Image
+
+    images = []
+    for reel in reels:
+        # The last picture has all that is on those before it, so that its colours are enough for them.
+        colours = Image.fromarray(reel[-1]).quantize(dither=Image.Dither.NONE)
+        found = np.array(colours.getpalette(), dtype=np.uint8).reshape(-1, 3)
+        found[(found >= NEARLY_WHITE).all(axis=1)] = 255
+        colours.putpalette(found.tobytes())
+        images += [Image.fromarray(picture).quantize(palette=colours, dither=Image.Dither.NONE) for picture in reel]
+    durations = [round(1000 * seconds) for _, seconds in _timed(reels)]
+    images[0].save(path, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
+
+
+def need_ffmpeg() -> str:
+    """The path of ffmpeg.
+
+    Raises:
+        OutputError: it is not installed.
+    """
+    found = which("ffmpeg")
+    if found is None:
+        raise OutputError("an .mp4 needs the program ffmpeg, which is not installed: install it, or write a .gif")
+    return found
+
+
+def _write_mp4(reels: Sequence[Sequence[Picture]], path: Path) -> None:
+    height, width, _ = reels[0][0].shape
+    given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(A_SECOND), "-i", "-"]
+    # Players know no other colours than these, and browsers begin to show what has its index in front.
+    made = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", f"file:{path}"]
+    command = [need_ffmpeg(), "-y", "-loglevel", "error", *given, *made]
+    with TemporaryFile() as said:
+        try:
+            with Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=said) as ffmpeg:  # noqa: S603 - no shell; ours
+                assert ffmpeg.stdin is not None  # noqa: S101 - for the types: it is a pipe
+                with suppress(BrokenPipeError):  # it ended early, and says why
+                    for picture, seconds in _timed(reels):
+                        for _ in range(round(A_SECOND * seconds)):
+                            ffmpeg.stdin.write(picture.data)
+                    ffmpeg.stdin.close()
+        except OSError as error:
+            raise OutputError(f"ffmpeg cannot be run here ({error.strerror}): write a .gif") from None
+        if ffmpeg.returncode:
+            said.seek(0)
+            reasons = said.read().decode(errors="replace").split("\n")
+            reason = next((line.strip() for line in reversed(reasons) if line.strip()), "it does not say why")
+            raise OutputError(f"ffmpeg cannot write an .mp4 here ({reason}): write a .gif")
+
+
+def _timed(reels: Sequence[Sequence[Picture]]) -> Iterator[tuple[Picture, float]]:
+    """Each picture, and how long it is shown in seconds."""
+    for reel in reels:
+        for number, picture in enumerate(reel, start=1):
+            yield picture, LAST if number == len(reel) else SECONDS

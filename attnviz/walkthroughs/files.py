@@ -1,0 +1,143 @@
+"""A walkthrough as a JSON file: every number, every step, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from attnviz.attention import Receipt
+from attnviz.errors import FileFormatError, OutputError, RecordError
+from attnviz.storage.files import write_whole
+from attnviz.storage.record import read
+from attnviz.text.display import visible
+from attnviz.walkthroughs.operations import computed
+from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.verify.saved import FORMAT, HIDDEN, VERSION, Saved, digest
+from attnviz.walkthroughs.verify.saved import read as read_saved
+
+
+def to_json(walk: Walkthrough) -> str:
+    """The walkthrough as JSON, on one line; each number is the shortest that gives back the same double.
+
+    A receipt brings a digest, which ties it to all numbers and labels.
+
+    Raises:
+        RecordError: a number is NaN or plus infinity, or a text holds half a character.
+    """
+    fields: dict[str, object] = {"format": FORMAT, "version": VERSION}
+    fields |= {name: getattr(walk, name) for name in get_type_hints(Walkthrough)}
+    fields["receipt"] = None if walk.receipt is None else asdict(walk.receipt)
+    fields["steps"] = [asdict(step) for step in walk.steps]
+    fields["grids"] = {
+        name: {"rows": grid.rows, "columns": grid.columns, "values": _rows(grid, name)}
+        for name, grid in walk.grids.items()
+    }
+    try:
+        if walk.receipt is not None:
+            fields["digest"] = digest(fields)
+        text = json.dumps(fields, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except ValueError as error:
+        raise RecordError(f"the walkthrough cannot be written: {error}") from None
+    return text
+
+
+def save(walk: Walkthrough, path: str | os.PathLike[str]) -> Path:
+    """Write a walkthrough as ``.json``, whole or not at all, losing nothing.
+
+    Returns:
+        The path.
+
+    Raises:
+        OutputError: another ending, or the file cannot be written.
+        RecordError: it holds what no file can hold.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".json":
+        raise OutputError(f"{visible(str(path))}: a walkthrough is saved as .json, not {path.suffix!r}")
+    text = to_json(walk) + "\n"
+    return write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def load(path: str | os.PathLike[str]) -> Walkthrough:
+    """Read a walkthrough that attnviz saved.
+
+    Raises:
+        FileFormatError: the file cannot be read, holds no walkthrough, or was changed after its receipt was issued;
+            the message is one line.
+    """
+    saved = read_saved(path)
+    try:
+        if saved.is_changed:
+            raise FileFormatError("it was changed after its receipt was issued (attnviz verify says where)")
+        return _rebuilt(saved)
+    except RecordError as error:
+        reason = str(error)
+    raise FileFormatError(visible(f"{path}: {reason}"))
+
+
+def _rebuilt(saved: Saved) -> Walkthrough:
+    labels = {
+        name: _label(saved.fields, name, hint)
+        for name, hint in get_type_hints(Walkthrough).items()
+        if name not in {"grids", "steps"}
+    }
+    if (labels["own"] is None) != (labels["difference"] is None) or labels["own"] not in {None, *saved.grids}:
+        raise FileFormatError("own must name a grid, and difference say how far it is from the model's")
+    grids = {
+        name: Grid(
+            values=np.array(grid.values),
+            rows=tuple(map(visible, grid.rows)),
+            columns=tuple(map(visible, grid.columns)),
+        )
+        for name, grid in saved.grids.items()
+    }
+    steps = tuple(Step(**{name: getattr(step, name) for name in get_type_hints(Step)}) for step in saved.steps)
+    for step in steps:
+        _check_shape(step, grids)
+    return Walkthrough(grids=grids, steps=steps, **_harmless(labels))
+
+
+def _check_shape(step: Step, grids: Mapping[str, Grid]) -> None:
+    """Refuse a step that its own grids do not fit; whether its numbers are right is for `verify` to say."""
+    made, there = computed(step, grids).shape, grids[step.result].values.shape
+    if made != there:
+        raise FileFormatError(
+            f"step {step.name} makes {made[0]} x {made[1]} numbers, but {step.result} has {there[0]} x {there[1]}"
+        )
+
+
+def _label(found: Mapping[str, object], name: str, hint: Any) -> Any:
+    if name not in found:
+        raise FileFormatError(f"it lacks {name}")
+    if get_origin(hint) in {Union, UnionType}:  # only ever `... | None`
+        return None if found[name] is None else read(found[name], get_args(hint)[0], name)
+    return read(found[name], hint, name)
+
+
+def _harmless(labels: dict[str, Any]) -> dict[str, Any]:
+    """The labels with nothing in them, of what every view prints, that a terminal would obey."""
+    shown = {name: visible(labels[name]) for name in ("title", "model")}
+    notes = tuple(map(visible, labels["notes"]))
+    receipt: Receipt | None = labels["receipt"]
+    if receipt is not None:
+        receipt = replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype))
+    return {**labels, **shown, "notes": notes, "receipt": receipt}
+
+
+def _rows(grid: Grid, name: str) -> list[list[float | str]]:
+    """The numbers, with minus infinity as text."""
+    values = grid.values
+    if np.isnan(values).any() or np.isposinf(values).any():
+        raise RecordError(f"the walkthrough cannot be written: {name} holds NaN or infinity")
+    if not values.size:
+        raise RecordError(f"the walkthrough cannot be written: {name} is empty")
+    return [[HIDDEN if cell == -math.inf else cell for cell in row] for row in values.tolist()]

@@ -1,0 +1,306 @@
+"""A person's own numbers, typed by hand in JSON or YAML, made a walkthrough.
+
+Either ``query``, ``keys`` and ``values``, or ``X`` with ``Wq``, ``Wk`` and ``Wv``; the rest may be left out. Without
+``values``, or ``Wv``, the calculation ends at the weights, which need none. Whatever does not fit is refused with the
+names and lines of the two that clash.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+import numpy as np
+
+from attnviz.errors import FileFormatError, RecordError, SelectionError
+from attnviz.text.display import clip, visible
+from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, attend
+from attnviz.walkthroughs.record import Grid, Walkthrough
+from attnviz.walkthroughs.rows import chosen_row
+from attnviz.walkthroughs.typed_lines import Line, read_lines
+from attnviz.walkthroughs.typed_tables import Table, expect, match, read_table
+from attnviz.walkthroughs.verify.saved import named, number
+
+DIRECT = ("query", "keys", "values")
+MAPPED = ("X", "Wq", "Wk", "Wv")
+NEEDED = ("query", "keys", "X", "Wq", "Wk")
+"""Of these, whichever of the two is typed, what must not be left out."""
+BIASES = ("bq", "bk", "bv")
+NUMBERS = (*DIRECT, *MAPPED, *BIASES, "Wo", "bo", "W", "U", "v", "mask")
+NO_VALUES = "no values are given: the calculation ends at the weights"
+LABELS = ("words", "query_words")
+OTHERS = ("title", "score", "scale", "causal")
+KNOWN = (*NUMBERS, *LABELS, *OTHERS)
+
+
+def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Walkthrough:
+    """The walkthrough of the numbers in a file.
+
+    Args:
+        path: the file.
+        query: the query that is followed, by the name of its row or by its number, counted from 0, negative from the
+            end; None walks all there are at once.
+
+    Raises:
+        FileFormatError: the file cannot be read, or its numbers do not fit together; the message is one line.
+        SelectionError: there is no such query.
+    """
+    whole = read_lines(path)
+    try:
+        return _calculated(_fields(whole), query)
+    except SelectionError as error:
+        raise SelectionError(visible(f"{path}: {error}")) from None
+    except RecordError as error:
+        reason = str(error)
+    raise FileFormatError(visible(f"{path}: {reason}"))
+
+
+def _fields(whole: Line) -> Mapping[str, Line]:
+    """What the file holds by name, if it may hold all of it together."""
+    found = whole.value
+    if not isinstance(found, dict):
+        raise FileFormatError(f"it must hold names with numbers, such as query, keys and values, not {named(found)}")
+    if {"format", "version"} <= set(found):
+        raise FileFormatError("it was saved by attnviz, not typed by hand: attnviz verify reads a saved walkthrough")
+    for name, field in found.items():
+        if name not in KNOWN:
+            near = difflib.get_close_matches(name, KNOWN, 1) or [k for k in KNOWN if k.lower() == name.lower()]
+            hint = f": did you mean {near[0]}?" if near else f": there are {', '.join(KNOWN)}"
+            raise FileFormatError(f"line {field.line}: {clip(name, 40)!r} is not known{hint}")
+    fields = {name: field for name, field in found.items() if field.value is not None or name == "scale"}
+    direct, mapped = ([name for name in names if name in fields] for names in (DIRECT, (*MAPPED, *BIASES)))
+    if direct and mapped:
+        raise FileFormatError(
+            f"{_where(fields, direct[0])} and {_where(fields, mapped[0])} do not go together: give query, keys and "
+            f"values, or X with Wq, Wk and Wv"
+        )
+    if missing := [name for name in (MAPPED if mapped else DIRECT) if name in NEEDED and name not in fields]:
+        raise FileFormatError(f"it lacks {', '.join(missing)}: give query, keys and values, or X with Wq, Wk and Wv")
+    if not mapped and "values" not in fields and "Wo" in fields:
+        raise FileFormatError(f"{_where(fields, 'Wo')} has no values that it could map")
+    if mapped and "Wv" not in fields and (spare := [name for name in ("bv", "Wo") if name in fields]):
+        raise FileFormatError(f"{_where(fields, spare[0])} is of no use without Wv")
+    if "bo" in fields and "Wo" not in fields:
+        raise FileFormatError(f"{_where(fields, 'bo')} has no Wo that it could be added to")
+    return fields
+
+
+def _calculated(fields: Mapping[str, Line], wanted: str | int | None) -> Walkthrough:
+    tables = {name: read_table(name, fields[name]) for name in NUMBERS if name in fields}
+    _check_shapes(tables)
+    score = _score(fields)
+    words, looking = _labels(fields, tables)
+    n_queries = tables["query" if "query" in tables else "X"].size("rows")
+    row = None if wanted is None else chosen_row(looking, n_queries, wanted)
+    if row is not None and not looking:
+        looking = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
+    calculation = Calculation()
+    query = (_given if "query" in tables else _mapped)(calculation, tables, looking, words, row)
+    _check_scores(score, calculation.grids[query], calculation.grids["K"], tables)
+    mask = _mask(fields, tables, looking, words, n_queries)
+    has_values = "V" in calculation.grids
+    context = attend(
+        calculation,
+        query=query,
+        values="V" if has_values else "K",
+        score=score,
+        scaling=_scaling(fields, score),
+        maps={name: Grid(values=tables[name].values) for name in SCORE_MAPS[score]},
+        mask=None if mask is None else _of_row(mask, row),
+    )
+    while not has_values and calculation.steps[-1].name != "softmax":  # the keys stood in for the values
+        del calculation.grids[calculation.steps.pop().result]
+    if "Wo" in tables:
+        expect(tables["Wo"], "rows", calculation.grids[context].values.shape[1], "the values' width")
+        calculation.give("Wo", Grid(values=tables["Wo"].values))
+        bias = [calculation.give("bo", Grid(values=tables["bo"].values))] if "bo" in tables else []
+        calculation.step("output", "output", "map", context, "Wo", *bias)
+    followed = 0 if row is None and n_queries == 1 else row
+    return calculation.walk(_title(fields), query=followed, notes=() if has_values else (NO_VALUES,))
+
+
+def _given(
+    calculation: Calculation, tables: Mapping[str, Table], looking: Sequence[str], words: Sequence[str], row: int | None
+) -> str:
+    """Write down queries, or the one that is followed, keys and values as they are given; the queries' name."""
+    queries = Grid(values=tables["query"].values, rows=tuple(looking))
+    name = calculation.give("q" if row is not None or len(queries.values) == 1 else "Q", _of_row(queries, row))
+    for letter, typed in (("K", "keys"), ("V", "values")):
+        if typed in tables:
+            calculation.give(letter, Grid(values=tables[typed].values, rows=tuple(words)))
+    return name
+
+
+def _mapped(
+    calculation: Calculation, tables: Mapping[str, Table], looking: Sequence[str], words: Sequence[str], row: int | None
+) -> str:
+    """Write down the input and its maps to queries, or to the one that is followed, keys and values; likewise."""
+    x = calculation.give("X", Grid(values=tables["X"].values, rows=tuple(words)))
+    if row is not None:
+        x = calculation.step("row", "x", "row", x, number=float(row), rows=tuple(looking[row : row + 1]))
+    name = "Q" if row is None else "q"
+    for step, of, made, letter in (("query", x, name, "q"), ("keys", "X", "K", "k"), ("values", "X", "V", "v")):
+        if f"W{letter}" in tables:
+            beside = [symbol for symbol in (f"W{letter}", f"b{letter}") if symbol in tables]
+            for symbol in beside:
+                calculation.give(symbol, Grid(values=tables[symbol].values))
+            calculation.step(step, made, "map", of, *beside)
+    return name
+
+
+def _of_row(grid: Grid, row: int | None) -> Grid:
+    """Of a grid with a row for each query, that of the one that is followed; None takes all."""
+    if row is None:
+        return grid
+    one = slice(row, row + 1)
+    return Grid(values=grid.values[one], rows=grid.rows[one], columns=grid.columns)
+
+
+# ------------------------------------------------------------------------------------------- what is typed
+
+
+def _labels(fields: Mapping[str, Line], tables: Mapping[str, Table]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names for the keys, and for the queries."""
+    if "X" not in tables:
+        return _words(fields, "words", tables["keys"]), _words(fields, "query_words", tables["query"])
+    words = _words(fields, "words", tables["X"])
+    if "query_words" in fields:
+        raise FileFormatError(f"{_where(fields, 'query_words')} is of no use: with X, queries and keys are words")
+    return words, words
+
+
+def _words(fields: Mapping[str, Line], name: str, table: Table) -> tuple[str, ...]:
+    """Names for the rows of a table; empty where none are typed."""
+    if name not in fields:
+        return ()
+    found = fields[name].value
+    if not isinstance(found, list):
+        raise FileFormatError(f"{_where(fields, name)} must be a list of words, not {named(found)}")
+    for i, word in enumerate(found):
+        if isinstance(word.value, dict | list | None):
+            raise FileFormatError(f"line {word.line}: {name}[{i}] must be a word, not {named(word.value)}")
+    if len(found) != table.size("rows"):
+        raise FileFormatError(
+            f"{_where(fields, name)} has {len(found)} words, but {table.name} (line {table.line}) has "
+            f"{table.size('rows')} rows"
+        )
+    return tuple(visible(_word(word)) for word in found)
+
+
+def _word(word: Line) -> str:
+    return str(word.value).lower() if isinstance(word.value, bool) else str(word.value)
+
+
+def _title(fields: Mapping[str, Line]) -> str:
+    title = fields.get("title", Line("Attention, from numbers typed by hand", 0))
+    if not isinstance(title.value, str) or not title.value.strip():
+        raise FileFormatError(f"line {title.line}: title must be text, not {named(title.value)}")
+    return " ".join(visible(title.value.replace("\n", " ")).split())
+
+
+def _score(fields: Mapping[str, Line]) -> Score:
+    found = fields.get("score", Line("scaled_dot", 0))
+    scores: tuple[Score, ...] = get_args(Score)
+    if found.value not in scores:
+        raise FileFormatError(f"line {found.line}: score must be one of {', '.join(scores)}, not {named(found.value)}")
+    score = scores[scores.index(found.value)]
+    needed = SCORE_MAPS[score]
+    if missing := [name for name in needed if name not in fields]:
+        raise FileFormatError(f"line {found.line}: the score {score} needs {', '.join(missing)}")
+    if spare := [name for name in ("W", "U", "v") if name in fields and name not in needed]:
+        raise FileFormatError(f"{_where(fields, spare[0])} is of no use to the score {score}")
+    return score
+
+
+def _scaling(fields: Mapping[str, Line], score: Score) -> float | None:
+    """What scores are multiplied with; None is 1 / sqrt(d_k)."""
+    if "scale" not in fields:
+        return None
+    field = fields["scale"]
+    if field.value in {"none", "None"} if isinstance(field.value, str) else field.value is False:
+        return 1.0
+    if score != "scaled_dot":
+        raise FileFormatError(f"{_where(fields, 'scale')} is of no use to the score {score}, which is not scaled")
+    if field.value == "sqrt":
+        return None
+    if not isinstance(field.value, int | float) or isinstance(field.value, bool):
+        raise FileFormatError(
+            f"{_where(fields, 'scale')} must be sqrt, none, or the number that scores are multiplied with, not "
+            f"{named(field.value)}"
+        )
+    return number(field.value, _where(fields, "scale"))
+
+
+def _mask(
+    fields: Mapping[str, Line], tables: Mapping[str, Table], looking: Sequence[str], words: Sequence[str], queries: int
+) -> Grid | None:
+    """1 where a query may look."""
+    causal = fields.get("causal", Line(value=False, line=0))
+    if not isinstance(causal.value, bool):
+        raise FileFormatError(f"line {causal.line}: causal must be true or false, not {named(causal.value)}")
+    keys = tables["keys" if "keys" in tables else "X"]
+    if causal.value and "mask" in tables:
+        raise FileFormatError(f"{_where(fields, 'causal')} and {_where(fields, 'mask')} do not go together")
+    if causal.value:
+        if queries != keys.size("rows"):
+            raise FileFormatError(
+                f"{_where(fields, 'causal')} needs a query for each key: there are {queries} queries and "
+                f"{keys.size('rows')} keys"
+            )
+        values = np.tri(queries)
+    elif "mask" in tables:
+        mask = tables["mask"]
+        expect(mask, "rows", queries, "the number of queries")
+        expect(mask, "columns", keys.size("rows"), "the number of keys")
+        values = mask.values
+        if not np.isin(values, (0, 1)).all():
+            row, column = np.argwhere(~np.isin(values, (0, 1)))[0]
+            raise FileFormatError(
+                f"{_where(fields, 'mask')} holds 0 and 1 only: [{row}][{column}] is {values[row, column]:g}"
+            )
+        if not values.any(axis=1).all():
+            row = int(np.argmin(values.any(axis=1)))
+            raise FileFormatError(f"{_where(fields, 'mask')} leaves the query of row {row} nothing to look at")
+    else:
+        return None
+    return Grid(values=values, rows=tuple(looking), columns=tuple(words))
+
+
+# ------------------------------------------------------------------------------------------- what fits what
+
+
+def _check_shapes(tables: Mapping[str, Table]) -> None:
+    """Refuse tables of which two numbers clash."""
+    if "X" in tables:
+        for letter in "qkv":
+            if f"W{letter}" not in tables:
+                continue
+            match(tables["X"], "columns", tables[f"W{letter}"], "rows")
+            if f"b{letter}" in tables:
+                match(tables[f"b{letter}"], "columns", tables[f"W{letter}"], "columns")
+    elif "values" in tables:
+        match(tables["keys"], "rows", tables["values"], "rows")
+    if "bo" in tables:
+        match(tables["bo"], "columns", tables["Wo"], "columns")
+
+
+def _check_scores(score: Score, query: Grid, keys: Grid, tables: Mapping[str, Table]) -> None:
+    """Refuse queries and keys that the way to score does not fit."""
+    d_q, d_k = query.values.shape[1], keys.values.shape[1]
+    if score == "general":
+        expect(tables["W"], "rows", d_q, "the queries' width")
+        expect(tables["W"], "columns", d_k, "the keys' width")
+    elif score == "additive":
+        expect(tables["W"], "columns", d_q, "the queries' width")
+        expect(tables["U"], "columns", d_k, "the keys' width")
+        match(tables["W"], "rows", tables["U"], "rows")
+        match(tables["v"], "columns", tables["W"], "rows")
+    elif d_q != d_k:
+        match(*((tables["query"], "columns", tables["keys"], "columns") if "query" in tables else
+                 (tables["Wq"], "columns", tables["Wk"], "columns")))  # fmt: skip
+
+
+def _where(fields: Mapping[str, Line], name: str) -> str:
+    return f"line {fields[name].line}: {name}"

@@ -1,0 +1,302 @@
+"""A walkthrough laid out for a page: what Markdown, LaTeX and HTML all say, before any of them says it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnviz.text.numbers import shown
+from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.signs import CELLS, multiplied
+from attnviz.walkthroughs.steps import explained, formulated, shaped
+from attnviz.walkthroughs.wording import note_lines, receipt_line, say, source_line, title_line
+from attnviz.walkthroughs.words import BLANK, BY_KEY, NO_BLANKS, Blanks, Seen, by_hand, chosen, followed
+
+MOST = 24
+"""Columns that a page holds side by side; of more, those at the ends are shown."""
+
+FIRST, LAST = 9, 3
+"""How many are then shown at either end."""
+
+MOST_ROWS = 40
+"""Rows of a table; of more, those at the ends are shown."""
+
+FIRST_ROWS, LAST_ROWS = 20, 10
+"""How many are then shown at either end, where rows have names; of a large map a corner will do."""
+
+GAP = "…"
+
+_MIDDLE = {
+    "en": "{n} numbers in each row: those in the middle are left out, the sums are of all of them",
+    "ko": "한 줄에 수 {n}개: 가운데는 생략했고, 합은 모든 수의 합입니다",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What stands in a table.
+
+    Attributes:
+        text: the number, as shown.
+        shade: how far it is from 0, from 0 to 1 in its own grid; 0 for what is no number.
+    """
+
+    text: str
+    shade: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Numbers with their names.
+
+    Attributes:
+        corner: what the names of the rows are.
+        columns: a name for each column.
+        rows: a name and the cells of each row.
+        remark: what is left out; empty where nothing is.
+    """
+
+    corner: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A step, or numbers that were given.
+
+    Attributes:
+        title: with the step's number where it is one.
+        formula: with the names of its grids; empty for what is given.
+        shapes: the same with the shapes put in; of what is given, its shape.
+        sentence: what it does.
+        hand: one cell done by hand; empty where there is none.
+        table: the numbers.
+    """
+
+    title: str
+    formula: str
+    shapes: str
+    sentence: str
+    hand: str
+    table: Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """The whole page.
+
+    Attributes:
+        language: one of `attnviz.walkthroughs.steps.LANGUAGES`.
+        title: what is calculated.
+        source: whose calculation it is; empty where numbers are made by hand.
+        sections: in the order of the calculation.
+        notes: what was done to the input.
+        receipt: how the numbers were checked.
+    """
+
+    language: str
+    title: str
+    source: str
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...]
+    receipt: str
+
+
+def signs(sheet: Sheet) -> str:
+    """What the signs of a page's formulas mean."""
+    by_cells = any(CELLS in multiplied(section.formula) for section in sheet.sections)
+    return say("products", sheet.language) + (say("cells", sheet.language) if by_cells else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """What to lay out, and how."""
+
+    walk: Walkthrough
+    language: str
+    precision: int
+    blanks: Blanks
+
+
+def laid_out(
+    walk: Walkthrough,
+    *,
+    language: str = "en",
+    precision: int = 3,
+    steps: Sequence[str] | None = None,
+    blanks: Blanks = NO_BLANKS,
+) -> Sheet:
+    """The page of a walkthrough.
+
+    Args:
+        walk: what to lay out.
+        language: one of `attnviz.walkthroughs.steps.LANGUAGES`.
+        precision: digits after the point of each number.
+        steps: the names of the steps to show; None shows all.
+        blanks: cells that a learner fills in.
+
+    Raises:
+        SelectionError: a step or a language that is not there.
+    """
+    wish = _Wish(walk=walk, language=language, precision=precision, blanks=blanks)
+    explained("scores", language)  # refuses a language that is not there
+    return Sheet(
+        language=language,
+        title=title_line(walk, language),
+        source=source_line(walk, language),
+        sections=tuple(_sections(wish, steps)),
+        notes=note_lines(walk, language),
+        receipt=receipt_line(walk, language),
+    )
+
+
+def _sections(wish: _Wish, names: Sequence[str] | None) -> Iterator[Section]:
+    """Each step, before it what it needs that was given, and after the last step by key what all of them made."""
+    walk = wish.walk
+    given = dict.fromkeys(walk.given())
+    wanted = chosen(walk, names)
+    by_key = [step for _, step in wanted if followed(walk) is not None and step.name in BY_KEY]
+    for number, step in wanted:
+        for name in step.operands:
+            if name in given:
+                del given[name]
+                yield _given(wish, name)
+        told = explained(step.name, wish.language)
+        yield Section(
+            title=f"{number}. {told.title}",
+            formula=formulated(step, language=wish.language, walk=walk),
+            shapes=shaped(walk, step, language=wish.language),
+            sentence=told.sentence,
+            hand=by_hand(walk, step, wish.precision, wish.language, wish.blanks, seen=_seen(wish, step.result)),
+            table=_table(wish, step.result),
+        )
+        if len(by_key) > 1 and step is by_key[-1]:
+            yield _keyed(wish, by_key)
+
+
+def _given(wish: _Wish, name: str) -> Section:
+    told = explained(name, wish.language)
+    n_rows, n_columns = wish.walk.grids[name].values.shape
+    return Section(
+        title=told.title,
+        formula="",
+        shapes=f"{name}: ({n_rows}, {n_columns})",
+        sentence=told.sentence,
+        hand="",
+        table=_table(wish, name),
+    )
+
+
+def _table(wish: _Wish, name: str) -> Table:
+    """A grid, shortened in the middle where it is long."""
+    grid = wish.walk.grids[name]
+    n_rows, n_columns = grid.values.shape
+    columns = grid.columns or tuple(map(str, range(n_columns)))
+    labels = grid.rows or ((name,) if n_rows == 1 else tuple(map(str, range(n_rows))))
+    is_long = n_columns > MOST
+    if is_long:
+        columns = (*columns[:FIRST], GAP, *columns[-LAST:], say("sum", wish.language, n=n_columns))
+    shares = _shares(grid)
+
+    def cells(row: int) -> tuple[Cell, ...]:
+        return (*_vector(wish, name, shares, row), *([_sum(wish, name, row)] if is_long else []))
+
+    return Table(
+        corner=name,
+        columns=columns,
+        rows=_rows(wish, labels, cells, len(columns), named=bool(grid.rows) or n_rows == 1),
+        remark=_MIDDLE[wish.language].format(n=n_columns) if is_long else "",
+    )
+
+
+def _keyed(wish: _Wish, steps: Sequence[Step]) -> Section:
+    """What the query makes of each key: a row for each, with its score, weight and alignment vector."""
+    grids = [(step, wish.walk.grids[step.result]) for step in steps]
+    shares = {step.result: _shares(grid) for step, grid in grids}
+    weights = followed(wish.walk)
+    n_keys = max(grid.values.shape[0 if step.operation == "weigh" else 1] for step, grid in grids)
+    labels = (weights.columns if weights is not None else ()) or tuple(map(str, range(n_keys)))
+
+    def cells(key: int) -> tuple[Cell, ...]:
+        found = []
+        for step in steps:
+            name = step.result
+            if step.operation == "weigh":
+                numbers = ", ".join(cell.text for cell in _vector(wish, name, shares[name], key))
+                found.append(Cell(f"[{numbers}]"))
+            else:
+                found.append(_cell(wish, name, shares[name], 0, key))
+        return tuple(found)
+
+    columns = [say(step.name, wish.language) for step in steps]
+    return Section(
+        title=say("by key", wish.language).rstrip(":"),
+        formula="",
+        shapes="",
+        sentence="",
+        hand="",
+        table=Table(
+            corner=say("key", wish.language),
+            columns=tuple(columns),
+            rows=_rows(wish, labels, cells, len(columns), named=True),
+        ),
+    )
+
+
+def _rows(
+    wish: _Wish, labels: Sequence[str], cells: Callable[[int], tuple[Cell, ...]], n_columns: int, *, named: bool
+) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
+    """The rows that are shown, and between them how many are not."""
+    held = _held(len(labels), named=named)
+    rows = [(labels[row], cells(row)) for row in held]
+    if len(held) < len(labels):
+        more = say("more rows", wish.language, n=len(labels) - len(held))
+        rows.insert(next(row for row, one in enumerate(held) if row != one), (more, (Cell(""),) * n_columns))
+    return tuple(rows)
+
+
+def _held(n_rows: int, *, named: bool) -> list[int]:
+    """The rows of so many that are shown."""
+    first, last = (n_rows, 0) if n_rows <= MOST_ROWS else (FIRST_ROWS, LAST_ROWS) if named else (FIRST, LAST)
+    return [*range(first), *range(n_rows - last, n_rows)]
+
+
+def _seen(wish: _Wish, name: str) -> Seen:
+    """The rows and columns of a grid that its table shows."""
+    grid = wish.walk.grids[name]
+    n_rows, n_columns = grid.values.shape
+    columns = range(n_columns) if n_columns <= MOST else (*range(FIRST), *range(n_columns - LAST, n_columns))
+    return _held(n_rows, named=bool(grid.rows) or n_rows == 1), columns
+
+
+def _shares(grid: Grid) -> np.ndarray:
+    """How far each number is from 0, as a share of the farthest; 0 for minus infinity."""
+    amounts = np.where(np.isfinite(grid.values), np.abs(grid.values), 0.0)
+    return np.asarray(amounts / (amounts.max(initial=0.0) or 1.0))
+
+
+def _vector(wish: _Wish, name: str, shares: np.ndarray, row: int) -> tuple[Cell, ...]:
+    """The numbers of a row; of many those at the ends, and a gap between them."""
+    n = shares.shape[1]
+    if n <= MOST:
+        return tuple(_cell(wish, name, shares, row, column) for column in range(n))
+    ends = [_cell(wish, name, shares, row, column) for column in (*range(FIRST), *range(n - LAST, n))]
+    return (*ends[:FIRST], Cell(GAP), *ends[FIRST:])
+
+
+def _cell(wish: _Wish, name: str, shares: np.ndarray, row: int, column: int) -> Cell:
+    if (name, row, column) in wish.blanks:
+        return Cell(BLANK)
+    value = float(wish.walk.grids[name].values[row, column])
+    return Cell(shown(value, wish.precision), float(shares[row, column]))
+
+
+def _sum(wish: _Wish, name: str, row: int) -> Cell:
+    """The sum of a row of which not all numbers are shown; empty where it would fill in a blank."""
+    if any(blank[:2] == (name, row) for blank in wish.blanks):
+        return Cell("")
+    return Cell(shown(float(wish.walk.grids[name].values[row].sum()), wish.precision))

@@ -1,0 +1,1 @@
+"""A walkthrough in a terminal."""

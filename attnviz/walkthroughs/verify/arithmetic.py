@@ -1,0 +1,274 @@
+"""Every operation of a walkthrough in Python's own arithmetic: sums are exact before they are rounded once.
+
+What each operation means is said in `attnviz.walkthroughs.record`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import mul
+from types import MappingProxyType
+
+from attnviz.walkthroughs.verify.saved import Rows, SavedGrid, SavedStep
+
+Cell = tuple[float, float]
+"""A number, and the sum of the amounts that it is made of: what rounding is relative to."""
+
+Cells = list[list[Cell]]
+
+
+class UnsoundError(Exception):
+    """A step that cannot be computed, and why."""
+
+
+class Operands:
+    """The grids that a step is made from, in order, and its number."""
+
+    def __init__(self, step: SavedStep, grids: Mapping[str, SavedGrid]) -> None:
+        self._names = step.operands
+        self.all: list[Rows] = [grids[name].values for name in step.operands]
+        self.number = step.number or 0.0
+
+    def fit(self, one: int, side: str, other: int | None, other_side: str = "rows") -> None:
+        """Refuse two operands whose sizes clash; `other` None stands for the size 1."""
+        size, wanted = self._size(one, side), 1 if other is None else self._size(other, other_side)
+        if size != wanted:
+            rest = "must have 1" if other is None else f"{self._names[other]} has {wanted} {other_side}"
+            raise UnsoundError(f"{self._names[one]} has {size} {side}, but {rest}")
+
+    def alike(self, one: int = 1, other: int = 0) -> None:
+        """Refuse two operands of different shapes."""
+        self.fit(one, "rows", other, "rows")
+        self.fit(one, "columns", other, "columns")
+
+    def _size(self, which: int, side: str) -> int:
+        return len(self.all[which]) if side == "rows" else len(self.all[which][0])
+
+
+def _add(of: Operands) -> Cells:
+    of.alike()
+    a, b = of.all
+    return [[(x + y, abs(x) + abs(y)) for x, y in zip(*rows, strict=True)] for rows in zip(a, b, strict=True)]
+
+
+def _map(of: Operands) -> Cells:
+    of.fit(0, "columns", 1, "rows")
+    a, b, *bias = of.all
+    columns = _turned(b)
+    shifts: Sequence[float] = [0.0] * len(columns)
+    if bias:
+        of.fit(2, "rows", None)
+        of.fit(2, "columns", 1, "columns")
+        shifts = bias[0][0]
+    return [[_summed(map(mul, row, c), shift) for c, shift in zip(columns, shifts, strict=True)] for row in a]
+
+
+def _dot(of: Operands) -> Cells:
+    of.fit(0, "columns", 1, "columns")
+    a, b = of.all
+    return [[_summed(map(mul, query, key)) for key in b] for query in a]
+
+
+def _general(of: Operands) -> Cells:
+    of.fit(0, "columns", 1, "rows")
+    of.fit(2, "columns", 1, "columns")
+    a, b, c = of.all
+    columns = _turned(b)
+    cells = []
+    for query in a:
+        mapped = [_summed(map(mul, query, column)) for column in columns]
+        cells.append(
+            [
+                (
+                    math.fsum(x * y for (x, _), y in zip(mapped, key, strict=True)),
+                    math.fsum(amount * abs(y) for (_, amount), y in zip(mapped, key, strict=True)),
+                )
+                for key in c
+            ]
+        )
+    return cells
+
+
+def _additive(of: Operands) -> Cells:
+    of.fit(0, "columns", 2, "columns")
+    of.fit(1, "columns", 3, "columns")
+    of.fit(2, "rows", 3, "rows")
+    of.fit(4, "rows", None)
+    of.fit(4, "columns", 2, "rows")
+    a, b, c, d, ((*e,)) = of.all
+    queries = [[_summed(map(mul, row, query)) for row in c] for query in a]
+    keys = [[_summed(map(mul, row, key)) for row in d] for key in b]
+    return [[_bent(query, key, e[0]) for key in keys] for query in queries]
+
+
+def _bent(query: list[Cell], key: list[Cell], direction: Sequence[float]) -> Cell:
+    terms = [(w, x, y) for w, x, y in zip(direction, query, key, strict=True)]
+    value = math.fsum(w * math.tanh(x + y) for w, (x, _), (y, _) in terms)
+    return value, math.fsum(abs(w) * (1 + of_x + of_y) for w, (_, of_x), (_, of_y) in terms)
+
+
+def _softmax(of: Operands) -> Cells:
+    nothing: list[float] = []
+    if len(of.all) > 1:
+        of.fit(1, "rows", None)
+        of.fit(1, "columns", None)
+        nothing = of.all[1][0]
+    cells = []
+    for i, row in enumerate(of.all[0]):
+        top = max((*row, *nothing))
+        if math.isinf(top):
+            raise UnsoundError(f"row {i} has no key that it may look at")
+        powers = [math.exp(x - top) for x in row]
+        whole = math.fsum((*powers, *(math.exp(x - top) for x in nothing)))
+        cells.append([(power / whole, power / whole) for power in powers])
+    return cells
+
+
+def _mask(of: Operands) -> Cells:
+    of.alike()
+    a, b = of.all
+    if any(y not in {0, 1} for row in b for y in row):
+        raise UnsoundError("a mask must be 0 or 1")
+    return [[(x if y else -math.inf, 0.0) for x, y in zip(*rows, strict=True)] for rows in zip(a, b, strict=True)]
+
+
+def _weigh(of: Operands) -> Cells:
+    of.fit(0, "rows", None)
+    of.fit(0, "columns", 1, "rows")
+    (weights,), values = of.all
+    return [[(w * x, abs(w * x)) for x in row] for w, row in zip(weights, values, strict=True)]
+
+
+def _sum(of: Operands) -> Cells:
+    return [[_summed(column) for column in _turned(of.all[0])]]
+
+
+def _concatenate(of: Operands) -> Cells:
+    for other in range(1, len(of.all)):
+        of.fit(other, "rows", 0, "rows")
+    return [[(x, 0.0) for row in rows for x in row] for rows in zip(*of.all, strict=True)]
+
+
+def _norm(of: Operands) -> Cells:
+    for which in (1, 2):
+        of.fit(which, "rows", None)
+        of.fit(which, "columns", 0, "columns")
+    a, (gains,), (shifts,) = of.all
+    cells = []
+    for row in a:
+        mean = math.fsum(row) / len(row)
+        spread = math.sqrt(math.fsum((x - mean) ** 2 for x in row) / len(row) + of.number)
+        if not spread:
+            raise UnsoundError("a row without variance cannot be divided by it")
+        largest = max(map(abs, row))
+        cells.append(
+            [
+                ((x - mean) / spread * gain + shift, 2 * largest / spread * abs(gain) + abs(shift))
+                for x, gain, shift in zip(row, gains, shifts, strict=True)
+            ]
+        )
+    return cells
+
+
+def _rms_norm(of: Operands) -> Cells:
+    of.fit(1, "rows", None)
+    of.fit(1, "columns", 0, "columns")
+    a, (gains,) = of.all
+    cells = []
+    for row in a:
+        spread = math.sqrt(math.fsum(x * x for x in row) / len(row) + of.number)
+        if not spread:
+            raise UnsoundError("a row of zeros cannot be divided by its size")
+        values = [x / spread * gain for x, gain in zip(row, gains, strict=True)]
+        cells.append([(value, abs(value)) for value in values])
+    return cells
+
+
+def _product(of: Operands) -> Cells:
+    of.alike()
+    a, b = of.all
+    return [[(x * y, abs(x * y)) for x, y in zip(*rows, strict=True)] for rows in zip(a, b, strict=True)]
+
+
+def _row(of: Operands) -> Cells:
+    (a,) = of.all
+    if of.number not in range(len(a)):
+        raise UnsoundError(f"there is no row {of.number:g}: there are {len(a)}, counted from 0")
+    return [[(x, 0.0) for x in a[int(of.number)]]]
+
+
+def _each(function: Callable[[float, float], Cell]) -> Callable[[Operands], Cells]:
+    """An operation that looks at one cell at a time; the function is given the step's number, too."""
+    return lambda of: [[function(x, of.number) for x in row] for row in of.all[0]]
+
+
+def _times(x: float, factor: float) -> Cell:
+    return x * factor, abs(x * factor)
+
+
+def _softcap(x: float, cap: float) -> Cell:
+    if not cap:
+        raise UnsoundError("a cap of 0 leaves nothing")
+    value = cap * math.tanh(x / cap)
+    return value, abs(value)
+
+
+def _gelu(x: float, _: float) -> Cell:
+    return x * math.erfc(-x / math.sqrt(2)) / 2, abs(x)
+
+
+def _gelu_tanh(x: float, _: float) -> Cell:
+    inside = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+    return x * _share(2 * inside), abs(x)  # (1 + tanh(y)) / 2 is the logistic function at 2 y
+
+
+def _silu(x: float, _: float) -> Cell:
+    value = x * _share(x)
+    return value, abs(value)
+
+
+def _share(x: float) -> float:
+    """The logistic function, 1 / (1 + exp(-x)), for every x."""
+    if x >= 0:
+        return 1 / (1 + math.exp(-x))
+    power = math.exp(x)
+    return power / (1 + power)
+
+
+def _summed(terms: Iterable[float], shift: float = 0.0) -> Cell:
+    """The sum of the terms, rounded once, and the sum of their amounts."""
+    found = [*terms, shift]
+    return math.fsum(found), math.fsum(map(abs, found))
+
+
+def _turned(rows: Rows) -> list[tuple[float, ...]]:
+    """The columns."""
+    return list(zip(*rows, strict=True))
+
+
+OPERATIONS: Mapping[str, Callable[[Operands], Cells]] = MappingProxyType(
+    {
+        "add": _add,
+        "map": _map,
+        "dot": _dot,
+        "general": _general,
+        "additive": _additive,
+        "times": _each(_times),
+        "softcap": _each(_softcap),
+        "mask": _mask,
+        "softmax": _softmax,
+        "weigh": _weigh,
+        "sum": _sum,
+        "concatenate": _concatenate,
+        "norm": _norm,
+        "rms_norm": _rms_norm,
+        "relu": _each(lambda x, _: (max(0.0, x), 0.0)),
+        "gelu": _each(_gelu),
+        "gelu_tanh": _each(_gelu_tanh),
+        "silu": _each(_silu),
+        "product": _product,
+        "row": _row,
+    }
+)
+"""How each operation is computed."""

@@ -1,0 +1,128 @@
+"""What every view of a walkthrough shows alike: which steps, the whole formula, and one cell done by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TypedDict
+
+import numpy as np
+
+from attnviz.errors import SelectionError
+from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.spelled import spelled
+from attnviz.walkthroughs.steps import formulated
+from attnviz.walkthroughs.wording import say
+
+Blanks = frozenset[tuple[str, int, int]]
+"""Cells that a learner fills in: grid, row, column."""
+
+Seen = tuple[Sequence[int], Sequence[int]]
+"""The rows and the columns of a grid that a view shows, in their order."""
+
+BLANK = "____"
+
+NO_BLANKS: Blanks = frozenset()
+
+
+class Telling(TypedDict, total=False):
+    """What every view of a walkthrough may be told; what it is not told is as written here.
+
+    Attributes:
+        language: one of `attnviz.walkthroughs.steps.LANGUAGES`; English.
+        precision: digits after the point of each number; 3.
+        steps: the names of the steps to show; None, which is all.
+        blanks: cells that a learner fills in: grid, row, column; none.
+    """
+
+    language: str
+    precision: int
+    steps: Sequence[str] | None
+    blanks: Blanks
+
+
+BY_KEY = ("scores", "scaled", "bias", "softcap", "mask", "softmax", "alignment")
+"""Steps that make a number or a vector for each key of a query."""
+
+
+def whole_formula(walk: Walkthrough) -> str:
+    """The steps of attention in one line, such as "context = softmax(q K^T / sqrt(8)) V"."""
+    text, written = "", ""
+    for step in walk.steps:
+        if step.name == "scores":
+            written = formulated(step, walk=walk).partition(" = ")[2]
+            text = f"scores = {written}"
+        elif step.name in BY_KEY and written and step.operation != "weigh":
+            inner = f"({written})" if step.operation == "times" and " + " in written else written
+            written = formulated(step, {step.operands[0]: inner}, walk=walk).partition(" = ")[2]
+            text = f"{step.result} = {written}"
+        elif written and step.operation == "weigh":
+            text = f"context = {written} {step.operands[1]}"
+        elif written and step.name == "context":
+            text = text if step.operation == "sum" else f"context = {written} {step.operands[1]}"
+            break
+    return re.sub(r"_\d+", "", text)  # of several heads all have the same
+
+
+def chosen(walk: Walkthrough, names: Sequence[str] | None, first: int = 1) -> list[tuple[int, Step]]:
+    """The steps with these names, from a step on, and the number that each has in the whole calculation, from 1.
+
+    Raises:
+        SelectionError: a name that no step has, or no step is left.
+    """
+    steps = list(enumerate(walk.steps, start=1))
+    known = dict.fromkeys(step.name for step in walk.steps)
+    for name in names or ():
+        if name not in known:
+            raise SelectionError(f"there is no step {name!r}: this calculation has {', '.join(known)}")
+    found = [(number, step) for number, step in steps if names is None or step.name in names]
+    if found and not 1 <= first <= found[-1][0]:
+        raise SelectionError(f"there is no step {first} to begin at: the last one is {found[-1][0]}, counted from 1")
+    return [(number, step) for number, step in found if number >= first]
+
+
+def by_hand(walk: Walkthrough, step: Step, precision: int, language: str, blanks: Blanks, *, seen: Seen) -> str:
+    """The arithmetic of one telling cell of a step, with the cell's name; empty where it would fill in a blank."""
+    if {grid for grid, _, _ in blanks} & {step.result, *step.operands}:
+        return ""
+    row, column = telling_cell(walk, step, seen)
+    grid = walk.grids[step.result]
+    return f"{cell_name(step.result, grid, row, column, language)}: " + spelled(
+        walk, step, row, column, precision, language=language
+    )
+
+
+def followed(walk: Walkthrough) -> Grid | None:
+    """The weights of the one query that is followed; None where several are walked, or several heads."""
+    made = [walk.grids[step.result] for step in walk.steps if step.operation == "softmax"]
+    return made[0] if len(made) == 1 and len(made[0].values) == 1 else None
+
+
+def telling_cell(walk: Walkthrough, step: Step, seen: Seen) -> tuple[int, int]:
+    """The row and column of the cell, of those that are seen, that tells most: with the largest weight, or number."""
+    values = walk.grids[step.result].values
+    weights = followed(walk)
+    rows, columns = seen
+    row = rows[0]
+    if weights is not None and step.name in BY_KEY:
+        keys = rows if step.operation == "weigh" else columns
+        key = max(keys, key=lambda one: float(weights.values[0, one]))
+        if step.operation != "weigh":
+            return 0, key
+        row = key
+    elif step.name in BY_KEY or step.name == "context":
+        row = rows[-1]  # the last query is the one that may see most
+        made = next((walk.grids[one.result].values for one in walk.steps if one.operation == "softmax"), values)
+        if step.name in BY_KEY and made.shape == values.shape:
+            return row, max(columns, key=lambda one: float(made[row, one]))
+    finite = np.where(np.isfinite(values[row]), np.abs(values[row]), -1.0)
+    return row, max(columns, key=lambda one: float(finite[one]))
+
+
+def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> str:
+    """As "scores, love" or "alignment, love, number 3"."""
+    parts = [name]
+    if len(grid.values) > 1:
+        parts.append(grid.rows[row] if grid.rows else say("row", language, n=row))
+    parts.append(grid.columns[column] if grid.columns else say("number", language, n=column))
+    return ", ".join(parts)

@@ -1,0 +1,158 @@
+"""Comparisons of heads made by hand: every number comes from a formula, the same on every machine."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from attnviz.heads.clusters import cluster, cut, scaled_to_two
+from attnviz.heads.record import (
+    MEASURES,
+    SHARES,
+    Comparison,
+    Control,
+    Estimate,
+    Example,
+    HeadProfile,
+    Likeness,
+    Relation,
+    Role,
+)
+
+NAMES = tuple(MEASURES)
+KOREAN = "나는 너희 모두를 사랑해"
+ROLES = (
+    ("previous", "looks at the previous token", "previous", True),
+    ("broad", "broad", "entropy_share", False),
+    None,
+    ("first", "rests on the first token", "first", True),
+    ("offset_-2", "looks 2 tokens back", "peak_-2", True),
+    ("induction", "repeats what followed last time", "induction", False),
+)
+"""Of the heads one after another, and again from the start: name, words, measure, whether it is established."""
+OTHERS = (
+    ("self", "looks at itself", "self", True),
+    ("next", "looks at the next token", "next", True),
+    ("separator", "rests on the separator", "separator", False),
+    ("punctuation", "rests on punctuation", "punctuation", True),
+    ("same_word", "looks back at the same word", "same_word", True),
+    ("relation_nsubj", "looks from a subject to its verb", "relation_nsubj", True),
+    (
+        "relation_nmod:poss_reversed",
+        "looks from what is possessed to its possessor",
+        "relation_nmod:poss_reversed",
+        True,
+    ),
+)
+RELATIONS = (
+    Relation(
+        name="nsubj", n=1234, layer=0, head=1, reverse=False, accuracy=0.81, low=0.76, high=0.86,
+        offset=1, offset_accuracy=0.55, offset_low=0.5, offset_high=0.6, untrained=0.2, untrained_high=0.25,
+    ),
+    Relation(
+        name="coreference", n=45, layer=1, head=2, reverse=True, accuracy=0.6, low=0.55, high=0.65,
+        offset=-6, offset_accuracy=0.58, offset_low=0.5, offset_high=0.66,
+    ),
+)  # fmt: skip
+
+
+def estimate(n_layers: int, n_heads: int, seed: int) -> Estimate:
+    """Values between 0.05 and 0.95 with intervals of 0.04; where the words are never repeated there is no number."""
+    layer, head, measure = np.indices((n_layers, n_heads, len(NAMES)))
+    value = 0.05 + ((3 + seed + 7 * layer + 11 * head + 5 * measure + layer * head) % 19) / 20
+    value[:, :, NAMES.index("norm_same_word")] = np.nan
+    return Estimate(value=value, low=value - 0.02, high=value + 0.02)
+
+
+def role_of(spec: tuple[str, str, str, bool], score: float) -> Role:
+    """A role as it is told in `ROLES`; one that is not established is done by random weights too."""
+    name, words, measure, established = spec
+    best = score if not established else 0.1
+    controls = (
+        Control(
+            name="shuffled", what="the same head on shuffled tokens", value=0.5, low=0.4, high=0.6, rules_out=False
+        ),
+        Control(
+            name="untrained", what="best head of random weights (1.0)", value=best, low=best - 0.02, high=best + 0.02,
+            rules_out=True,
+        ),
+    )  # fmt: skip
+    return Role(
+        name=name,
+        words=words,
+        measure=measure,
+        score=score,
+        low=score - 0.02,
+        high=score + 0.02,
+        threshold=0.3,
+        controls=controls,
+        established=established,
+        reason="" if established else f"best head of random weights (1.0) does as much ({score:.2f})",
+    )
+
+
+def likeness_of(n: int, groups: int = 3) -> tuple[Likeness, np.ndarray]:
+    """Heads on a line, in groups; and the cluster of each."""
+    points = np.array([[(index % groups) * 3 + 0.1 * index, math.sin(index)] for index in range(n)])
+    far = np.linalg.norm(points[:, None] - points, axis=-1)
+    far = 0.7 * far / max(float(far.max()), 1e-9)
+    tree = cluster(far)
+    plane = scaled_to_two(far)
+    made = Likeness(divergences=far**2, linkage=tree, points=plane.points, kept=sum(plane.shares))
+    return made, cut(tree, min(groups, n))
+
+
+def made(n_layers: int = 2, n_heads: int = 3, *, all_roles: bool = False, **more: object) -> Comparison:
+    """A comparison of so many heads."""
+    n = n_layers * n_heads
+    estimates = estimate(n_layers, n_heads, 0)
+    specs = (*ROLES, *OTHERS) if all_roles else ROLES
+    likeness, clusters = likeness_of(n)
+    heads = []
+    for index in range(n):
+        layer, head = divmod(index, n_heads)
+        spec = specs[index % len(specs)]
+        if spec is not None and spec[2] in NAMES:
+            estimates.value[layer, head, NAMES.index(spec[2])] = 0.9
+        roles = () if spec is None else (role_of(spec, 0.9),)
+        heads.append(HeadProfile(layer=layer, head=head, roles=roles, cluster=int(clusters[index])))
+    offset = estimate(n_layers, n_heads, 4)
+    for values in (offset.value, offset.low, offset.high):
+        values[:, :, [name not in SHARES for name in NAMES]] = np.nan
+    examples = {
+        (head.name, measure): (Example(text=f"{KOREAN} {head.name}", score=0.75), Example(text="I love all", score=0.5))
+        for head in heads
+        for measure in (*SHARES, "entropy_share", *(role.measure for role in head.roles))
+    }
+    fields: dict[str, object] = {
+        "model": "made by hand",
+        "kind": "encoder",
+        "corpus": "sentences made by hand",
+        "specials": "keep",
+        "n_sentences": 1234,
+        "n_tokens": 98765,
+        "proof": "verified: max difference 2.5e-07 over 2 layers, all 1,234 sentences",
+        "measures": NAMES,
+        "estimates": estimates,
+        "controls": {
+            "shuffled": estimate(n_layers, n_heads, 2),
+            "untrained": estimate(n_layers, n_heads, 3),
+            "offset": offset,
+        },
+        "heads": tuple(heads),
+        "likeness": likeness,
+        "examples": examples,
+        "relations": RELATIONS,
+        "n_bad": 7,
+        "bad": ((3, "too long: 1,024 tokens"),),
+        "notes": ("one thing to know",),
+    }
+    return Comparison(**(fields | more))  # type: ignore[arg-type]
+
+
+def with_chance(comparison: Comparison) -> Comparison:
+    """The same with one more control: its weights dealt out at random."""
+    chance = estimate(comparison.n_layers, comparison.n_heads, 5)
+    return replace(comparison, controls={**comparison.controls, "chance": chance})

@@ -1,0 +1,320 @@
+"""``attnviz compare-heads``, ``head`` and ``merge``: every form of a corpus, every file, one set of numbers."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import json
+import lzma
+import shutil
+import subprocess
+import sys
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.fixtures.command_line import sentences
+from tests.fixtures.zoo import Zoo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.fixtures.command_line import Result
+
+SHAPE = {"toy": (3, 6), "toy-decoder": (3, 6), "toy-seq2seq": (1, 1), "toy-transformer": (2, 4), "toy-random": (2, 4)}
+KOREAN = "나는 너를 사랑해\n너는 나를 사랑해\n우리는 모두 사랑해\n"
+
+
+@pytest.fixture
+def numbers(typed: Callable[..., Result]) -> Callable[..., dict[str, Any]]:
+    """What ``compare-heads --json`` prints, without the name of its corpus."""
+
+    def run(*arguments: str, **more: Any) -> dict[str, Any]:
+        result = typed("compare-heads", *arguments, "--json", **more)
+        assert (result.status, result.errors) == (0, "")
+        found: dict[str, Any] = json.loads(result.output)
+        del found["corpus"]
+        return found
+
+    return run
+
+
+def differing(one: dict[str, Any], other: dict[str, Any], *without: str) -> float:
+    """The largest difference of any number of two comparisons; one that is missing in one of them is infinite.
+
+    Where two weights of a row are equal but for rounding, the largest may be another: such measures are left out.
+    """
+    names = [measure["name"] for measure in one["measures"]]
+    smooth = [at for at, name in enumerate(names) if not name.startswith("peak_") and name not in without]
+    pairs = [(one["estimates"], other["estimates"])]
+    pairs += [(one["controls"][name], other["controls"][name]) for name in one["controls"]]
+    found = 0.0
+    for a, b in pairs:
+        for end in ("value", "low", "high"):
+            x, y = (np.array(each[end], dtype=float)[..., smooth] for each in (a, b))
+            if not np.array_equal(np.isnan(x), np.isnan(y)):
+                return np.inf
+            found = max(found, float(np.nanmax(np.abs(x - y), initial=0.0)))
+    return found
+
+
+# ------------------------------------------------------------------------------------------ forms of a corpus
+
+
+def test_every_form_gives_the_same(numbers: Callable[..., dict[str, Any]], corpus: Path, here: Path) -> None:
+    """A line each, standard input, JSON lines, packed three ways: to the last digit the same."""
+    raw = corpus.read_bytes()
+    lines = raw.decode().splitlines()
+    (here / "c.txt.gz").write_bytes(gzip.compress(raw))
+    (here / "c.bz2").write_bytes(bz2.compress(raw))
+    (here / "c.txt.xz").write_bytes(lzma.compress(raw))
+    (here / "c.jsonl").write_text("".join(json.dumps({"text": line, "id": 1}) + "\n" for line in lines))
+    named = "".join(json.dumps({"text": "I love you", "said": line}) + "\n" for line in lines).encode()
+    (here / "c.jsonl.gz").write_bytes(gzip.compress(named))
+    (here / "windows.txt").write_bytes(b"\xef\xbb\xbf" + raw.replace(b"\n", b"\r\n").removesuffix(b"\r\n"))
+    plain = numbers("--toy", "--corpus", corpus.name)
+    assert plain["n_sentences"] == 24
+    for name in ("c.txt.gz", "c.bz2", "c.txt.xz", "c.jsonl", "windows.txt"):
+        assert numbers("--toy", "--corpus", name) == plain, name
+    assert numbers("--toy", "--corpus", "c.jsonl.gz", "--field", "said") == plain
+    assert numbers("--toy", "--corpus", "-", stdin=raw) == plain
+    assert numbers("--toy", "--corpus", "-", "--field", "said", stdin=named) == plain
+
+
+def test_a_treebank(numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], here: Path) -> None:
+    """As --conllu and as --corpus the same; its sentences without their grammar have the same heads."""
+    shutil.copy(Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu", here / "t.conllu")
+    found = numbers("--toy", "--conllu", "t.conllu", "--no-likeness")
+    assert {"nsubj", "det", "obj"} <= {one["name"] for one in found["relations"]}
+    assert numbers("--toy", "--corpus", "t.conllu", "--no-likeness") == found
+    (here / "t").write_bytes((here / "t.conllu").read_bytes())
+    assert numbers("--toy", "--conllu", "t", "--no-likeness") == found
+    texts = [line[9:] for line in (here / "t.conllu").read_text().splitlines() if line.startswith("# text = ")]
+    (here / "t.txt").write_text("\n".join(texts))
+    plain = numbers("--toy", "--corpus", "t.txt", "--no-likeness")
+    assert plain["relations"] == []
+    assert plain["estimates"] == found["estimates"]
+    shown = typed("compare-heads", "--toy", "--conllu", "t.conllu", "--no-likeness", "-o", "a.csv")
+    assert "relations between words, and the head that finds each best" in shown.output
+
+
+def test_one_sentence(numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], here: Path) -> None:
+    """A sentence, typed or on standard input, is a corpus of one line; no role is established from one."""
+    (text,) = sentences(1)
+    (here / "one.txt").write_text(text)
+    found = numbers("--toy", text)
+    assert numbers("--toy", "-", stdin=text.encode() + b"\n") == found
+    assert numbers("--toy", "--corpus", "one.txt") == found
+    assert not any(role["established"] for head in found["heads"] for role in head["roles"])
+    assert "note: one sentence: no interval, so no role is established" in typed("compare-heads", "--toy", text).output
+
+
+@pytest.mark.parametrize("text", ["I", "나"])
+def test_one_token(numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], text: str) -> None:
+    """Where there is nothing to choose from, nothing is measured, and nothing is divided by zero."""
+    found = numbers("-m", "toy-random", text)
+    assert (found["n_sentences"], found["n_tokens"]) == (1, 1)
+    assert np.isnan(np.array(found["estimates"]["value"], dtype=float)).all()
+    shown = typed("compare-heads", "-m", "toy-random", text, "-o", "a.png", "-o", "a.csv")
+    assert (shown.status, shown.errors) == (0, "wrote a.png\nwrote a.csv\n")
+    assert "nan" not in shown.output
+    said = "nothing was measured: no token has more than one token to look at"
+    assert f"note: {said}\n" in shown.output
+    assert said in found["notes"]
+    assert said not in " ".join(numbers("-m", "toy-random", f"{text} b")["notes"])
+    assert typed("head", "0.0", "-m", "toy-random", text, "-o", "b.png").status == 0
+
+
+def test_korean(typed: Callable[..., Result], here: Path) -> None:
+    """Words of any script go in, and come out as they are; the file named after them too."""
+    (here / "말.txt").write_text(KOREAN)
+    shown = typed("compare-heads", "-m", "toy-random", "--corpus", "말.txt")
+    assert shown.status == 0
+    assert "말.txt: 3 sentences, 9 tokens; special tokens kept" in shown.output
+    (picture,) = (here / "outputs").iterdir()
+    assert picture.name.startswith("compare-heads-말")
+    shown = typed("head", "1.2", "-m", "toy-random", "--corpus", "말.txt", "-o", "a.json")
+    assert "나는 너를 사랑해" in shown.output
+    assert "나는 너를 사랑해" in (here / "a.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        ("toy-decoder", "decoder"),
+        ("toy-seq2seq", "cross"),
+        ("toy-transformer", "encoder"),
+        ("toy-transformer", "decoder"),
+        ("toy-transformer", "cross"),
+    ],
+)
+def test_every_kind_of_attention(numbers: Callable[..., dict[str, Any]], corpus: Path, model: str, kind: str) -> None:
+    """Models that say something, and each of their attentions; shuffling has no meaning for what they say."""
+    found = numbers("-m", model, "--kind", kind, "--corpus", corpus.name)
+    assert (found["model"], found["kind"], found["n_sentences"]) == (model, kind, 24)
+    assert np.array(found["estimates"]["value"], dtype=float).shape[:2] == SHAPE[model]
+    assert found["proof"].startswith("verified: ")
+    names = [measure["name"] for measure in found["measures"]]
+    values = np.array(found["estimates"]["value"], dtype=float)
+    measured = [bool(np.isfinite(values[..., names.index(name)]).all()) for name in ("offset_-1", "offset_+1")]
+    assert measured == {"encoder": [True, True], "decoder": [True, False], "cross": [False, False]}[kind]
+
+
+@pytest.mark.parametrize(("kind", "n_layers"), [("encoder", 3), ("decoder", 3), ("cross", 3)])
+def test_a_pretrained_encoder_decoder(
+    numbers: Callable[..., dict[str, Any]], tmp_path: Path, real_model: str, kind: str, n_layers: int
+) -> None:
+    """A T5 from a folder says what it says, and its heads are measured on that."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    folder = Zoo(tmp_path, real_model).folder("t5")
+    found = numbers("-m", str(folder), "--kind", kind, "--no-likeness", "the cat sat on the mat")
+    assert np.array(found["estimates"]["value"], dtype=float).shape[:2] == (n_layers, 3)
+
+
+# -------------------------------------------------------------------------------------------------- files
+
+
+def test_every_file(typed: Callable[..., Result], corpus: Path, here: Path) -> None:
+    """Pictures, tables and .stats are written and named; each opens as what it is."""
+    names = [f"a.{ending}" for ending in ("png", "svg", "pdf", "csv", "json", "stats")]
+    outputs = [word for name in names for word in ("-o", name)]
+    result = typed("compare-heads", "--toy", "--corpus", corpus.name, *outputs)
+    assert (result.status, result.errors) == (0, "".join(f"wrote {name}\n" for name in names))
+    assert sorted(path.name for path in here.iterdir()) == sorted([*names, corpus.name])
+    assert Image.open(BytesIO((here / "a.png").read_bytes())).width > 500
+    assert (here / "a.svg").read_text().lstrip().startswith("<?xml")
+    assert (here / "a.pdf").read_bytes().startswith(b"%PDF")
+    assert len(list(csv.reader(StringIO((here / "a.csv").read_text())))) == 1 + 18
+    assert len(json.loads((here / "a.json").read_text())["heads"]) == 18
+    for ending in ("png", "svg", "pdf"):
+        drawn = typed("head", "2.2", "--load", "a.stats", "-o", f"b.{ending}")
+        assert (drawn.status, drawn.errors) == (0, f"wrote b.{ending}\n")
+
+
+def test_a_saved_survey_is_shown_again(
+    typed: Callable[..., Result], numbers: Callable[..., dict[str, Any]], corpus: Path
+) -> None:
+    """--load shows the very table of the run that saved it, with other thresholds and another order if wished."""
+    run = typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "a.stats")
+    again = typed("compare-heads", "--load", "a.stats", "-o", "b.stats")
+    assert again.output == run.output
+    assert Path("a.stats").read_bytes() == Path("b.stats").read_bytes()
+    assert numbers("--load", "a.stats") == numbers("--toy", "--corpus", corpus.name)
+    sharp = numbers("--load", "a.stats", "--threshold", "broad=0.99", "--threshold", "previous=0.01")
+    roles = {role["name"] for head in sharp["heads"] for role in head["roles"]}
+    assert "previous" in roles
+    assert "broad" not in roles
+    page = typed("head", "1.4", "--load", "a.stats", "-o", "c.csv")
+    assert page.output == typed("head", "1.4", "--toy", "--corpus", corpus.name, "-o", "d.csv").output
+
+
+def test_merged_parts_are_the_whole(
+    typed: Callable[..., Result], numbers: Callable[..., dict[str, Any]], corpus: Path, here: Path
+) -> None:
+    """Three parts measured apart: the same roles, the same examples, all numbers within 1e-6."""
+    lines = corpus.read_text().splitlines(keepends=True)
+    for name, part in (("a", lines[:3]), ("b", lines[3:16]), ("c", lines[16:])):
+        (here / f"{name}.txt").write_text("".join(part))
+        assert typed("compare-heads", "--toy", "--corpus", f"{name}.txt", "-o", f"{name}.stats").status == 0
+    merged = typed("merge", "c.stats", "a.stats", "b.stats", "-o", "all.stats")
+    n_tokens = sum(len(line.split()) for line in lines)
+    assert merged.status == 0
+    assert merged.errors.startswith("wrote all.stats: 24 sentences, ")
+    found, whole = numbers("--load", "all.stats"), numbers("--toy", "--corpus", corpus.name)
+    assert found["n_tokens"] == whole["n_tokens"] >= n_tokens
+    assert differing(found, whole) < 1e-6
+    assert differing(found, numbers("--load", "a.stats")) > 1e-3, "this would not see a difference"
+    for one, other in zip(found["heads"], whole["heads"], strict=True):
+        assert [(r["name"], r["established"]) for r in one["roles"]] == [
+            (r["name"], r["established"]) for r in other["roles"]
+        ]
+    assert "c.txt; a.txt; b.txt" in typed("compare-heads", "--load", "all.stats", "-o", "x.csv").output
+
+
+def test_one_part_is_itself(typed: Callable[..., Result], numbers: Callable[..., dict[str, Any]], corpus: Path) -> None:
+    """A single file merged is the same file's numbers; given twice, its sentences count twice."""
+    assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "a.stats").status == 0
+    assert typed("merge", "a.stats", "-o", "b.stats").status == 0
+    assert numbers("--load", "a.stats") == numbers("--load", "b.stats")
+    assert typed("merge", "a.stats", "b.stats", "-o", "a.stats").errors.startswith("wrote a.stats: 48 sentences, ")
+    twice, once = numbers("--load", "a.stats"), numbers("--load", "b.stats")
+    # How far a pattern varies is said of all sentences that there could be, of which copies are no more.
+    assert differing(twice, once, "variability") < 1e-6, "copies make no interval narrower"
+
+
+# ------------------------------------------------------------------------------------------------- screens
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_no_line_is_wider_than_the_window(typed: Callable[..., Result], corpus: Path, columns: int) -> None:
+    """In a pipe nothing is coloured; in a narrow window nothing is wrapped by the terminal."""
+    assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "a.stats").status == 0
+    for arguments in (["compare-heads"], ["head", "2.2"]):
+        shown = typed(*arguments, "--load", "a.stats", "-o", "a.csv", columns=columns)
+        assert shown.status == 0
+        assert "\x1b" not in shown.output
+        assert max(map(len, shown.output.splitlines())) <= columns
+
+
+def test_colour_or_none(typed: Callable[..., Result], corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FORCE_COLOR colours a pipe, and NO_COLOR takes all colour away."""
+    assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "a.stats").status == 0
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "\x1b[38;" in typed("compare-heads", "--load", "a.stats", "-o", "a.csv").output
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[38;" not in typed("compare-heads", "--load", "a.stats", "-o", "a.csv").output
+
+
+def test_order_roles_and_layers(typed: Callable[..., Result], corpus: Path) -> None:
+    """--sort, --role and --layer choose what the table shows, and no more than that."""
+    assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "a.stats").status == 0
+
+    def heads(*arguments: str) -> list[str]:
+        shown = typed("compare-heads", "--load", "a.stats", "-o", "a.csv", *arguments).output
+        rows = shown.split("role", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
+        return [row.split()[0] for row in rows if row[:1].isdigit() and "." in row.split()[0]]
+
+    every = [f"{layer}.{head}" for layer in range(3) for head in range(6)]
+    assert heads() == every
+    assert sorted(heads("--sort", "entropy")) == every
+    assert heads("--sort", "entropy") != every
+    assert heads("--layer", "-1") == every[12:]
+    assert heads("--layer", "0-1") == every[:12]
+    found = [heads("--role", role) for role in ("none", "broad", "relation")]
+    assert set().union(*found) == {*every}
+    assert all(len(some) < 18 for some in found)
+
+
+# ------------------------------------------------------------------------------------------------- memory
+
+MEASURED = """
+import sys
+from pathlib import Path
+from attnviz.cli import _run
+sys.argv = ["attnviz", *sys.argv[1:]]
+status = _run()
+(peak,) = [line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+sys.stderr.write(f"{status} {peak}")
+"""
+
+
+def test_memory_does_not_grow_with_the_corpus(here: Path, environment: Callable[..., dict[str, str]]) -> None:
+    """The most memory that 3,000 sentences take is within 10 % of what a twelfth of them takes."""
+    distinct = sentences(250)
+    peaks = []
+    for n in (1, 12):
+        (here / "c.txt").write_text("\n".join(distinct * n))
+        command = [sys.executable, "-c", MEASURED, "compare-heads", "--toy", "--corpus", "c.txt", "-o", "c.csv"]
+        ran = subprocess.run(command, cwd=here, env=environment(), capture_output=True, text=True, check=True)
+        status, peak = map(int, ran.stderr.splitlines()[-1].split())
+        assert status == 0
+        peaks.append(peak)
+    assert peaks[1] < 1.1 * peaks[0]

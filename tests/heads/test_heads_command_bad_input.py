@@ -1,0 +1,456 @@
+"""Bad input to ``attnviz compare-heads``, ``head`` and ``merge``: one clear line, and nothing is written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from attnviz.storage.typed import VERSION
+from tests.fixtures.command_line import files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.fixtures.command_line import Result
+
+TOY = ("-m", "toy-random")
+ROLES = "self, previous, next, first, separator, punctuation, same_word, induction, broad, offset, relation, none"
+SETTABLE = "broad, first, induction, next, offset, previous, punctuation, relation, same_word, self, separator"
+NONE = "there is no sentence to measure heads on"
+TREE = """\
+# text = I saw her
+1\tI\tI\tPRON\t_\t_\t2\tnsubj\t_\t_
+2\tsaw\tsee\tVERB\t_\t_\t0\troot\t_\t_
+3\ther\the\tPRON\t_\t_\t2\tobj\t_\t_
+
+"""
+
+
+@pytest.fixture
+def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
+    """Run a command whose mistake must be found before any model is opened."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("a model was opened for nothing")
+
+    monkeypatch.setattr("attnviz.capture.source.open_source", fail)
+    return refused
+
+
+# ------------------------------------------------------------------------------------------ the command line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--sort", "entrop"], "Invalid value for '--sort': there is no measure 'entrop': did you mean entropy?"),
+        (["--sort", "rol"], "Invalid value for '--sort': there is no measure 'rol': did you mean role?"),
+        (["--role", "previus"], "Invalid value for '--role': there is no role 'previus': did you mean previous?"),
+        (
+            ["--role", "self", "--role", ""],
+            f"Invalid value for '--role': there is no role '': there are {ROLES}",
+        ),
+        (
+            ["--threshold", "previus=0.3"],
+            "Invalid value for '--threshold': there is no role 'previus' to set a threshold of: did you mean previous?",
+        ),
+        (
+            ["--threshold", "=0.3"],
+            f"Invalid value for '--threshold': there is no role '' to set a threshold of: there are {SETTABLE}",
+        ),
+        (
+            ["--threshold", "broad=nan"],
+            "Invalid value for '--threshold': the threshold of broad must be above 0 and at most 1, not nan",
+        ),
+        (
+            ["--threshold", "broad"],
+            "Invalid value for '--threshold': 'broad' is not ROLE=X, such as previous=0.4",
+        ),
+        (
+            ["--threshold", "broad=0.3", "--threshold", " broad = 0.4"],
+            "Invalid value for '--threshold': 'broad' is given two thresholds",
+        ),
+        (
+            ["--json", "--layer", "0"],
+            "--layer chooses from the table of heads of one model; --json has all heads",
+        ),
+        (
+            ["--against", "toy", "--sort", "entropy", "--role", "broad"],
+            (
+                "--sort and --role choose from the table of heads of one model; --against has another: all heads, the "
+                "largest change first"
+            ),
+        ),
+        (["-o", "a.png", "-o", "./a.png"], "Invalid value for '--output' / '-o': a.png is to be written twice"),
+        (
+            ["-o", "a.png", "--clustermap", "a.png"],
+            "Invalid value for '--output' / '-o': a.png is to be written twice",
+        ),
+        (["--layer", "x"], "Invalid value for '--layer': 'x' is neither a number nor a range such as 0-3"),
+        (["--controls", "-1"], "Invalid value for '--controls': Input should be greater than or equal to 0"),
+        (["--field", "s"], "--field says where a --corpus of JSON lines holds its sentences: there is no --corpus"),
+        (["I", "--corpus", "a"], "give one of a sentence and --corpus: they say where the sentences are"),
+        (["--conllu", "b", "--corpus", "a"], "give one of --corpus and --conllu: they say where the sentences are"),
+        (["--corpus", ""], "the name of the file of sentences is empty"),
+        (["I", "love", "you"], "Got unexpected extra argument(s) (love you): put a sentence in quotation marks"),
+        (["I", "--checkpoint", "a.stats"], "--checkpoint is for a --corpus or a --conllu"),
+        (["--corpus", "a", "--checkpoint", "a.txt"], "a.txt: a checkpoint ends in .stats"),
+        (
+            ["--corpus", "-", "--checkpoint", "a.stats"],
+            "--checkpoint is for a file: of standard input nobody can tell whether it is the same when a run goes on",
+        ),
+        (
+            ["-o", "a.npz"],
+            "Invalid value for '--output' / '-o': a.npz: the ending must be one of png, svg, pdf, csv, json, stats",
+        ),
+    ],
+)
+def test_usage(missed: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+    """What was typed cannot be meant: found before any work, with where help is."""
+    status, said = missed("compare-heads", *TOY, *arguments)
+    assert (status, said) == (2, f"attnviz compare-heads: {line} (see attnviz compare-heads --help)")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--toy"], "--load draws what was measured before: it takes no model and no --checkpoint"),
+        (["--checkpoint", "a.stats"], "--load draws what was measured before: it takes no model and no --checkpoint"),
+        (
+            ["--specials", "exclude"],
+            "--load draws what was measured before, as it was: --specials comes too late",
+        ),
+        (
+            ["--no-likeness", "--controls", "3", "--max-offset", "9", "--dtype", "float64", "--revision", "x"],
+            (
+                "--load draws what was measured before, as it was: --no-likeness and --controls and --max-offset and "
+                "--dtype and --revision come too late"
+            ),
+        ),
+        (["I"], "give one of a sentence and --load: they say where the sentences are"),
+    ],
+)
+def test_usage_of_load(missed: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+    """What --load cannot change is not typed beside it."""
+    status, said = missed("compare-heads", "--load", "a.stats", *arguments)
+    assert (status, said) == (2, f"attnviz compare-heads: {line} (see attnviz compare-heads --help)")
+
+
+@pytest.mark.parametrize("name", ["x", "3", "-1", "3.", ".7", "3.7.1", "3,7", "", "3.\u0667"])
+def test_heads_that_are_none(missed: Callable[..., tuple[int, str]], name: str) -> None:
+    """A head is a layer and a number."""
+    line = f"Invalid value for 'LAYER.HEAD': {name!r} is no head: give its layer and its number, such as 3.7"
+    assert missed("head", name, *TOY) == (2, f"attnviz head: {line} (see attnviz head --help)")
+
+
+@pytest.mark.parametrize("arguments", [["-1.-2", *TOY, "I love you"], [*TOY, "-1.-2", "I love you"]])
+def test_heads_count_from_the_end(typed: Callable[..., Result], arguments: list[str]) -> None:
+    """A minus before a number begins no option, wherever it stands; one before letters does."""
+    assert typed("head", *arguments, "-o", "a.csv").output.startswith("Head 1.2 ")
+    assert typed("head", "-x.1", *TOY).errors.startswith("attnviz head: No such option: -x")
+
+
+def test_layers_and_heads_that_are_not_there(refused: Callable[..., tuple[int, str]]) -> None:
+    """The range is said."""
+    line = "attnviz: there is no layer 9: this model has layers 0 to 1 (counted from 0)"
+    assert refused("head", "9.9", *TOY, "I love you") == (1, line)
+    assert refused("compare-heads", *TOY, "--layer", "9", "I love you") == (1, line)
+    line = "attnviz: there is no head 4: this model has heads 0 to 3 (counted from 0)"
+    assert refused("head", "1.4", *TOY, "I love you") == (1, line)
+
+
+def test_a_head_that_is_not_there_is_missed_early(
+    refused: Callable[..., tuple[int, str]], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only after all of a long corpus was read."""
+    monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 2)
+    (here / "a.txt").write_bytes(b"I love you\n" * 4 + b"\xff\n" * 30)
+    read = []
+    from attnviz.storage.corpora.corpus import Corpus
+
+    following = Corpus.__next__
+
+    def count(self: Corpus) -> Any:
+        read.append(1)
+        return following(self)
+
+    monkeypatch.setattr(Corpus, "__next__", count)
+    status, line = refused("head", "1.4", *TOY, "--corpus", "a.txt")
+    assert (status, line) == (1, "attnviz: there is no head 4: this model has heads 0 to 3 (counted from 0)")
+    assert len(read) <= 4
+
+
+# ------------------------------------------------------------------------------------------------ the corpus
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "line"),
+    [
+        ("a.txt", None, "a.txt cannot be read: No such file or directory"),
+        ("a.txt", b"", f"a.txt: {NONE}"),
+        ("a.txt", b"\n \n\t\n", f"a.txt: {NONE}"),
+        ("a.txt", b"\n\0\n\xff\n", f"a.txt: {NONE}: line 2: a NUL (\\0) at character 1"),
+        ("a\tb.txt", b"", f"a\\tb.txt: {NONE}"),
+        ("folder/a.txt", b"\0\n", f"folder/a.txt: {NONE}: line 1: a NUL (\\0) at character 1"),
+        ("a.txt", "I".encode("utf-16"), "a.txt is UTF-16: write it as UTF-8"),
+        ("a.jsonl", b'{"said": "I"}\n', f"a.jsonl: {NONE}: line 1: no field 'text'; there are: said"),
+        ("a.jsonl", b"I love you\n", f"a.jsonl: {NONE}: line 1: not JSON: Expecting value: line 1 column 1 (char 0)"),
+        ("a.gz", b"I love you\n", "a.gz is named .gz, but is not packed so"),
+        (
+            "a.conllu",
+            TREE.replace("\t", " ").encode(),
+            f"a.conllu: {NONE}: line 2: 1 column where there must be 10: they are",
+        ),
+        (
+            "a.conllu",
+            TREE.replace("\t0\troot", "\tx\troot").encode(),
+            f"a.conllu: {NONE}: line 3: the head of word 2 (“saw”)",
+        ),
+        (
+            "a.conllu",
+            b"I love you\n",
+            f"a.conllu: {NONE}: line 1: 1 column where there must be 10: they are separated by tabs",
+        ),
+    ],
+)
+def test_a_corpus_without_a_sentence(
+    refused: Callable[..., tuple[int, str]], here: Path, name: str, raw: bytes | None, line: str
+) -> None:
+    """Which file it is is said, and what is wrong with its first line, with its number."""
+    if raw is not None:
+        (here / name).parent.mkdir(exist_ok=True)
+        (here / name).write_bytes(raw)
+    status, said = refused("compare-heads", *TOY, "--corpus", name)
+    assert status == 1
+    assert said.startswith(f"attnviz: {line}")
+
+
+def test_a_folder_a_pipe_and_standard_input(refused: Callable[..., tuple[int, str]], here: Path) -> None:
+    """What is no file, or holds nothing."""
+    (here / "folder").mkdir()
+    assert refused("compare-heads", *TOY, "--corpus", "folder") == (
+        1, "attnviz: folder cannot be read: Is a directory"
+    )  # fmt: skip
+    assert refused("compare-heads", *TOY, "--corpus", "-", stdin=b"") == (1, f"attnviz: standard input: {NONE}")
+    assert refused("compare-heads", *TOY, "--corpus", "-") == (1, "attnviz: standard input is closed")
+    (here / "a.conllu").write_text(TREE)
+    line = "attnviz: a.conllu is read as conllu: only JSON lines have a field 's'"
+    assert refused("compare-heads", *TOY, "--corpus", "a.conllu", "--field", "s") == (1, line)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "the text is empty"),
+        ("a\ud800", r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
+        ("qwxz", "toy knows none of these words (qwxz): it reads sentences such as “She is eating a green apple”"),
+    ],
+)
+def test_a_sentence_that_cannot_be_read(refused: Callable[..., tuple[int, str]], text: str, line: str) -> None:
+    """One sentence that was typed is no line 1 of anything."""
+    status, said = refused("compare-heads", "--toy", text)
+    assert status == 1
+    assert said.startswith(f"attnviz: {line}")
+
+
+def test_a_sentence_from_standard_input_that_is_none(refused: Callable[..., tuple[int, str]]) -> None:
+    """A pipe that gives nothing is told from a sentence that was typed."""
+    for command in (["compare-heads"], ["head", "0.0"]):
+        assert refused(*command, *TOY, "-", stdin=b"\n") == (1, "attnviz: standard input is empty")
+        assert refused(*command, *TOY, "-", stdin=b" \n") == (1, "attnviz: standard input is empty (only spaces)")
+
+
+def test_samples_that_a_model_cannot_read(
+    refused: Callable[..., tuple[int, str]], here: Path, tmp_path: Path, tiny_bert: str
+) -> None:
+    """Where no sentences were given, those that come with attnviz are meant."""
+    model = Path(shutil.copytree(tiny_bert, tmp_path / "short"))
+    config = json.loads((model / "tokenizer_config.json").read_text())
+    (model / "tokenizer_config.json").write_text(json.dumps({**config, "model_max_length": 3}))
+    status, said = refused("compare-heads", "-m", str(model))
+    assert status == 1
+    assert said.startswith(f"attnviz: the sentences that come with attnviz: {NONE}: line ")
+    assert files(here) == {}
+
+
+def test_bad_lines_are_counted_named_and_passed_over(typed: Callable[..., Result], here: Path) -> None:
+    """The good lines are measured; of the bad ones the first five are named, on the screen and in JSON all."""
+    good, bad = b"I love you\n", b"a\0\n\xff\n" + b"\0\n" * 6
+    (here / "a.txt").write_bytes(good * 3 + bad + good)
+    shown = typed("compare-heads", *TOY, "--corpus", "a.txt", "-o", "a.csv")
+    assert shown.status == 0
+    assert "a.txt: 4 sentences, " in shown.output
+    assert "line 4 not used: a NUL (\\0) at character 2\n" in shown.output
+    assert "line 5 not used: not UTF-8: byte 1 is 0xff\n" in shown.output
+    assert "line 8 not used: " in shown.output
+    assert "line 9 not used: " not in shown.output
+    assert "3 more lines not used\n" in shown.output
+    found = json.loads(typed("compare-heads", *TOY, "--corpus", "a.txt", "--json").output)
+    assert (found["n_sentences"], found["n_bad"], [one["line"] for one in found["bad"]]) == (4, 8, [*range(4, 12)])
+
+
+def test_a_treebank_with_a_bad_sentence(typed: Callable[..., Result], here: Path) -> None:
+    """The line is named; words that are no words of the sentence's text are such a mistake too."""
+    (here / "a.conllu").write_text(TREE + TREE.replace("\t3\t", "\t9\t").replace("3\ther", "4\ther") + TREE * 2)
+    shown = typed("compare-heads", *TOY, "--conllu", "a.conllu", "-o", "a.csv")
+    assert shown.status == 0
+    assert "line 9 not used: number 4 is out of order" in shown.output
+    (here / "a.conllu").write_text(TREE.replace("I saw her", "I heard her") + TREE)
+    shown = typed("compare-heads", *TOY, "--conllu", "a.conllu", "-o", "a.csv")
+    assert "a.conllu: 1 sentence, " in shown.output
+    assert "line 3 not used: the text (line 1) has “hea” where word 2 (“saw”) should be" in shown.output
+
+
+def test_sentences_that_are_too_long(
+    typed: Callable[..., Result], refused: Callable[..., tuple[int, str]], here: Path, tiny_bert: str
+) -> None:
+    """A line too long for the model is a bad line, or is cut with --truncate; alone, it is refused."""
+    (here / "a.txt").write_text("I love you\n" + "I love you " * 9 + "\n")
+    shown = typed("compare-heads", "-m", tiny_bert, "--corpus", "a.txt", "-o", "a.csv")
+    assert "a.txt: 1 sentence, 5 tokens" in shown.output
+    assert "line 2 not used: " in shown.output
+    cut = typed("compare-heads", "-m", tiny_bert, "--corpus", "a.txt", "--truncate", "-o", "a.csv")
+    assert "a.txt: 2 sentences, 21 tokens" in cut.output
+    assert "not used" not in cut.output
+    status, line = refused("compare-heads", "-m", tiny_bert, "I love you " * 9)
+    assert status == 1
+    assert "29 tokens" in line
+    assert typed("compare-heads", "-m", tiny_bert, "I love you " * 9, "--truncate", "-o", "a.csv").status == 0
+
+
+def test_no_controls(typed: Callable[..., Result], here: Path) -> None:
+    """Without controls no role is established, and why is said."""
+    (here / "a.txt").write_text("I love you\nyou love me\nwe all love you\n")
+    shown = typed("compare-heads", *TOY, "--corpus", "a.txt", "--controls", "0", "--threshold", "broad=0.01", "--json")
+    assert shown.status == 0
+    roles = [role for head in json.loads(shown.output)["heads"] for role in head["roles"]]
+    assert roles
+    assert not any(role["established"] for role in roles)
+    reasons = {role["reason"].partition(" (")[0] for role in roles}
+    assert {"no control was taken"} <= reasons <= {"no control was taken", "too few sentences for an interval"}
+
+
+# -------------------------------------------------------------------------------------------------- outputs
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ("file/a.png", "{}/file is not a folder"),
+        ("folder.stats", "it is a folder"),
+        ("/proc/none/a.json", "No such file or directory"),
+    ],
+)
+def test_outputs_that_cannot_be_written(
+    missed: Callable[..., tuple[int, str]], here: Path, output: str, reason: str
+) -> None:
+    """Said before any model is opened, of both commands, and of what is merged."""
+    (here / "file").touch()
+    (here / "folder.stats").mkdir()
+    line = f"attnviz: {output} cannot be written: {reason.format(here)}"
+    for command in (["compare-heads"], ["head", "0.0"]):
+        assert missed(*command, *TOY, "I love you", "-o", output) == (1, line)
+    if output.endswith(".stats"):
+        assert missed("merge", "a.stats", "-o", output) == (1, line)
+
+
+def test_a_checkpoint_that_cannot_be_written(missed: Callable[..., tuple[int, str]], here: Path) -> None:
+    """Said before the first window is measured for nothing."""
+    (here / "a.txt").write_text("I love you\n")
+    line = "attnviz: /proc/none/a.stats cannot be written: No such file or directory"
+    assert missed("compare-heads", *TOY, "--corpus", "a.txt", "--checkpoint", "/proc/none/a.stats") == (1, line)
+
+
+# -------------------------------------------------------------------------------------------------- .stats
+
+
+def stats_that_are_none() -> dict[str, bytes | None]:
+    """Files that hold no survey, by what they are."""
+    from safetensors.numpy import save
+
+    deep = '{"tuple": [' * 3000 + "]}" * 3000
+    headed = f'{{"format": "attnviz stats", "version": {VERSION}, "stats": %s}}'
+    return {
+        "none": None,
+        "empty": b"",
+        "text": b"hello\n",
+        "bytes": b"\xff" * 99,
+        "foreign": save({}),
+        "other": save({}, {"attnviz": "[]"}),
+        "nothing": save({}, {"attnviz": headed % "{}"}),
+        "number": save({}, {"attnviz": headed % "7"}),
+        "deep": save({}, {"attnviz": headed % deep}),
+        "class": save({}, {"attnviz": headed % '{"class": "Path", "fields": {}}'}),
+        "array": save({}, {"attnviz": headed % '{"array": "0"}'}),
+        "fields": save({}, {"attnviz": headed % '{"class": "Stats", "fields": {}}'}),
+        "link": save({}, {"attnviz": headed % '{"class": "Link", "fields": {"query": 1, "key": 2, "relation": ""}}'}),
+        "hollow": save(
+            {},
+            {
+                "attnviz": headed
+                % '{"class": "Stats", "fields": {"survey": 3, "corpora": {"tuple": []}, "options": {"mapping": []}}}'
+            },
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", [*stats_that_are_none()])
+def test_stats_that_are_none(refused: Callable[..., tuple[int, str]], here: Path, name: str) -> None:
+    """A file that holds no survey is refused in one line wherever it is read."""
+    raw = stats_that_are_none()[name]
+    if raw is not None:
+        (here / "a.stats").write_bytes(raw)
+    line = "attnviz: a.stats " + (
+        "cannot be read: No such file or directory" if raw is None else "holds no stats of attnviz's, or is not whole"
+    )
+    assert refused("compare-heads", "--load", "a.stats") == (1, line)
+    assert refused("head", "0.0", "--load", "a.stats") == (1, line)
+    assert refused("merge", "a.stats", "-o", "b.stats") == (1, line)
+    (here / "a.txt").write_text("I love you\n")
+    if raw is not None:
+        assert refused("compare-heads", *TOY, "--corpus", "a.txt", "--checkpoint", "a.stats") == (1, line)
+
+
+def test_stats_of_another_version(refused: Callable[..., tuple[int, str]], here: Path) -> None:
+    """A file of a version to come is said to be one."""
+    from safetensors.numpy import save
+
+    (here / "a.stats").write_bytes(save({}, {"attnviz": '{"format": "attnviz stats", "version": 99, "stats": {}}'}))
+    line = "attnviz: a.stats was written by another version of attnviz"
+    assert refused("compare-heads", "--load", "a.stats") == (1, line)
+
+
+def test_parts_that_do_not_fit(
+    typed: Callable[..., Result], refused: Callable[..., tuple[int, str]], here: Path
+) -> None:
+    """What differs is said, with the file."""
+    (here / "a.txt").write_text("I love you\nyou love me\n")
+    runs = {
+        "model": ["--seed", "1"],
+        "specials": ["--specials", "exclude"],
+        "sample": ["--controls", "5"],
+        "likeness": ["--no-likeness"],
+        "size": ["--n-layers", "1"],
+        "a": [],
+    }
+    for name, arguments in runs.items():
+        ran = typed("compare-heads", *TOY, "--corpus", "a.txt", *arguments, "-o", f"{name}.stats")
+        assert ran.status == 0
+    words = {
+        "model": "they differ in model: toy-random (seed 0) and toy-random (seed 1)",
+        "specials": "they differ in special tokens: keep and exclude",
+        "sample": "they differ in sample: 200 and 5",
+        "likeness": "one compared its heads with one another, the other did not",
+        "size": "they differ in model: toy-random (seed 0) and toy-random (seed 0, n_layers 1)",
+    }
+    for name, said in words.items():
+        status, line = refused("merge", "a.stats", f"{name}.stats", "-o", "b.stats")
+        assert status == 1
+        assert line.startswith(f"attnviz: {name}.stats: these cannot be put together")
+        assert said in line
+    assert refused("merge", "a.stats", "-o", "b.txt")[0] == 2
+    assert refused("merge", "-o", "b.stats")[0] == 2

@@ -1,0 +1,195 @@
+"""``--checkpoint``: a run that was killed goes on, and ends with the same numbers to the last digit."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from attnviz.heads.capture import windows as gathering
+from attnviz.heads.files import surveys
+from tests.fixtures.command_line import sentences
+from tests.heads.killed import goes_on_after_kill_9
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.fixtures.command_line import Result
+
+TREEBANK = Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu"
+
+
+@pytest.fixture
+def corpus(here: Path) -> Path:
+    """Forty sentences and some lines that are none."""
+    path = here / "corpus.txt"
+    lines = sentences(40)
+    path.write_text("\n".join([*lines[:7], "\0", "qwxz", *lines[7:], "\0"]) + "\n")
+    return path
+
+
+def break_off(patch: pytest.MonkeyPatch, after: int) -> None:
+    """Have a run end as by Ctrl-C once it has saved so many checkpoints."""
+    save = surveys.save
+    n_saved = 0
+
+    def broken(*given: object) -> None:
+        nonlocal n_saved
+        n_saved += 1
+        save(*given)  # type: ignore[arg-type]
+        if n_saved == after:
+            raise KeyboardInterrupt
+
+    patch.setattr(surveys, "save", broken)
+
+
+@pytest.fixture
+def windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint after every ten lines."""
+    monkeypatch.setattr(gathering, "WINDOW", 10)
+
+
+def test_kill_9_in_the_middle(here: Path, environment: Callable[..., dict[str, str]]) -> None:
+    """Nothing is lost but what came after the checkpoint, and that is measured again."""
+    (here / "c.txt").write_text("\n".join(sentences(300) * 8) + "\n")
+    command = ["compare-heads", "--toy", "--corpus", "c.txt", "--controls", "20"]
+    goes_on_after_kill_9(command, here, environment(), lambda path: surveys.load(path).n_lines)
+
+
+@pytest.mark.usefixtures("windows")
+@pytest.mark.parametrize("after", [1, 3, 4])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--toy", "--corpus", "corpus.txt"],
+        ["--toy", "--conllu", str(TREEBANK), "--specials", "exclude"],
+        ["-m", "toy-transformer", "--corpus", "corpus.txt", "--no-likeness"],
+    ],
+)
+def test_broken_off_anywhere(
+    typed: Callable[..., Result],
+    corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    after: int,
+) -> None:
+    """After any window, with bad lines, a treebank, a model that translates: the same numbers to the last digit."""
+    assert corpus.exists()
+    alone = typed("compare-heads", *arguments, "--json")
+    with monkeypatch.context() as patch:
+        break_off(patch, after)
+        assert typed("compare-heads", *arguments, "--json", "--checkpoint", "c.stats").status == 130
+    assert surveys.load("c.stats").n_lines == 10 * after
+    resumed = typed("compare-heads", *arguments, "--json", "--checkpoint", "c.stats")
+    assert (resumed.status, resumed.errors) == (0, "")
+    assert resumed.output == alone.output
+
+
+@pytest.mark.usefixtures("windows")
+def test_again_after_the_end(typed: Callable[..., Result], corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that came to its end is shown again without being run, and its file stays as it is."""
+    command = ["compare-heads", "--toy", "--corpus", corpus.name, "--checkpoint", "c.stats"]
+    first = typed(*command, "-o", "a.csv")
+    before = Path("c.stats").read_bytes()
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("the model was run for nothing")
+
+    monkeypatch.setattr("attnviz.capture.sources.trained.TrainedSource.stream", fail)
+    again = typed(*command, "-o", "b.csv")
+    assert (again.status, again.output, again.errors) == (0, first.output, "wrote b.csv\n")
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert Path("c.stats").read_bytes() == before
+    assert typed("head", "2.2", *command[1:], "-o", "c.csv").status == 0
+
+
+@pytest.mark.usefixtures("windows")
+def test_another_run_is_refused(
+    typed: Callable[..., Result], refused: Callable[..., tuple[int, str]], corpus: Path
+) -> None:
+    """What differs is said; the checkpoint stays as it is."""
+    command = ["compare-heads", "--corpus", corpus.name, "--checkpoint", "c.stats"]
+    assert typed(*command, "-m", "toy-random", "--seed", "1", "-o", "a.csv").status == 0
+    for arguments, line in (
+        (["--toy"], "--model is toy, was toy-random; --seed is not given, was 1"),
+        (["-m", "toy-random"], "--seed is not given, was 1"),
+        (["-m", "toy-random", "--seed", "2"], "--seed is 2, was 1"),
+        (["-m", "toy-random", "--seed", "1", "--truncate"], "--truncate is True, was False"),
+        (["-m", "toy-random", "--seed", "1", "--specials", "exclude"], "--specials is exclude, was keep"),
+        (["-m", "toy-random", "--seed", "1", "--no-likeness"], "--likeness is False, was True"),
+        (["-m", "toy-random", "--seed", "1", "--controls", "9"], "--controls is 9, was 200"),
+    ):
+        status, said = refused(*command, *arguments)
+        wanted = f"attnviz: c.stats is a checkpoint of another run: {line}; remove it to begin anew"
+        assert (status, said) == (1, wanted)
+    size = corpus.stat().st_size
+    was = f"attnviz: c.stats is a checkpoint of another run: the corpus is another (it was corpus.txt, {size:,} bytes)"
+    corpus.write_text(corpus.read_text() + "I love you\n")
+    status, said = refused(*command, "-m", "toy-random", "--seed", "1")
+    assert (status, said.partition(";")[0]) == (1, was)
+    assert typed(*command, "-m", "toy-random", "--seed", "1", "--threshold", "broad=0.9").status == 1
+    assert typed("merge", "c.stats", "c.stats", "-o", "m.stats").status == 0
+    status, said = refused(*command[:-1], "m.stats", "-m", "toy-random", "--seed", "1")
+    assert status == 1
+    assert "the corpus is another (it was corpus.txt; corpus.txt)" in said
+
+
+@pytest.mark.usefixtures("windows")
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_model_trained_on_is_another(
+    typed: Callable[..., Result], corpus: Path, tiny_bert: str, monkeypatch: pytest.MonkeyPatch, *, ended: bool
+) -> None:
+    """Of the same name and shape: its numbers are not put together with those before, nor given out for its own."""
+    shutil.copytree(tiny_bert, "bert")
+    command = ["compare-heads", "-m", "bert", "--corpus", corpus.name, "--checkpoint", "c.stats", "--truncate"]
+    with monkeypatch.context() as patched:
+        if not ended:
+            break_off(patched, 1)
+        assert typed(*command, "-o", "a.json").status == (0 if ended else 130)
+    assert (surveys.load("c.stats").n_lines is None) == ended
+    path = "bert/model.safetensors"
+    weights = {name: one * np.float32(1.001) for name, one in load_file(path).items()}
+    save_file(weights, path, {"format": "pt"})
+    result = typed(*command, "-o", "b.json")
+    line = "c.stats is a checkpoint of another run: here/bert had other weights; remove it to begin anew"
+    assert (result.status, result.errors) == (1, f"attnviz: {line}\n")
+    assert not Path("b.json").exists()
+
+
+@pytest.mark.usefixtures("windows")
+def test_a_checkpoint_is_no_result(
+    typed: Callable[..., Result],
+    refused: Callable[..., tuple[int, str]],
+    corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was broken off is neither drawn nor merged as if it were whole, and half of its file is refused."""
+    command = ["compare-heads", "--toy", "--corpus", corpus.name, "--checkpoint", "c.stats"]
+    with monkeypatch.context() as patch:
+        break_off(patch, 1)
+        assert typed(*command).status == 130
+    line = "attnviz: c.stats is a checkpoint of a run that was broken off: "
+    assert refused("compare-heads", "--load", "c.stats") == (1, line + "run it again to go on")
+    assert refused("head", "0.0", "--load", "c.stats") == (1, line + "run it again to go on")
+    assert refused("merge", "c.stats", "-o", "m.stats") == (1, line + "let it end first")
+    raw = Path("c.stats").read_bytes()
+    for n in (0, 7, 100, len(raw) // 2, len(raw) - 1):
+        Path("c.stats").write_bytes(raw[:n])
+        line = "attnviz: c.stats holds no stats of attnviz's, or is not whole"
+        assert refused(*command) == (1, line)
+        assert refused("compare-heads", "--load", "c.stats") == (1, line)
+
+
+def test_a_pipe_has_no_checkpoint(here: Path, environment: Callable[..., dict[str, str]]) -> None:
+    """Of a pipe nobody can tell whether it is the same: refused, not taken for it."""
+    line = f"{sys.executable} -m attnviz compare-heads --toy --corpus <(echo I love you) --checkpoint c.stats"
+    ran = subprocess.run(["bash", "-c", line], cwd=here, env=environment(), capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (1, "", 1)
+    assert "is a pipe, and --checkpoint is for a file" in ran.stderr
+    assert not (here / "c.stats").exists()

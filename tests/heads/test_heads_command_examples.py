@@ -1,0 +1,275 @@
+"""The patterns of examples where no model was run: it is opened again and proved the same, or why not is said."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from attnviz.heads.files import surveys
+from tests.fixtures.command_line import sentences
+from tests.fixtures.zoo import Zoo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.fixtures.command_line import Result
+
+TREEBANK = str(Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu")
+NONE = "attnviz: the picture shows no patterns of examples: "
+
+
+@pytest.fixture
+def long(here: Path) -> Path:
+    """Twenty sentences in which tokens stand far apart."""
+    path = here / "long.txt"
+    path.write_text("\n".join([one for one in sentences(600) if len(one.split()) > 13][:20]) + "\n")
+    return path
+
+
+@pytest.fixture
+def bert(here: Path, tiny_bert: str) -> Path:
+    """A pretrained model's folder in the folder that commands are run in."""
+    return Path(shutil.copytree(tiny_bert, here / "bert"))
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub may not be asked for anything: not even whether it has a model."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("the hub was asked")
+
+    monkeypatch.setattr("attnviz.capture.sources.hub._ask_hub", fail)
+
+
+def words_of(path: Path) -> str:
+    """What an SVG says, in one line; no two hyphens stand together in the comments that say it."""
+    said = " ".join(unescape(text) for text in re.findall(r"<!-- (.*?) -->", path.read_text()))
+    return " ".join(said.replace("- -", "--").split())
+
+
+def with_options(path: Path, options: dict[str, str]) -> None:
+    """Write into a .stats file how its model was loaded."""
+    surveys.save(replace(surveys.load(path), options=options), path)
+
+
+# ------------------------------------------------------------------------------------------ the model is there
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--toy", "--corpus", "corpus.txt"],
+        ["--toy"],
+        ["--toy", "--specials", "exclude", "--corpus", "corpus.txt"],
+        ["-m", "toy-random", "--seed", "3", "--n-layers", "3", "--d-model", "24", "--corpus", "corpus.txt"],
+        ["--toy", "--max-offset", "12", "--corpus", "long.txt", "--threshold", "offset=0.19"],
+        ["-m", "toy-transformer", "--kind", "cross", "--corpus", "corpus.txt", "--threshold", "broad=0.1"],
+        ["-m", "toy-decoder", "--controls", "0", "--corpus", "corpus.txt"],
+        ["-m", "bert", "--conllu", TREEBANK, "--threshold", "broad=0.3", "--threshold", "first=0.1"],
+        ["-m", "bert", "--corpus", "corpus.txt", "--truncate", "--threshold", "broad=0.1", "--dtype", "bfloat16"],
+    ],
+)
+@pytest.mark.usefixtures("corpus", "long", "bert", "offline")
+def test_the_picture_of_the_run(typed: Callable[..., Result], here: Path, arguments: list[str]) -> None:
+    """Drawn from the saved file, the sheet is that of the run, to the last dot, with its patterns."""
+    run = typed("compare-heads", *arguments, "-o", "a.png", "-o", "a.svg", "-o", "a.stats")
+    assert run.status == 0
+    set_again = [word for at, word in enumerate(arguments) if "--threshold" in {word, arguments[at - 1]}]
+    again = typed("compare-heads", "--load", "a.stats", *set_again, "-o", "b.png", "-o", "b.svg")
+    assert (again.status, again.errors) == (0, "wrote b.png\nwrote b.svg\n")
+    assert "key: looked at" in words_of(here / "a.svg")
+    assert (here / "a.png").read_bytes() == (here / "b.png").read_bytes()
+    assert words_of(here / "a.svg") == words_of(here / "b.svg")
+
+
+def test_a_checkpoint_at_its_end(typed: Callable[..., Result], corpus: Path, here: Path) -> None:
+    """The same command again, which measures nothing, draws the same picture."""
+    command = ["compare-heads", "--toy", "--corpus", corpus.name, "--checkpoint", "c.stats"]
+    assert typed(*command, "-o", "a.png").errors == "wrote a.png\n"
+    assert typed(*command, "-o", "b.png").errors == "wrote b.png\n"
+    assert (here / "a.png").read_bytes() == (here / "b.png").read_bytes()
+
+
+@pytest.mark.parametrize("options", [{}, {"--model": "the default"}, None])
+def test_merged_parts(typed: Callable[..., Result], corpus: Path, here: Path, options: dict[str, str] | None) -> None:
+    """Of parts put together the model is opened too, by its name alone where that is all that is known."""
+    for name, some in (("a", slice(12)), ("b", slice(12, None))):
+        (here / f"{name}.txt").write_text("\n".join(corpus.read_text().splitlines()[some]))
+        assert typed("compare-heads", "--toy", "--corpus", f"{name}.txt", "-o", f"{name}.stats").status == 0
+    assert typed("merge", "a.stats", "b.stats", "-o", "all.stats").status == 0
+    if options is not None:
+        with_options(here / "all.stats", options)
+    shown = typed("compare-heads", "--load", "all.stats", "-o", "all.svg")
+    assert shown.errors == "wrote all.svg\n"
+    assert "key: looked at" in words_of(here / "all.svg")
+
+
+def test_opened_once_and_only_for_a_picture(
+    typed: Callable[..., Result], corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables, the page of a head and JSON need no model; two pictures need one."""
+    from attnviz.capture import source
+
+    assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "a.stats").status == 0
+    opened: list[Any] = []
+    real = source.open_source
+
+    def count(*arguments: Any, **more: Any) -> source.Source:
+        opened.append(arguments)
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(source, "open_source", count)
+    assert typed("compare-heads", "--load", "a.stats", "-o", "a.csv", "-o", "a.json", "-o", "b.stats").status == 0
+    assert typed("compare-heads", "--load", "a.stats", "--json").status == 0
+    assert typed("head", "1.1", "--load", "a.stats", "-o", "a.png").status == 0
+    assert opened == []
+    assert typed("compare-heads", "--load", "a.stats", "-o", "a.png", "-o", "a.pdf").status == 0
+    assert len(opened) == 1
+
+
+@pytest.mark.usefixtures("offline")
+def test_the_real_model(typed: Callable[..., Result], here: Path, real_model: str) -> None:
+    """Of BERT's kind with special tokens: on a sentence alone it gives the numbers that it gave in a batch of many."""
+    run = typed("compare-heads", "-m", real_model, "--no-likeness", "-o", "a.png", "-o", "a.stats")
+    assert run.status == 0
+    assert typed("compare-heads", "--load", "a.stats", "-o", "b.png").errors == "wrote b.png\n"
+    assert (here / "a.png").read_bytes() == (here / "b.png").read_bytes()
+
+
+# ------------------------------------------------------------------------------------ it is not, or is another
+
+
+def refused(typed: Callable[..., Result], here: Path, *arguments: str) -> str:
+    """Draw twice what is saved without patterns; why there are none, which is said once, and in the picture."""
+    arguments = (*arguments, "--threshold", "broad=0.3", "--threshold", "first=0.1")
+    shown = typed("compare-heads", "--load", "a.stats", *arguments, "-o", "b.svg", "-o", "b.png")
+    assert shown.status == 0
+    line, *wrote = shown.errors.splitlines()
+    assert wrote == ["wrote b.svg", "wrote b.png"]
+    assert line.startswith(NONE)
+    assert shown.output == typed("compare-heads", "--load", "a.stats", *arguments, "-o", "b.csv").output
+    words = words_of(here / "b.svg")
+    assert "key: looked at" not in words
+    assert " ".join(f"no patterns: {line.removeprefix(NONE)}".split()) in words
+    assert "each role's clearest head, and the sentence where it is strongest" in words
+    return line.removeprefix(NONE)
+
+
+@pytest.fixture
+def measured(typed: Callable[..., Result], corpus: Path, bert: Path) -> Path:
+    """The pretrained model's .stats."""
+    ran = typed("compare-heads", "-m", bert.name, "--truncate", "--corpus", corpus.name, "-o", "a.stats")
+    assert ran.status == 0
+    return bert
+
+
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize("name", [None, "someone/their-bert", "/nowhere/bert", "~nobody/bert", "a" * 300, "", "\0"])
+def test_no_model(typed: Callable[..., Result], here: Path, measured: Path, name: str | None) -> None:
+    """A model that is not there is not asked for at the hub; the picture is written without it."""
+    shutil.rmtree(measured)
+    if name is not None:
+        with_options(here / "a.stats", {"--model": name})
+    why = refused(typed, here)
+    assert why.endswith(" is not here, and no model is downloaded for a picture")
+    if name is None:
+        assert why.startswith("bert is not")
+
+
+def test_a_broken_model(typed: Callable[..., Result], here: Path, measured: Path) -> None:
+    """Why it cannot be loaded is said as anywhere else."""
+    (measured / "model.safetensors").unlink()
+    assert refused(typed, here).startswith("the folder bert has no model.safetensors: attnviz reads safetensors only")
+
+
+@pytest.mark.parametrize("share", [1.0, 1e-3])
+def test_other_weights(typed: Callable[..., Result], here: Path, measured: Path, share: float) -> None:
+    """Trained on, if by a thousandth, it is another model, though it has its name, its words and its shape."""
+    from safetensors.numpy import load_file, save_file
+
+    path = measured / "model.safetensors"
+    rng = np.random.default_rng(0)
+    weights = {
+        name: one + share * rng.standard_normal(one.shape).astype(one.dtype) for name, one in load_file(path).items()
+    }
+    save_file(weights, path, {"format": "pt"})
+    assert refused(typed, here) == "here/bert is another model than was measured: its weights differ"
+
+
+def test_another_shape_and_another_vocabulary(
+    typed: Callable[..., Result], here: Path, measured: Path, tmp_path: Path, real_model: str
+) -> None:
+    """Another architecture under the name, and sentences that were written into the file by hand."""
+    shutil.rmtree(measured)
+    shutil.copytree(Zoo(tmp_path, real_model).folder("t5"), measured)
+    assert "is another model than was measured: its weights differ" in refused(typed, here)
+    assert typed("compare-heads", "--toy", "-o", "a.stats").status == 0
+    surveyed = surveys.load("a.stats")
+    texts = dict.fromkeys(surveyed.survey.examples.texts, "qwxz")
+    examples = replace(surveyed.survey.examples, texts=texts)
+    sample = replace(surveyed.survey.sample, own={})
+    surveys.save(replace(surveyed, survey=replace(surveyed.survey, examples=examples, sample=sample)), "a.stats")
+    shown = typed("compare-heads", "--load", "a.stats", "-o", "b.png", "--threshold", "broad=0.5")
+    assert shown.status == 0
+    assert shown.errors.startswith(f"{NONE}toy knows none of these words (qwxz)")
+
+
+def test_code_runs_for_who_lets_it(typed: Callable[..., Result], here: Path, measured: Path) -> None:
+    """A file that says that code may run lets none run: who types it does."""
+    assert measured.is_dir()
+    with_options(here / "a.stats", {"--model": "bert", "--trust-remote-code": "True"})
+    assert refused(typed, here) == "bert comes with code of its own, which runs only with --trust-remote-code"
+    shown = typed("compare-heads", "--load", "a.stats", "--trust-remote-code", "-o", "c.png")
+    assert shown.errors == "wrote c.png\n"
+
+
+@pytest.mark.parametrize("size", ["many", "9" * 5000])
+def test_sizes_that_are_none(typed: Callable[..., Result], here: Path, corpus: Path, size: str) -> None:
+    """What somebody wrote into the file by hand is said not to be read, and the picture is drawn."""
+    assert typed("compare-heads", "-m", "toy-random", "--corpus", corpus.name, "-o", "a.stats").status == 0
+    with_options(here / "a.stats", {"--model": "toy-random", "--n-layers": size})
+    assert refused(typed, here) == "the sizes of toy-random that were saved are no numbers"
+
+
+# --------------------------------------------------------------------------------------------------- the cards
+
+
+def test_no_sentence_to_show(typed: Callable[..., Result], here: Path) -> None:
+    """A role that one token speaks for has no example, and the card says why."""
+    limits = ("--threshold", "offset=0.3", "--threshold", "broad=1")
+    assert typed("compare-heads", "--toy", "she is eating a green apple", *limits, "-o", "a.svg").status == 0
+    words = words_of(here / "a.svg")
+    said = r"peak_[-+]4 \d\.\d\d · not established no example: no sentence has 3 rows that it is counted for"
+    assert re.search(said, words)
+    assert "from resampling sentences" not in words  # there is no interval
+
+
+@pytest.mark.parametrize("model", ["toy", "toy-random"])
+def test_cards_side_by_side(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    """Two cards stand side by side."""
+    from attnviz.heads.figure import examples as heads_examples
+
+    drawn = []
+    real = heads_examples.draw_card
+
+    def watch(paper: Any, pen: Any, card: Any, sheet: Any, place: Any, **more: Any) -> None:
+        drawn.append((*place, float(paper.figure.get_figwidth())))
+        real(paper, pen, card, sheet, place, **more)
+
+    monkeypatch.setattr(heads_examples, "draw_card", watch)
+    text = "the dog didn't pass the road because it was icy ."
+    limits = ("--threshold", "broad=0.9", "--threshold", "previous=0.1", "--threshold", "self=0.1")
+    assert typed("compare-heads", "-m", model, text, *limits, "-o", "a.png").status == 0
+    (left, top, wide, whole), (right, other, _, _), *_ = drawn
+    assert left + wide <= whole
+    assert top == other
+    assert left + wide < right
+    assert right + wide <= whole

@@ -1,0 +1,143 @@
+"""Comparisons as files: every number is there, what is no number is empty or null, and pandas reads it as it is."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from dataclasses import replace
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from attnviz.errors import OutputError, RecordError
+from attnviz.heads.files.comparisons import save, to_csv, to_json
+from tests.heads.comparisons_by_hand import KOREAN, NAMES, made
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_csv_holds_every_number() -> None:
+    """A row a head: value, interval and controls of each measure, to the last digit."""
+    comparison = made()
+    names, *rows = csv.reader(StringIO(to_csv(comparison)))
+    assert len(rows) == 6
+    assert len(set(names)) == len(names) == 8 + 6 * len(NAMES)
+    assert names[:8] == ["layer", "head", "role", "words", "established", "reason", "score", "cluster"]
+    e = comparison.estimates
+    for head, row in zip(comparison.heads, rows, strict=True):
+        found = dict(zip(names, row, strict=True))
+        assert (found["layer"], found["head"]) == (str(head.layer), str(head.head))
+        assert found["role"] == (head.roles[0].name if head.roles else "")
+        assert found["words"] == head.words
+        assert found["established"] == (str(head.roles[0].established) if head.roles else "")
+        assert found["reason"] == (head.roles[0].reason if head.roles else "")
+        assert found["cluster"] == str(head.cluster)
+        for at, name in enumerate(NAMES):
+            wanted = {
+                "": e.value,
+                "_low": e.low,
+                "_high": e.high,
+                **{f"_{control}": one.value for control, one in comparison.controls.items()},
+            }
+            for end, values in wanted.items():
+                value = float(values[head.layer, head.head, at])
+                text = found[f"{name}{end}"]
+                assert text == "" if math.isnan(value) else float(text) == value
+
+
+def test_pandas_reads_it(tmp_path: Path) -> None:
+    """Numbers are numbers there, and what was not measured is missing."""
+    import pandas as pd
+
+    comparison = made(6, 12)
+    table = pd.read_csv(save(comparison, tmp_path / "heads.csv"))
+    assert table.shape == (72, 8 + 6 * len(NAMES))
+    at = NAMES.index("first")
+    assert np.array_equal(table["first"].to_numpy().reshape(6, 12), comparison.estimates.value[:, :, at])
+    assert table["norm_same_word"].isna().all()
+    assert table["role"].isna().sum() == sum(not head.roles for head in comparison.heads)
+    assert [str(head) for head in table["layer"]] == [str(head.layer) for head in comparison.heads]
+
+
+def test_words_with_commas_and_lines_stay_in_their_column() -> None:
+    """A reason may hold anything; the table keeps its columns, and no terminal is moved by it."""
+    comparison = made()
+    head = comparison.heads[1]
+    role = replace(head.roles[0], reason='a "b", c\nd\x1b[2J')
+    comparison = replace(comparison, heads=(comparison.heads[0], replace(head, roles=(role,)), *comparison.heads[2:]))
+    names, *rows = csv.reader(StringIO(to_csv(comparison)))
+    assert len(rows) == 6
+    assert rows[1][names.index("reason")] == r'a "b", c\nd\x1b[2J'
+
+
+def test_json_holds_everything() -> None:
+    """All fields under their names; NaN is null, and the file is JSON as the standard says."""
+
+    def refuse(constant: str) -> float:
+        pytest.fail(f"{constant} is not JSON")
+
+    comparison = made()
+    found = json.loads(to_json(comparison), parse_constant=refuse)
+    assert found["format"] == "attnviz-comparison"
+    for name in ("model", "kind", "corpus", "specials", "n_sentences", "n_tokens", "n_bad", "proof"):
+        assert found[name] == getattr(comparison, name)
+    assert [one["name"] for one in found["measures"]] == list(NAMES)
+    assert found["notes"] == ["one thing to know"]
+    assert found["bad"] == [{"line": 3, "reason": "too long: 1,024 tokens"}]
+    for estimate, written in (
+        (comparison.estimates, found["estimates"]),
+        *((comparison.controls[name], found["controls"][name]) for name in comparison.controls),
+    ):
+        for name in ("value", "low", "high"):
+            assert np.array_equal(np.array(written[name], dtype=float), getattr(estimate, name), equal_nan=True)
+    assert [head["name"] for head in found["heads"]] == [head.name for head in comparison.heads]
+    for head, written in zip(comparison.heads, found["heads"], strict=True):
+        assert written["cluster"] == head.cluster
+        assert [role["words"] for role in written["roles"]] == [role.words for role in head.roles]
+        assert [role["score"] for role in written["roles"]] == [role.score for role in head.roles]
+        assert [len(role["controls"]) for role in written["roles"]] == [len(role.controls) for role in head.roles]
+    assert comparison.likeness is not None
+    assert np.array_equal(found["likeness"]["divergences"], comparison.likeness.divergences)
+    assert np.array_equal(found["likeness"]["linkage"], comparison.likeness.linkage)
+    assert found["examples"]["0.0"]["previous"][0] == {"text": f"{KOREAN} 0.0", "score": 0.75}
+    assert [one["established"] for one in found["relations"]] == [True, False]
+    assert found["relations"][1]["untrained"] is None
+
+
+def test_what_is_not_there_is_null() -> None:
+    """Heads that were not compared have no likeness and no cluster."""
+    comparison = made(likeness=None)
+    comparison = replace(comparison, heads=tuple(replace(head, cluster=None) for head in comparison.heads))
+    found = json.loads(to_json(comparison))
+    assert found["likeness"] is None
+    assert found["heads"][0]["cluster"] is None
+    names, first, *_ = csv.reader(StringIO(to_csv(comparison)))
+    assert first[names.index("cluster")] == ""
+
+
+def test_saved_whole_by_its_ending(tmp_path: Path) -> None:
+    """The ending chooses the format, in letters of any size; another is refused, and nothing is written."""
+    comparison = made()
+    assert save(comparison, tmp_path / "a.JSON").read_text(encoding="utf-8") == to_json(comparison) + "\n"
+    assert save(comparison, tmp_path / "b.csv").read_text(encoding="utf-8") == to_csv(comparison)
+    with pytest.raises(OutputError, match=r"saved as \.csv or \.json, not '\.xlsx'"):
+        save(comparison, tmp_path / "c.xlsx")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.JSON", "b.csv"]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".csv"])
+def test_half_a_character_is_refused(tmp_path: Path, suffix: str) -> None:
+    """No file can hold it; what was there stays."""
+    comparison = made(model="\ud800")
+    head = comparison.heads[0]
+    role = replace(head.roles[0], words="\ud800")
+    comparison = replace(comparison, heads=(replace(head, roles=(role,)), *comparison.heads[1:]))
+    path = tmp_path / f"heads{suffix}"
+    path.write_text("as it was", encoding="utf-8")
+    with pytest.raises(RecordError, match="the comparison cannot be written"):
+        save(comparison, path)
+    assert path.read_text(encoding="utf-8") == "as it was"

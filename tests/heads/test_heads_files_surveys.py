@@ -1,0 +1,128 @@
+"""Surveys as ``.stats`` files: what is read is what was written, and nothing else is read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from attnviz.capture.source import open_source
+from attnviz.errors import FileFormatError, OutputError
+from attnviz.heads import survey
+from attnviz.heads.capture.surveying import Wish, survey_corpus
+from attnviz.heads.files.surveys import Stats, load, save
+from attnviz.models.language.annotated import annotated
+from attnviz.storage.corpora.corpus import Fingerprint, read_corpus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SAMPLES = Path(__file__).parents[2] / "sample_inputs"
+
+
+@pytest.fixture(scope="module")
+def stats() -> Stats:
+    """Of sentences with coreference, the controls taken, all pairs of heads compared."""
+    found = survey_corpus(annotated(20), open_source("toy"), Wish(controls=8))
+    return Stats(
+        survey=replace(found, bad=((3, "“\x1b\ud800” is no sentence"),), n_bad=7),
+        corpora=("하나.txt", "two\n.txt"),
+        n_lines=512,
+        fingerprint=Fingerprint(name="하나.txt", size=3, sha256="0" * 64),
+        options={"--model": "toy"},
+    )
+
+
+def same(one: object, other: object) -> bool:
+    """Whether both hold the same, arrays to the last bit and of the same type."""
+    if isinstance(one, np.ndarray):
+        assert isinstance(other, np.ndarray)
+        return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+    if is_dataclass(one):
+        return type(one) is type(other) and all(same(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
+    if isinstance(one, dict):
+        assert isinstance(other, dict)
+        return list(one) == list(other) and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, tuple):
+        assert isinstance(other, tuple)
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and one == other
+
+
+def test_what_is_read_is_what_was_written(stats: Stats, tmp_path: Path) -> None:
+    """Every number to the last bit, every text, in the same order; NaN and infinity too."""
+    path = save(stats, tmp_path / "a.stats")
+    found = load(path)
+    assert same(found, stats)
+    assert not same(found, replace(stats, n_lines=None)), "this would not see a difference"
+    assert save(found, tmp_path / "b.stats").read_bytes() == path.read_bytes()
+    assert same(load(save(replace(stats, n_lines=None, fingerprint=None), path)).survey, stats.survey)
+
+
+def test_a_treebank_and_a_model_that_translates(tmp_path: Path) -> None:
+    """With relations between words, and with none of what shuffling or likeness give."""
+    lines = [line for line in read_corpus(SAMPLES / "treebank.conllu") if line.number < 150]
+    for model, wish in (
+        ("toy-random", Wish(controls=5)),
+        ("toy-transformer", Wish(controls=0, likeness=False, specials="exclude")),
+    ):
+        found = survey_corpus(lines, open_source(model), wish)
+        whole = Stats(survey=found, corpora=("t",), options={})
+        assert same(load(save(whole, tmp_path / "a.stats")), whole)
+
+
+def test_what_was_read_goes_on(stats: Stats, tmp_path: Path) -> None:
+    """A survey that was read merges as the one that was written does."""
+    found = load(save(stats, tmp_path / "a.stats")).survey
+    once, again = survey.merge(stats.survey, stats.survey), survey.merge(found, found)
+    assert same(once, again)
+    assert once.n_sentences == 40
+
+
+def test_another_ending(stats: Stats, tmp_path: Path) -> None:
+    """What holds a survey is named so."""
+    with pytest.raises(OutputError, match=r"saved as \.stats, not '\.npz'"):
+        save(stats, tmp_path / "a.npz")
+
+
+SURVEY = ("fields", "survey", "fields")
+CHANGES: dict[str, tuple[tuple[str, ...], object]] = {
+    "no survey": (("fields", "survey"), None),
+    "another class": (("fields", "survey", "class"), "Likeness"),
+    "text for a number": (("fields", "n_lines"), "512"),
+    "no such array": ((*SURVEY, "heads", "fields", "sums"), {"array": "none"}),
+    "another array": ((*SURVEY, "heads", "fields", "sums"), {"array": "3"}),
+    "another measure": ((*SURVEY, "measures"), {"tuple": ["self"]}),
+    "about nothing": ((*SURVEY, "about"), {"mapping": []}),
+    "text for keys": ((*SURVEY, "examples", "fields", "texts"), {"mapping": [["a", "b"]]}),
+    "a number for text": (("fields", "corpora"), {"tuple": [7]}),
+    "no layer": ((*SURVEY, "worst"), {"tuple": []}),
+}
+"""What is changed in a file, and to what."""
+
+
+@pytest.mark.parametrize("name", [*CHANGES])
+def test_what_was_changed_is_refused(stats: Stats, tmp_path: Path, name: str) -> None:
+    """A file whose parts do not fit together is refused as it is read, not where they are used."""
+    from safetensors import safe_open
+    from safetensors.numpy import load_file
+    from safetensors.numpy import save as serialised
+
+    path = save(stats, tmp_path / "a.stats")
+    arrays: Mapping[str, Any] = load_file(path)
+    with safe_open(path, framework="numpy") as file:
+        described = json.loads(file.metadata()["attnviz"])
+    path.write_bytes(serialised(dict(arrays), {"attnviz": json.dumps(described)}))
+    assert same(load(path), stats)
+    (*way, last), value = CHANGES[name]
+    there = described["stats"]
+    for step in way:
+        there = there[step]
+    there[last] = value
+    path.write_bytes(serialised(dict(arrays), {"attnviz": json.dumps(described)}))
+    with pytest.raises(FileFormatError, match=r"holds no stats of attnviz's, or is not whole$"):
+        load(path)

@@ -1,0 +1,83 @@
+"""Surveys of two models as ``.stats`` files: what is read is what was written, and nothing else is read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attnviz.capture.source import open_source
+from attnviz.errors import FileFormatError, OutputError
+from attnviz.heads.capture.against import survey_both
+from attnviz.heads.capture.surveying import Wish
+from attnviz.heads.files import surveys
+from attnviz.heads.files import two_models as both
+from attnviz.heads.files.surveys import Stats
+from attnviz.heads.files.two_models import BothStats
+from attnviz.models.language.annotated import annotated
+from attnviz.storage import typed as packed
+from tests.heads.test_heads_files_surveys import same
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def stats() -> BothStats:
+    """Of sentences with coreference, the controls taken."""
+    source = open_source("toy-random", sizes={"seed": 1})
+    found = survey_both(annotated(8), source, open_source("toy-random"), Wish(controls=4))
+    run = Stats(survey=found.before, corpora=("하나.txt",), n_lines=512, options={"--against": "toy-random"})
+    return BothStats(before=run, after=found.after, divergences=found.divergences)
+
+
+def test_what_is_read_is_what_was_written(stats: BothStats, tmp_path: Path) -> None:
+    """Every number of both models and of what is between them, to the last bit."""
+    path = both.save(stats, tmp_path / "a.stats")
+    found = both.load(path)
+    assert same(found, stats)
+    assert not same(found, replace(stats, after=stats.before.survey)), "this would not see a difference"
+    assert both.save(found, tmp_path / "b.stats").read_bytes() == path.read_bytes()
+    with pytest.raises(OutputError, match=r"saved as \.stats, not '\.npz'"):
+        both.save(stats, tmp_path / "a.npz")
+
+
+def test_one_model_is_not_two(stats: BothStats, tmp_path: Path) -> None:
+    """Each file is refused where the other is looked for, and it is said which it is."""
+    one, two = surveys.save(stats.before, tmp_path / "one.stats"), both.save(stats, tmp_path / "two.stats")
+    with pytest.raises(FileFormatError, match=r"one\.stats holds a run of one model, not of two models$"):
+        both.load(one)
+    with pytest.raises(FileFormatError, match=r"two\.stats holds a run of two models, not of one model$"):
+        surveys.load(two)
+
+
+@pytest.mark.parametrize("wrong", ["fewer heads", "fewer sentences", "other divergences"])
+def test_parts_that_do_not_fit_together_are_refused(stats: BothStats, tmp_path: Path, wrong: str) -> None:
+    """As the file is read, not where they are used."""
+    heads, apart = stats.after.heads, stats.divergences
+    changed = {
+        "fewer heads": replace(stats, after=replace(stats.after, heads=replace(heads, sums=heads.sums[:, :, :1]))),
+        "fewer sentences": replace(stats, after=replace(stats.after, heads=replace(heads, n_sentences=7))),
+        "other divergences": replace(stats, divergences=replace(apart, sums=apart.sums[:, :1])),
+    }[wrong]
+    with pytest.raises(FileFormatError, match=r"holds no stats of attnviz's, or is not whole$"):
+        both.load(both.save(changed, tmp_path / "a.stats"))
+
+
+def test_another_version_is_refused(stats: BothStats, tmp_path: Path) -> None:
+    """And so is a file that is not there."""
+    from safetensors import safe_open
+    from safetensors.numpy import load_file
+    from safetensors.numpy import save as serialised
+
+    path = both.save(stats, tmp_path / "a.stats")
+    with safe_open(path, framework="numpy") as file:
+        described = json.loads(file.metadata()["attnviz"])
+    described["version"] = packed.VERSION + 1
+    path.write_bytes(serialised(load_file(path), {"attnviz": json.dumps(described)}))
+    with pytest.raises(FileFormatError, match="written by another version of attnviz"):
+        both.load(path)
+    with pytest.raises(FileFormatError, match="cannot be read: No such file"):
+        both.load(tmp_path / "missing.stats")

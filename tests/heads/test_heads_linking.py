@@ -1,0 +1,465 @@
+"""Which links heads find: by hand, on the real model against numpy, whatever the batches, and by chance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.attention import Token
+from attnviz.capture import stream
+from attnviz.capture.observers import Batch, Block, Sentence
+from attnviz.capture.source import open_source
+from attnviz.capture.stream import Layer, Scoring
+from attnviz.heads import structure, survey
+from attnviz.heads.capture import windows
+from attnviz.heads.capture.linking import FindLinks, align
+from attnviz.heads.capture.surveying import Wish, survey_corpus
+from attnviz.heads.compare import compare
+from attnviz.models.language.annotated import annotated
+from attnviz.storage.corpora.corpus import read_corpus
+from attnviz.text.corpus import Annotated, Line, Link, annotation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attnviz.capture.source import Source
+    from attnviz.heads.capture.windows import Progress
+    from attnviz.heads.measures import Specials
+    from attnviz.heads.structure import Found
+    from attnviz.heads.survey import Survey
+    from tests.fixtures.zoo import Zoo
+
+TREEBANK = Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu"
+QUICK = Wish(likeness=False, controls=40)
+
+
+def tokens_of(*pieces: str) -> tuple[Token, ...]:
+    """Tokens that stand one behind the other; ``##`` belongs to the word before, ``[...]`` is special."""
+    made, place = [], 0
+    for piece in pieces:
+        if piece.startswith("["):
+            made.append(Token(text=piece, piece=piece, special=True))
+            continue
+        place += bool(place) and not piece.startswith("##")
+        text = piece.removeprefix("##")
+        made.append(Token(text=text, piece=piece, span=(place, place + len(text))))
+        place += len(text)
+    return tuple(made)
+
+
+def said(words: Sequence[str], *links: tuple[int, int]) -> Annotated:
+    """Words with a space between them, and which depends on which."""
+    starts = accumulate((len(word) + 1 for word in words), initial=0)
+    return Annotated(
+        words=tuple((start, start + len(word)) for word, start in zip(words, starts, strict=False)),
+        links=tuple(Link(query=query, key=key, relation=f"{query}>{key}") for query, key in links),
+    )
+
+
+def shown(
+    tokens: Sequence[tuple[Token, ...]],
+    given: Sequence[Annotated | None],
+    layers: Sequence[np.ndarray],
+    *,
+    rows: int = 99,
+    specials: Specials = "keep",
+) -> tuple[Found | None, ...]:
+    """What is found where each layer has these weights [batch, head, query, key], shown so many rows at a time."""
+    n = max(map(len, tokens))
+    real = torch.tensor([[place < len(row) for place in range(n)] for row in tokens])
+    batch = Batch(
+        sentences=tuple(Sentence(text="", pair=None, tokens=row) for row in tokens),
+        inputs={},
+        real=real,
+        kind="encoder",
+    )
+    observer = FindLinks(given, specials)
+    observer.begin(batch)
+    for number, weights in enumerate(layers):
+        query = torch.zeros(*weights.shape[:3], 2)
+        output = query.transpose(1, 2)
+        observer.observe_layer(
+            Layer(number=number, query=query, key=query, value=query, output=output, scoring=Scoring())
+        )
+        for first in range(0, n, rows):
+            part = torch.tensor(weights[:, :, first : first + rows], dtype=torch.float32)
+            observer.observe(Block(layer=number, first_row=first, n_rows=n, causal=False, weights=part))
+    return observer.found()
+
+
+class TestAligning:
+    """Tokens and words are matched by the characters that they have in common."""
+
+    def test_a_word_in_pieces(self) -> None:
+        tokens = tokens_of("[CLS]", "un", "##break", "##able", "glass", "[SEP]")
+        aligned = align(tokens, said(["unbreakable", "glass"]).words)
+        assert aligned.tokens == (None, 0, 0, 0, 1, None)
+        assert aligned.words == (0, 1)
+
+    def test_two_words_of_one_token(self) -> None:
+        """One token is "didn't": it is looked at as one, and neither of its words has a token of its own."""
+        aligned = align(tokens_of("it", "didn't", "go"), ((0, 2), (3, 6), (6, 9), (10, 12)))
+        assert aligned.tokens == (0, 1, 2)
+        assert aligned.words == (0, None, None, 2)
+
+    def test_a_token_across_two_words(self) -> None:
+        """The tokens are "didn", "'" and "t", the words "did" and "n't"."""
+        aligned = align(tokens_of("didn", "##'", "##t", "go"), ((0, 3), (3, 6), (7, 9)))
+        assert aligned.tokens == (0, 0, 0, 1)
+        assert aligned.words == (None, None, 1)
+
+    def test_words_that_share_one_after_the_other_are_one(self) -> None:
+        tokens = tuple(Token(text="x", piece="x", span=span) for span in ((2, 5), (0, 3)))
+        aligned = align(tokens, ((0, 1), (1, 3), (3, 5)))
+        assert aligned.tokens == (0, 0)
+        assert aligned.words == (None, None, None)
+
+    def test_words_in_the_same_characters(self) -> None:
+        """French "du" is "de" and "le", with no letters for each."""
+        aligned = align(tokens_of("du", "lait"), ((0, 2), (0, 2), (3, 7)))
+        assert aligned.words == (None, None, 1)
+
+    def test_a_word_without_a_token(self) -> None:
+        """A character that the tokenizer drops, and what is cut off."""
+        aligned = align(tokens_of("ab"), ((0, 2), (3, 4), (5, 9)))
+        assert aligned.words == (0, None, None)
+
+    def test_a_token_with_the_space_before_it(self) -> None:
+        tokens = (Token(text="a", piece="a", span=(0, 1)), Token(text="b", piece="Ġb", span=(1, 3)))
+        assert align(tokens, ((0, 1), (2, 3))).tokens == (0, 1)
+
+    @pytest.mark.parametrize(
+        "token",
+        [
+            Token(text=" ", piece="▁", span=(1, 2)),
+            Token(text="", piece="", span=(1, 1)),
+            Token(text="?", piece="?"),
+            Token(text="a", piece="a", span=(0, 1), segment=1),
+            Token(text="[SEP]", piece="[SEP]", span=(0, 1), special=True),
+        ],
+    )
+    def test_tokens_of_no_word(self, token: Token) -> None:
+        aligned = align((Token(text="a", piece="a", span=(0, 1)), token), ((0, 1), (2, 3)))
+        assert aligned.tokens == (0, None)
+        assert aligned.words == (0, None)
+
+
+class TestGuesses:
+    """What a head finds of constructed attention is known by hand."""
+
+    def test_each_way(self) -> None:
+        """One head looks from each word at the word before, the other from each at the word after."""
+        before = np.eye(4, k=-1)
+        after = np.eye(4, k=1)
+        weights = np.stack([before, after])[None]
+        tokens = tokens_of("a", "b", "c", "d")
+        (found,) = shown([tokens], [said("abcd", (1, 0), (1, 2))], [weights])
+        assert found is not None
+        assert found.names == ("1>0", "1>2")
+        assert found.distances.tolist() == [-1, 1]
+        assert found.hits[:, 0, 0].tolist() == [[True, False], [False, True]]  # b looks at a, or at c
+        assert found.hits[:, 1, 0].tolist() == [[False, True], [True, False]]  # a looks at b, or c does
+
+    def test_pieces_are_summed_over_keys_and_averaged_over_queries(self) -> None:
+        """To "bcd" in three pieces 3 x 0.2 is more than 0.4; from it, its three rows count alike."""
+        tokens = tokens_of("a", "b", "##c", "##d", "e")
+        weights = np.zeros((1, 1, 5, 5))
+        weights[0, 0, 0] = [0, 0.2, 0.2, 0.2, 0.4]
+        weights[0, 0, 1] = [0.1, 0, 0, 0, 0.9]
+        weights[0, 0, 2:4] = [0.9, 0, 0, 0, 0.1]  # two of three rows: on a
+        (found,) = shown([tokens], [said(["a", "bcd", "e"], (0, 1), (1, 0), (2, 0))], [weights])
+        assert found is not None
+        assert found.hits[:, 0, 0, 0].tolist() == [True, True, False]
+        assert found.hits[:, 1, 0, 0].tolist() == [True, True, True]  # e is looked at with 0.4 by a, 1.1 / 3 by bcd
+
+    def test_a_word_never_guesses_itself_nor_a_special_token(self) -> None:
+        tokens = tokens_of("[CLS]", "a", "b", "[SEP]")
+        weights = np.full((1, 1, 4, 4), [0.3, 0.3, 0.1, 0.3])
+        weights[0, 0, 2] = [0.3, 0.1, 0.3, 0.3]
+        (found,) = shown([tokens], [said("ab", (0, 1), (1, 0))], [weights])
+        assert found is not None
+        assert found.hits.all()
+
+    def test_no_weight_on_another_word_is_no_guess(self) -> None:
+        tokens = tokens_of("[CLS]", "a", "b")
+        weights = np.zeros((1, 1, 3, 3))
+        weights[:, :, :, 0] = 1
+        (found,) = shown([tokens], [said("ab", (0, 1), (1, 0))], [weights])
+        assert found is not None
+        assert not found.hits.any()
+
+    def test_special_tokens_left_out_scale_rows_before_they_are_averaged(self) -> None:
+        """A piece that gives almost all to [CLS] counts as much as the other once that is taken out."""
+        tokens = tokens_of("[CLS]", "a", "##b", "c", "d")
+        weights = np.zeros((1, 1, 5, 5))
+        weights[0, 0, 1] = [0.96, 0, 0, 0.04, 0]
+        weights[0, 0, 2] = [0.0, 0, 0, 0.45, 0.55]
+        links = [said(["ab", "c", "d"], (0, 1), (0, 2))]
+        (kept,) = shown([tokens], links, [weights])
+        (left,) = shown([tokens], links, [weights], specials="exclude")
+        assert kept is not None
+        assert left is not None
+        assert kept.hits[:, 0, 0, 0].tolist() == [False, True]  # 0.245 and 0.275
+        assert left.hits[:, 0, 0, 0].tolist() == [True, False]  # 0.725 and 0.275
+
+    def test_lost_links_are_counted_by_name(self) -> None:
+        tokens = tokens_of("it", "didn't", "go")
+        words = ((0, 2), (3, 6), (6, 9), (10, 12))
+        links = tuple(Link(query=q, key=k, relation=name) for q, k, name in ((0, 3, "nsubj"), (1, 3, "aux")))
+        (found,) = shown([tokens], [Annotated(words=words, links=links)], [np.full((1, 2, 3, 3), 1 / 3)])
+        assert found is not None
+        assert (found.names, found.lost, found.hits.shape) == (("nsubj",), ("aux",), (1, 2, 1, 2))
+        assert found.distances.tolist() == [3]  # in the treebank's words
+
+    def test_blocks_and_batches_change_nothing(self) -> None:
+        rng = np.random.default_rng(5)
+        tokens = [tokens_of("a", "b", "##c", "d"), tokens_of("x", "y"), tokens_of("p", "q", "r", "s", "t")]
+        given = [said(["a", "bc", "d"], (0, 1), (2, 1)), None, said("pqrst", (0, 4), (1, 3), (4, 2))]
+        layers = [rng.dirichlet(np.ones(5), size=(3, 2, 5)) for _ in range(2)]
+        for weights in layers:
+            for number, row in enumerate(tokens):
+                weights[number, :, :, len(row) :] = 0
+        whole = shown(tokens, given, layers)
+        assert whole[1] is None
+        for rows in (1, 2, 3):
+            for one, other in zip(whole, shown(tokens, given, layers, rows=rows), strict=True):
+                assert (one is None) == (other is None)
+                assert one is None or other is None or np.array_equal(one.hits, other.hits)
+        for number in (0, 2):
+            n = len(tokens[number])
+            (alone,) = shown(
+                [tokens[number]], [given[number]], [weights[number : number + 1, :, :n, :n] for weights in layers]
+            )
+            batched = whole[number]
+            assert alone is not None
+            assert batched is not None
+            assert np.array_equal(alone.hits, batched.hits)
+
+
+def words_by_hand(weights: np.ndarray, owner: Sequence[int | None], n_words: int) -> np.ndarray:
+    """Attention between words, from its definition: the sum over pieces looked at, the mean over pieces that look."""
+    made = np.zeros((*weights.shape[:2], n_words, n_words))
+    for one in range(n_words):
+        rows = [i for i, word in enumerate(owner) if word == one]
+        for other in range(n_words):
+            keys = [j for j, word in enumerate(owner) if word == other]
+            if rows and keys and one != other:
+                made[:, :, one, other] = weights[:, :, rows][..., keys].sum(axis=-1).mean(axis=-1)
+    return made
+
+
+class TestRealModel:
+    """On the real weights, links are those that numpy finds in the library's own attention."""
+
+    def test_against_numpy(self, zoo: Zoo) -> None:
+        lines = [line for line in read_corpus(TREEBANK) if isinstance(line, Line)][:24]
+        given = [annotation(line) for line in lines]
+        texts = [line.text for line in lines]
+        source = zoo.source("real")
+        batch = source.encode(texts)
+        observer = FindLinks(given)
+        source.stream(batch, [observer])
+        n_checked = 0
+        for text, one, found, weights in zip(texts, given, observer.found(), zoo.eager("real", *texts), strict=True):
+            assert one is not None
+            assert found is not None
+            owner, shared = owners(zoo.library("real")[0], text, one)
+            words = words_by_hand(weights.astype(np.float64), owner, len(one.words))
+            kept = [link for link in one.links if not {link.query, link.key} & shared]
+            assert [link.relation for link in kept] == list(found.names)
+            assert len(kept) + len(found.lost) == len(one.links)
+            for number, link in enumerate(kept):
+                for way, looks in enumerate((words, words.swapaxes(2, 3))):
+                    row = looks[:, :, link.query]  # (layer, head, word)
+                    ranked = np.sort(row, axis=-1)
+                    clear = ranked[..., -1] - ranked[..., -2] > 1e-6
+                    right = row.argmax(axis=-1) == link.key
+                    assert np.array_equal(found.hits[number, way][clear], right[clear])
+                    n_checked += int(clear.sum())
+        assert n_checked > 20_000
+
+    def test_some_heads_are_named_and_lost_links_said(self, zoo: Zoo) -> None:
+        found = survey_corpus(read_corpus(TREEBANK), zoo.source("real"), replace(QUICK, controls=116))
+        made = compare(found, corpus="treebank")
+        assert {one.name for one in made.relations} > {"nsubj", "obj", "det", "coreference"}
+        (obj,) = [one for one in made.relations if one.name == "obj"]
+        assert obj.established
+        assert obj.low > obj.offset_high
+        words = [role.words for head in made.heads for role in head.roles if role.name.startswith("relation_")]
+        assert "looks from an object to its verb" in words
+        assert any("a word has no token of its own" in note for note in made.notes)
+
+
+def owners(tokenizer: Any, text: str, given: Annotated) -> tuple[list[int | None], set[int]]:
+    """Of each token the first of the words that it shares, and the words that are not alone in their tokens."""
+    offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
+    covers = [{w for w, (a, b) in enumerate(given.words) if any(a <= c < b for c in range(*span))} for span in offsets]
+    groups = [set(one) for one in covers if one]
+    for _ in groups:  # until no more can join
+        groups = [set().union(*(other for other in groups if one & other)) for one in groups]
+    group_of = {word: group for group in groups for word in group}
+    owner = [min(group_of[min(one)]) if one else None for one in covers]
+    alone = {word for word, group in group_of.items() if len(group) == 1}
+    return owner, set(range(len(given.words))) - alone
+
+
+@pytest.fixture(scope="module")
+def found() -> Survey:
+    """What the home-built encoder finds in sentences of its own language."""
+    return survey_corpus(annotated(300), open_source("toy"), Wish(likeness=False))
+
+
+class TestHomeBuilt:
+    """The heads of the trained models that are known to exist are found and named without being told."""
+
+    def test_reference_and_agreement_heads(self, found: Survey) -> None:
+        made = compare(found, corpus="own sentences")
+        roles = {
+            (head.layer, head.head, role.name): role for head in made.heads for role in head.roles if role.established
+        }
+        reference = roles[2, 3, "relation_coreference"]
+        assert reference.words == "looks from a pronoun or later mention to what it stands for"
+        assert reference.score > 0.85
+        agreeing = [role for (_, _, name), role in roles.items() if name.startswith("relation_agreement")]
+        assert agreeing
+        assert max(role.score for role in agreeing) > 0.75
+        (coreference,) = [one for one in made.relations if one.name == "coreference"]
+        assert coreference.established
+        assert (coreference.offset, coreference.accuracy > 0.85, coreference.untrained < 0.5) == (-2, True, True)
+        assert made.notes == ()  # all words have tokens of their own
+
+    def test_a_threshold_rules_roles_out(self, found: Survey) -> None:
+        made = compare(found, corpus="own sentences", thresholds={"relation": 1.0})
+        assert not [role for head in made.heads for role in head.roles if role.name.startswith("relation_")]
+
+    def test_without_controls_no_role_is_established(self) -> None:
+        made = compare(survey_corpus(annotated(40), open_source("toy"), replace(QUICK, controls=0)), corpus="own")
+        assert made.controls.keys() <= {"offset"}
+        assert not any(role.established for head in made.heads for role in head.roles)
+        assert all(np.isnan(one.untrained) for one in made.relations)
+
+    def test_a_causal_model_finds_nothing_ahead(self) -> None:
+        """Links to a later word cannot be found by looking, and count all the same."""
+        found = survey_corpus(ahead(annotated(60)), open_source("toy-decoder"), QUICK)
+        assert found.relations is not None
+        forward = found.relations.hits[:, 0, :, structure.FORWARD]
+        assert found.relations.counts[:, 0].sum() > 50
+        assert not forward.any()
+        assert found.relations.hits[:, 0, :, structure.REVERSE].any()
+
+    def test_what_is_said_has_no_relations(self) -> None:
+        """Attention to or from words that the model itself says is between others than those annotated."""
+        found = survey_corpus(annotated(6, kind="copula"), open_source("toy-transformer"), QUICK)
+        assert found.about["kind"] == "cross"
+        assert found.relations is not None
+        assert structure.relations_of(found.relations) == ()
+        (note,) = structure.notes(found.relations)
+        assert note.startswith("6 sentences have relations, but between other words")
+        assert found.sample.annotated == {}
+
+    def test_a_corpus_without_annotation_has_none(self) -> None:
+        lines = [replace(line, annotated=None) for line in annotated(6)]
+        found = survey_corpus(lines, open_source("toy"), QUICK)
+        assert found.relations is None
+        assert compare(found, corpus="own sentences").relations == ()
+
+
+def ahead(lines: Sequence[Line]) -> list[Line]:
+    """The same links the other way round: from the earlier word to the later one."""
+    turned = []
+    for line in lines:
+        assert line.annotated is not None
+        links = tuple(Link(query=link.key, key=link.query, relation=link.relation) for link in line.annotated.links)
+        turned.append(replace(line, annotated=replace(line.annotated, links=links)))
+    return turned
+
+
+class TestParts:
+    """Batches, order and parts change nothing, controls included."""
+
+    def test_order_batches_and_parts(self) -> None:
+        lines, source = annotated(60), open_source("toy")
+        whole = survey_corpus(lines, source, QUICK)
+        parts = [survey_corpus(part, source, QUICK) for part in (lines[:7], lines[7:40], lines[40:])]
+        merged = survey.merge(survey.merge(parts[2], parts[0]), parts[1])
+        other = survey_corpus(lines[::-1], source, replace(QUICK, tokens=64))
+        for one in (merged, other):
+            assert exactly(one) == exactly(whole)
+
+    def test_a_sentence_said_to_be_built_in_two_ways(self) -> None:
+        """Both count; of the two, controls are taken of the same one whatever the order."""
+        (line,) = annotated(1, kind="copula")
+        (turned,) = ahead([line])
+        source = open_source("toy")
+        one, other = (survey_corpus(lines, source, QUICK) for lines in ([line, turned], [turned, line]))
+        assert exactly(one) == exactly(other)
+        assert one.relations is not None
+        assert one.relations.counts[:, 0].sum() == 2
+        merged = [
+            survey.merge(*(survey_corpus([part], source, QUICK) for part in order))
+            for order in ((line, turned), (turned, line))
+        ]
+        assert exactly(merged[0]) == exactly(one)
+        assert exactly(merged[1]) == exactly(one)
+
+    def test_a_broken_off_run_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        lines, source = annotated(30), open_source("toy")
+        whole = survey_corpus(lines, source, QUICK)
+        monkeypatch.setattr(windows, "WINDOW", 10)
+        kept: list[Progress[Survey]] = []
+        survey_corpus(lines, source, QUICK, tell=kept.append)
+        assert exactly(survey_corpus(lines, source, QUICK, so_far=kept[0])) == exactly(whole)
+
+    def test_small_blocks_change_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        lines, source = annotated(20), open_source("toy")
+        whole = survey_corpus(lines, source, QUICK)
+        monkeypatch.setattr(stream, "BLOCK_BYTES", 4096)
+        assert exactly(survey_corpus(lines, source, QUICK)) == exactly(whole)
+
+
+def exactly(found: Survey) -> tuple[object, ...]:
+    """All that a survey holds of relations, to compare."""
+    made = found.relations
+    assert made is not None
+    sample = found.sample
+    return (
+        made.names,
+        *(values.tolist() for values in (made.hits, made.offsets, made.counts, made.lost)),
+        made.n_links,
+        sample.annotated,
+        [(key, one.names, one.hits.tolist(), one.lost) for key, one in sample.found.items()],
+    )
+
+
+class TestChance:
+    """Heads of random weights find nothing that is established, but for what chance allows."""
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_random_weights(self, seed: int) -> None:
+        lines = [line for line in read_corpus(TREEBANK) if isinstance(line, Line)]
+        found = survey_corpus(lines, open_source("toy-random", sizes={"seed": seed}), replace(QUICK, controls=116))
+        check_chance(found)
+
+    def test_the_home_built_architecture_untrained(self) -> None:
+        check_chance(survey_corpus(annotated(120), untrained("toy"), replace(QUICK, controls=120)))
+
+
+def untrained(name: str) -> Source:
+    """A model with random weights that are not those it is held against."""
+    return open_source(name).untrained(5)
+
+
+def check_chance(found: Survey) -> None:
+    """At most 5 % of the relations that could be are established."""
+    made = compare(found, corpus="random weights")
+    assert found.relations is not None
+    frequent = found.relations.counts[:, 0].sum(axis=0) >= 10
+    roles = {role.name for head in made.heads for role in head.roles if role.name.startswith("relation_")}
+    assert len(roles) <= 0.05 * 2 * int(frequent.sum())
+    assert sum(one.established for one in made.relations) <= 0.05 * len(made.relations)

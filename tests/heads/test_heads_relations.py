@@ -1,0 +1,103 @@
+"""Roles that relations between words speak for: named in plain words, and only where the controls allow it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attnviz.heads import relations
+from attnviz.text.corpus import COREFERENCE
+from tests.heads.test_heads_structure import found, small
+
+if TYPE_CHECKING:
+    from attnviz.heads.structure import Found, Relations
+
+RANDOM = (0, 1, 1)
+HEAD = (0, 0, 2)
+"""Where a word looks, layer 0, head 2."""
+
+UNIVERSAL = (
+    "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed "
+    "flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum vocative xcomp"
+)
+"""The relations of Universal Dependencies 2 but for the root, from its table of them."""
+
+
+def corpus(n: int, name: str, distance: int, where: tuple[int, ...], right: int | None = None) -> Relations:
+    """So many sentences with a link each, the first of them found."""
+    sentences: list[tuple[int, Found]] = [
+        (key, found((name, distance, where if right is None or key < right else None))) for key in range(n)
+    ]
+    return small(sentences, 200)
+
+
+class TestWords:
+    """Heads are named in plain words."""
+
+    @pytest.mark.parametrize(
+        ("relation", "reverse", "words"),
+        [
+            ("nsubj", False, "looks from a subject to its verb"),
+            ("nsubj", True, "looks from a verb to its subject"),
+            ("det", True, "looks from a noun to its determiner"),
+            ("amod", False, "looks from an adjective to its noun"),
+            ("nmod:poss", True, "looks from what is possessed to its possessor"),
+            ("obl:tmod", False, "looks from an oblique noun to its verb (“obl:tmod”)"),
+            (COREFERENCE, False, "looks from a pronoun or later mention to what it stands for"),
+            ("agreement", True, "looks from a subject to the verb that agrees with it"),
+            ("kinship", False, "looks along “kinship”"),
+            ("kinship", True, "looks along “kinship” the other way round"),
+        ],
+    )
+    def test_of_a_relation(self, relation: str, reverse: bool, words: str) -> None:  # noqa: FBT001
+        assert relations.words_of(relation, reverse=reverse) == words
+
+    def test_every_universal_relation_has_its_own(self) -> None:
+        assert not set(UNIVERSAL.split()) - set(relations.WORDS)
+
+    def test_no_two_roles_are_named_alike(self) -> None:
+        said = [words for name, both in relations.WORDS.items() for words in both]
+        assert len(said) == len(set(said))
+
+
+class TestRoles:
+    """A head has the role of a relation where nothing simpler does as much."""
+
+    def test_a_head_that_finds_it(self) -> None:
+        made = relations.roles_of(corpus(40, "obj", 9, HEAD), corpus(40, "obj", 9, RANDOM, right=4))
+        ((where, (role,)),) = made.items()
+        assert where == (0, 2)
+        assert (role.words, role.name, role.established) == ("looks from an object to its verb", "relation_obj", True)
+        assert (role.score, role.high, role.threshold) == (1.0, 1.0, 0.5)
+        assert 0.9 < role.low < 1
+        offset, untrained = role.controls
+        assert (offset.value, untrained.value, untrained.what) == (0.0, 0.1, "best head of random weights (1.1)")
+
+    def test_the_other_way_round(self) -> None:
+        made = relations.roles_of(corpus(40, "obj", 9, (1, 1, 0)), corpus(40, "obj", 9, RANDOM, right=4))
+        (role,) = made[1, 0]
+        assert (role.name, role.words) == ("relation_obj_reversed", "looks from a verb to its object")
+
+    @pytest.mark.parametrize(
+        ("trained", "random"),
+        [
+            pytest.param(corpus(40, "obj", 9, HEAD, right=19), corpus(40, "obj", 9, RANDOM, right=0), id="threshold"),
+            pytest.param(corpus(9, "obj", 9, HEAD), corpus(9, "obj", 9, RANDOM, right=0), id="few"),
+            pytest.param(corpus(40, "obj", 1, HEAD), corpus(40, "obj", 9, RANDOM, right=0), id="offset"),
+            pytest.param(corpus(40, "obj", 9, HEAD), corpus(40, "obj", 9, RANDOM, right=39), id="random"),
+            pytest.param(corpus(40, "obj", 9, HEAD), corpus(40, "det", 9, RANDOM), id="no control of it"),
+            pytest.param(corpus(40, "obj", 9, HEAD), None, id="no control"),
+        ],
+    )
+    def test_what_rules_it_out(self, trained: Relations, random: Relations | None) -> None:
+        assert relations.roles_of(trained, random) == {}
+
+    def test_the_threshold_can_be_set(self) -> None:
+        trained, random = corpus(40, "obj", 9, HEAD, right=19), corpus(40, "obj", 9, RANDOM, right=0)
+        assert list(relations.roles_of(trained, random, threshold=0.4)) == [(0, 2)]
+
+    def test_the_offset_is_said(self) -> None:
+        trained = small([(key, found(("obj", -1 if key < 5 else 9, HEAD))) for key in range(40)], 200)
+        (role,) = relations.roles_of(trained, corpus(40, "obj", 9, RANDOM, right=0))[0, 2]
+        assert (role.controls[0].what, role.controls[0].value) == ("best fixed offset (-1 word)", 0.125)

@@ -1,0 +1,270 @@
+"""How alike heads are: against the formula written out in numpy, and what must hold of any divergence."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from attnviz.errors import InputError
+from attnviz.heads.clusters import Divergences
+from attnviz.heads.similarity import MOST, divergence_between, divergences
+
+
+def entropy(row: np.ndarray) -> float:
+    """H(p), nats: 0 ln 0 is 0."""
+    return -float(sum(p * math.log(p) for p in row.tolist() if p > 0))
+
+
+def by_hand(one: np.ndarray, other: np.ndarray) -> float:
+    """The divergence of two heads, [row, key], summed over rows, by the definition."""
+    return sum(
+        entropy((p + q) / 2) - (entropy(p) + entropy(q)) / 2
+        for p, q in zip(one.astype(np.float64), other.astype(np.float64), strict=True)
+    )
+
+
+def all_by_hand(sentences: list[np.ndarray]) -> np.ndarray:
+    """All pairs of heads, sentences [head, row, key] without padding."""
+    n = len(sentences[0])
+    return np.array([[sum(by_hand(s[i], s[j]) for s in sentences) for j in range(n)] for i in range(n)])
+
+
+def sentence(rng: np.random.Generator, n_heads: int, n: int, n_keys: int | None = None) -> np.ndarray:
+    """Random rows, some of them sharp; every fourth weight exactly 0 where there is more than one key."""
+    n_keys = n_keys or n
+    scores = rng.normal(size=(n_heads, n, n_keys)) * rng.choice([0.5, 4.0, 20.0], size=(n_heads, n, 1))
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights[(rng.random(weights.shape) < 0.25) & (weights < weights.max(-1, keepdims=True))] = 0
+    return np.asarray(weights / weights.sum(-1, keepdims=True), dtype=np.float32)
+
+
+def padded(sentences: list[np.ndarray], rubbish: float = 0.3) -> tuple[Tensor, Tensor]:
+    """A batch: padded keys of weight 0, padded rows full of rubbish."""
+    rows, keys = max(s.shape[1] for s in sentences), max(s.shape[2] for s in sentences)
+    weights = np.full((len(sentences), len(sentences[0]), rows, keys), rubbish, dtype=np.float32)
+    counted = np.zeros((len(sentences), rows), dtype=np.bool_)
+    for number, one in enumerate(sentences):
+        _, n_rows, n_keys = one.shape
+        weights[number, :, :n_rows] = 0
+        weights[number, :, :n_rows, :n_keys] = one
+        counted[number, :n_rows] = True
+    return torch.from_numpy(weights), torch.from_numpy(counted)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Random numbers, the same each time."""
+    return np.random.default_rng(11)
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 3, 12, 13])
+def test_it_is_the_formula(rng: np.random.Generator, n_heads: int) -> None:
+    """All pairs, of padded sentences of 1 to 9 tokens, within 1e-6 a row; rows are counted, not padding."""
+    sentences = [sentence(rng, n_heads, n) for n in (5, 1, 9, 2)]
+    found = divergences(*padded(sentences))
+    assert found.n_rows == 17
+    np.testing.assert_allclose(found.mean(), all_by_hand(sentences) / 17, rtol=0, atol=1e-6)
+
+
+def test_double_weights_are_exact(rng: np.random.Generator) -> None:
+    """Weights in float64 are compared in float64."""
+    weights, counted = padded([sentence(rng, 4, 6)])
+    expected = all_by_hand([weights[0].double().numpy()])
+    np.testing.assert_allclose(divergences(weights.double(), counted).total, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_weights_are_compared_in_float32(rng: np.random.Generator, dtype: torch.dtype) -> None:
+    """What counts is the rounded weights, not a rounded sum."""
+    weights, counted = padded([sentence(rng, 4, 6)])
+    rounded = weights.to(dtype)
+    expected = divergences(rounded.float(), counted)
+    np.testing.assert_array_equal(divergences(rounded, counted).total, expected.total)
+    between = divergence_between(rounded, rounded.flip(1), counted)
+    np.testing.assert_array_equal(between, divergence_between(rounded.float(), rounded.float().flip(1), counted))
+
+
+def test_more_cells_than_one_block(rng: np.random.Generator) -> None:
+    """A sentence of 70 tokens has 4,900 cells: several blocks, the last not full."""
+    one = sentence(rng, 3, 70)
+    np.testing.assert_allclose(divergences(*padded([one])).mean(), all_by_hand([one]) / 70, rtol=0, atol=1e-6)
+
+
+def test_causal_and_cross(rng: np.random.Generator) -> None:
+    """Rows of a decoder, whose masked keys are 0, and rows that are not as long as there are rows."""
+    causal = np.tril(sentence(rng, 4, 8) + np.float32(0.01))
+    causal /= causal.sum(-1, keepdims=True)
+    cross = sentence(rng, 4, 3, 7)
+    for one in (causal, cross):
+        found = divergences(*padded([one]))
+        np.testing.assert_allclose(found.mean(), all_by_hand([one]) / one.shape[1], rtol=0, atol=1e-6)
+
+
+def test_known_values() -> None:
+    """Equal heads 0, heads that share no key ln 2, half and half against one: by hand."""
+    rows = torch.tensor([[[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]], [[0.5, 0.5]]]])
+    found = divergences(rows, torch.ones(1, 1, dtype=torch.bool)).mean()
+    half = 0.75 * math.log(4 / 3) + 0.25 * math.log(4) - math.log(2) / 2
+    expected = [[0, 0, MOST, half], [0, 0, MOST, half], [MOST, MOST, 0, half], [half, half, half, 0]]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+
+
+def test_rows_of_a_head_with_a_sink(rng: np.random.Generator) -> None:
+    """Rows that sum to less than 1 are compared as they are: 0 only where they are equal."""
+    one = sentence(rng, 3, 5)
+    short = np.stack([one[0], one[0] * np.float32(0.5), one[1] * np.float32(0.25), one[0]])
+    found = divergences(*padded([short])).total
+    np.testing.assert_allclose(found, all_by_hand([short]), rtol=0, atol=1e-5)
+    assert found[0, 3] == 0 < found[0, 1]
+
+
+def test_one_token_alone() -> None:
+    """A row of one key is the same in all heads: 0, and no division by zero."""
+    found = divergences(torch.ones(2, 5, 1, 1), torch.ones(2, 1, dtype=torch.bool))
+    assert found.n_rows == 2
+    np.testing.assert_array_equal(found.mean(), np.zeros((5, 5)))
+
+
+def test_no_row_at_all() -> None:
+    """Nothing to compare by is said, not divided by; added to something it changes nothing."""
+    weights = torch.ones(1, 3, 2, 2)
+    nothing = divergences(weights, torch.zeros(1, 2, dtype=torch.bool))
+    with pytest.raises(InputError, match="no row"):
+        nothing.mean()
+    with pytest.raises(InputError, match="no row"):
+        nothing.distances()
+    something = divergences(weights / 2, torch.ones(1, 2, dtype=torch.bool))
+    np.testing.assert_array_equal((nothing + something).mean(), something.mean())
+
+
+def test_a_weight_that_is_no_number_is_not_hidden() -> None:
+    """A row that counts and holds nan makes its head's divergences nan."""
+    weights = torch.full((1, 3, 2, 2), 0.5)
+    weights[0, 1, 0, 0] = math.nan
+    found = divergences(weights, torch.ones(1, 2, dtype=torch.bool)).total
+    np.testing.assert_array_equal(np.isnan(found), [[False, True, False], [True] * 3, [False, True, False]])
+    assert np.isnan(divergence_between(weights, weights, torch.ones(1, 2, dtype=torch.bool))[0, 1])
+
+
+def test_other_models_are_not_added(rng: np.random.Generator) -> None:
+    """Sums of 3 and of 4 heads do not fit."""
+    three, four = (divergences(*padded([sentence(rng, n, 2)])) for n in (3, 4))
+    with pytest.raises(InputError, match="3 heads and of 4 heads"):
+        three + four
+
+
+def test_between_two_models(rng: np.random.Generator) -> None:
+    """The same head of two models, a number a sentence, by the formula; a model and itself exactly 0."""
+    lengths = (4, 1, 7)
+    ones, others = ([sentence(rng, 5, n) for n in lengths] for _ in range(2))
+    (one, counted), (other, _) = padded(ones), padded(others, rubbish=math.nan)
+    found = divergence_between(one, other, counted)
+    expected = [[by_hand(p[h], q[h]) for h in range(5)] for p, q in zip(ones, others, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=5e-6)
+    np.testing.assert_array_equal(divergence_between(one, one, counted), np.zeros((3, 5)))
+
+
+def test_between_agrees_with_all_pairs(rng: np.random.Generator) -> None:
+    """Both ways through the formula give the same number."""
+    one, counted = padded([sentence(rng, 6, n) for n in (3, 8)])
+    pairs = divergences(one, counted).total
+    np.testing.assert_allclose(
+        divergence_between(one, one.roll(-1, 1), counted).sum(0), pairs[np.arange(6), (np.arange(6) + 1) % 6], atol=1e-5
+    )
+
+
+def test_on_the_real_model(real_model: str) -> None:
+    """The weights of all 72 heads of a padded batch: the formula, within 1e-6."""
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(real_model)
+    model = AutoModel.from_pretrained(real_model, attn_implementation="eager").eval()
+    batch = tokenizer(["Hello", "The animal didn't cross the street because it was too tired."],
+                      padding=True, return_tensors="pt")  # fmt: skip
+    with torch.inference_mode():
+        weights = torch.cat(model(**batch, output_attentions=True).attentions, 1)
+    counted = batch["attention_mask"].bool()
+    found = divergences(weights, counted)
+    rows = [weights[s, :, n][:, :, n].numpy().astype(np.float64) for s, n in enumerate(counted)]
+    entropies = [_entropies(one).sum(-1) for one in rows]
+    expected = np.array([
+        sum(_entropies((one[i] + one) / 2).sum(-1) - (h[i] + h) / 2 for one, h in zip(rows, entropies, strict=True))
+        for i in range(72)
+    ])  # fmt: skip
+    assert found.n_rows == int(counted.sum())
+    np.testing.assert_allclose(found.mean(), expected / found.n_rows, rtol=0, atol=1e-6)
+
+
+def _entropies(rows: np.ndarray) -> np.ndarray:
+    """The entropy of each row."""
+    return np.asarray(-np.where(rows > 0, rows * np.log(np.where(rows > 0, rows, 1)), 0).sum(-1))
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n_heads=st.integers(1, 7),
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=6),
+    data=st.data(),
+)
+def test_what_holds_of_any_heads(seed: int, n_heads: int, lengths: list[int], data: st.DataObject) -> None:
+    """Symmetric, 0 on equal heads, from 0 to ln 2; neither the order of sentences nor splitting changes anything."""
+    rng = np.random.default_rng(seed)
+    sentences = [sentence(rng, n_heads, n) for n in lengths]
+    sentences = [np.concatenate([one, one[:1]]) for one in sentences]
+    found = divergences(*padded(sentences))
+    mean = found.mean()
+    assert found.n_rows == sum(lengths)
+    np.testing.assert_array_equal(mean, mean.T)
+    np.testing.assert_array_equal(mean.diagonal(), np.zeros(n_heads + 1))
+    assert mean[0, -1] == 0
+    np.testing.assert_allclose(mean[0], mean[-1], rtol=0, atol=1e-6)
+    assert (mean >= 0).all()
+    assert (mean <= MOST + 1e-6).all()
+    order = data.draw(st.permutations(range(len(sentences))))
+    turned = divergences(*padded([sentences[i] for i in order]))
+    np.testing.assert_allclose(turned.mean(), mean, rtol=0, atol=1e-6)
+    cut = data.draw(st.integers(0, len(sentences)))
+    parts = [divergences(*padded(part)) for part in (sentences[:cut], sentences[cut:]) if part]
+    merged = sum(parts[1:], parts[0])
+    assert merged.n_rows == found.n_rows
+    np.testing.assert_allclose(merged.mean(), mean, rtol=0, atol=1e-6)
+
+
+@given(seed=st.integers(0, 10_000))
+def test_distances_are_a_metric(seed: int) -> None:
+    """The way over a third head is never shorter, and points of some space have these distances."""
+    rng = np.random.default_rng(seed)
+    weights, counted = padded([sentence(rng, 6, n) for n in (4, 7)])
+    far = divergences(weights.double(), counted).distances()
+    assert (far[:, None, :] <= far[:, :, None] + far[None, :, :] + 1e-9).all()
+    centred = np.eye(6) - 1 / 6
+    assert np.linalg.eigvalsh(-centred @ far**2 @ centred / 2).min() > -1e-9
+
+
+def test_the_number_of_threads_is_left_alone() -> None:
+    """It is what it was afterwards, an error or not."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        divergences(torch.full((1, 3, 2, 2), 0.5), torch.ones(1, 2, dtype=torch.bool))
+        assert torch.get_num_threads() == 2
+        with pytest.raises(RuntimeError, match="meta"):
+            divergences(torch.full((1, 3, 2, 2), 0.5, device="meta"), torch.ones(1, 2, dtype=torch.bool))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_sums_are_sums() -> None:
+    """Adding is exact: totals and rows."""
+    one = Divergences(total=np.array([[0.0, 0.25], [0.25, 0.0]]), n_rows=2)
+    both = one + one + one
+    assert both.n_rows == 6
+    np.testing.assert_array_equal(both.mean(), one.mean())
+    np.testing.assert_array_equal(one.distances(), np.sqrt(one.mean()))

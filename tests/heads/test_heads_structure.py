@@ -1,0 +1,242 @@
+"""What heads find of a sentence's structure: counted by hand, merged exactly, chosen and scored apart."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.heads import structure, tally
+from attnviz.heads.structure import DISTANCES, MOST_RELATIONS, Found, Relations, interval, relations_of, tallied
+
+N_LAYERS, N_HEADS = 2, 3
+EVEN, ODD = 2, 3
+"""Keys of sentences of either half: the even ones choose, the odd ones score."""
+
+
+def found(*links: tuple[str, int, tuple[int, ...] | None], lost: tuple[str, ...] = ()) -> Found:
+    """What heads find of links: relation, distance, and which way, layer and head find it, if one does."""
+    hits = np.zeros((len(links), 2, N_LAYERS, N_HEADS), dtype=bool)
+    for number, (_, _, where) in enumerate(links):
+        if where is not None:
+            hits[(number, *where)] = True
+    return Found(
+        names=tuple(name for name, _, _ in links),
+        hits=hits,
+        distances=np.array([distance for _, distance, _ in links], dtype=np.int64),
+        lost=lost,
+    )
+
+
+def small(sentences: list[tuple[int, Found]], replicates: int = 20) -> Relations:
+    """What these sentences say, resampled only a few times."""
+    return tallied(sentences, N_LAYERS, N_HEADS, replicates)
+
+
+def same(one: Relations, other: Relations) -> bool:
+    """Whether both hold the same numbers, all of them."""
+    arrays = all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in ("hits", "offsets", "counts", "lost")
+    )
+    return arrays and (one.names, one.n_links, one.n_other) == (other.names, other.n_links, other.n_other)
+
+
+LINKS = st.tuples(
+    st.sampled_from(("det", "nsubj", "obj", "zzz")),
+    st.integers(-12, 12).filter(bool),
+    st.one_of(st.none(), st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 2))),
+)
+LOST = st.lists(st.sampled_from(("aux", "det")), max_size=2)
+CORPORA = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.lists(LINKS, max_size=5), LOST), max_size=6)
+"""A few sentences: key, links, lost links."""
+
+Drawn = list[tuple[int, list[tuple[str, int, tuple[int, ...] | None]], list[str]]]
+
+
+def made(drawn: Drawn) -> Relations:
+    """What such sentences say."""
+    return small([(key, found(*links, lost=tuple(lost))) for key, links, lost in drawn])
+
+
+class TestCounts:
+    """Each link is counted where it belongs."""
+
+    def test_by_hand(self) -> None:
+        counted = small(
+            [
+                (EVEN, found(("det", 1, (0, 0, 1)), ("det", 2, None), ("obj", -1, (1, 1, 2)))),
+                (ODD, found(("det", 1, (0, 0, 1)), lost=("aux", "det"))),
+            ]
+        )
+        assert counted.names == ("aux", "det", "obj")
+        assert counted.counts[:, 0].tolist() == [[0, 2, 1], [0, 1, 0]]
+        assert counted.hits[:, 0, 1, 0, 0, 1].tolist() == [1, 1]
+        assert counted.hits[:, 0, 2, 1, 1, 2].tolist() == [1, 0]
+        assert counted.hits[:, 0].sum() == 3
+        assert counted.offsets[0, 0, 1, DISTANCES.index(1)] == 1
+        assert counted.offsets[0, 0, 1, DISTANCES.index(2)] == 1
+        assert counted.offsets[0, 0, 2, DISTANCES.index(-1)] == 1
+        assert counted.lost.tolist() == [1, 1, 0]
+        assert (counted.n_links, counted.n_uncounted) == (6, 0)
+
+    def test_a_replicate_counts_a_sentence_as_often_as_it_is_drawn(self) -> None:
+        counted = small([(EVEN, found(("det", 1, (0, 0, 1)), ("det", 5, None)))])
+        drawn = tally.frequencies([EVEN], 20)[:, 0]
+        assert len(set(drawn)) > 2
+        assert counted.counts[0, :, 0].tolist() == (2 * drawn).tolist()
+        assert counted.hits[0, :, 0, 0, 0, 1].tolist() == drawn.tolist()
+        assert counted.offsets[0, :, 0, DISTANCES.index(5)].tolist() == drawn.tolist()
+
+    def test_a_distance_beyond_the_offsets_is_at_none(self) -> None:
+        counted = small([(EVEN, found(("det", 9, None)))])
+        assert counted.offsets.sum() == 0
+        assert counted.counts[0, 0, 0] == 1
+
+    def test_no_sentence(self) -> None:
+        assert relations_of(small([])) == ()
+        assert structure.notes(small([])) == ()
+
+
+class TestMerging:
+    """Parts make exactly the whole, whatever their relations and their order."""
+
+    @given(CORPORA, st.integers(0, 6))
+    def test_parts_make_the_whole(self, drawn: Drawn, cut: int) -> None:
+        assert same(structure.merge(made(drawn[:cut]), made(drawn[cut:])), made(drawn))
+
+    @given(CORPORA, st.permutations(range(6)))
+    def test_the_order_changes_nothing(self, drawn: Drawn, order: list[int]) -> None:
+        assert same(made([drawn[place] for place in order if place < len(drawn)]), made(drawn))
+        one, other = made(drawn[:3]), made(drawn[3:])
+        assert same(structure.merge(one, other), structure.merge(other, one))
+
+    def test_sentences_of_other_words_are_added_up(self) -> None:
+        one = replace(small([(EVEN, found(("det", 1, None)))]), n_other=2)
+        assert structure.merge(one, one).n_other == 4
+
+    @given(st.permutations(range(4)))
+    def test_too_many_relations_are_cut_alike_in_any_order(self, order: list[int]) -> None:
+        names = [f"r{number:03}" for number in range(MOST_RELATIONS + 40)]
+        parts = [small([(place, found(*((name, 1, None) for name in names[place::4])))], 2) for place in range(4)]
+        merged = parts[order[0]]
+        for place in order[1:]:
+            merged = structure.merge(merged, parts[place])
+        whole = small([(place, found(*((name, 1, None) for name in names[place::4]))) for place in range(4)], 2)
+        assert same(merged, whole)
+        assert merged.names == tuple(names[:MOST_RELATIONS])
+        assert merged.n_uncounted == 40
+        assert any("more than 128 relations" in note and "40 links" in note for note in structure.notes(merged))
+
+
+class TestInterval:
+    """Shares come with an interval that is honest about few links."""
+
+    def test_of_ten_out_of_ten_is_wilsons(self) -> None:
+        ones = np.full(401, 10, dtype=np.int32)
+        share, low, high = interval(ones, ones)
+        assert share == 1.0
+        assert low == pytest.approx(10 / (10 + structure.Z**2), abs=1e-12)  # what the formula comes to for p = 1
+        assert high == 1.0
+
+    def test_of_none_in_five(self) -> None:
+        share, low, high = interval(np.zeros(401, dtype=np.int32), np.full(401, 5, dtype=np.int32))
+        assert (share, low) == (0.0, 0.0)
+        assert high == pytest.approx(structure.Z**2 / (5 + structure.Z**2), abs=1e-12)
+
+    def test_is_that_of_resampling_where_that_is_wider(self) -> None:
+        """Eight sentences of thirty links each, all found or none: they speak for eight, not for 240."""
+        sentences = [(2 * key, found(*[("det", 1, (0, 0, 0) if key < 4 else None)] * 30)) for key in range(8)]
+        counted = small(sentences, 400)
+        share, low, high = interval(counted.hits[0, :, 0, 0, 0, 0], counted.counts[0, :, 0])
+        assert share == 0.5
+        ends = np.nanquantile(
+            counted.hits[0, 1:, 0, 0, 0, 0] / np.where(counted.counts[0, 1:, 0], counted.counts[0, 1:, 0], np.nan),
+            (0.025, 0.975),
+        )
+        assert (low, high) == pytest.approx(tuple(ends))
+        assert high - low > 0.4
+
+    def test_of_nothing_is_not_a_number(self) -> None:
+        none = np.zeros(5, dtype=np.int32)
+        assert all(math.isnan(end) for end in interval(none, none))
+
+
+class TestBestHeads:
+    """The best head is chosen on one half of the sentences and scored on the other."""
+
+    def test_being_best_by_luck_does_not_flatter(self) -> None:
+        """One head and one offset are best in the half that chooses, others in the half that scores."""
+        lucky, other = (0, 0, 1), (1, 1, 2)
+        chooses = [(2 * key, found(("det", 1, lucky), ("det", 1, lucky))) for key in range(10)]
+        scores = [
+            (2 * key + 1, found(("det", 5, other), ("det", 1, lucky) if key < 5 else ("det", 5, None)))
+            for key in range(10)
+        ]
+        (relation,) = relations_of(small(chooses + scores))
+        assert (relation.layer, relation.head, relation.reverse) == (0, 1, False)
+        assert (relation.n, relation.accuracy) == (20, 0.25)
+        assert (relation.offset, relation.offset_accuracy) == (1, 0.25)
+        assert math.isnan(relation.untrained)
+        assert not relation.established
+
+    def test_a_head_that_is_looked_at(self) -> None:
+        (relation,) = relations_of(small([(key, found(("obj", -2, (1, 1, 0)))) for key in range(8)]))
+        assert (relation.layer, relation.head, relation.reverse, relation.n) == (1, 0, True, 4)
+        assert (relation.accuracy, relation.offset, relation.offset_accuracy) == (1.0, -2, 1.0)
+
+    def test_random_weights_are_chosen_and_scored_likewise(self) -> None:
+        trained = small([(key, found(("det", 9, (0, 0, 0)))) for key in range(40)])
+        random = small(
+            [(2 * key, found(("det", 9, (0, 1, 1)))) for key in range(20)]
+            + [(2 * key + 1, found(("det", 9, (0, 1, 1) if key < 5 else (0, 0, 2)))) for key in range(20)]
+        )
+        (relation,) = relations_of(trained, random)
+        assert (relation.accuracy, relation.offset_accuracy, relation.untrained) == (1.0, 0.0, 0.25)
+        assert relation.untrained_high > 0.4
+        assert relation.established
+
+    def test_a_head_like_those_of_random_weights_is_not_established(self) -> None:
+        trained = small([(key, found(("det", 9, (0, 0, 0)))) for key in range(40)])
+        (relation,) = relations_of(trained, trained)
+        assert not relation.established
+
+    def test_the_most_frequent_relation_comes_first(self) -> None:
+        sentences = [(key, found(("a", 1, None), ("b", 1, None), ("b", 1, None))) for key in range(4)]
+        assert [one.name for one in relations_of(small(sentences))] == ["b", "a"]
+
+    def test_a_relation_of_one_half_is_left_out_and_said(self) -> None:
+        counted = small([(EVEN, found(("det", 1, None), ("obj", 1, None))), (ODD, found(("det", 1, None)))])
+        assert [one.name for one in relations_of(counted)] == ["det"]
+        (note,) = structure.notes(counted)
+        assert note.startswith("1 relation comes up in one half of the sentences only")
+
+
+class TestNotes:
+    """What was not looked for is said."""
+
+    def test_lost_links(self) -> None:
+        counted = small([(key, found(("det", 1, None), lost=("aux",))) for key in (EVEN, ODD)])
+        (note,) = structure.notes(counted)
+        assert note == "2 of 4 relations between words were left out: a word has no token of its own"
+
+    def test_sentences_of_other_words(self) -> None:
+        for number, said in ((1, "1 sentence has"), (2, "2 sentences have")):
+            (note,) = structure.notes(replace(small([]), n_other=number))
+            assert note.startswith(f"{said} relations, but between other words")
+
+
+class TestMemory:
+    """What is kept is a few numbers."""
+
+    def test_no_number_grows_with_the_sentences(self) -> None:
+        sizes = {
+            sum(values.nbytes for values in (counted.hits, counted.offsets, counted.counts, counted.lost))
+            for n in (2, 60)
+            for counted in [small([(key, found(("det", 1, None))) for key in itertools.islice(itertools.count(), n)])]
+        }
+        assert len(sizes) == 1

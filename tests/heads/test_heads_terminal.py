@@ -1,0 +1,490 @@
+"""Heads in a terminal: every number is the comparison's, no row is wrapped, none is wider than the window."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.color import Color, ColorSystem
+from rich.console import Console
+
+from attnviz.errors import SelectionError
+from attnviz.heads.doubts import DOUBTS, why_not
+from attnviz.heads.numbers import nearest
+from attnviz.heads.record import MAX_OFFSET, MEASURES, OFFSETS, Comparison, Control, Estimate
+from attnviz.heads.roles import kinds
+from attnviz.heads.shown import COLOURS, MOST, chosen, family, measure_named, readable, role_names, sign
+from attnviz.heads.terminal.cells import bar, fit, spark
+from attnviz.heads.terminal.heads import table
+from attnviz.heads.terminal.page import page
+from attnviz.render.palette import luminance
+from attnviz.render.terminal.screen import Screen
+from tests.heads.comparisons_by_hand import KOREAN, NAMES, made, with_chance
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+Golden = Callable[[str], None]
+PLAIN = Screen(colour=False)
+ASCII = Screen(colour=False, unicode=False)
+TO = "\N{EN DASH}"
+WIDTHS = [40, 60, 80, 120, 200]
+
+
+def printed(lines: list[Text], screen: Screen) -> str:
+    """What a console writes of them."""
+    console = Console(
+        width=screen.width,
+        file=StringIO(),
+        color_system="truecolor" if screen.colour else None,
+        force_terminal=screen.colour,
+        legacy_windows=False,
+        no_color=False,
+        highlight=False,
+        emoji=False,
+        markup=False,
+    )
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    written = console.file
+    assert isinstance(written, StringIO)
+    return written.getvalue()
+
+
+def rows_of(comparison: Comparison, screen: Screen, **more: object) -> dict[str, str]:
+    """The line of each head that the table shows, by its name, in their order."""
+    lines = [line.plain for line in table(comparison, screen, **more)]  # type: ignore[arg-type]
+    start = next(index for index, line in enumerate(lines) if line.startswith("head "))
+    rows = {}
+    for line in lines[start + 1 :]:
+        match = re.match(r"(\d+\.\d+) ", line)
+        if not match:
+            break
+        rows[match[1]] = line
+    return rows
+
+
+def test_heads_in_80_columns(golden: Golden) -> None:
+    """The table without colours, in a usual window."""
+    golden(printed(table(made(), PLAIN), PLAIN))
+
+
+def test_heads_in_120_columns_in_colour(golden: Golden) -> None:
+    """The table with its bars, on a dark screen."""
+    screen = Screen(width=120)
+    golden(printed(table(made(), screen), screen))
+
+
+def test_a_head_in_60_columns_of_ascii(golden: Golden) -> None:
+    """One head's page where little can be shown."""
+    screen = replace(ASCII, width=60)
+    golden(printed(page(with_chance(made()), 1, 0, screen), screen))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("screen", [PLAIN, ASCII, Screen(), Screen(dark=False)])
+def test_every_line_fits(screen: Screen, width: int) -> None:
+    """In any window on any screen no line is wider, and each head has one line."""
+    fits((3, 7), replace(screen, width=width))
+
+
+@pytest.mark.parametrize("width", [60, 200])
+@pytest.mark.parametrize("shape", [(1, 1), (6, 12), (24, 16)])
+def test_any_number_of_heads_fits(shape: tuple[int, int], width: int) -> None:
+    """So it is with one head and with hundreds."""
+    fits(shape, Screen(width=width))
+
+
+def fits(shape: tuple[int, int], screen: Screen) -> None:
+    """Hold the lines of both views against the window."""
+    comparison = made(*shape, all_roles=True, model="some-organisation/a-model-with-a-long-name-" + KOREAN * 3)
+    shown = table(comparison, screen)
+    for lines in (shown, page(comparison, -1, -1, screen)):
+        assert max(line.cell_len for line in lines) <= screen.width
+        assert not any(line.plain.endswith(" ") for line in lines)
+        written = printed(lines, screen)
+        assert re.sub(r"\x1b\[[\d;]*m", "", written) == "".join(f"{line.plain}\n" for line in lines)
+        assert ("\x1b" in written) == screen.colour
+        assert written.isascii() == (not screen.unicode)
+    n = shape[0] * shape[1]
+    heads = [head for head in comparison.heads if head.roles or n <= MOST]
+    assert list(rows_of(comparison, screen)) == [head.name for head in heads]
+
+
+def test_the_numbers_are_the_comparisons() -> None:
+    """Score, interval, controls and bars of each row, computed again."""
+    comparison = made()
+    screen = Screen(width=200, colour=False)
+    for head in comparison.heads:
+        line = rows_of(comparison, screen)[head.name]
+        numbers = re.findall(r"(?<![\d.+-])\d+\.\d+", line.split(head.words)[1])
+        e = comparison.estimates.value[head.layer, head.head]
+        bars = [f"{e[NAMES.index(n)]:.2f}" for n in ("previous", "next", "first", "separator", "entropy_share")]
+        bars.append(f"{e[NAMES.index('distance')]:.1f}")
+        if not head.roles:
+            assert numbers == bars
+            continue
+        role = head.roles[0]
+        held = [f"{control.value:.2f}" for control in role.controls]
+        assert numbers == [f"{role.score:.2f}", f"{role.low:.2f}", f"{role.high:.2f}", *held, *bars]
+        assert ("●" if role.established else "○") in line
+        assert ("random weights too" in line) == (not role.established)
+
+
+def test_the_small_pattern_is_the_mean_by_offset() -> None:
+    """Seventeen cells, the highest where most weight is; narrow windows show nine of them."""
+    comparison = made()
+    for width, reach in ((200, MAX_OFFSET), (80, MAX_OFFSET // 2)):
+        for head in comparison.heads:
+            cells = rows_of(comparison, Screen(width=width, colour=False))[head.name][6 if width == 200 else 5 :]
+            at = [NAMES.index(f"offset_{offset:+d}") for offset in range(-reach, reach + 1)]
+            values = comparison.estimates.value[head.layer, head.head, at]
+            assert cells[: len(at)] == spark(values.tolist(), PLAIN)
+            heights = ["▁▂▃▄▅▆▇█".index(cell) for cell in cells[: len(at)]]
+            assert int(np.argmax(heights)) in np.flatnonzero(values >= values.max() - 0.07)
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 140, 200])
+def test_roles_are_read_before_bars(width: int) -> None:
+    """Where there is not room for everything, the last bars give way, not the words of a role."""
+    comparison = made(24, 16, all_roles=True, relations=())
+    shown = rows_of(comparison, Screen(width=width, colour=False))
+    for words in ("looks at the previous token", "looks back at the same word", "repeats what followed last time"):
+        head = next(head for head in comparison.heads if head.words == words)
+        assert (words if width > 100 else words[:23]) in shown[head.name]
+
+
+def test_what_stands_where_there_is_no_number() -> None:
+    """A dash, in the table and on the page; nothing divides by it."""
+    comparison = made()
+    nothing = np.full_like(comparison.estimates.value, np.nan)
+    bare = Estimate(value=nothing, low=nothing, high=nothing)
+    head = comparison.heads[0]
+    role = replace(
+        head.roles[0], low=math.nan, high=math.nan, established=False, reason="too few sentences", controls=()
+    )
+    comparison = replace(
+        comparison,
+        estimates=bare,
+        controls={"shuffled": bare},
+        heads=(replace(head, roles=(role,)), *comparison.heads[1:]),
+    )
+    assert rows_of(comparison, PLAIN)["0.0"].split()[-3:] == ["0.90", "—", "—"]
+    assert "too few" in rows_of(comparison, PLAIN)["0.0"]
+    assert why_not(role) == "too few sentences"
+    lines = [line.plain for line in page(comparison, 0, 0, PLAIN)]
+    assert next(line for line in lines if line.startswith("self ")).split() == ["self", "—", "—", "—"]
+    assert "its pattern by offset was not measured" in lines
+    assert not any("nan" in line for line in lines)
+
+
+@pytest.mark.parametrize("sort", ["induction", "prev", "dist", "varies", "entropy", "even"])
+def test_sorted_by_a_measure(sort: str) -> None:
+    """The largest first; the measure has a column, whatever the window."""
+    comparison = made(4, 5)
+    name = measure_named(sort, NAMES)
+    screen = replace(PLAIN, width=60)
+    shown = rows_of(comparison, screen, sort=sort)
+    values = [comparison.estimate(name, *map(int, head.split(".")))[0] for head in shown]
+    assert values == sorted(values, reverse=True)
+    assert len(values) == 20
+    for line, value in zip(shown.values(), values, strict=True):
+        assert f" {value:.2f}" in line
+    assert any(f"sorted by {name} " in line.plain for line in table(comparison, screen, sort=sort))
+
+
+def test_why_a_role_is_not_established() -> None:
+    """A control without an interval was taken of too few sentences; one that rules nothing out is no reason."""
+    role = made().heads[0].roles[0]
+    assert why_not(role) == ""
+    unsure = Control(name="chance", what="chance", value=0.1, low=math.nan, high=math.nan, rules_out=True)
+    doubtful = replace(role, established=False, reason="too few sentences for an interval of chance")
+    assert why_not(replace(doubtful, controls=(*role.controls, unsure))) == "too few sentences"
+    harmless = replace(unsure, rules_out=False)
+    one = replace(doubtful, controls=(harmless,), reason="no control was taken (chance)")
+    assert why_not(one) == "no control"
+    for name, why in (("chance", "chance"), ("shuffled", "shuffled"), ("offset", "an offset")):
+        strong = replace(unsure, name=name, low=0.9, high=0.95)
+        assert why_not(replace(doubtful, controls=(harmless, strong))) == f"{why} too"
+        assert f"{why} too" in DOUBTS
+
+
+def test_what_could_rule_a_role_out_is_not_said_to() -> None:
+    """In any window: an established role is not ruled out by what it is held against."""
+    for width, words in ((60, "may rule out"), (120, "could rule it out")):
+        lines = [line.plain for line in page(made(), 0, 0, Screen(width=width, colour=False))]
+        assert any(line.endswith(words) for line in lines)
+        assert not any("rules out" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_the_legend_tells_what_is_there(width: int) -> None:
+    """No small pattern is explained where none was measured, no control where none was taken, no second score."""
+    comparison = made(relations=())
+    screen = Screen(width=width, colour=False)
+    every = " ".join(line.plain for line in table(made(), screen))
+    assert "small pattern: " in every
+    assert "roles are scored on all" in every
+    assert ("shuf(fled)" in every) == (width >= 80)
+    values = comparison.estimates.value.copy()
+    values[..., [name.startswith("offset_") for name in NAMES]] = np.nan
+    controls = {"untrained": comparison.controls["untrained"]}
+    comparison = replace(comparison, estimates=replace(comparison.estimates, value=values), controls=controls)
+    text = " ".join(line.plain for line in table(comparison, screen))
+    assert "small pattern" not in text
+    assert "-4  0" not in text
+    assert "half" not in text
+    assert "shuf" not in text
+    assert "offs" not in text
+    assert ("rand(om)" in text) == (width >= 80)
+    assert list(rows_of(comparison, screen)) == [head.name for head in comparison.heads]
+    own = " ".join(line.plain for line in page(made(), 0, 1, screen))
+    assert "a role's score is on all sentences" in own
+    assert "a role's score" not in " ".join(line.plain for line in page(made(), 0, 0, screen))
+
+
+def test_sorted_by_role_and_by_score() -> None:
+    """Roles stand together, in their order; heads without one come last."""
+    comparison = made(3, 7, all_roles=True)
+    order = role_names(comparison)
+    roles = [one.role.name if one.role else "none" for one in chosen(comparison, sort="role")]
+    assert [order.index(role) for role in roles] == sorted(order.index(role) for role in roles)
+    assert chosen(comparison, sort="score")[-1].role is None
+
+
+def test_a_measure_has_one_name() -> None:
+    """No two measures have one heading, and none has two: that of the bars is that of the column sorted by."""
+    assert len({one.label for one in MEASURES.values()}) == len(MEASURES)
+    for width in (120, 200):
+        screen = Screen(width=width, colour=False)
+        lines = [line.plain for line in table(made(relations=()), screen, sort="entropy_share")]
+        heading = next(line for line in lines if line.startswith("head "))
+        assert heading.split().count("even") == 2
+        assert "spread" not in heading
+        assert "entropy" not in heading
+    assert measure_named("even", NAMES) == "entropy_share"
+
+
+def test_missing_numbers_are_sorted_last() -> None:
+    """What was not measured is neither large nor small."""
+    comparison = made()
+    comparison.estimates.value[0, 1, NAMES.index("sink")] = math.nan
+    assert [one.profile.name for one in chosen(comparison, sort="sink")][-1] == "0.1"
+
+
+def test_chosen_by_role_and_layer() -> None:
+    """Only what is asked for is shown, and how much is not."""
+    comparison = made(3, 7, all_roles=True)
+    assert {one.profile.layer for one in chosen(comparison, layers=[-1, 0])} == {0, 2}
+    for role in ("previous", "offset", "relation", "relation_nsubj", "offset_-2", "none"):
+        found = chosen(comparison, role=[role])
+        assert found
+        for one in comparison.heads:
+            names = [r.name for r in one.roles] or ["none"]
+            wanted = role in names or role in map(family, names)
+            assert wanted == (one.name in [shown.profile.name for shown in found])
+    lines = [line.plain for line in table(comparison, PLAIN, role=["previous"])]
+    assert "19 other heads not shown" in lines
+    none = [line.plain for line in table(comparison, PLAIN, role=["offset_+7"])]
+    assert "no head has such a role here" in none
+    no_relation = [line.plain for line in table(made(), PLAIN, role=["relation_nsubj"])]
+    assert "no head has such a role here" in no_relation
+
+
+def test_a_second_role_is_shown_where_it_is_asked_for() -> None:
+    """A head that is chosen for its second role shows that one."""
+    comparison = made()
+    head = comparison.heads[3]
+    both = replace(head, roles=(*head.roles, *comparison.heads[0].roles))
+    comparison = replace(comparison, heads=(*comparison.heads[:3], both, *comparison.heads[4:]))
+    assert "looks at the previous token" in rows_of(comparison, PLAIN, role=["previous"])["1.0"]
+    assert "rests on the first token" in rows_of(comparison, PLAIN)["1.0"]
+
+
+def test_what_is_not_there_is_refused() -> None:
+    """Each message says what there is."""
+    comparison = made()
+    with pytest.raises(SelectionError, match="no measure 'indukt': did you mean induction"):
+        table(comparison, PLAIN, sort="indukt")
+    with pytest.raises(SelectionError, match="no role 'previos': did you mean previous"):
+        table(comparison, PLAIN, role=["previos"])
+    with pytest.raises(SelectionError, match="no layer 2"):
+        table(comparison, PLAIN, layers=[2])
+    with pytest.raises(SelectionError, match="no head 3"):
+        page(comparison, 0, 3, PLAIN)
+    with pytest.raises(SelectionError, match="no measure 'norm_'"):
+        table(comparison, PLAIN, sort="norm_")
+
+
+def test_many_heads() -> None:
+    """Of a large model only heads with a role are shown; how many are not, and how to see them, is said."""
+    comparison = made(24, 16)
+    without = sum(not head.roles for head in comparison.heads)
+    text = " ".join(line.plain for line in table(comparison, PLAIN))
+    assert f"{without} heads with no clear role not shown" in text
+    assert "--role none" in text
+    assert len(rows_of(comparison, PLAIN, role=["none"])) == without
+    assert len(rows_of(comparison, PLAIN, layers=[3])) == 16
+    assert "not shown" not in " ".join(line.plain for line in table(made(6, 12), PLAIN))
+
+
+def test_counts_and_clusters() -> None:
+    """How many heads have each role and establish it, and every head in its cluster."""
+    comparison = made(3, 4)
+    lines = [line.plain for line in table(comparison, Screen(width=120, colour=False))]
+    for words, n, established in (("looks at the previous token", 2, "2"), ("broad", 2, "none")):
+        names = [head.name for head in comparison.heads if head.words == words]
+        assert any(
+            re.fullmatch(rf" +{n}  {words}, {established} established +{' '.join(names)}", line) for line in lines
+        ), words
+    for cluster in range(3):
+        names = [head.name for head in comparison.heads if head.cluster == cluster]
+        assert any(line.split() == [str(len(names)), "cluster", str(cluster), *names] for line in lines)
+
+
+def test_relations() -> None:
+    """A line a relation: the head, its direction, its accuracy with interval, and the controls."""
+    lines = [line.plain.split() for line in table(made(), PLAIN)]
+    assert ["●", "nsubj", "1,234", "0.1", "dep→head", "0.81", f"0.76{TO}0.86", "+1", "0.55", "0.20"] in lines
+    assert ["○", "coreference", "45", "1.2", "head→dep", "0.60", f"0.55{TO}0.65", "-6", "0.58", "—"] in lines
+    assert not any("treebank" in line.plain for line in table(made(relations=()), PLAIN))
+    own = [line.plain.split() for line in page(made(), 0, 1, PLAIN)]
+    assert any("nsubj" in line for line in own)
+    assert not any("coreference" in line for line in own)
+
+
+def test_what_must_be_said() -> None:
+    """Notes, lines that were bad, how to read it, and the proof in the last line, in both views."""
+    for lines in (table(made(), PLAIN), page(made(), 0, 0, PLAIN)):
+        text = " ".join(line.plain for line in lines)
+        assert "note: one thing to know" in text
+        assert "line 3 not used: too long: 1,024 tokens" in text
+        assert "6 more lines not used" in text
+        assert "attention is not explanation" in text
+        assert lines[-1].plain.startswith("verified: ")
+        assert "1,234 sentences, 98,765 tokens; special tokens kept" in text
+
+
+def test_nothing_that_a_terminal_obeys() -> None:
+    """Words of the input cannot move the cursor or change a colour."""
+    comparison = made(model="a\x1b[31mb", corpus="c\x07", notes=("d\x1b[2J",), bad=((1, "e\rf"),))
+    example = replace(comparison.examples["0.0", "previous"][0], text="g\x1b]0;h\x07\n")
+    comparison = replace(comparison, examples={("0.0", "previous"): (example,)})
+    for lines in (table(comparison, PLAIN), page(comparison, 0, 0, PLAIN)):
+        assert not re.search(r"[\x00-\x1f\x7f]", "".join(line.plain for line in lines))
+    assert r"g\x1b]0;h" in "".join(line.plain for line in page(comparison, 0, 0, PLAIN))
+
+
+def test_a_heads_page() -> None:
+    """All its measures with controls, its offsets, its sentences, and the heads most like it."""
+    comparison = with_chance(made())
+    lines = [line.plain for line in page(comparison, 0, 0, Screen(width=120, colour=False))]
+    e = comparison.estimates
+    for name in NAMES:
+        if name.startswith(("offset_", "peak_")):
+            continue
+        at = NAMES.index(name)
+        value, low, high = (one[0, 0, at] for one in (e.value, e.low, e.high))
+        words = next(line for line in lines if line.startswith(f"{name} ") and "“" not in line).split()
+        shown = ["—", "—"] if math.isnan(value) else [f"{value:.2f}", f"{low:.2f}{TO}{high:.2f}"]
+        held = [comparison.controls["shuffled"].value[0, 0, at], comparison.controls["untrained"].value[:, :, at].max()]
+        held += [comparison.controls[name].value[0, 0, at] for name in ("offset", "chance")]
+        assert words[1:7] == [*shown, *("—" if math.isnan(one) else f"{one:.2f}" for one in held)]
+    for offset in OFFSETS:
+        value, low, high = comparison.estimate(f"offset_{offset:+d}", 0, 0)
+        peak = comparison.estimate(f"peak_{offset:+d}", 0, 0)[0]
+        shown = [f"{offset:+d}" if offset else "0", f"{value:.2f}", f"{low:.2f}{TO}{high:.2f}", f"{peak:.2f}"]
+        assert any(line.split()[:4] == shown for line in lines)
+    assert any(line.split()[:2] == ["previous", "0.75"] and KOREAN in line for line in lines)
+    start = lines.index(next(line for line in lines if line.startswith("head  "))) + 1
+    assert [line.split()[0] for line in lines[start : start + 5]] == [
+        head.name for head, _ in nearest(comparison, 0, 0, 5)
+    ]
+    row = comparison.likeness.divergences[0] if comparison.likeness is not None else np.zeros(0)
+    assert [far for _, far in nearest(comparison, 0, 0, 5)] == sorted(row[1:])
+
+
+def test_without_likeness() -> None:
+    """Where heads were not compared no cluster is shown, and no head like another."""
+    comparison = made(likeness=None)
+    comparison = replace(comparison, heads=tuple(replace(head, cluster=None) for head in comparison.heads))
+    assert not any("alike" in line.plain for line in table(comparison, PLAIN))
+    assert not any("most like" in line.plain for line in page(comparison, 0, 0, PLAIN))
+
+
+@pytest.mark.parametrize("dark", [True, False])
+def test_colours_can_be_read(*, dark: bool) -> None:
+    """The colour of each role on black, on white, and on what terminals call by these names."""
+    for colour in COLOURS.values():
+        shown = np.array([int(readable(colour, dark=dark)[at : at + 2], 16) for at in (1, 3, 5)], dtype=np.uint8)
+        for back in (0, 30) if dark else (255, 240):
+            one, other = float(luminance(shown)), float(luminance(np.full(3, back, dtype=np.uint8)))
+            assert (max(one, other) + 0.05) / (min(one, other) + 0.05) >= 4.5
+
+
+def test_every_role_has_a_colour_and_a_short_sign() -> None:
+    """All that roles are called, offsets and relations too."""
+    for name in [kind.name for kind in kinds(OFFSETS)] + ["relation_nmod:poss_reversed", "relation_coreference"]:
+        assert family(name) in COLOURS
+        assert 0 < len(sign(name)) <= 6
+        assert cell_len(sign(name)) == len(sign(name))
+    relations = ("cop", "cop_reversed", "nmod", "nmod:poss", "nmod:poss_reversed", "nsubj:pass", "aux:pass")
+    assert [sign(f"relation_{name}") for name in relations] == [
+        "cop",
+        "cop←",
+        "nmod",
+        "nm:po",
+        "nm:po←",
+        "ns:pa",
+        "au:pa",
+    ]
+    assert sign("offset_-2") == "-2"
+    assert len(set(COLOURS.values())) == len(COLOURS)
+
+
+@pytest.mark.parametrize("dark", [True, False])
+def test_colours_are_told_apart_where_there_are_256(*, dark: bool) -> None:
+    """No two roles come out alike on a terminal of 256 colours."""
+    shown = [Color.parse(readable(colour, dark=dark)).downgrade(ColorSystem.EIGHT_BIT) for colour in COLOURS.values()]
+    assert len({colour.number for colour in shown}) == len(COLOURS)
+
+
+@given(share=st.floats(0, 1), width=st.integers(1, 40), unicode=st.booleans())
+def test_a_bar(share: float, width: int, *, unicode: bool) -> None:
+    """As many cells as asked; blank where it reads 0.00, full where it is 1, and never shorter for more."""
+    screen = replace(PLAIN, unicode=unicode)
+    drawn = bar(share, width, screen)
+    assert cell_len(drawn) == width
+    assert (not drawn.strip()) == (share < 0.005)
+    assert len(drawn.strip()) <= len(bar(min(1.0, share + 0.1), width, screen).strip())
+    assert len(bar(1.0, width, screen).strip()) == width
+
+
+@given(text=st.text(max_size=40), width=st.integers(2, 30), unicode=st.booleans())
+def test_what_is_cut_fits_and_says_so(text: str, width: int, *, unicode: bool) -> None:
+    """A text that fits is whole; of another there is a beginning, and a mark."""
+    screen = replace(PLAIN, unicode=unicode)
+    shown = fit(text, width, screen)
+    assert cell_len(shown) <= width
+    if shown != fit(text, 1000, screen):
+        assert shown.rstrip().endswith("…" if unicode else "~")
+
+
+@settings(deadline=None, max_examples=15)
+@given(width=st.integers(40, 220), n_heads=st.integers(1, 14), seed=st.integers(0, 5))
+def test_any_window(width: int, n_heads: int, seed: int) -> None:
+    """Any window from 40 cells on: all lines fit, all heads are there."""
+    comparison = made(1 + seed % 3, n_heads, all_roles=seed > 2)
+    screen = Screen(width=width, colour=bool(seed % 2))
+    assert len(rows_of(comparison, screen)) == len(comparison.heads)
+    for lines in (table(comparison, screen), page(comparison, 0, n_heads - 1, screen)):
+        assert max(line.cell_len for line in lines) <= width

@@ -1,0 +1,51 @@
+"""A record in a notebook shows itself: as a picture where there is room for one, and as a line of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+
+import numpy as np
+from IPython.core.formatters import DisplayFormatter
+
+from attnviz.attention import Attention
+from attnviz.heatmaps.figure import png
+
+Make = Callable[..., Attention]
+
+
+def shown(record: Attention) -> dict[str, bytes | str]:
+    """What IPython would show of a record, by media type."""
+    data, _ = DisplayFormatter().format(record)  # type: ignore[no-untyped-call]
+    assert isinstance(data, dict)
+    return data
+
+
+def test_a_record_is_a_picture_and_a_line(fixed_record: Make) -> None:
+    """IPython gets a PNG of the record, and its repr for where no picture can be shown."""
+    record = fixed_record("나는 너희 모두를 사랑해", n_layers=2, n_heads=3)
+    data = shown(record)
+    assert set(data) == {"image/png", "text/plain"}
+    assert data["image/png"][:8] == b"\x89PNG\r\n\x1a\n"
+    assert data["text/plain"] == repr(record)
+    assert "2 layers x 3 heads" in str(data["text/plain"])
+    assert "verified" in str(data["text/plain"])
+
+
+def test_the_picture_is_the_heatmap(fixed_record: Make) -> None:
+    """It is the same file as the heatmap, it opens, and it has colours in it."""
+    from PIL import Image
+
+    record = fixed_record()
+    data = shown(record)
+    assert data["image/png"] == png(record)
+    with Image.open(BytesIO(png(record))) as image:
+        pixels = np.asarray(image.convert("RGB"))
+    assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 20
+
+
+def test_a_record_without_receipt_is_shown_too(fixed_record: Make) -> None:
+    """A record from elsewhere is shown, and its line says that it is not verified."""
+    data = shown(fixed_record(receipt=None))
+    assert data["image/png"]
+    assert "not verified" in str(data["text/plain"])

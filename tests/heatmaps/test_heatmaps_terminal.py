@@ -1,0 +1,402 @@
+"""The terminal views: what they look like (golden files), that their numbers are the record's, that they always fit."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.style import Style
+
+from attnviz.attention import Attention
+from attnviz.heatmaps.terminal import picture
+from attnviz.render.palette import colours, levels, luminance
+from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
+from attnviz.render.terminal.screen import Screen
+from attnviz.text.display import token_text
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+Make = Callable[..., Attention]
+MakeSheet = Callable[..., Sheet]
+Printed = Callable[..., str]
+Golden = Callable[[str], None]
+
+EAST_ASIAN = "나는 너희 모두를 사랑해 我 愛 👩‍👩‍👧 🇰🇷"
+PLAIN = Screen(colour=False)
+
+
+def plain(sheet: Sheet, screen: Screen = PLAIN, *, overview: bool = False) -> list[str]:
+    """The lines of a picture without their colours."""
+    return [line.plain for line in picture(sheet, screen, overview=overview)]
+
+
+def rows_of(lines: list[str], labels: tuple[str, ...]) -> list[str]:
+    """What stands behind each row's number and label, panels one after the other."""
+    found = []
+    for line in lines:
+        match = re.match(r" *(\d+) ", line)
+        if match and int(match[1]) < len(labels):
+            label = labels[int(match[1])]
+            rest = line[match.end() :]
+            if rest.startswith(label):
+                found.append(rest.removeprefix(label))
+    return found
+
+
+def percents(row: str) -> list[int]:
+    """The numbers of a row in percent; a dot is a weight that rounds to nothing."""
+    return [0 if text == "·" else int(text) for text in re.findall(r"\d+|·", row)]
+
+
+def weights_in_percent(matrix: np.ndarray) -> list[list[int]]:
+    """What the percent numbers must be."""
+    return [[round(100 * float(weight)) for weight in row] for row in matrix]
+
+
+# What it looks like. One file a test; `pytest tests/views --rewrite-golden` writes them anew.
+
+
+def test_no_colour_80_columns(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+    """One head in a pipe: shades, weights with two decimals, keys by name."""
+    golden(printed(fixed_sheet(), PLAIN))
+
+
+def test_no_colour_60_columns(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+    """Ten tokens on a narrow screen: percent instead of decimals, keys by number."""
+    golden(printed(fixed_sheet("The quick brown fox jumps over the lazy dog ."), Screen(width=60, colour=False)))
+
+
+def test_no_colour_200_columns(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+    """A wide screen: every head of a layer side by side."""
+    golden(printed(fixed_sheet(n_heads=12), Screen(width=200, colour=False)))
+
+
+def test_truecolor_one_pattern(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+    """One head in 24-bit colour on a dark screen."""
+    golden(printed(fixed_sheet(), Screen()))
+
+
+def test_truecolor_light_background(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+    """The same on a light screen: weight 0 is the lightest colour."""
+    golden(printed(fixed_sheet(), Screen(dark=False)))
+
+
+def test_ascii_only(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+    """A screen that knows no more than ASCII is sent no more than ASCII."""
+    sheet = fixed_sheet(n_layers=2, n_heads=3)
+    text = printed(sheet, Screen(colour=False, unicode=False), overview=True)
+    golden(text)
+    assert text.isascii()
+
+
+def test_korean_chinese_emoji(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+    """Labels two cells wide keep their columns."""
+    golden(printed(fixed_sheet(EAST_ASIAN), PLAIN))
+
+
+def test_one_large_head_of_a_pair(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+    """One head of cross-attention, 3 queries by 5 keys, with notes and without a receipt."""
+    sheet = fixed_sheet(
+        "나는 너를 사랑해", keys="I love you . </s>", receipt=None, layers=(5,), heads=(11,), notes=("cut at 3 tokens",)
+    )
+    golden(printed(sheet, PLAIN))
+
+
+def test_all_heads_with_overview(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+    """Every layer and head as thumbnails, then the first layer in full."""
+    golden(printed(fixed_sheet(n_layers=3, n_heads=5), PLAIN, overview=True))
+
+
+def test_all_heads_with_overview_in_colour(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+    """The same in colour, each panel on its own scale; a thumbnail's line holds two rows."""
+    golden(printed(fixed_sheet(n_layers=2, n_heads=3, scale="panel"), Screen(), overview=True))
+
+
+def test_causal_with_blanks(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+    """What a causal mask forbids is exactly 0, and blank."""
+    golden(printed(fixed_sheet("All you need is love", causal=True), PLAIN))
+
+
+def test_a_long_sentence_is_pooled(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+    """Sixty tokens and two heads on 60 columns: neighbours share a cell, and a note says so."""
+    words = [f"word{i}" for i in range(60)]
+    golden(printed(fixed_sheet(words, n_heads=2), Screen(width=60, colour=False)))
+
+
+# That what it says is true.
+
+
+def test_percents_are_the_records(fixed_record: Make) -> None:
+    """Every percent number of every head, read back from the text, is 100 times the weight, rounded."""
+    record = fixed_record(n_layers=1, n_heads=5)
+    sheet = resolve(record)
+    lines = plain(sheet, Screen(width=33, colour=False))
+    assert any("percent" in line for line in lines)
+    rows = rows_of(lines, sheet.query_labels)
+    assert len(rows) == 5 * 6
+    for head in range(5):
+        found = [percents(row) for row in rows[head * 6 : head * 6 + 6]]
+        assert found == weights_in_percent(record.pattern(0, head))
+
+
+def test_percents_side_by_side_are_the_records(fixed_record: Make) -> None:
+    """Panels side by side hold the numbers of the heads above them."""
+    record = fixed_record(n_heads=3)
+    sheet = resolve(record)
+    lines = plain(sheet, Screen(width=100))
+    assert sum("head 0" in line and "head 2" in line for line in lines) == 1
+    expected = np.concatenate(list(record.weights[0]), axis=1)
+    assert [percents(row) for row in rows_of(lines, sheet.query_labels)] == weights_in_percent(expected)
+
+
+def test_decimals_are_the_records(fixed_record: Make) -> None:
+    """One head's decimals, read back from the text, are the weights to two places."""
+    record = fixed_record()
+    sheet = resolve(record)
+    found = [re.findall(r"\d\.\d\d", row) for row in rows_of(plain(sheet), sheet.query_labels)]
+    assert found == [[f"{weight:.2f}" for weight in row] for row in record.pattern(0, 0)]
+
+
+def test_only_zeros_are_blank(fixed_record: Make) -> None:
+    """Row i of a causal head has i + 1 numbers, however small; the rest is blank, and the text says what blank is."""
+    record = fixed_record("All you need is love", causal=True)
+    sheet = resolve(record)
+    for width in (34, 80):
+        lines = plain(sheet, Screen(width=width, colour=False))
+        counts = [len(re.findall(r"\d\.\d\d|\d+|·", row)) for row in rows_of(lines, sheet.query_labels)]
+        assert counts == [1, 2, 3, 4, 5]
+        assert any("blank is exactly 0" in " ".join(lines[i : i + 2]) for i in range(len(lines)))
+
+
+def test_shades_keep_the_order(fixed_record: Make) -> None:
+    """Where a larger weight has a number and a shade, a smaller one never has a darker shade."""
+    record = fixed_record()
+    sheet = resolve(record)
+    shaded = []
+    for row, weights in zip(rows_of(plain(sheet), sheet.query_labels), record.pattern(0, 0), strict=True):
+        cells = re.findall(r"\d\.\d\d(.)", row)
+        shaded += list(zip(weights, cells, strict=True))
+    steps = [" ░▒▓█".index(shade) for _, shade in sorted(shaded)]
+    assert steps == sorted(steps)
+    assert {0, 4} <= set(steps)
+
+
+@pytest.mark.parametrize("scale", ["shared", "panel", "unit"])
+def test_panels_say_their_scale(fixed_record: Make, scale: Scale) -> None:
+    """The legend's number is the record's largest weight, or each panel's own is above it."""
+    record = fixed_record(n_heads=3)
+    lines = plain(resolve(record, scale), Screen(width=120))
+    text = "\n".join(lines)
+    if scale == "panel":
+        assert re.findall(r"head (\d) max ([\d.]+)", text) == [
+            (str(head), f"{record.pattern(0, head).max():.3g}") for head in range(3)
+        ]
+    elif scale == "shared":
+        assert f"0 to {record.weights.max():.3g}" in text
+    else:
+        assert "0 to 1" in text
+
+
+def test_the_scale_of_pooled_cells_is_said(fixed_record: Make) -> None:
+    """Where cells are pooled, the legend's upper end is the largest pooled cell, not the largest weight."""
+    record = fixed_record([f"w{i}" for i in range(60)])
+    screen = Screen(width=44)
+    sheet = resolve(record)
+    text = " ".join(plain(sheet, screen))
+    note = re.search(r"in (\d+) x (\d+) cells", text)
+    assert note is not None
+    small = pool(sheet, int(note[1]), int(note[2]))
+    assert small.panels[0].top > sheet.panels[0].top
+    assert f"0 to {small.panels[0].top:.3g}" in text
+
+
+def test_everything_is_said(fixed_record: Make) -> None:
+    """The sentence, model, kind, size, axes, scale, notes and the receipt are all there, however narrow."""
+    record = fixed_record(n_layers=2, n_heads=3, notes=("special tokens hidden",))
+    sheet = resolve(record)
+    for width in (30, 80, 200):
+        text = " ".join(" ".join(plain(sheet, Screen(width=width), overview=True)).split())
+        for part in (sheet.sentence, sheet.model, sheet.size, AXES, sheet.legend, *sheet.notes, sheet.proof):
+            assert " ".join(part.split()) in text, part
+
+
+def test_an_unverified_record_says_so(fixed_record: Make) -> None:
+    """Without a receipt, the last words are that nothing was verified."""
+    assert plain(resolve(fixed_record(receipt=None)), Screen(width=120))[-1].startswith("not verified")
+
+
+def test_one_panel_names_its_layer_and_head(fixed_record: Make) -> None:
+    """A single pattern says which it is, by the model's numbers."""
+    sheet = resolve(fixed_record(layers=(4,), heads=(11,)))
+    assert any("layer 4, head 11" in line for line in plain(sheet))
+
+
+def test_panels_of_many_layers_name_their_layers(fixed_record: Make) -> None:
+    """Panels of several layers without an overview carry layer and head."""
+    sheet = resolve(fixed_record(n_layers=2, n_heads=2, layers=(1, 3), heads=(0, 7)))
+    text = "\n".join(plain(sheet, Screen(width=120)))
+    assert re.findall(r"L(\d) head (\d)", text) == [("1", "0"), ("1", "7"), ("3", "0"), ("3", "7")]
+
+
+def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
+    """The overview names each layer once and each head above its column, then shows the first layer in full."""
+    sheet = resolve(fixed_record(n_layers=3, n_heads=4, layers=(0, 2, 5), heads=(1, 3, 5, 7)))
+    lines = plain(sheet, Screen(width=120, colour=False), overview=True)
+    assert "all 12 heads: layers down, heads across" in lines
+    named = [line.split()[1] for line in lines if re.match(r"layer \d [^,]", line) and "every" not in line]
+    assert named == ["0", "2", "5"]
+    assert any(line.split() == ["1", "3", "5", "7"] for line in lines)
+    assert sum(line.startswith("layer 0, every head") for line in lines) == 1
+    assert re.findall(r"head (\d)", "\n".join(lines)) == ["1", "3", "5", "7"]
+
+
+# That it fits, aligns and can be read.
+
+
+def test_columns_align_by_cell_width(fixed_record: Make) -> None:
+    """Korean, Chinese and emoji: rows are equally wide in cells, and each key's name stands over its column."""
+    sheet = resolve(fixed_record(EAST_ASIAN))
+    lines = plain(sheet)
+    first = next(number for number, line in enumerate(lines) if line.startswith("0 나는"))
+    header, rows = lines[first - 1], lines[first : first + 8]
+    assert len({cell_len(row) for row in rows}) == 1
+    places = [[cell_len(row[: match.start()]) for match in re.finditer(r"\d\.\d\d", row)] for row in rows]
+    assert places == [places[0]] * 8
+    for place, label in zip(places[0], sheet.key_labels, strict=True):
+        middle = cell_len(header[: header.index(label)]) + cell_len(label) / 2
+        assert abs(middle - (place + 2)) <= 1.5
+
+
+@pytest.mark.parametrize("dark", [True, False])
+@pytest.mark.parametrize("palette", ["magma", "crest", "viridis_r"])
+def test_numbers_can_be_read_in_their_cells(fixed_record: Make, palette: str, *, dark: bool) -> None:
+    """Every number has a contrast of 4.5 to 1 with its cell, which has the palette's colour of its weight."""
+    record = fixed_record()
+    sheet = resolve(record)
+    table = colours(palette, on_dark=dark)
+    expected = table[levels(sheet.panels[0].matrix, sheet.panels[0].top)].reshape(-1, 3)
+    found = []
+    for line in picture(sheet, Screen(dark=dark, palette=palette)):
+        for span in line.spans:
+            style = span.style
+            if isinstance(style, Style) and style.bgcolor and style.color:
+                ink, ground = (np.array(colour.get_truecolor(), np.uint8) for colour in (style.color, style.bgcolor))
+                dimmer, lighter = sorted((float(luminance(ink)), float(luminance(ground))))
+                assert (lighter + 0.05) / (dimmer + 0.05) >= 4.5
+                assert re.fullmatch(r" *\d\.\d\d *", line.plain[span.start : span.end])
+                found.append(ground)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_half_lines_hold_two_rows(fixed_record: Make) -> None:
+    """Thin cells: the upper half of a character is one row, the lower half the next, in the palette's colours."""
+    record = fixed_record([f"w{i}" for i in range(70)])
+    sheet = resolve(record)
+    table = colours(on_dark=True)
+    level = levels(sheet.panels[0].matrix, sheet.panels[0].top)
+    halves = [line for line in picture(sheet, Screen(width=90)) if "▀" in line.plain]
+    assert len(halves) == 35
+    for number, line in enumerate(halves):
+        styles = [span.style for span in line.spans if "▀" in line.plain[span.start : span.end]]
+        for offset, end in ((0, "color"), (1, "bgcolor")):
+            shown = [getattr(style, end).get_truecolor() for style in styles]
+            np.testing.assert_array_equal(shown, table[level[2 * number + offset]])
+
+
+def test_256_colours_are_all_that_is_sent(fixed_sheet: MakeSheet, printed: Printed) -> None:
+    """A screen with 256 colours is never sent one of 24 bits."""
+    # A palette of its own: Rich remembers how it wrote a style, whatever the console.
+    text = printed(fixed_sheet(), Screen(palette="cividis"), system="256")
+    assert "48;5;" in text
+    assert "48;2;" not in text
+
+
+def test_more_room_is_used(fixed_record: Make) -> None:
+    """A wider screen puts more panels side by side, and needs fewer lines."""
+    sheet = resolve(fixed_record(n_heads=12))
+    heights = [len(plain(sheet, Screen(width=width))) for width in (40, 80, 160)]
+    assert heights == sorted(heights, reverse=True)
+    assert heights[0] > heights[2]
+
+
+def assert_fits(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Text]:
+    """A picture's lines, none wider than the screen and none with a character that a terminal would obey."""
+    lines = picture(sheet, screen, overview=overview)
+    for line in lines:
+        assert cell_len(line.plain) <= screen.width, (screen, line.plain)
+        assert not any(unicodedata.category(character) in {"Cc", "Cs"} for character in line.plain)
+    return lines
+
+
+@pytest.mark.parametrize("width", [30, 44, 69, 80, 137, 220])
+@pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (1, 12), (3, 2)])
+@pytest.mark.parametrize("tokens", [1, 5, 23, 110])
+def test_every_size_fits(fixed_record: Make, width: int, n_layers: int, n_heads: int, tokens: int) -> None:
+    """Sheets of few and many panels, of few and many tokens, on narrow and wide screens, with and without colour."""
+    sheet = resolve(fixed_record(["ab"[i % 2] for i in range(tokens)], n_layers=n_layers, n_heads=n_heads))
+    for colour in (True, False):
+        assert_fits(sheet, Screen(width=width, colour=colour), overview=colour)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 70), (70, 1), (3, 130), (130, 3)])
+@pytest.mark.parametrize("scale", ["shared", "panel"])
+def test_lopsided_sizes_fit(fixed_record: Make, queries: int, keys: int, scale: Scale) -> None:
+    """Cross-attention of few queries on many keys, and the reverse, on a narrow screen."""
+    record = fixed_record(
+        [f"질문{i}" for i in range(queries)], keys=[f"key{i}" for i in range(keys)], n_layers=2, n_heads=7
+    )
+    for width in (30, 61, 100):
+        assert_fits(resolve(record, scale), Screen(width=width), overview=True)
+
+
+def any_label() -> st.SearchStrategy[str]:
+    """What any Unicode text at all is shown as, as a whole token or as a part of one."""
+    raw = st.text(st.characters(exclude_categories=[]), min_size=1, max_size=12)
+    return st.builds(lambda text, continues: token_text(text, typed=text, continues=continues), raw, st.booleans())
+
+
+@given(
+    labels=st.lists(any_label(), min_size=1, max_size=9),
+    repeats=st.integers(1, 9),
+    width=st.integers(30, 220),
+    sizes=st.tuples(st.integers(1, 2), st.integers(1, 3)),
+    colour=st.booleans(),
+    overview=st.booleans(),
+    scale=st.sampled_from(["shared", "panel", "unit"]),
+)
+@settings(max_examples=150, deadline=None)
+def test_any_labels_on_any_width_fit(
+    fixed_record: Make,
+    *,
+    labels: list[str],
+    repeats: int,
+    width: int,
+    sizes: tuple[int, int],
+    scale: Literal["shared", "panel", "unit"],
+    colour: bool,
+    overview: bool,
+) -> None:
+    """Whatever the tokens are: no line is wider than the screen, and nothing in it is obeyed."""
+    record = fixed_record(labels * repeats, n_layers=sizes[0], n_heads=sizes[1], text=" ".join(labels))
+    assert_fits(resolve(record, scale), Screen(width=width, colour=colour), overview=overview)
+
+
+@given(text=st.text(st.characters(exclude_categories=[])), model=st.text(max_size=40), width=st.integers(30, 220))
+@settings(max_examples=80, deadline=None)
+def test_any_sentence_and_model_name_fit(fixed_record: Make, text: str, model: str, width: int) -> None:
+    """Whatever was typed and whatever the model is called is wrapped, and shown as text."""
+    assert_fits(resolve(fixed_record("a b", text=text, pair=text, model=model)), Screen(width=width))
+
+
+@pytest.mark.parametrize("text", ["[red]x[/red]", "[link=x]y", ":smile:", r"\[bold]"])
+def test_markup_is_shown(fixed_sheet: MakeSheet, printed: Printed, text: str) -> None:
+    """Rich markup and emoji codes in a token or the sentence are characters like any others."""
+    assert printed(fixed_sheet([text, "b"], text=text), PLAIN).count(text) >= 2

@@ -1,0 +1,229 @@
+"""Training: it learns, the same from the same seed, and goes on where it stopped."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import nn
+
+from attnviz.errors import FileFormatError
+from attnviz.models.training import loop, shipped
+from attnviz.models.training.tasks import Recipe, Task, dropping_heads, padded
+from tests.models.language.conftest import seeded
+from tests.models.training.conftest import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from attnviz.models.training.shipped import Plan
+
+
+def equal(one: loop.State, other: loop.State) -> bool:
+    """Whether two states are the same to the last bit."""
+    return (
+        one.step == other.step
+        and one.tensors.keys() == other.tensors.keys()
+        and all(torch.equal(tensor, other.tensors[name]) for name, tensor in one.tensors.items())
+    )
+
+
+def after(steps: int) -> Callable[[], bool]:
+    """Ctrl-C after so many steps."""
+    asked = itertools.count()
+    return lambda: next(asked) == steps
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestTrain:
+    """One loop for all models."""
+
+    @pytest.mark.usefixtures("unchecked")
+    def test_loss_falls(self, plan: Callable[..., Plan], kind: str) -> None:
+        """By more than four fifths of a nat in 120 small steps."""
+        losses: list[float] = []
+        task = plan(kind, steps=120, batch=16).task()
+        loop.train(task, progress=lambda step, loss: losses.append(loss) if step == len(losses) else None)
+        assert len(losses) == 120
+        assert sum(losses[-10:]) / 10 < sum(losses[:5]) / 5 - 0.8
+        assert not task.model.training
+
+    def test_same_seed_same_weights(self, plan: Callable[..., Plan], kind: str) -> None:
+        """Whatever random numbers others drew meanwhile; another seed, other weights."""
+        one = loop.train(plan(kind, steps=4).task())
+        torch.rand(5)
+        assert equal(one, loop.train(plan(kind, steps=4).task()))
+        assert not equal(one, loop.train(plan(kind, steps=4, seed=1).task()))
+
+    def test_stopped_and_resumed(self, plan: Callable[..., Plan], kind: str, tmp_path: Path) -> None:
+        """Stopped after step 7, kept in a file, and taken up by a new model: the same weights as without a stop."""
+        whole, path = loop.train(plan(kind).task()), tmp_path / "kept.safetensors"
+        stopped = loop.train(plan(kind).task(), stop=after(7))
+        assert stopped.step == 7
+        shipped.save_state(path, "tiny", plan(kind), stopped)
+        kept = shipped.load_state(path, "tiny", plan(kind))
+        assert equal(kept, stopped)
+        task = plan(kind, seed=0).task()
+        seen: list[int] = []
+        resumed = loop.train(task, state=kept, progress=lambda step, _: seen.append(step))
+        assert seen == list(range(7, 12))
+        assert equal(resumed, whole)
+        for name, tensor in task.model.state_dict().items():
+            assert torch.equal(tensor, whole.tensors[f"weights.{name}"])
+
+    def test_only_words_are_targets(self, plan: Callable[..., Plan], kind: str) -> None:
+        """A model that keeps all its attention maps to itself has the same loss."""
+        task = plan(kind).task()
+        told = task.loss(3)
+
+        def withhold(_: nn.Module, __: Any, said: Any) -> Any:
+            return said._replace(weights=None) if hasattr(said, "_replace") else (said[0], None)
+
+        task.model.register_forward_hook(withhold)
+        assert torch.equal(task.loss(3), told)
+
+    def test_the_step_decides_the_batch(self, plan: Callable[..., Plan], kind: str) -> None:
+        """The same step, the same loss; another step, another."""
+        task = plan(kind).task()
+        assert torch.equal(task.loss(2), task.loss(2))
+        assert not torch.equal(task.loss(2), task.loss(3))
+
+
+class TestStop:
+    """When training ends."""
+
+    def test_at_once(self, plan: Callable[..., Plan]) -> None:
+        """No step is taken, and nothing is lost."""
+        first = loop.train(plan("decoder").task(), stop=lambda: True)
+        assert first.step == 0
+        assert equal(loop.train(plan("decoder").task(), state=first), loop.train(plan("decoder").task()))
+
+    def test_at_the_end(self, plan: Callable[..., Plan]) -> None:
+        """What has ended stays as it is."""
+        done = loop.train(plan("decoder").task())
+        assert done.step == 12
+        assert equal(loop.train(plan("decoder").task(), state=done), done)
+
+
+class TestRate:
+    """Up over the first twentieth, then down as a cosine."""
+
+    def test_by_hand(self) -> None:
+        """200 steps rise for 10, are half way down at 100, and end at nothing."""
+        recipe = Recipe(steps=200, rate=2.0)
+        rates = [loop.rate_at(step, recipe) for step in range(200)]
+        assert rates[0] == pytest.approx(0.2)
+        assert rates[4] == pytest.approx(1.0, rel=2e-3)
+        assert rates[100] == pytest.approx(1.0)
+        assert rates[199] == pytest.approx(0, abs=2e-4)
+        assert rates.index(max(rates)) == 9
+        assert loop.rate_at(0, Recipe(steps=1)) == pytest.approx(3e-3)
+
+
+class TestKept:
+    """Where training stopped, as a file."""
+
+    @pytest.fixture
+    def kept(self, plan: Callable[..., Plan], tmp_path: Path) -> Path:
+        """A decoder's training stopped after a step."""
+        path = tmp_path / "kept.safetensors"
+        state = loop.train(plan("decoder").task(), stop=after(1))
+        shipped.save_state(path, "tiny", plan("decoder"), state)
+        return path
+
+    @pytest.mark.parametrize(
+        "other", [{"seed": 1}, {"steps": 13}, {"batch": 8}, {"rate": 2e-2}, {"unknown": 0.5}, {"forget": 0.5}]
+    )
+    def test_of_another_recipe(self, plan: Callable[..., Plan], kept: Path, other: dict[str, Any]) -> None:
+        """It is refused, and the message says what to do."""
+        with pytest.raises(FileFormatError, match=r"another training .* remove it to begin anew"):
+            shipped.load_state(kept, "tiny", plan("decoder", **other))
+
+    def test_of_another_model(self, plan: Callable[..., Plan], kept: Path) -> None:
+        """Likewise another name or kind."""
+        for name, kind in (("other", "decoder"), ("tiny", "encoder")):
+            with pytest.raises(FileFormatError, match="another training"):
+                shipped.load_state(kept, name, plan(kind))
+
+    def test_damaged(self, plan: Callable[..., Plan], kept: Path) -> None:
+        """Cut off, empty, something else, a folder, or not there: one kind of error."""
+        whole = kept.read_bytes()
+        for damaged in (whole[:-1], whole[: len(whole) // 2], whole[:7], b"", b"no tensors at all"):
+            kept.write_bytes(damaged)
+            with pytest.raises(FileFormatError, match="holds no training to go on with"):
+                shipped.load_state(kept, "tiny", plan("decoder"))
+        for path in (kept.parent, kept.parent / "none.safetensors"):
+            with pytest.raises(FileFormatError, match="holds no training to go on with"):
+                shipped.load_state(path, "tiny", plan("decoder"))
+
+    def test_a_finished_model_is_no_training(self, plan: Callable[..., Plan], tmp_path: Path) -> None:
+        """A model's file cannot be gone on with."""
+        from attnviz.models.language import vocabulary
+
+        path, task = tmp_path / "done.safetensors", plan("decoder").task()
+        card = shipped.Card(name="tiny", plan=plan("decoder"), source=vocabulary.english())
+        shipped.save(path, card, task.model)
+        with pytest.raises(FileFormatError, match="holds no training to go on with"):
+            shipped.load_state(path, "tiny", plan("decoder"))
+
+
+class TestTasks:
+    """What the batches are made of."""
+
+    def test_padded(self) -> None:
+        """Zeros after the shorter rows."""
+        assert padded([[5, 6, 7], [8]]).tolist() == [[5, 6, 7], [8, 0, 0]]
+
+    def test_dropping_heads(self) -> None:
+        """A head that is left out adds nothing; the others add more, so that the sum is the same on average."""
+        query = torch.randn(101, 5, 2, 3)
+        ones = torch.ones(101, 5, 2, 3)
+        context, weights = dropping_heads(0.3, seeded(0))(query, query, ones, None)
+        share = (context == 0).float().mean().item()
+        assert 0.2 < share < 0.4
+        torch.testing.assert_close(context[context != 0], torch.full_like(context[context != 0], 1 / 0.7))
+        assert ((context == 0).all(dim=(2, 3)) == (context == 0).any(dim=2).any(dim=-1)).all()
+        assert weights is not None
+        torch.testing.assert_close(weights.sum(-1), torch.ones(101, 5, 2))
+
+    def test_hidden_words(self, plan: Callable[..., Plan]) -> None:
+        """Three in twenty are asked for; of those three in five are hidden, one in five is another, one as it was."""
+        task: Any = plan("encoder", unknown=0.05).task()
+        words = torch.randint(5, task.model.config.n_words, (200, 101))
+        words[:, 90:] = 0
+        shown, hidden = task._hide(seeded(0), words)
+        asked = hidden >= 0
+        assert (hidden[asked] == words[asked]).all()
+        assert not asked[:, 90:].any()
+        assert (shown[:, 90:] == 0).all()
+        n = 200 * 90
+        assert 0.13 < asked.sum() / n < 0.17
+        assert 0.56 < (shown[asked] == 4).float().mean() < 0.64
+        assert 0.17 < (shown[asked] == words[asked]).float().mean() < 0.23
+        rest = ~asked & (words != 0)
+        assert 0.03 < (shown[rest] == 1).sum() / n < 0.07
+        assert ((shown[rest] == words[rest]) | (shown[rest] == 1)).all()
+
+    def test_forgetting_is_reading_only(self, plan: Callable[..., Plan]) -> None:
+        """A decoder that is shown only unknown words is still asked for the right ones."""
+        task: Task = plan("translation", forget=1.0, unknown=0.0, drop_heads=0.0).task()
+        read: list[torch.Tensor] = []
+        task.model.register_forward_pre_hook(lambda _, given: read.append(given[1]))
+        assert task.loss(0) > 4
+        assert set(read[0].flatten().tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestFirstWeights:
+    """A plan's model."""
+
+    def test_leave_other_random_numbers_alone(self, plan: Callable[..., Plan], kind: str) -> None:
+        """Making one draws nothing from the program's own random numbers."""
+        torch.manual_seed(5)
+        plan(kind).task()
+        drawn = torch.rand(3)
+        torch.manual_seed(5)
+        assert torch.equal(torch.rand(3), drawn)

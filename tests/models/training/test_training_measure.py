@@ -1,0 +1,268 @@
+"""Measures, of models whose answers are known."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnviz.models.language import english, splits, vocabulary
+from attnviz.models.language.english import English, Reference
+from attnviz.models.language.korean import Pair
+from attnviz.models.seq2seq import RecurrentConfig, RecurrentTranslation, RecurrentTranslator
+from attnviz.models.training import measure
+from attnviz.models.wholes import LanguageConfig, LanguageDecoder, LanguageEncoder, Reading
+from tests.models.language.conftest import seeded
+
+WORDS, SOURCE, KOREAN = vocabulary.english(), vocabulary.source(), vocabulary.korean()
+SMALL = LanguageConfig(n_words=len(WORDS), d_model=6, n_heads=3, n_layers=2, d_ff=5)
+
+
+def constant(words: Tensor, word: str) -> Tensor:
+    """One word, said at every place."""
+    logits = torch.zeros(*words.shape, len(WORDS))
+    logits[..., WORDS.encode([word])[0]] = 1
+    return logits
+
+
+class Looking(LanguageEncoder):
+    """An encoder that says one word, and whose heads look from every place where they are told to.
+
+    Heads 0 and 1 look at places 0 and 1; head 2 of layer 1 looks at place `animal` where somebody is tired.
+    """
+
+    word = "is"
+
+    def forward(self, words: Tensor, **_: Any) -> Reading:
+        weights = torch.full((2, *words.shape[:1], 3, words.shape[1], words.shape[1]), 0.01)
+        for head in (0, 1):
+            weights[:, :, head, :, head] = 0.5
+        weights[:, :, 2, :, 2] = 0.5
+        for row, sentence in enumerate(words.tolist()):
+            at = find(sentence)
+            if at is not None:
+                weights[1, row, 2, :, 2] = 0.01
+                weights[1, row, 2, :, at] = 0.6
+        logits = constant(words, self.word)
+        return Reading(logits, logits, torch.zeros(*words.shape, 6), list(weights))
+
+
+def find(sentence: list[int]) -> int | None:
+    """Where the right noun is in a sentence of reference, worked out anew: before "didn't" or before "because"."""
+    words = WORDS.decode(sentence)
+    if "because" not in words:
+        return None
+    last = words[words.index("because") + 4]
+    lives = last in ["tired", "hungry", "sleepy", "sick", "afraid", "angry", "lazy", "sad", "weak", "thirsty"]
+    failed = next(word for word in words if word in {"didn't", "couldn't"})
+    return words.index(failed if lives else "because") - 1
+
+
+class TestEncoder:
+    """Hidden words and references."""
+
+    def test_decided_words(self) -> None:
+        """Whoever always says "is" is right as often as "is" is decided."""
+        made = list(islice(splits.sentences("test"), 60))
+        decided = [s.words[place] for s in made for place in s.decided]
+        share = decided.count("is") / len(decided)
+        assert 0 < share < 0.5
+        assert measure.decided_words(Looking(SMALL), n=60) == pytest.approx(share)
+
+    def test_named_referents(self) -> None:
+        """Whoever always names the street is right as often as it is the street."""
+        model = Looking(SMALL)
+        model.word = "street"
+        nouns = [s.words[s.reference.noun] for s in measure.references("test", 60) if s.reference]
+        assert 0 < nouns.count("street") < 20
+        assert measure.named_referents(model, n=60) == pytest.approx(nouns.count("street") / 60)
+
+    def test_looks(self) -> None:
+        """Where each head looks from "it", and how often that is right."""
+        made = measure.references("test", 40)
+        looks = measure.looks_from_it(Looking(SMALL), made)
+        assert looks.shape == (2, 3, 40)
+        assert (looks[:, 0] == 0).all()
+        assert (looks[:, 1] == 1).all()
+        nouns = [s.reference.noun for s in made if s.reference]
+        assert looks[1, 2].tolist() == nouns
+        right = measure.right_looks(Looking(SMALL), made)
+        assert right[1, 2] == 1
+        assert right[0, 1] == pytest.approx(nouns.count(1) / 40)
+        assert right[0, 0] == 0
+        assert measure.reference_head(Looking(SMALL), 40) == (1, 2)
+
+    def test_turning(self) -> None:
+        """A head that reads the last word turns with it; one that always looks at one place never does."""
+        made = measure.references("test", 40)
+        assert measure.turning_looks(Looking(SMALL), (1, 2), made) == 1
+        assert measure.turning_looks(Looking(SMALL), (0, 1), made) == 0
+
+
+def reference(pronoun: int, noun: int, other: int) -> English:
+    """A sentence of which only this is known."""
+    return English(words=("x",) * 12, kind="reference", reference=Reference(pronoun, noun, other))
+
+
+class TestReferences:
+    """Tired turned to wide, and the best guess without reading."""
+
+    def test_turned(self) -> None:
+        """The last word, and with it the noun."""
+        words = ["the", "animal", "didn't", "cross", "the", "street", "because", "it", "was", "too", "tired", "."]
+        tired = English(words=tuple(words), kind="reference", reference=Reference(7, 1, 5))
+        wide = measure.turned(tired, "wide")
+        assert wide.words == (*words[:10], "wide", ".")
+        assert wide.reference == Reference(7, 5, 1)
+        assert measure.turned(wide, "tired") == tired
+        assert measure.turned(tired, "sleepy").reference == tired.reference
+        with pytest.raises(ValueError, match="refers to nothing"):
+            measure.turned(English(words=("i",), kind="all"), "wide")
+
+    def test_turned_is_made_by_the_grammar(self) -> None:
+        """The gold facts of a turned sentence are those that the generator gives it."""
+        random = seeded(3)
+        made = [english.generate(random, "reference") for _ in range(3000)]
+        known = {s.words: s.reference for s in made}
+        both = [(t, known[t.words]) for t in (measure.turned(s, "wide") for s in made) if t.words in known]
+        assert len(both) > 50
+        assert all(turned.reference == gold for turned, gold in both)
+
+    def test_fixed_offset(self) -> None:
+        """Two of three are 2 before the pronoun."""
+        made = [reference(7, 5, 1), reference(8, 6, 1), reference(8, 1, 6)]
+        assert measure.fixed_offset(made) == -2
+        assert measure.offset_looks(-2, made) == pytest.approx(2 / 3)
+        assert measure.offset_looks(-7, made) == pytest.approx(1 / 3)
+        assert measure.offset_looks(-6, made) == 0
+
+
+class Uniform(LanguageDecoder):
+    """A decoder that knows nothing."""
+
+    def forward(self, words: Tensor, **_: Any) -> tuple[Tensor, list[Tensor | None]]:
+        return torch.zeros(*words.shape, len(WORDS)), []
+
+
+def test_next_words() -> None:
+    """Who finds all words alike is surprised by the logarithm of their number."""
+    assert measure.next_words(Uniform(SMALL), n=20) == pytest.approx(math.log(len(WORDS)), abs=1e-4)
+
+
+def pair(source: str, target: str, sure: str = "", more: str = "") -> Pair:
+    """A pair with links written as "0-0 1-2"."""
+    links = [{(int(link[0]), int(link[2])) for link in told.split()} for told in (sure, more)]
+    return Pair(
+        english=tuple(source.split()),
+        korean=tuple(target.split()),
+        sure=frozenset(links[0]),
+        possible=frozenset(links[0] | links[1]),
+    )
+
+
+class Parrot(RecurrentTranslator):
+    """A translator that says what it is told to, and looks from step t at word t."""
+
+    def __init__(self, said: dict[str, str], *, ends: bool = True) -> None:
+        super().__init__(
+            RecurrentConfig(n_source_words=len(SOURCE), n_target_words=len(KOREAN), d_embedding=3, d_hidden=5)
+        )
+        self.said, self.ends = said, ends
+
+    def translate(self, source: Tensor, **_: Any) -> RecurrentTranslation:
+        rows = []
+        for row in source.tolist():
+            words = " ".join(SOURCE.decode([number for number in row if number]))
+            rows.append([*KOREAN.encode(self.said[words].split()), *([3] if self.ends else [])])
+        width = max(map(len, rows))
+        words_said = torch.tensor([row + [0] * (width - len(row)) for row in rows])
+        return RecurrentTranslation(words_said, torch.zeros(*words_said.shape, len(KOREAN)), None)
+
+    def forward(self, source: Tensor, target: Tensor, **_: Any) -> RecurrentTranslation:
+        looks = torch.eye(target.shape[1], source.shape[1]).expand(len(source), -1, -1)
+        return RecurrentTranslation(target, torch.zeros(*target.shape, len(KOREAN)), looks)
+
+
+LOVE = pair("i love all you", "나는 너희 모두를 사랑한다", "0-0 1-3 2-2 3-1")
+PRINCE = pair("there is a prince", "왕자가 있다", "0-3 1-1", "0-2 1-0")
+
+
+class TestTranslations:
+    """Right and wrong words."""
+
+    @pytest.mark.parametrize("ends", [True, False])
+    def test_exact_match_and_word_accuracy(self, *, ends: bool) -> None:
+        """One of two is right; 4 + 1 of 6 words, since what is missing is wrong; with an end and cut off."""
+        model = Parrot({"i love all you": " ".join(LOVE.korean), "there is a prince": "왕자가"}, ends=ends)
+        assert measure.translated(model, [LOVE, PRINCE]) == [LOVE.korean, ("왕자가",)]
+        assert measure.exact_match(model, [LOVE, PRINCE]) == 0.5
+        assert measure.word_accuracy(model, [LOVE, PRINCE]) == pytest.approx(5 / 6)
+
+    def test_too_much_is_a_fault(self) -> None:
+        """A word too many is no exact match, although every right word is said."""
+        model = Parrot({"there is a prince": "왕자가 있다 ."})
+        assert measure.exact_match(model, [PRINCE]) == 0
+        assert measure.word_accuracy(model, [PRINCE]) == 1
+
+    def test_a_word_moved_is_wrong(self) -> None:
+        """The right words in the wrong places are wrong words."""
+        model = Parrot({"there is a prince": "있다 왕자가"})
+        assert measure.word_accuracy(model, [PRINCE]) == 0
+
+    def test_many(self) -> None:
+        """More pairs than go through at once keep their order."""
+        model = Parrot({"i love all you": " ".join(LOVE.korean), "there is a prince": "왕자가"})
+        many = [LOVE, PRINCE, PRINCE] * 100
+        assert measure.translated(model, many) == [LOVE.korean, ("왕자가",), ("왕자가",)] * 100
+        assert measure.exact_match(model, many) == pytest.approx(1 / 3)
+
+
+class TestAlignmentError:
+    """1 - (|A and S| + |A and P|) / (|A| + |S|)."""
+
+    def test_by_hand(self) -> None:
+        """S = {0-0, 1-2}, P = S and 2-1, A = {0-0, 1-1, 2-1}: 1 - (1 + 2) / (3 + 2)."""
+        one = pair("a b c", "x y z", "0-0 1-2", "2-1")
+        assert measure.alignment_error(lambda _, step: (0, 1, 1)[step], [one]) == pytest.approx(0.4)
+        # All sure links found, the rest possible: no error. None found: all error.
+        assert measure.alignment_error(lambda _, step: (0, 2, 1)[step], [one]) == 0
+        assert measure.alignment_error(lambda *_: 9, [one]) == 1
+
+    def test_is_summed_over_pairs(self) -> None:
+        """Not averaged: 1 - (1 + 2 + 2 + 2) / (5 + 4)."""
+        one, other = pair("a b c", "x y z", "0-0 1-2", "2-1"), pair("a b", "x y", "0-1 1-0")
+        looks: dict[tuple[int, int], int] = {(0, 0): 0, (0, 1): 1, (0, 2): 1, (1, 0): 1, (1, 1): 0}
+        assert measure.alignment_error(lambda b, t: looks[b, t], [one, other]) == pytest.approx(2 / 9)
+
+    def test_diagonal(self) -> None:
+        """In the prince pair it looks at "there" and "a": nothing right; in the other at the first word only."""
+        assert measure.diagonal_error([PRINCE]) == 1
+        # A = {0-0, 1-1, 2-2, 3-3}, S = P = {0-0, 1-3, 2-2, 3-1}: 1 - (2 + 2) / 8.
+        assert measure.diagonal_error([LOVE]) == pytest.approx(0.5)
+
+    def test_of_a_model(self) -> None:
+        """The looks of a model that looks along the diagonal have the error of the diagonal, padding or not."""
+        model = Parrot({})
+        looks = measure.alignments(model, [LOVE, PRINCE])
+        assert looks[0, 0].tolist() == [[0, 1, 2, 3, 0], [0, 1, 2, 3, 0]]  # the end looks nowhere
+        # LOVE as above; PRINCE: A = {0-0, 1-1}, S has 1-1: (1 + 1) of (2 + 2).
+        assert measure.alignment_errors(model, [LOVE, PRINCE]).tolist() == [[pytest.approx(1 - 6 / 12)]]
+        assert measure.alignment_head(model, 5) == (0, 0)
+
+    def test_without_attention(self) -> None:
+        """It aligns nothing, and says so."""
+        config = RecurrentConfig(n_source_words=len(SOURCE), n_target_words=len(KOREAN), attention=None)
+        with pytest.raises(ValueError, match="without attention"):
+            measure.alignments(RecurrentTranslator(config), [LOVE])
+
+
+@pytest.mark.parametrize("head", [(0, 0), (0, 2), (1, 1)])
+def test_best_head(head: tuple[int, int]) -> None:
+    """Layer and head of the largest number."""
+    scores = torch.zeros(2, 3)
+    scores[head] = 1
+    assert measure._best(scores) == head

@@ -1,0 +1,200 @@
+"""Trained models as files: weights, and a card that tells all about them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from attnviz.errors import FileFormatError
+from attnviz.models.language import vocabulary
+from attnviz.models.training import shipped
+from attnviz.models.training.shipped import Card
+from tests.models.training.conftest import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from attnviz.models.training.shipped import Plan
+
+
+def header(path: Path) -> dict[str, Any]:
+    """What a safetensors file says before its numbers: a length in 8 bytes, then JSON."""
+    raw = path.read_bytes()
+    return json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def written(plan: Callable[..., Plan], tmp_path: Path) -> Callable[[str], tuple[Path, Card, Any]]:
+    """A model of a kind in a file, its card, and the model itself."""
+
+    def write(kind: str) -> tuple[Path, Card, Any]:
+        path, model = tmp_path / f"{kind}.safetensors", plan(kind).task().model
+        card = Card(
+            name=f"tiny-{kind}",
+            plan=plan(kind, seed=5),
+            source=vocabulary.source() if kind in {"recurrent", "translation"} else vocabulary.english(),
+            target=vocabulary.korean() if kind in {"recurrent", "translation"} else None,
+            quality={"words right": 0.125, "layer": 1},
+        )
+        shipped.save(path, card, model)
+        return path, card, model
+
+    return write
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestRoundTrip:
+    """Written and read."""
+
+    def test_everything_comes_back(self, written: Callable[[str], tuple[Path, Card, Any]], kind: str) -> None:
+        """Weights to the last bit; name, sizes, recipe, words and quality."""
+        path, card, model = written(kind)
+        found, loaded = shipped.load(path)
+        assert found == card == shipped.load_card(path)
+        assert type(loaded) is type(model)
+        assert not loaded.training
+        assert loaded.state_dict().keys() == model.state_dict().keys()
+        for name, tensor in model.state_dict().items():
+            assert torch.equal(loaded.state_dict()[name], tensor)
+
+    def test_runs_as_before(self, written: Callable[[str], tuple[Path, Card, Any]], kind: str) -> None:
+        """It says the same, word for word."""
+        path, card, model = written(kind)
+        words = torch.tensor([card.source.encode(["there", "is", "a", "prince", "."])])
+        given = (words,) if card.target is None else (words, torch.tensor([[7, 8, 3]]))
+        with torch.inference_mode():
+            for one, other in zip(model.eval()(*given)[:2], shipped.load(path)[1](*given)[:2], strict=True):
+                if isinstance(one, torch.Tensor):
+                    assert torch.equal(one, other)
+
+    def test_is_readable_without_attnviz(self, written: Callable[[str], tuple[Path, Card, Any]], kind: str) -> None:
+        """The file begins with JSON that holds the card as JSON: nothing in it is code, so nothing is unpickled."""
+        path, card, model = written(kind)
+        told = json.loads(header(path)["__metadata__"]["card"])
+        assert (told["name"], told["kind"], told["learns"]) == (f"tiny-{kind}", kind, "a little")
+        assert told["recipe"]["seed"] == 5
+        assert told["quality"] == {"words right": 0.125, "layer": 1}
+        assert told["source"][:6] == ["<pad>", "<unknown>", "<start>", "<end>", "<mask>", ","]
+        assert (told["target"] is None) == (kind in {"encoder", "decoder"})
+        assert load_file(path).keys() == model.state_dict().keys()
+        assert card.source.words == tuple(told["source"])
+
+
+class TestRefused:
+    """What is no model of attnviz."""
+
+    def test_foreign(self, tmp_path: Path) -> None:
+        """Tensors without a card, with another's card, and files that are something else."""
+        path = tmp_path / "foreign.safetensors"
+        for told in (None, {"format": "pt"}, {"card": "{"}, {"card": "null"}, {"card": "[]"}, {"card": "{}"}):
+            save_file({"weight": torch.zeros(2, 3)}, path, told)
+            for read in (shipped.load, shipped.load_card):
+                with pytest.raises(FileFormatError, match=r"foreign\.safetensors holds no model of attnviz"):
+                    read(path)
+        for raw in (b"", b"PK\x03\x04", b"\x80\x04}"):
+            path.write_bytes(raw)
+            with pytest.raises(FileFormatError, match="holds no model of attnviz"):
+                shipped.load(path)
+        with pytest.raises(FileFormatError, match="holds no model of attnviz"):
+            shipped.load(tmp_path / "none.safetensors")
+
+    def test_a_pickle(self, tmp_path: Path) -> None:
+        """A file that torch would unpickle is refused, and none of its code runs."""
+        path, ran = tmp_path / "wicked.safetensors", tmp_path / "ran"
+
+        class Wicked:
+            def __reduce__(self) -> tuple[Any, Any]:
+                return shutil.copy, (str(path), str(ran))
+
+        torch.save({"weight": Wicked()}, path)
+        with pytest.raises(FileFormatError, match="holds no model of attnviz"):
+            shipped.load(path)
+        assert not ran.exists()
+
+    def test_unfinished_training(self, plan: Callable[..., Plan], tmp_path: Path) -> None:
+        """Where training stopped is no model yet."""
+        from attnviz.models.training.loop import State
+
+        path = tmp_path / "kept.safetensors"
+        shipped.save_state(path, "tiny", plan("decoder"), State(3, {"weights.a": torch.zeros(2)}))
+        with pytest.raises(FileFormatError, match="holds no model of attnviz"):
+            shipped.load(path)
+
+    @pytest.mark.parametrize("change", ["missing", "more", "shape", "kind", "size", "word"])
+    def test_weights_that_are_not_the_cards(
+        self, written: Callable[[str], tuple[Path, Card, Any]], change: str
+    ) -> None:
+        """Weights and card must fit each other."""
+        path, _, model = written("decoder")
+        told = json.loads(header(path)["__metadata__"]["card"])
+        weights = dict(model.state_dict())
+        if change == "missing":
+            weights.popitem()
+        elif change == "more":
+            weights["more"] = torch.zeros(2)
+        elif change == "shape":
+            weights["word_map.bias"] = torch.zeros(2)
+        elif change == "kind":
+            told["kind"] = "encoder"
+        elif change == "size":
+            told["config"]["n_layers"] = 1
+        else:
+            told["config"]["colour"] = "red"
+        save_file(weights, path, {"card": json.dumps(told)})
+        with pytest.raises(FileFormatError, match="holds no model of attnviz") as raised:
+            shipped.load(path)
+        assert "\n" not in str(raised.value)
+
+
+class TestPlans:
+    """The models that ship."""
+
+    def test_names_are_the_command_lines(self) -> None:
+        """What `attnviz train` offers is what there are plans for."""
+        from attnviz.cli.train import NAMES
+
+        assert tuple(shipped.plans()) == NAMES
+
+    @pytest.mark.parametrize("name", ["toy", "toy-decoder", "toy-seq2seq", "toy-transformer"])
+    def test_make_sense(self, name: str) -> None:
+        """Each can be built, reads every word, and prints whole: heads at most 12 wide, the toy's at most 8."""
+        plan = shipped.plans()[name]
+        model: Any = plan.task().model
+        if plan.kind in {"recurrent", "translation"}:
+            model(*(torch.tensor([[len(words()) - 1]]) for words in (vocabulary.source, vocabulary.korean)))
+        else:
+            model(torch.tensor([[len(vocabulary.english()) - 1]]))
+        if name == "toy":
+            assert model.config.d_model // model.config.n_heads <= 8
+
+    def test_all_weights_together(self) -> None:
+        """At most 8 MB."""
+        sizes = [sum(p.numel() * 4 for p in plan.task().model.parameters()) for plan in shipped.plans().values()]
+        assert sum(sizes) < 8e6
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("kind", KINDS)
+def test_quality(plan: Callable[..., Plan], kind: str) -> None:
+    """Whatever is measured is a number, and shares are shares."""
+    found = shipped.quality(plan(kind).task().model.eval(), n=10)  # type: ignore[arg-type]
+    assert all(isinstance(value, float | int) for value in found.values())
+    for what, value in found.items():
+        if any(word in what for word in ("right", "turns", "error", "fault")):
+            assert 0 <= value <= 1
+    assert ("alignment error" in found) == (kind in {"recurrent", "translation"})
+
+
+def test_quality_without_attention(plan: Callable[..., Plan]) -> None:
+    """A model without attention has no alignment."""
+    given = plan("recurrent")
+    bare = replace(given, config=replace(given.config, attention=None))  # type: ignore[arg-type]
+    found = shipped.quality(bare.task().model.eval(), n=10)  # type: ignore[arg-type]
+    assert set(found) == {"translated without a fault", "words right"}

@@ -1,0 +1,331 @@
+"""A font for every script: glyphs that are really there, and a word to the user where there are none."""
+
+from __future__ import annotations
+
+import struct
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from fontTools.fontBuilder import FontBuilder  # type: ignore[import-untyped]  # comes with Matplotlib
+from fontTools.pens.ttGlyphPen import TTGlyphPen  # type: ignore[import-untyped]
+
+from attnviz.attention import Attention
+from attnviz.heatmaps.figure import figure, write
+from attnviz.render import fonts
+from attnviz.render.fonts import BASE, KOREAN, advice, typefaces_for
+from attnviz.render.sheet import resolve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+Make = Callable[..., Attention]
+
+SCRIPTS = {
+    "Korean": "나는 너희 모두를 사랑해 똠방각하 뷁 ㅋㅋㅋ ㅠㅠ",
+    "Cyrillic": "Съешь ещё этих мягких французских булок",
+    "Greek": "Ξεσκεπάζω τὴν ψυχοφθόρα βδελυγμία",
+    "Arabic": "أحبكم جميعا صِف خَلقَ",
+    "Hebrew": "אני אוהב את כולכם",
+    "kana": "わたしは みんなが だいすき アイシテル",
+    "Vietnamese": "Tôi yêu tất cả các bạn",
+    "marks of attnviz": "·ing ␣ “” … → � ▁",
+}
+
+THAI = "ฉันรัก"
+
+
+def characters(file: str | Path) -> set[str]:
+    """The characters that a font file maps to a glyph."""
+    from matplotlib.ft2font import FT2Font
+
+    return set(map(chr, FT2Font(str(file)).get_charmap()))
+
+
+def files(families: Iterable[str]) -> list[str]:
+    """The font file that Matplotlib takes for each family, exactly and not as a fallback."""
+    from matplotlib.font_manager import FontProperties, fontManager
+
+    return [fontManager.findfont(FontProperties(family=[name]), fallback_to_default=False) for name in families]
+
+
+def raster(text: str, families: list[str]) -> np.ndarray:
+    """A text in black on white, as pixels, cut to its ink."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    made = Figure((4, 1), dpi=100)
+    canvas = FigureCanvasAgg(made)
+    made.text(0.1, 0.4, text, fontfamily=families, fontsize=30, parse_math=False)
+    canvas.draw()  # type: ignore[no-untyped-call]
+    grey = np.asarray(canvas.buffer_rgba())[..., 0]  # type: ignore[no-untyped-call]
+    rows, columns = np.nonzero(grey < 255)
+    assert rows.size, f"nothing was drawn for {text!r}"
+    return grey[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+
+
+def same(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether two texts look the same."""
+    return first.shape == second.shape and bool((first == second).all())
+
+
+def families_of(made: Figure) -> list[str]:
+    """The fonts of a figure's texts: all have the same."""
+    from matplotlib.text import Text
+
+    found = {tuple(text.get_fontfamily()) for text in made.findobj(Text) if isinstance(text, Text) and text.get_text()}
+    (families,) = found
+    return list(families)
+
+
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    """What is remembered about the machine's fonts, forgotten before and after."""
+
+    def forget() -> None:
+        for name in ("_best_installed", "_drawn_by", "_family", "_base_file"):
+            getattr(fonts, name).cache_clear()
+
+    forget()
+    yield
+    forget()
+
+
+@pytest.fixture
+def no_other_fonts(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with no fonts but those that come with Matplotlib and with attnviz."""
+    from matplotlib import font_manager, get_data_path
+
+    assert fresh is None
+    own = [entry for entry in font_manager.fontManager.ttflist if entry.fname.startswith(get_data_path())]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", own)
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda *_, **__: [])
+
+
+def box_glyph(size: int = 500) -> object:
+    """A square."""
+    pen = TTGlyphPen(None)
+    pen.moveTo((0, 0))
+    for point in ((0, size), (size, size), (size, 0)):
+        pen.lineTo(point)
+    pen.closePath()
+    return pen.glyph()
+
+
+def build_font(file: Path, family: str, text: str, *, ink: bool = True) -> Path:
+    """A font that has the characters of a text, as squares or as nothing at all."""
+    names = {ord(character): f"u{ord(character):04x}" for character in sorted(set(text))}
+    order = [".notdef", *names.values()]
+    builder = FontBuilder(1000, isTTF=True)
+    builder.setupGlyphOrder(order)
+    builder.setupCharacterMap(names)
+    empty = TTGlyphPen(None).glyph()
+    builder.setupGlyf({name: box_glyph() if ink or name == ".notdef" else empty for name in order})
+    builder.setupHorizontalMetrics(dict.fromkeys(order, (600, 0)))
+    builder.setupHorizontalHeader(ascent=800, descent=-200)
+    builder.setupNameTable({"familyName": family, "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(file)
+    return file
+
+
+def build_bitmap_font(file: Path, text: str) -> Path:
+    """A font of coloured pictures, as Noto Color Emoji is: no outlines, one size, each glyph a PNG (CBLC and CBDT)."""
+    from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
+    from fontTools.ttLib.tables.DefaultTable import DefaultTable  # type: ignore[import-untyped]
+
+    build_font(file, "Coloured", text)
+    font = TTFont(file)
+    for table in ("glyf", "loca"):
+        del font[table]
+    count = len(font.getGlyphOrder())
+    font["CBDT"] = DefaultTable("CBDT")
+    font["CBDT"].data = struct.pack(">HH", 3, 0) + b"\0" * 16 * count
+    metrics = struct.pack(">bbBbbbbbbbbb", 100, -20, 100, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    # One strike at 109 pixels, one index subtable of format 1, all of its glyphs of format 17 (a PNG each).
+    offsets = b"".join(struct.pack(">L", 16 * index) for index in range(count + 1))
+    subtable = struct.pack(">HHL", 0, count - 1, 8) + struct.pack(">HHL", 1, 17, 4) + offsets
+    strike = struct.pack(">LLLL", 8 + 48, len(subtable), 1, 0) + metrics * 2 + struct.pack(">HH", 0, count - 1)
+    font["CBLC"] = DefaultTable("CBLC")
+    font["CBLC"].data = struct.pack(">HHL", 3, 0, 1) + strike + struct.pack(">BBBb", 109, 109, 32, 1) + subtable
+    font.save(file)
+    return file
+
+
+def install(monkeypatch: pytest.MonkeyPatch, *added: tuple[Path, str]) -> None:
+    """Make fonts known as Matplotlib's list of the machine's fonts would."""
+    from matplotlib.font_manager import FontEntry, fontManager
+
+    entries = [
+        FontEntry(fname=str(file), name=name, style="normal", weight=400, stretch="normal", size="scalable")
+        for file, name in added
+    ]
+    monkeypatch.setattr(fontManager, "ttflist", [*fontManager.ttflist, *entries])
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_scripts_need_no_installed_font(script: str) -> None:
+    """These are drawn on a fresh machine: every character is in Matplotlib's font or in the one shipped here."""
+    text = SCRIPTS[script]
+    chosen = typefaces_for([text])
+    assert not chosen.missing
+    assert chosen.families[0] == BASE
+    assert len(chosen.families) <= 2
+    has = set().union(*map(characters, files(chosen.families)))
+    assert set(text) - set(" ") <= has
+
+
+def test_latin_needs_one_font() -> None:
+    """English asks for no second font, and the Korean one is not even opened."""
+    assert typefaces_for(["I love all you", ""]).families == (BASE,)
+
+
+def test_every_korean_syllable_is_there() -> None:
+    """All 11,172 modern syllables and the letters that stand alone are in the font shipped here."""
+    wanted = {chr(code) for code in (*range(0xAC00, 0xD7A4), *range(0x3131, 0x3164))}
+    assert wanted <= characters(KOREAN)
+
+
+def test_a_licence_comes_with_the_font() -> None:
+    """The licence stands beside the font."""
+    assert "SIL OPEN FONT LICENSE" in (KOREAN.parent / "OFL.txt").read_text(encoding="utf-8").upper()
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+def test_the_korean_figure_has_its_glyphs(fixed_record: Make) -> None:
+    """Every character of every text in the Korean figure is in a font of that figure, and no warning is given."""
+    from matplotlib.text import Text
+
+    made = figure(resolve(fixed_record("나는 너희 모두를 사랑해", n_heads=2)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made.canvas.draw()
+    has = set().union(*map(characters, files(families_of(made))))
+    texts = [text.get_text() for text in made.findobj(Text) if isinstance(text, Text)]
+    assert "사랑해" in texts
+    assert set("".join(texts)) - set(" \n") <= has
+
+
+@pytest.mark.parametrize("script", ["Korean", "kana", "Cyrillic", "Arabic"])
+def test_glyphs_are_drawn_and_not_boxes(script: str) -> None:
+    """Words of a script have ink, differ from each other, and differ from the box for a missing glyph."""
+    first, second = SCRIPTS[script].split()[:2]
+    families = list(typefaces_for([first, second]).families)
+    assert not same(raster(first, families), raster(second, families))
+    assert not same(raster(first, families), boxes(len(first)))
+
+
+def boxes(count: int) -> np.ndarray:
+    """What Matplotlib draws for so many characters that no font has."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return raster(THAI[0] * count, [BASE])
+
+
+def test_without_its_font_korean_would_be_boxes() -> None:
+    """The test above can fail: with the Latin font alone, two Korean words of one length look the same."""
+    with pytest.warns(UserWarning, match="Glyph .* missing"):
+        first, second = raster("사랑", [BASE]), raster("모두", [BASE])
+    assert same(first, second)
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+@pytest.mark.parametrize(("text", "missing"), [("爱我们", "们我爱"), (THAI, "กฉนรั"), ("a😀b", ""), ("a🙂b", "🙂")])
+def test_what_no_font_has_is_missing(text: str, missing: str) -> None:
+    """Chinese, Thai and newer emoji on a fresh machine: exactly these are missing, each once, in order."""
+    chosen = typefaces_for([text, text])
+    assert chosen.missing == missing
+    assert chosen.families[0] == BASE
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+def test_writing_tells_what_is_missing(fixed_record: Make, tmp_path: Path) -> None:
+    """The picture is drawn all the same, and whoever asked for it learns what is not in it."""
+    sheet = resolve(fixed_record(["我", "love", THAI[0]], model="x"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        missing = write(sheet, tmp_path / "x.png", ".png").missing
+    assert missing == "".join(sorted("我" + THAI[0]))
+
+
+@pytest.mark.parametrize(
+    ("missing", "package"),
+    [("我爱", "fonts-noto-cjk"), ("ก", "fonts-noto-core"), ("🫠", "fonts-symbola"), ("힣", "fonts-noto-cjk")],
+)
+def test_advice_names_characters_and_a_package(missing: str, package: str) -> None:
+    """The advice is one line that says which characters and what to install."""
+    line = advice(missing)
+    assert "\n" not in line
+    assert " ".join(missing) in line
+    assert package in line
+
+
+def test_advice_for_several_scripts() -> None:
+    """Where two scripts are missing, both packages are named."""
+    line = advice("ก我")
+    assert "fonts-noto-cjk" in line
+    assert "fonts-noto-core" in line
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+def test_an_installed_font_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Characters that the shipped fonts lack come from a font of the machine that has them."""
+    install(monkeypatch, (build_font(tmp_path / "thai.ttf", "Thai Squares", THAI), "Thai Squares"))
+    chosen = typefaces_for([THAI])
+    assert chosen.families == (BASE, "Thai Squares")
+    assert not chosen.missing
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+def test_the_font_with_most_characters_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two fonts the one that has more is first, and the other fills in what it lacks."""
+    install(
+        monkeypatch,
+        (build_font(tmp_path / "few.ttf", "Few", THAI[0] + "我"), "Few"),
+        (build_font(tmp_path / "many.ttf", "Many", THAI), "Many"),
+    )
+    chosen = typefaces_for([THAI + "我"])
+    assert chosen.families == (BASE, "Many", "Few")
+    assert not chosen.missing
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+def test_a_font_of_coloured_pictures_is_not_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A font like Noto Color Emoji lists its characters, but Matplotlib cannot draw them: it is passed over."""
+    from matplotlib.ft2font import FT2Font
+
+    file = build_bitmap_font(tmp_path / "coloured.ttf", "🫠🫡")
+    assert not FT2Font(str(file)).scalable
+    assert set("🫠🫡") <= characters(file)
+    install(monkeypatch, (file, "Coloured"))
+    assert typefaces_for(["🫠"]).families == (BASE,)
+    assert typefaces_for(["🫠"]).missing == "🫠"
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+def test_a_font_of_blanks_is_not_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is a font that lists characters and leaves them blank."""
+    install(monkeypatch, (build_font(tmp_path / "blank.ttf", "Blank", THAI, ink=False), "Blank"))
+    assert typefaces_for([THAI]).missing
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+def test_a_broken_font_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A font file that cannot be read, or is gone, does not stop the picture."""
+    torn = tmp_path / "torn.ttf"
+    torn.write_bytes(build_font(tmp_path / "whole.ttf", "Whole", THAI).read_bytes()[:100])
+    install(monkeypatch, (torn, "Torn"), (tmp_path / "gone.ttf", "Gone"))
+    assert typefaces_for([THAI]).missing
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+@pytest.mark.parametrize("text", ["", " ", "a\u200db", "❤\ufe0f", "\u0646\u0645\u06cc\u200c", "\u00a0\u2003"])
+def test_what_has_no_shape_is_not_missing(text: str) -> None:
+    """Spaces, joiners and variation selectors need no glyph."""
+    assert not typefaces_for([text]).missing

@@ -1,0 +1,182 @@
+"""Colours that do not lie: even steps of lightness, to any eye, on any background, with text that can be read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rich.color import Color, ColorSystem
+
+from attnviz.errors import SelectionError
+from attnviz.render.palette import DEFAULT, LEVELS, PALETTES, colours, ink, levels, luminance
+
+TENTHS = np.linspace(0, LEVELS - 1, 11).round().astype(int)
+
+# Viénot, Brettel and Mollon 1999 for eyes without long-wave (protan) and medium-wave (deutan) cones; Brettel, Viénot
+# and Mollon 1997 for eyes without short-wave cones (tritan), one matrix on either side of a plane. All on linear RGB.
+PROTAN = np.array([[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]])
+DEUTAN = np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]])
+TRITAN_ABOVE = np.array([[1.01277, 0.13548, -0.14826], [-0.01243, 0.86812, 0.14431], [0.07589, 0.80500, 0.11911]])
+TRITAN_BELOW = np.array([[0.93678, 0.18979, -0.12657], [0.06154, 0.81526, 0.12320], [-0.37562, 1.12767, 0.24796]])
+TRITAN_PLANE = np.array([0.03901, -0.02788, -0.01113])
+
+
+def linear(rgb: np.ndarray) -> np.ndarray:
+    """Amounts of light from sRGB bytes (IEC 61966-2-1)."""
+    part = rgb / 255
+    return np.asarray(np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4))
+
+
+def lightness(rgb: np.ndarray) -> np.ndarray:
+    """CIE 1976 L*: 0 is black, 100 is white, and equal steps look equal."""
+    light = linear(rgb) @ np.array([0.2126729, 0.7151522, 0.0721750])
+    return np.asarray(np.where(light > (6 / 29) ** 3, 116 * np.cbrt(light) - 16, light * (29 / 3) ** 3))
+
+
+def oklab(light: np.ndarray) -> np.ndarray:
+    """Ottosson 2020, from linear RGB: distances are differences as they look."""
+    cones = light @ np.array(
+        [
+            [0.4122214708, 0.2119034982, 0.0883024619],
+            [0.5363325363, 0.6806995451, 0.2817188376],
+            [0.0514459929, 0.1073969566, 0.6299787005],
+        ]
+    )
+    to_lab = [
+        [0.2104542553, 1.9779984951, 0.0259040371],
+        [0.7936177850, -2.4285922050, 0.7827717662],
+        [-0.0040720468, 0.4505937099, -0.8086757660],
+    ]
+    return np.asarray(np.cbrt(cones) @ np.array(to_lab))
+
+
+def seen(rgb: np.ndarray, eye: str) -> np.ndarray:
+    """What an eye makes of colours, in OKLab."""
+    light = linear(rgb)
+    if eye == "tritan":
+        above = (light @ TRITAN_PLANE >= 0)[:, None]
+        light = np.where(above, light @ TRITAN_ABOVE.T, light @ TRITAN_BELOW.T)
+    elif eye != "full":
+        light = light @ {"protan": PROTAN, "deutan": DEUTAN}[eye].T
+    return oklab(np.clip(light, 0, 1))
+
+
+def test_the_formulas_of_this_test() -> None:
+    """White stays white to every eye, black black; L* of white is 100 and of middle grey (119) 50."""
+    ends = np.array([[255, 255, 255], [0, 0, 0]])
+    assert lightness(ends) == pytest.approx([100, 0], abs=1e-3)
+    assert lightness(np.array([119, 119, 119])) == pytest.approx(50, abs=0.1)
+    for eye in ("full", "protan", "deutan", "tritan"):
+        np.testing.assert_allclose(seen(ends, eye), [[1, 0, 0], [0, 0, 0]], atol=1e-3)
+
+
+def test_red_and_green_meet_without_long_wave_cones() -> None:
+    """The simulation works: a red and a green far apart to a full eye are near to a deutan one."""
+    pair = np.array([[178, 60, 20], [105, 105, 20]])
+    full, deutan = (np.linalg.norm(np.diff(seen(pair, eye), axis=0)) for eye in ("full", "deutan"))
+    assert full > 3 * deutan
+
+
+@pytest.mark.parametrize("on_dark", [False, True])
+@pytest.mark.parametrize("name", PALETTES)
+def test_lightness_goes_one_way(name: str, *, on_dark: bool) -> None:
+    """Every palette gets strictly darker on paper, lighter on a dark screen; bytes may round by a tenth of a unit."""
+    table = lightness(colours(name, on_dark=on_dark).astype(float)) * (1 if on_dark else -1)
+    assert (np.diff(table[::8]) > 0).all()
+    assert np.diff(table).min() > -0.1
+
+
+def test_the_default_steps_are_nearly_even() -> None:
+    """Tenths of the default scale: the largest step of lightness is at most twice the smallest."""
+    for on_dark in (False, True):
+        steps = np.abs(np.diff(lightness(colours(on_dark=on_dark)[TENTHS].astype(float))))
+        assert steps.max() / steps.min() <= 2.0
+        assert steps.min() >= 5.0
+
+
+@pytest.mark.parametrize("eye", ["full", "protan", "deutan", "tritan"])
+def test_the_default_can_be_told_apart_by_every_eye(eye: str) -> None:
+    """Neighbouring tenths differ by 0.05 in OKLab at least, more than twice what can just be seen."""
+    steps = np.linalg.norm(np.diff(seen(colours()[TENTHS].astype(float), eye), axis=0), axis=1)
+    assert steps.min() >= 0.05
+
+
+@pytest.mark.parametrize("eye", ["protan", "deutan", "tritan"])
+@pytest.mark.parametrize("name", PALETTES)
+def test_lightness_survives_every_eye(name: str, eye: str) -> None:
+    """Every palette stays in order to every eye, because it is in order by lightness."""
+    table = seen(colours(name)[TENTHS].astype(float), eye)[:, 0]
+    assert (np.diff(table) < 0).all()
+
+
+@pytest.mark.parametrize("name", PALETTES)
+def test_zero_is_nearest_the_background(name: str) -> None:
+    """Weight 0 is the lightest colour on paper and the darkest on a dark screen."""
+    paper, dark = luminance(colours(name)), luminance(colours(name, on_dark=True))
+    assert paper[0] > paper[-1]
+    assert dark[0] < dark[-1]
+    np.testing.assert_array_equal(colours(name), colours(name, on_dark=True)[::-1])
+
+
+def test_the_default_is_nearly_the_background_at_zero() -> None:
+    """Nothing looks like nothing: within 5 units of lightness of white, and of black."""
+    assert lightness(colours()[0].astype(float)) > 95
+    assert lightness(colours(on_dark=True)[0].astype(float)) < 5
+
+
+@pytest.mark.parametrize("name", PALETTES)
+def test_a_palette_turns_round(name: str) -> None:
+    """`_r` turns the palette round, on both backgrounds."""
+    for on_dark in (False, True):
+        np.testing.assert_array_equal(colours(f"{name}_r", on_dark=on_dark), colours(name, on_dark=on_dark)[::-1])
+
+
+@pytest.mark.parametrize("name", ["", "jet", "_r", "magma_r_r", "Magma", "rainbow_r"])
+def test_an_unknown_palette_is_refused(name: str) -> None:
+    """A palette that is not even, or that does not exist, is an error that names those that are."""
+    with pytest.raises(SelectionError, match=f"no palette '{name}'.*{DEFAULT}"):
+        colours(name)
+
+
+@pytest.mark.parametrize("name", PALETTES)
+def test_text_can_be_read_on_every_colour(name: str) -> None:
+    """Black or white text has a contrast of 4.5 to 1 at least (WCAG 2.2, AA), and is the better of the two."""
+    light = luminance(colours(name))
+    contrast = {True: 1.05 / (light + 0.05), False: (light + 0.05) / 0.05}
+    chosen = np.where(ink(colours(name)), contrast[True], contrast[False])
+    assert chosen.min() >= 4.5
+    np.testing.assert_array_equal(chosen, np.maximum(contrast[True], contrast[False]))
+
+
+def test_luminance_by_hand() -> None:
+    """White is 1, black 0, pure green 0.7152, middle grey (188) a half."""
+    table = np.array([[255, 255, 255], [0, 0, 0], [0, 255, 0], [188, 188, 188]], dtype=np.uint8)
+    assert luminance(table) == pytest.approx([1, 0, 0.7152, 0.5], abs=5e-3)
+
+
+def test_256_colours_keep_the_order() -> None:
+    """On a screen of 256 colours the default never turns back by more than 1 unit of lightness, and keeps 12 steps."""
+    table = colours(on_dark=True)
+    fewer = [Color.from_rgb(*map(int, rgb)).downgrade(ColorSystem.EIGHT_BIT) for rgb in table]
+    light = lightness(np.array([colour.get_truecolor() for colour in fewer], dtype=float))
+    assert np.diff(light).min() > -1.0
+    assert len({colour.number for colour in fewer}) >= 12
+    assert light[-1] > 90
+    assert light[0] < 5
+
+
+def test_levels_by_hand() -> None:
+    """0 is level 0, the top 255, a fifth of it 51; what is above the top stays at 255."""
+    found = levels(np.array([[0.0, 0.1, 0.5, 0.7]]), 0.5)
+    assert found.dtype == np.uint8
+    assert found.tolist() == [[0, 51, 255, 255]]
+
+
+def test_a_matrix_of_zeros_has_the_lowest_level() -> None:
+    """A head that gives nothing to what is shown has no scale, and no division by zero."""
+    assert levels(np.zeros((2, 3)), 0.0).tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_palettes_cannot_be_written_to() -> None:
+    """A palette is shared by all pictures: nobody can change it."""
+    with pytest.raises(ValueError, match="read-only"):
+        colours()[0] = 0

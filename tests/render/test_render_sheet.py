@@ -1,0 +1,253 @@
+"""What a heatmap shows, before anything is drawn: labels, limits, sentences, and rows that are pooled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jaxtyping
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnviz.attention import NO_RECEIPT, Attention, Token
+from attnviz.errors import SelectionError
+from attnviz.render.sheet import AXES, Panel, Scale, Sheet, pool, resolve
+
+Make = Callable[..., Attention]
+
+# Two layers of two heads, each 1 query x 3 keys; the largest weights are 0.5, 0.7, 0.6 and 0.9.
+SMALL = [
+    [[[0.5, 0.3, 0.2]], [[0.1, 0.7, 0.2]]],
+    [[[0.2, 0.2, 0.6]], [[0.9, 0.1, 0.0]]],
+]
+
+# 5 queries x 7 keys; every row sums to 1.
+MATRIX = np.array(
+    [
+        [0.10, 0.20, 0.30, 0.05, 0.05, 0.20, 0.10],
+        [0.30, 0.00, 0.10, 0.10, 0.20, 0.10, 0.20],
+        [0.40, 0.10, 0.10, 0.10, 0.10, 0.10, 0.10],
+        [0.05, 0.05, 0.20, 0.30, 0.10, 0.10, 0.20],
+        [0.00, 0.20, 0.00, 0.20, 0.20, 0.20, 0.20],
+    ]
+)
+
+# The same in groups of 3 and 2 queries, of 3, 3 and 1 keys: keys added up, queries averaged.
+POOLED = [
+    [(0.60 + 0.40 + 0.60) / 3, (0.30 + 0.40 + 0.30) / 3, (0.10 + 0.20 + 0.10) / 3],
+    [(0.30 + 0.20) / 2, (0.50 + 0.60) / 2, (0.20 + 0.20) / 2],
+]
+
+
+def small(**more: object) -> Attention:
+    """A record of the small weights."""
+    fields: dict[str, object] = {
+        "weights": np.array(SMALL, dtype=np.float32),
+        "query_tokens": (Token(text="one", piece="one"),),
+        "key_tokens": tuple(Token(text=text, piece="x") for text in ("two", "three", "five")),
+        "kind": "cross",
+        "model": "by hand",
+    }
+    return Attention(**(fields | more))  # type: ignore[arg-type]
+
+
+def sheet_of(matrix: np.ndarray, scale: Scale = "shared") -> Sheet:
+    """A sheet of two panels: the matrix, and the same turned upside down and halved."""
+    panels = tuple(
+        Panel(layer=0, head=head, matrix=values, top=float(values.max()))
+        for head, values in enumerate((matrix, matrix[::-1] / 2))
+    )
+    return Sheet(
+        panels=panels,
+        layers=(0,),
+        heads=(0, 1),
+        query_labels=tuple(f"q{i}" for i in range(matrix.shape[0])),
+        key_labels=tuple(f"k{i}" for i in range(matrix.shape[1])),
+        model="by hand",
+        sentence="",
+        scale=scale,
+        notes=("a note",),
+        proof=NO_RECEIPT,
+    )
+
+
+def test_labels_are_the_tokens_of_each_side() -> None:
+    """Rows are named after queries and columns after keys, by their readable text, not by their piece."""
+    sheet = resolve(small())
+    assert sheet.query_labels == ("one",)
+    assert sheet.key_labels == ("two", "three", "five")
+
+
+def test_panels_come_layer_by_layer_with_the_models_numbers() -> None:
+    """The panels of layers 3 and 5, heads 2 and 7, keep these numbers, and each holds its own matrix."""
+    sheet = resolve(small(layers=(3, 5), heads=(2, 7)))
+    assert [(panel.layer, panel.head) for panel in sheet.panels] == [(3, 2), (3, 7), (5, 2), (5, 7)]
+    assert [panel.name for panel in sheet.panels][1] == "layer 3, head 7"
+    assert (sheet.layers, sheet.heads) == ((3, 5), (2, 7))
+    np.testing.assert_array_equal(sheet.panels[2].matrix, np.array([[0.2, 0.2, 0.6]], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("scale", "tops"),
+    [("shared", [0.9, 0.9, 0.9, 0.9]), ("panel", [0.5, 0.7, 0.6, 0.9]), ("unit", [1.0, 1.0, 1.0, 1.0])],
+)
+def test_each_scale_has_its_limits(scale: Scale, tops: list[float]) -> None:
+    """`shared` ends at the largest weight of all panels, `panel` at each panel's own, `unit` at 1."""
+    assert [panel.top for panel in resolve(small(), scale).panels] == pytest.approx(tops)
+
+
+def test_the_shared_scale_is_of_what_is_shown() -> None:
+    """Layers that were not selected do not count for the colour scale."""
+    chosen = small().select([0])
+    assert [panel.top for panel in resolve(chosen).panels] == pytest.approx([0.7, 0.7])
+
+
+@pytest.mark.parametrize(
+    ("scale", "legend"), [("shared", "0 to 0.9, one scale"), ("panel", "its own largest"), ("unit", "0 to 1")]
+)
+def test_the_legend_says_where_the_scale_ends(scale: Scale, legend: str) -> None:
+    """The colours' meaning is said in words, with the numbers at both ends."""
+    assert legend in resolve(small(), scale).legend
+
+
+def test_the_legend_of_one_panel_has_its_number() -> None:
+    """One panel on a scale of its own is simply 0 to its largest."""
+    one = small().select([0], [1])
+    assert resolve(one, "panel").legend.endswith("0 to 0.7")
+    assert resolve(one, "shared").legend.endswith("0 to 0.7")
+
+
+def test_an_unknown_scale_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scale that does not exist is an error that names those that do."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # which would speak first
+    with pytest.raises(SelectionError, match="shared, panel, unit"):
+        resolve(small(), "log")  # type: ignore[arg-type]
+
+
+def test_a_sentence_and_its_pair_are_both_quoted() -> None:
+    """Both sentences are in the title, in the order given."""
+    assert resolve(small(text="I love you", pair="All of you")).sentence == "“I love you” + “All of you”"
+
+
+def test_a_sentence_alone_and_none() -> None:
+    """Without a pair the sentence stands alone; a record without a text has no title."""
+    assert resolve(small(text="I love you")).sentence == "“I love you”"
+    assert not resolve(small()).sentence
+
+
+@pytest.mark.parametrize("field", ["text", "pair", "model"])
+def test_control_characters_are_spelled_out(field: str) -> None:
+    """An escape sequence in any free text is shown, never passed on."""
+    sheet = resolve(small(**{"text": "x", "pair": "y", "model": "z", field: "a\x1b[2Jb"}))
+    assert r"a\x1b[2Jb" in sheet.sentence + sheet.model
+    assert "\x1b" not in sheet.sentence + sheet.model
+
+
+def test_notes_and_kind_are_carried(make_record: Make) -> None:
+    """What was done to the record is said again, in order, and so is which attention it is."""
+    sheet = resolve(make_record(notes=("cut at 512 tokens", "merged\x07")))
+    assert sheet.notes == ("cut at 512 tokens", r"merged\x07")
+    assert sheet.model == "made by hand · bidirectional self-attention"
+
+
+@pytest.mark.parametrize(("kind", "words"), [("decoder", "causal self-attention"), ("cross", "cross-attention")])
+def test_every_kind_has_its_words(make_record: Make, kind: str, words: str) -> None:
+    """A causal and a cross attention are called what they are."""
+    assert resolve(make_record(kind=kind)).model.endswith(words)
+
+
+def test_the_proof_is_the_receipts(make_record: Make) -> None:
+    """The receipt is quoted; where there is none, that is said."""
+    assert resolve(make_record()).proof == "verified: max difference 2.5e-07 over 2 layers"
+    assert resolve(small()).proof == NO_RECEIPT
+
+
+def test_the_axes_are_named() -> None:
+    """Every view prints this line: which side is which, and from where layers count."""
+    assert AXES == "rows are queries, columns are keys; layers and heads count from 0"
+
+
+@pytest.mark.parametrize(
+    ("n_layers", "n_heads", "size"),
+    [(1, 1, "layer 0, head 0"), (2, 3, "2 layers x 3 heads"), (1, 5, "layer 0, 5 heads"), (5, 1, "5 layers, head 0")],
+)
+def test_the_size_is_counted_in_words(make_record: Make, n_layers: int, n_heads: int, size: str) -> None:
+    """Several are counted, one is named."""
+    assert resolve(make_record(n_layers=n_layers, n_heads=n_heads)).size == size
+
+
+def test_pooled_numbers_by_hand() -> None:
+    """5 x 7 in 2 x 3 cells: to a group the sum over its keys, from it the mean over its queries."""
+    first, second = pool(sheet_of(MATRIX), 2, 3).panels
+    np.testing.assert_allclose(first.matrix, POOLED)
+    assert second.matrix.shape == (2, 3)
+
+
+def test_pooled_rows_sum_to_what_they_did() -> None:
+    """Rows that summed to 1 still do; the second panel's, which summed to a half, too."""
+    first, second = pool(sheet_of(MATRIX), 2, 3).panels
+    np.testing.assert_allclose(first.matrix.sum(axis=1), [1.0, 1.0])
+    np.testing.assert_allclose(second.matrix.sum(axis=1), [0.5, 0.5])
+
+
+@given(n_rows=st.integers(1, 31), n_columns=st.integers(1, 31), most=st.tuples(st.integers(1, 40), st.integers(1, 40)))
+@settings(max_examples=60, deadline=None)
+def test_pooling_keeps_sums_and_its_promise(n_rows: int, n_columns: int, most: tuple[int, int]) -> None:
+    """For any sizes: no more rows and columns than asked for, one label each, rows that sum to 1, a total unchanged."""
+    matrix = np.random.default_rng(n_rows * 37 + n_columns).dirichlet(np.ones(n_columns), size=n_rows)
+    pooled = pool(sheet_of(matrix), *most)
+    shown = pooled.panels[0].matrix
+    for size, tokens, limit in zip(shown.shape, (n_rows, n_columns), most, strict=True):
+        assert size <= limit
+        assert size == tokens or size > limit / 2 - 1  # no coarser than whole groups make it
+    assert (len(pooled.query_labels), len(pooled.key_labels)) == shown.shape
+    np.testing.assert_allclose(shown.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize(("scale", "tops"), [("shared", [0.55] * 2), ("panel", [0.55, 0.4025]), ("unit", [1.0, 1.0])])
+def test_the_scale_is_that_of_the_pooled_numbers(scale: Scale, tops: list[float]) -> None:
+    """Sums over keys are larger than weights: the limits are found again, for each scale in its own way."""
+    panels = pool(sheet_of(MATRIX, scale), 2, 3).panels
+    assert panels[0].top == pytest.approx(tops[0])
+    assert panels[1].top == pytest.approx(max(panels[1].matrix.max(), 0) if scale == "panel" else tops[1])
+
+
+def test_a_group_is_named_by_its_ends() -> None:
+    """Groups are called by their first and last token, a token alone by its name."""
+    pooled = pool(sheet_of(MATRIX), 2, 3)
+    assert pooled.query_labels == ("q0…q2", "q3…q4")
+    assert pooled.key_labels == ("k0…k2", "k3…k5", "k6")
+    assert pool(sheet_of(MATRIX), 5, 4).query_labels == ("q0", "q1", "q2", "q3", "q4")
+
+
+def test_even_attention_stays_even() -> None:
+    """Equal weights are equal when pooled, but for the last group; self-attention stays square."""
+    sheet = sheet_of(np.full((97, 97), 1 / 97))
+    same = replace(sheet, query_labels=sheet.key_labels)
+    shown = pool(same, 60, 40).panels[0].matrix
+    assert shown.shape == (33, 33)
+    np.testing.assert_allclose(shown[:, :-1], 3 / 97)
+
+
+def test_pooling_is_said() -> None:
+    """A note gives both sizes and how numbers were joined, after the notes that were there."""
+    notes = pool(sheet_of(MATRIX), 2, 3).notes
+    assert notes[0] == "a note"
+    assert "5 x 7" in notes[1]
+    assert "2 x 3" in notes[1]
+    assert "sum" in notes[1]
+    assert "mean" in notes[1]
+
+
+def test_what_fits_is_left_alone() -> None:
+    """A sheet that fits exactly, or with room to spare, is the same sheet."""
+    sheet = sheet_of(MATRIX)
+    assert pool(sheet, 5, 7) is sheet
+    assert pool(sheet, 50, 70) is sheet
+
+
+def test_one_cell_is_the_least() -> None:
+    """Asked for nothing at all, pooling leaves one cell: the mean of the rows' sums."""
+    assert pool(sheet_of(MATRIX), 0, 0).panels[0].matrix == pytest.approx(np.array([[1.0]]))

@@ -1,0 +1,103 @@
+"""A treebank checked: everything that is wrong with it, not only what keeps a sentence from being read.
+
+The rules beyond the format are those of Universal Dependencies, version 2, that hold in every language: its parts of
+speech and relations, which way some relations point, and which words nothing depends on
+(https://universaldependencies.org/guidelines.html).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from attnviz.storage.corpora.conllu import parse
+from attnviz.storage.corpora.conllu_lines import Block, Row, blocks, named, quoted
+from attnviz.text.corpus import BadLine, Parsed, universal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_PARTS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
+_RELATIONS = (
+    "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed "
+    "flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative xcomp"
+)
+
+PARTS = frozenset(_PARTS.split())
+"""The parts of speech."""
+
+RELATIONS = frozenset(_RELATIONS.split())
+"""The relations, without their subtypes."""
+
+RIGHTWARD = frozenset({"appos", "conj", "fixed", "flat", "goeswith"})
+"""Relations whose head is the first of the words."""
+
+LEAVES: dict[str, frozenset[str]] = {
+    "aux": frozenset({"goeswith", "fixed", "reparandum", "conj", "cc", "punct"}),
+    "cop": frozenset({"goeswith", "fixed", "reparandum", "conj", "cc", "punct"}),
+    "case": frozenset({"advmod", "obl", "nmod", "goeswith", "fixed", "reparandum", "conj", "cc", "punct", "case"}),
+    "mark": frozenset({"advmod", "obl", "goeswith", "fixed", "reparandum", "conj", "cc", "punct"}),
+    "cc": frozenset({"advmod", "goeswith", "fixed", "reparandum", "conj", "punct"}),
+    "punct": frozenset({"punct"}),
+}
+"""Relations of words that nothing depends on, but for the relations named here."""
+
+ONCE = ("nsubj", "obj", "iobj", "cop")
+"""Relations that a word can have one of; a subtype such as ``nsubj:outer`` is another."""
+
+_FEATURE = re.compile(r"[A-Z][A-Za-z0-9]*(?:\[[a-z0-9]+\])?=[A-Z0-9][A-Za-z0-9]*(?:,[A-Z0-9][A-Za-z0-9]*)*")
+
+
+def check_conllu(lines: Iterable[str | BadLine]) -> Iterator[BadLine]:
+    """Everything that is wrong with a treebank, each with its line; nothing where all is well."""
+    seen: dict[str, int] = {}
+    for block in blocks(lines):
+        parsed = parse(block)
+        for name in ("sent_id", "text"):
+            if name not in block.comments:
+                block.fault(block.line, f"the sentence has no # {name}")
+        if "sent_id" in block.comments:
+            number, name = block.comments["sent_id"]
+            if name in seen:
+                block.fault(number, f"sent_id {quoted(name)} is that of line {seen[name]} too")
+            seen.setdefault(name, number)
+        if parsed is not None:
+            for row in block.words():
+                _check_word(block, row)
+            _check_tree(block, parsed)
+        yield from sorted(block.faults, key=lambda fault: fault.number)
+
+
+def _check_word(block: Block, row: Row) -> None:
+    part, features, head, relation = row.columns[3], row.columns[5], row.columns[6], row.columns[7]
+    if part not in PARTS:
+        block.fault(row.number, f"the part of speech of {named(row)} is {quoted(part)}: there is no such")
+    if universal(relation) not in RELATIONS:
+        block.fault(row.number, f"the relation of {named(row)} is {quoted(relation)}: there is no such")
+    if (head == "0") != (universal(relation) == "root"):
+        block.fault(row.number, f"the head of {named(row)} is {head} and its relation {quoted(relation)}")
+    if features != "_":
+        names = features.split("|")
+        if not all(_FEATURE.fullmatch(name) for name in names):
+            block.fault(row.number, f"the features of {named(row)} are not Name=Value: {quoted(features)}")
+        elif names != sorted(names, key=str.lower):
+            block.fault(row.number, f"the features of {named(row)} are not in the order of the alphabet")
+
+
+def _check_tree(block: Block, parsed: Parsed) -> None:
+    rows = block.words()
+    taken: set[tuple[int, str]] = set()
+    for place, word in enumerate(parsed.words):
+        if word.head < 0:
+            continue
+        head, row = parsed.words[word.head], rows[place]
+        relation, above = universal(word.relation), universal(head.relation)
+        if relation in RIGHTWARD and word.head > place:
+            block.fault(row.number, f"{named(row)} stands before its head, which {relation} does not allow")
+        if above in LEAVES and relation not in LEAVES[above]:
+            block.fault(row.number, f"{named(row)} depends on {named(rows[word.head])}, which is {quoted(above)}")
+        kind = (word.head, relation)
+        if relation in ONCE and not word.relation.endswith(":outer"):
+            if kind in taken:
+                block.fault(row.number, f"{named(rows[word.head])} has a second {relation}, {named(row)}")
+            taken.add(kind)

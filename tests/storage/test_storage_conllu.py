@@ -1,0 +1,395 @@
+"""Treebanks: what is read is what is written, each mistake is named with its line, and ours has none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.models.language.vocabulary import english
+from attnviz.storage.corpora.conllu import read_conllu
+from attnviz.storage.corpora.conllu_lines import MOST_LINES
+from attnviz.text.corpus import COREFERENCE, BadLine, Link, Mention, Parsed, Word, links, universal
+from attnviz.text.words import split_words
+from tests.storage.conllu_check import check_conllu
+
+TREEBANK = Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu"
+
+GOOD = """\
+# sent_id = one
+# text = The boy didn't lose his dog.
+1	The	the	DET	_	Definite=Def|PronType=Art	2	det	_	Entity=(e1-person-2
+2	boy	boy	NOUN	_	Number=Sing	5	nsubj	_	Entity=e1)
+3-4	didn't	_	_	_	_	_	_	_	_
+3	did	do	AUX	_	VerbForm=Fin	5	aux	_	_
+4	n't	not	PART	_	Polarity=Neg	5	advmod	_	_
+5	lose	lose	VERB	_	VerbForm=Inf	0	root	_	_
+6	his	his	PRON	_	Poss=Yes|PronType=Prs	7	nmod:poss	_	Entity=(e2-animal-2(e1-person-1)
+7	dog	dog	NOUN	_	Number=Sing	5	obj	_	Entity=e2)|SpaceAfter=No
+8	.	.	PUNCT	_	_	5	punct	_	_
+
+"""
+
+
+def first(text: str) -> Parsed | BadLine:
+    """The only sentence."""
+    (found,) = read_conllu(text.splitlines())
+    return found
+
+
+def parsed(text: str) -> Parsed:
+    """The same, where it is a good one."""
+    found = first(text)
+    assert isinstance(found, Parsed), found
+    return found
+
+
+def rows(*words: str) -> str:
+    """A sentence of words "form head relation", and perhaps what the last column says."""
+    lines = []
+    for number, word in enumerate(words, start=1):
+        form, head, relation, *misc = word.split()
+        lines.append(f"{number}\t{form}\t_\tX\t_\t_\t{head}\t{relation}\t_\t{misc[0] if misc else '_'}\n")
+    return "".join(lines) + "\n"
+
+
+# --------------------------------------------------------------------------------------------- what is read
+
+
+def test_a_sentence() -> None:
+    """Words, their places in the text, their heads from 0, and mentions inside one another."""
+    found = parsed("\n" + GOOD)
+    assert found.text == "The boy didn't lose his dog."
+    assert found.line == 2
+    assert [found.text[slice(*word.span)] for word in found.words] == [word.form for word in found.words]
+    assert found.words[3] == Word(form="n't", span=(11, 14), upos="PART", head=4, relation="advmod")
+    assert [word.head for word in found.words] == [1, 4, 4, 4, -1, 6, 4, 4]
+    assert found.mentions == (
+        Mention(entity="e1", words=(0, 2), head=1),
+        Mention(entity="e2", words=(5, 7), head=6),
+        Mention(entity="e1", words=(5, 6), head=5),
+    )
+
+
+def test_links() -> None:
+    """Each dependency but the root's and punctuation's, and each mention with the one before it."""
+    found = links(parsed(GOOD))
+    assert Link(query=0, key=1, relation="det") in found
+    assert Link(query=5, key=6, relation="nmod:poss") in found
+    assert [link for link in found if link.relation == COREFERENCE] == [Link(query=5, key=1, relation=COREFERENCE)]
+    assert len(found) == 7
+    assert not any(link.relation in {"root", "punct"} for link in found)
+
+
+def test_the_nearest_mention_before() -> None:
+    """A chain links neighbours; a pronoun inside a mention of the same one finds that mention's head."""
+    chain = parsed(rows("he 2 a Entity=(x)", "saw 0 root", "his 2 b Entity=(x)", "him 2 c Entity=(x)"))
+    assert [(link.query, link.key) for link in links(chain) if link.relation == COREFERENCE] == [(2, 0), (3, 2)]
+    nested = parsed(rows("boy 3 a Entity=(x", "his 1 b Entity=(x)x)", "ran 0 root"))
+    assert [(link.query, link.key) for link in links(nested) if link.relation == COREFERENCE] == [(1, 0)]
+
+
+def test_words_written_as_one() -> None:
+    """Letters that cannot be shared out belong to all the words; capitals do not matter."""
+    text = (
+        "1-2\tzum\t_\t_\t_\t_\t_\t_\t_\t_\n1\tzu\t_\tADP\t_\t_\t3\tcase\t_\t_\n2\tdem\t_\tDET\t_\t_\t3\tdet\t_\t_\n"
+        "3\tHaus\t_\tNOUN\t_\t_\t0\troot\t_\t_\n"
+    )
+    assert [word.span for word in parsed(text).words] == [(0, 3), (0, 3), (4, 8)]
+    capital = text.replace("zum", "CAN'T").replace("zu", "ca").replace("dem", "n't")
+    assert [word.span for word in parsed(capital).words] == [(0, 2), (2, 5), (6, 10)]
+
+
+def test_text_made_from_the_words() -> None:
+    """Without a text it is the words, with a space between them unless they say otherwise."""
+    found = parsed(rows("Yes 0 root SpaceAfter=No", "! 1 punct"))
+    assert (found.text, [word.span for word in found.words]) == ("Yes!", [(0, 3), (3, 4)])
+
+
+def test_wide_spaces_and_forms_with_spaces() -> None:
+    """A text may have several spaces, or one of another kind, where a space is due; a word may have one inside."""
+    text = "# text = a  b\u00a0c d\n" + rows("a 0 root", "b 1 x", "c_d 1 x").replace("c_d", "c d")
+    assert [word.span for word in parsed(text).words] == [(0, 1), (3, 4), (5, 8)]
+
+
+def test_words_left_out() -> None:
+    """Empty nodes are no words; a mention that is only of them is none, one that begins there begins after it."""
+    text = (
+        "0.1\tnobody\t_\t_\t_\t_\t_\t_\t0:x\tEntity=(e1)(e2\n"
+        "1\tcome\t_\tVERB\t_\t_\t0\troot\t_\t_\n1.1\tone\t_\t_\t_\t_\t_\t_\t1:x\tEntity=e2)\n"
+        "1.2\ttwo\t_\t_\t_\t_\t_\t_\t1:x\t_\n2\there\t_\tADV\t_\t_\t1\tadvmod\t_\t_\n"
+    )
+    found = parsed(text)
+    assert [word.form for word in found.words] == ["come", "here"]
+    assert found.mentions == (Mention(entity="e2", words=(0, 1), head=0),)
+
+
+def test_entities_as_others_write_them() -> None:
+    """The declared field names the entity; of two pieces, that with the head is kept; it is the tree's top."""
+    declared = "# newdoc id = x\n# global.Entity = etype-eid-head\n" + rows("a 2 x Entity=(person-e7-1)", "b 0 root")
+    assert parsed(declared).mentions[0].entity == "e7"
+    pieces = rows(
+        "take 0 root", "it 1 x Entity=(e1[1/2]-x)", "and 4 cc", "off 2 x Entity=(e1[2/2])", "b 1 x Entity=(e1)"
+    )
+    assert parsed(pieces).mentions == (
+        Mention(entity="e1", words=(1, 2), head=1),
+        Mention(entity="e1", words=(4, 5), head=4),
+    )
+    no_subtree = rows("a 3 x Entity=(e1", "b 4 x Entity=e1)", "c 0 root", "d 3 x")
+    assert parsed(no_subtree).mentions == (Mention(entity="e1", words=(0, 2), head=0),)
+    crossing = rows("a 0 root Entity=(e1", "b 1 x Entity=(e2", "c 1 x Entity=e1)", "d 1 x Entity=e2)")
+    assert [mention.words for mention in parsed(crossing).mentions] == [(0, 3), (1, 4)]
+
+
+# ------------------------------------------------------------------------------------------- what is malformed
+
+MISTAKES: list[tuple[str, str, int, str]] = [
+    ("\tdet\t_\t", "\tdet\t", 3, "9 columns where there must be 10"),
+    ("5\tlose\tlose\tVERB", "5 lose lose VERB", 8, "7 columns where there must be 10"),
+    ("2\tboy", "two\tboy", 4, "“two” is no word's number"),
+    ("2\tboy", "2\t", 4, "word 2 has no form"),
+    ("2\tboy", "9\tboy", 4, "number 9 is out of order"),
+    ("3-4\t", "4-3\t", 5, "number 4-3 is out of order"),
+    ("3-4\t", "3-99\t", 5, "3-99 goes past the last word, 8"),
+    ("\t2\tdet", "\t9\tdet", 3, "the head of word 1 (“The”) is 9, but the last word of the sentence is 8"),
+    ("\t2\tdet", "\t_\tdet", 3, "the head of word 1 (“The”) is “_”, which is no number"),
+    ("\t2\tdet", "\t1\tdet", 3, "the heads run in a circle: 1 -> 1"),
+    ("\t5\tobj", "\t6\tobj", 9, "the heads run in a circle: 6 -> 7 -> 6"),
+    ("\t7\tnmod:poss", "\t0\tnmod:poss", 9, "a second root, word 6 (“his”), after word 5 (“lose”)"),
+    ("\t0\troot", "\t7\troot", 1, "the sentence has no root: the head of one word must be 0"),
+    ("lose his", "loses his", 8, "the text (line 14) has no space after word 5 (“lose”)"),
+    ("his dog.", "her dog.", 9, "the text (line 14) has “her” where word 6 (“his”) should be"),
+    ("his dog.", "his dog. Oh", 2, "the text goes on after the last word: “Oh”"),
+    ("his dog.", "his", 10, "the text (line 14) has nothing more where word 7 (“dog”) should be"),
+    (
+        "his dog.",
+        "hisdog.",
+        9,
+        "the text (line 14) has no space after word 6 (“his”), but its last column does not say",
+    ),
+    ("his dog.", "his dog .", 10, "the text (line 14) has a space after word 7 (“dog”), but its last column says"),
+    ("Entity=e1)\n", "_\n", 3, "the bracket of entity “e1” does not close in its sentence"),
+    ("Entity=e1)\n", "Entity=e3)\n", 4, "the bracket of entity “e3” closes but was not opened"),
+    ("Entity=e1)\n", "Entity=e1\n", 4, "“e1” is no bracket of an entity"),
+    ("_\t_\t_\t_\n3", "_\t_\t_\tEntity=(e1)\n3", 5, "an entity is marked at 3-4: mark it at its words"),
+    ("# text", "# text = Another.\n# text", 3, "a second # text, after that of line 14"),
+    ("nsubj", "_", 4, "word 2 (“boy”) has no relation to its head"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "reason"), MISTAKES)
+def test_a_mistake_is_named(old: str, new: str, line: int, reason: str) -> None:
+    """With its line, what is wrong, and nothing a terminal obeys; the sentences around it are read."""
+    assert old in GOOD
+    bad = GOOD.replace(old, new, 1)
+    before, found, after = read_conllu((GOOD + bad + GOOD).splitlines(keepends=True))
+    assert isinstance(before, Parsed)
+    assert isinstance(after, Parsed)
+    assert isinstance(found, BadLine)
+    assert found.reason.startswith(reason)
+    assert found.number == line + 12
+    assert found.reason.isprintable()
+    assert found in list(check_conllu((GOOD + bad).splitlines()))
+
+
+def test_no_words() -> None:
+    """A sentence of empty nodes alone is a mistake; comments alone are no sentence."""
+    found = first("# only = this\n1.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n")
+    assert found == BadLine(number=2, reason="number 1.1 is out of order")
+    assert first("0.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n") == BadLine(number=1, reason="the sentence has no words")
+    assert list(read_conllu(["# a comment", "", "# another"])) == []
+
+
+def test_a_sentence_without_end() -> None:
+    """A file without empty lines is refused as one sentence, not held in memory."""
+    lines = [f"{number}\tx\t_\tX\t_\t_\t{number - 1}\tx\t_\t_" for number in range(1, MOST_LINES + 5)]
+    (found,) = read_conllu(lines)
+    assert found == BadLine(number=MOST_LINES + 1, reason=f"the sentence has more than {MOST_LINES:,} lines")
+    (fits,) = read_conllu(lines[:MOST_LINES])
+    assert isinstance(fits, Parsed)
+
+
+def test_a_long_chain() -> None:
+    """Thousands of words, each the head of the next, do not go too deep."""
+    n = 3_000
+    found = first(rows(*(f"w {number + 1 if number < n else 0} x" for number in range(1, n + 1))))
+    assert isinstance(found, Parsed)
+    assert found.words[0].head == 1
+
+
+# -------------------------------------------------------------------------------------------------- the validator
+
+
+def test_all_mistakes_are_listed() -> None:
+    """The validator stops at none: each of a sentence's mistakes is there, in the order of the lines."""
+    bad = GOOD.replace("# text = The", "# text = A").replace("\t7\tnmod:poss", "\t77\tnmod:poss")
+    bad = bad.replace("Entity=e2)", "Entity=e3)")
+    found = [(fault.number, fault.reason.split(":")[0].split(",")[0]) for fault in check_conllu(bad.splitlines())]
+    assert found == [
+        (3, "the text (line 2) has “A b” where word 1 (“The”) should be"),
+        (9, "the head of word 6 (“his”) is 77"),
+        (9, "the bracket of entity “e2” does not close in its sentence"),
+        (10, "the bracket of entity “e3” closes but was not opened"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "reason"),
+    [
+        ("# sent_id = one\n", "", 1, "the sentence has no # sent_id"),
+        ("# text = The boy didn't lose his dog.\n", "", 1, "the sentence has no # text"),
+        ("\tNOUN", "\tNN", 4, "the part of speech of word 2 (“boy”) is “NN”: there is no such"),
+        ("nsubj", "subject", 4, "the relation of word 2 (“boy”) is “subject”: there is no such"),
+        ("nsubj", "root", 4, "the head of word 2 (“boy”) is 5 and its relation “root”"),
+        ("\troot", "\tobj", 8, "the head of word 5 (“lose”) is 0 and its relation “obj”"),
+        ("Polarity=Neg", "negative", 7, "the features of word 4 (“n't”) are not Name=Value: “negative”"),
+        ("Definite=Def|PronType=Art", "PronType=Art|Definite=Def", 3, "the features of word 1 (“The”) are not in the"),
+        ("nsubj", "conj", 4, "word 2 (“boy”) stands before its head, which conj does not allow"),
+        ("\t2\tdet", "\t3\tdet", 3, "word 1 (“The”) depends on word 3 (“did”), which is “aux”"),
+        ("\taux", "\tnsubj", 6, "word 5 (“lose”) has a second nsubj, word 3 (“did”)"),
+    ],
+)
+def test_guidelines(old: str, new: str, line: int, reason: str) -> None:
+    """What the format allows and Universal Dependencies does not: readable, and still reported."""
+    assert old in GOOD
+    bad = GOOD.replace(old, new, 1)
+    assert isinstance(first(bad), Parsed)
+    (found,) = check_conllu(bad.splitlines())
+    assert found.number == line
+    assert found.reason.startswith(reason)
+    assert list(check_conllu(GOOD.splitlines())) == []
+
+
+def test_a_name_given_twice() -> None:
+    """Two sentences of one sent_id."""
+    assert list(check_conllu((GOOD + GOOD).splitlines())) == [
+        BadLine(number=13, reason="sent_id “one” is that of line 1 too")
+    ]
+
+
+# ------------------------------------------------------------------------------------------------- our treebank
+
+
+@pytest.fixture(scope="module")
+def bank() -> list[Parsed]:
+    """The sentences of the packaged treebank."""
+    with TREEBANK.open(encoding="utf-8") as file:
+        found = list(read_conllu(file))
+    assert all(isinstance(sentence, Parsed) for sentence in found)
+    return [sentence for sentence in found if isinstance(sentence, Parsed)]
+
+
+def test_ours_has_no_mistake() -> None:
+    """The validator finds nothing."""
+    with TREEBANK.open(encoding="utf-8") as file:
+        assert list(check_conllu(file)) == []
+
+
+def test_ours_is_large_and_varied(bank: list[Parsed]) -> None:
+    """Enough sentences, none twice, of many lengths; every relation several times."""
+    assert len(bank) >= 80
+    assert len({sentence.text for sentence in bank}) == len(bank)
+    lengths = [len(sentence.words) for sentence in bank]
+    assert min(lengths) <= 4
+    assert max(lengths) >= 20
+    counts = Counter(word.relation for sentence in bank for word in sentence.words)
+    expected = (
+        "det nsubj nsubj:pass obj iobj obl obl:agent nmod nmod:poss amod advmod aux aux:pass cop mark case cc conj "
+        "ccomp xcomp advcl acl acl:relcl nummod compound compound:prt expl punct csubj appos fixed flat vocative "
+        "discourse"
+    )
+    assert {relation for relation in expected.split() if counts[relation] < 3} == set()
+
+
+def test_pronouns_of_ours(bank: list[Parsed]) -> None:
+    """Many pronouns have an antecedent in their sentence, near and far, the nearest noun and another."""
+    found = []
+    for sentence in bank:
+        for link in links(sentence):
+            if link.relation == COREFERENCE:
+                nouns = [n for n, word in enumerate(sentence.words[: link.query]) if word.upos in {"NOUN", "PROPN"}]
+                found.append((sentence.line, link.query - link.key, link.key == max(nouns, default=None)))
+                assert sentence.words[link.query].upos == "PRON"
+    assert len({line for line, _, _ in found}) >= 40
+    assert len({distance for _, distance, _ in found}) >= 8
+    assert min(sum(nearest for _, _, nearest in found), sum(not nearest for _, _, nearest in found)) >= 15
+
+
+def test_what_the_small_model_can_read(bank: list[Parsed]) -> None:
+    """Many sentences have only words of the home-built language, pronouns with two candidates among them."""
+    known = [
+        sentence
+        for sentence in bank
+        if all(english().knows(sentence.text[start:end]) for start, end in split_words(sentence.text))
+    ]
+    assert len(known) >= 35
+    texts = [sentence.text for sentence in known]
+    assert "The animal didn't cross the street because it was too tired." in texts
+    assert "The animal didn't cross the street because it was too wide." in texts
+    assert sum(bool(sentence.mentions) for sentence in known) >= 20
+
+
+# -------------------------------------------------------------------------------------------------- any file at all
+
+ALPHABET = st.sampled_from(
+    [
+        "\t",
+        "\n",
+        "\n\n",
+        "1",
+        "2",
+        "0",
+        "-",
+        ".",
+        "_",
+        "a",
+        "(e1",
+        "e1)",
+        "Entity=",
+        "|",
+        "# text = ",
+        "\x1b",
+        "é",
+        "[1/2]",
+    ]
+)
+
+
+@given(st.lists(ALPHABET, max_size=80).map("".join) | st.text(st.characters(codec="utf-8")))
+def test_any_text(text: str) -> None:
+    """Whatever a file holds, each line that is wrong is one of its lines, and the message can be printed."""
+    lines = text.split("\n")
+    for found in (*read_conllu(lines), *check_conllu(lines)):
+        if isinstance(found, BadLine):
+            assert 1 <= found.number <= len(lines)
+            assert found.reason.isprintable()
+
+
+@given(st.data(), st.integers(1, 8))
+def test_any_heads(data: st.DataObject, n: int) -> None:
+    """Heads are a tree exactly if a walk from every word reaches the only root."""
+    heads = data.draw(st.lists(st.integers(0, n), min_size=n, max_size=n))
+
+    def reaches(word: int) -> bool:
+        for _ in range(n + 1):
+            if word == 0:
+                return True
+            word = heads[word - 1]
+        return False
+
+    is_tree = heads.count(0) == 1 and all(reaches(word) for word in range(1, n + 1))
+    found = first(rows(*(f"w {head} dep" for head in heads)))
+    assert isinstance(found, Parsed) == is_tree
+    if isinstance(found, Parsed):
+        assert [word.head + 1 for word in found.words] == heads
+        assert {universal(link.relation) for link in links(found)} <= {"dep"}
+        assert len(links(found)) == n - 1
+
+
+def test_the_treebank_in_the_package_is_the_sample() -> None:
+    """What heads are compared on without a sentence is what a newcomer finds among the sample inputs."""
+    root = Path(__file__).parents[2]
+    assert (root / "attnviz" / "text" / "treebank.conllu").read_bytes() == TREEBANK.read_bytes()

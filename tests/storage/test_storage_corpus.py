@@ -1,0 +1,375 @@
+"""Corpora: sentences come out in order, bad lines are named, a file that cannot be read is one clear line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import os
+import subprocess
+import sys
+import threading
+import tracemalloc
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from attnviz.errors import InputError
+from attnviz.storage.corpora import conllu_lines
+from attnviz.storage.corpora.corpus import Fingerprint, fingerprint, read_corpus
+from attnviz.storage.corpora.unpacked import LONGEST
+from attnviz.text.corpus import BadLine, Line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+}
+SENTENCE = (
+    "1\tBirds\tbird\tNOUN\t_\tNumber=Plur\t2\tnsubj\t_\t_\n"
+    "2\tsing\tsing\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No\n"
+    "3\t.\t.\tPUNCT\t_\t_\t2\tpunct\t_\t_\n\n"
+)
+LINES = [Random(number).randbytes(320).hex() for number in range(2_000)]  # noqa: S311 - nothing secret
+"""More than any of the packers packs at a time."""
+
+
+def write(folder: Path, content: bytes | str, name: str = "corpus.txt") -> Path:
+    """A file that holds this."""
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def brief(text: str) -> str:
+    """The text, or how long it is: pytest would compare a million characters for minutes."""
+    return text if len(text) < 1_000 else f"{len(text)} characters"
+
+
+def told(path: Path, **more: str) -> list[tuple[int, str]]:
+    """Each line's number, with its sentence, or with what is wrong after a "!"; of a long one only how long it is."""
+    return [
+        (line.number, f"!{line.reason}" if isinstance(line, BadLine) else brief(line.text))
+        for line in read_corpus(path, **more)  # type: ignore[arg-type]
+    ]
+
+
+# ----------------------------------------------------------------------------------------- a sentence a line
+
+
+@pytest.mark.parametrize("packed", PACKERS)
+def test_sentences_in_order(tmp_path: Path, packed: str) -> None:
+    """Numbered as an editor numbers them; empty lines are none; spaces and line ends of any kind are not theirs."""
+    text = "\ufeffI love all you\r\n\n   \n\t나는 너희 모두를 사랑해  \nno end"
+    path = write(tmp_path, PACKERS[packed](text.encode()), "corpus.txt" + packed)
+    assert told(path) == [(1, "I love all you"), (4, "나는 너희 모두를 사랑해"), (5, "no end")]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"caf\xe9", "not UTF-8: byte 4 is 0xe9"),
+        (b"\xed\xa0\x80 half", "not UTF-8: byte 1 is 0xed"),
+        (b"a\x00b", "a NUL (\\0) at character 2"),
+        (b"\x1b\x07", "nothing in it can be seen: \\x1b\\x07"),
+        ("\u200b\u200e".encode(), "nothing in it can be seen: \\u200b\\u200e"),
+        (b"x" * (LONGEST + 1), f"longer than {LONGEST:,} bytes"),
+        (b"x" * (3 * LONGEST + 7), f"longer than {LONGEST:,} bytes"),
+    ],
+)
+def test_a_bad_line_stops_nothing(tmp_path: Path, line: bytes, reason: str) -> None:
+    """It is named with its number and the reason, and the sentences around it are read."""
+    path = write(tmp_path, b"before\n" + line + b"\nafter\n")
+    assert told(path) == [(1, "before"), (2, "!" + reason), (3, "after")]
+    assert told(write(tmp_path, b"before\n" + line)) == [(1, "before"), (2, "!" + reason)]
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_the_longest_line(tmp_path: Path, end: bytes) -> None:
+    """A line of exactly so many bytes is read, whatever ends it."""
+    assert told(write(tmp_path, b"x" * LONGEST + end + b"after" * bool(end)))[0] == (1, f"{LONGEST} characters")
+
+
+def test_an_empty_file(tmp_path: Path) -> None:
+    """Nothing in it is no error here: whoever needs a sentence says so."""
+    assert told(write(tmp_path, b"")) == []
+    assert told(write(tmp_path, gzip.compress(b""), "corpus.txt.gz")) == []
+
+
+def test_packed_without_saying_so(tmp_path: Path) -> None:
+    """What a pipe hands over has no name to end in .gz; and three letters do not make a file bzip2's."""
+    assert told(write(tmp_path, gzip.compress(b"one\ntwo"))) == [(1, "one"), (2, "two")]
+    assert told(write(tmp_path, b"BZh is no sentence")) == [(1, "BZh is no sentence")]
+
+
+# ------------------------------------------------------------------------------------------------- JSON lines
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    """One object a line; the sentence stands under "text", or under the name that is given."""
+    rows = [{"text": "one", "body": "eins"}, {"text": "two\nlines", "body": " zwei "}]
+    content = "\n\n".join(json.dumps(row) for row in rows)
+    assert told(write(tmp_path, content, "corpus.jsonl")) == [(1, "one"), (3, "two\nlines")]
+    assert told(write(tmp_path, content, "corpus.jsonl"), field="body") == [(1, "eins"), (3, "zwei")]
+    assert told(write(tmp_path, gzip.compress(content.encode()), "corpus.jsonl.gz"))[0] == (1, "one")
+    assert told(write(tmp_path, content, "corpus.txt"), field="text")[0] == (1, "one")
+    assert told(write(tmp_path, content, "corpus.txt"), kind="jsonl")[0] == (1, "one")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"text": ', "not JSON: Expecting value: line 1 column 10 (char 9)"),
+        ("plain words", "not JSON: Expecting value: line 1 column 1 (char 0)"),
+        ('["text"]', "no JSON object: there is no field 'text' in it"),
+        ('{"id": 3, "body": "x"}', "no field 'text'; there are: id, body"),
+        ("{}", "no field 'text'; there are: none"),
+        ('{"text": 3}', "field 'text' is no text"),
+        ('{"text": null}', "field 'text' is no text"),
+        ('{"text": " "}', "the sentence is empty"),
+        ('{"text": "a\\u0000"}', "a NUL (\\0) at character 2"),
+        ('{"text": "\\ud800"}', "the sentence is not valid Unicode: character 1 is a lone surrogate (\\ud800)"),
+        ("[" * 200_000, "JSON nested too deeply"),
+        ('{"text": ' + "9" * 10_000 + "}", "not JSON: Exceeds the limit"),
+        ('{"\\u001b[31m": 1}', "no field 'text'; there are: \\x1b[31m"),
+    ],
+)
+def test_bad_json(tmp_path: Path, line: str, reason: str) -> None:
+    """Each kind of wrong line is named, and the next is read."""
+    first, after = told(write(tmp_path, f'{line}\n{{"text": "after"}}', "corpus.jsonl"))
+    assert first[0] == 1
+    assert first[1].startswith("!" + reason)
+    assert after == (2, "after")
+
+
+def test_only_json_has_fields(tmp_path: Path) -> None:
+    """A field of a treebank is a misunderstanding, and said to be one."""
+    with pytest.raises(InputError, match=r"is read as conllu: only JSON lines have a field 'text'"):
+        read_corpus(write(tmp_path, SENTENCE, "a.conllu"), field="text")
+
+
+# -------------------------------------------------------------------------------------------------- treebanks
+
+
+@pytest.mark.parametrize("packed", PACKERS)
+def test_a_treebank(tmp_path: Path, packed: str) -> None:
+    """Its sentences come with their grammar, numbered by the line where each begins; a bad one is named."""
+    content = f"{SENTENCE}# text = Birds sing.\n{SENTENCE}{SENTENCE.replace('nsubj', '_')}{SENTENCE}"
+    path = write(tmp_path, PACKERS[packed](content.encode()), "bank.conllu" + packed)
+    assert told(path) == [
+        (1, "Birds sing."),
+        (5, "Birds sing."),
+        (10, "!word 1 (“Birds”) has no relation to its head"),
+        (14, "Birds sing."),
+    ]
+    line = next(read_corpus(path))
+    assert isinstance(line, Line)
+    assert line.parsed is not None
+    assert [word.relation for word in line.parsed.words] == ["nsubj", "root", "punct"]
+
+
+def test_a_treebank_with_bytes_that_are_no_text(tmp_path: Path) -> None:
+    """The sentence they stand in is bad, with the line they stand on, and the next sentence keeps its number."""
+    content = SENTENCE.encode().replace(b"sing\tsing", b"s\xefng\tsing") + SENTENCE.encode()
+    assert told(write(tmp_path, content, "a.conllu")) == [(2, "!not UTF-8: byte 4 is 0xef"), (5, "Birds sing.")]
+
+
+# -------------------------------------------------------------------------------------- files that cannot be read
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.gz", b"plain", r"a\.gz is named \.gz, but is not packed so"),
+        ("a.zst", b"\x28\xb5\x2f\xfd" + bytes(9), r"packed with zstd: unpack it first, or write zstdcat FILE"),
+        ("a.txt", "words".encode("utf-16"), r"a\.txt is UTF-16: write it as UTF-8"),
+        ("a.txt", b"\x00\x00\xfe\xff\x00\x00\x00a", r"a\.txt is UTF-32: write it as UTF-8"),
+    ],
+)
+def test_packed_or_encoded_otherwise(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    """Said at once, before the first sentence is asked for."""
+    with pytest.raises(InputError, match=message):
+        read_corpus(write(tmp_path, content, name))
+
+
+@pytest.mark.parametrize("name", ["missing.txt", "", "a\0b", "bad\x1b[31m.txt"])
+def test_no_file(tmp_path: Path, name: str) -> None:
+    """What is missing, a folder, or no name at all: one line, with nothing in it that a terminal obeys."""
+    for ask in (read_corpus, fingerprint):
+        with pytest.raises(InputError, match="cannot be read: ") as caught:
+            ask(tmp_path / name)
+        assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("packed", [".gz", ".bz2", ".xz"])
+def test_a_file_that_breaks_off(tmp_path: Path, packed: str) -> None:
+    """Sentences before the break are read; then one line says that it broke, and where."""
+    whole = PACKERS[packed]("\n".join(LINES).encode())
+    got: list[str] = []
+    with pytest.raises(InputError, match=r"breaks off in line [\d,]+: it was not packed whole") as caught:  # noqa: PT012
+        for line in read_corpus(write(tmp_path, whole[: len(whole) // 2], "a.txt" + packed)):
+            assert isinstance(line, Line)
+            got.append(line.text)
+    assert got == LINES[: len(got)]
+    assert f"line {len(got) + 1:,}:" in str(caught.value)
+
+
+@pytest.mark.parametrize("packed", [".gz", ".bz2", ".xz"])
+def test_a_damaged_file(tmp_path: Path, packed: str) -> None:
+    """So too where bytes in the middle are wrong."""
+    whole = bytearray(PACKERS[packed](os.urandom(100_000).hex().encode()))
+    middle = len(whole) // 2
+    whole[middle : middle + 64] = bytes(64)
+    with pytest.raises(InputError, match=r"cannot be read from line 1 on: "):
+        list(read_corpus(write(tmp_path, bytes(whole), "a.txt" + packed)))
+
+
+# ---------------------------------------------------------------------------------- standard input, and other pipes
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A minus is standard input, in whichever kind is said; it is left open."""
+    source = io.TextIOWrapper(io.BytesIO(b"one\n\xff\ntwo"))
+    monkeypatch.setattr(sys, "stdin", source)
+    assert told(Path("-")) == [(1, "one"), (2, "!not UTF-8: byte 1 is 0xff"), (3, "two")]
+    assert not source.buffer.closed
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lzma.compress(SENTENCE.encode()))))
+    assert told(Path("-"), kind="conllu") == [(1, "Birds sing.")]
+    assert fingerprint("-") is None
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="standard input is closed"):
+        read_corpus("-")
+
+
+def test_a_slow_pipe() -> None:
+    """Sentences come as soon as they are written, not when the pipe closes, once the first bytes are there."""
+    reader = "from attnviz.storage.corpora.corpus import read_corpus"
+    code = f"{reader}\nfor line in read_corpus('-'): print(line.text, flush=True)"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for word in (b"a first sentence\n", b"second\n"):
+            process.stdin.write(word)
+            process.stdin.flush()
+            assert process.stdout.readline() == word
+
+
+def test_a_named_pipe(tmp_path: Path) -> None:
+    """As a shell's <(command) hands one over: nobody knows its size, and it can be read only once."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert fingerprint(path) is None
+    writer = threading.Thread(target=path.write_text, args=("one\ntwo\n",))
+    writer.start()
+    corpus = read_corpus(path)
+    assert corpus.size is None
+    assert [line.number for line in corpus] == [1, 2]
+    writer.join()
+
+
+# ------------------------------------------------------------------------------------- how far, and which file
+
+
+@pytest.mark.parametrize("packed", PACKERS)
+def test_how_much_was_read(tmp_path: Path, packed: str) -> None:
+    """Bytes of the file as it lies on the disk: they only grow, and end at its size."""
+    path = write(tmp_path, PACKERS[packed]("\n".join(LINES).encode()), "a.txt" + packed)
+    corpus = read_corpus(path)
+    counts = [corpus.read for _ in corpus]
+    assert counts == sorted(counts)
+    assert 0 < counts[0] < path.stat().st_size
+    assert (corpus.read, corpus.size) == (path.stat().st_size,) * 2
+
+
+def test_left_before_the_end(tmp_path: Path) -> None:
+    """A corpus that nobody reads to its end, or at all, leaves no file open (an unclosed one fails every test here)."""
+    path = write(tmp_path, "one\ntwo\n")
+    with read_corpus(path) as corpus:
+        next(corpus)
+    assert corpus._file._counted._source.closed
+    for line in read_corpus(path):
+        assert line.number == 1
+        break
+    read_corpus(path)
+
+
+def test_fingerprint(tmp_path: Path) -> None:
+    """Name, size and content: another file, or one of which a single byte was changed, has another."""
+    content = os.urandom(2**20 + 10)
+    path = write(tmp_path, content)
+    first = fingerprint(path)
+    expected = hashlib.sha256(content).hexdigest()
+    assert first == Fingerprint(name="corpus.txt", size=2**20 + 10, sha256=expected)
+    assert fingerprint(write(tmp_path, content + b"x")) != first
+    assert fingerprint(write(tmp_path, bytes([content[0] ^ 1]) + content[1:])) != first
+    assert fingerprint(write(tmp_path, content[:-1] + bytes([content[-1] ^ 1]))) != first
+
+
+@pytest.mark.parametrize(
+    ("name", "piece", "few"),
+    [
+        ("a.txt", b"a sentence of some words\n", 1_000),
+        ("a.txt", b"x" * 2**16, 64),
+        ("a.conllu", SENTENCE.encode(), 100),
+        ("a.conllu", b"1\tno end\n", 1_000),
+        ("a.conllu", b"# no end\n", 1_000),
+        ("a.conllu", b"\xff\n", 1_000),
+    ],
+)
+def test_memory_does_not_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, piece: bytes, few: int
+) -> None:
+    """Five times the lines, or one line or sentence without an end, take no more memory."""
+    monkeypatch.setattr(conllu_lines, "MOST_LINES", 300)
+    peaks = []
+    for times in (few, few, 5 * few):  # the first only warms up
+        path = write(tmp_path, piece * times, name)
+        tracemalloc.start()
+        for _ in read_corpus(path):
+            pass
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] <= peaks[1] * 1.1
+
+
+# -------------------------------------------------------------------------------------------------- any file at all
+
+
+@given(lines=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"))))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+def test_order_and_packing(tmp_path: Path, lines: list[str]) -> None:
+    """Numbers rise; each sentence is its line's; compressed or not, the same comes out."""
+    content = "\n".join(lines).encode()
+    found = [told(write(tmp_path, pack(content), "any.txt" + ending)) for ending, pack in PACKERS.items()]
+    assert all(other == found[0] for other in found)
+    numbers = [number for number, _ in found[0]]
+    assert numbers == sorted(set(numbers))
+    expected = [line.removeprefix("\ufeff" if number == 0 else "").strip() for number, line in enumerate(lines)]
+    for number, text in found[0]:
+        assert text.startswith("!") or text == expected[number - 1]
+    assert {number for number, line in enumerate(expected, start=1) if line} == set(numbers)
+
+
+@given(
+    content=st.binary(), name=st.sampled_from(["a.txt", "a.jsonl", "a.conllu", "a.gz", "a.jsonl.bz2", "a.conllu.xz"])
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+def test_any_bytes(tmp_path: Path, content: bytes, name: str) -> None:
+    """Any file either gives lines, or is refused in one line that can be printed."""
+    try:
+        lines = told(write(tmp_path, content, name))
+    except InputError as error:
+        assert str(error).isprintable()  # noqa: PT017 - both ends are right
+    else:
+        assert all(number > 0 and text for number, text in lines)

@@ -1,0 +1,151 @@
+"""``attnviz demo``: the list, the story in any window, its files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+from rich.cells import cell_len
+
+import attnviz.stories
+from attnviz.stories import DEMOS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from attnviz.stories.record import Story
+    from tests.fixtures.command_line import Result
+
+    Refused = Callable[..., tuple[int, str]]
+    Typed = Callable[..., Result]
+
+TOLD = "library"
+"""A demo that is quickly told."""
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_list(typed: Typed, here: Path, columns: int) -> None:
+    """Every demo with what it shows, the latter in one column, in the order to be read; nothing is written."""
+    result = typed("demo", columns=columns)
+    assert (result.status, result.errors) == (0, "")
+    lines = result.output.splitlines()
+    assert max(map(len, lines)) <= min(columns, 100)
+    assert lines[-2:] == ["", "Tell one: attnviz demo NAME"]
+    widest = max(map(len, DEMOS)) + 2
+    names = [line[:widest].strip() for line in lines[:-2]]
+    assert [name for name in names if name] == list(DEMOS)
+    told = " ".join(line[widest:] for line in lines[:-2])
+    assert told == " ".join(DEMOS.values())
+    assert not list(here.iterdir())
+
+
+def test_tells(typed: Typed, here: Path) -> None:
+    """The story on standard output, its picture in outputs/, and where that is on standard error."""
+    result = typed("demo", TOLD)
+    assert (result.status, result.errors) == (0, f"wrote outputs/demo-{TOLD}.png\n")
+    lines = result.output.splitlines()
+    story = attnviz.stories.tell(TOLD)
+    assert lines[0] == story.title
+    assert " ".join(lines[lines.index("") :]).endswith(story.receipt)
+    assert "\x1b" not in result.output
+    assert [path.name for path in here.rglob("*") if path.is_file()] == [f"demo-{TOLD}.png"]
+    assert (here / "outputs" / f"demo-{TOLD}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_windows(typed: Typed, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """No line is wider than the window, with colour and without."""
+    plain = typed("demo", TOLD, "-o", "a.json", columns=columns).output
+    assert max(map(cell_len, plain.splitlines())) <= columns
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm")
+    coloured = typed("demo", TOLD, "-o", "a.json", "--background", "light", columns=columns).output
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert typed("demo", TOLD, "-o", "a.json", columns=columns).output == plain
+
+
+def test_files(typed: Typed, here: Path) -> None:
+    """Each file asked for, in the format that its ending names, in a folder that is made; no other."""
+    names = ["new/a.png", "a.svg", "a.PDF", "a.json"]
+    result = typed("demo", TOLD, "--palette", "viridis", *(part for name in names for part in ("-o", name)))
+    assert result.status == 0
+    assert result.errors == "".join(f"wrote {name}\n" for name in names)
+    assert sorted(str(path.relative_to(here)) for path in here.rglob("*") if path.is_file()) == sorted(names)
+    for name, begins in zip(names, (b"\x89PNG", b"<?xml", b"%PDF", b"{"), strict=True):
+        assert (here / name).read_bytes().startswith(begins)
+    assert json.loads((here / "a.json").read_text())["name"] == TOLD
+
+
+def test_palette(typed: Typed, here: Path) -> None:
+    """Another palette gives another picture; the same one the same."""
+    for name, palette in (("a", "magma"), ("b", "viridis"), ("c", "magma")):
+        assert typed("demo", TOLD, "--palette", palette, "-o", f"{name}.png").status == 0
+    first, second, third = ((here / f"{name}.png").read_bytes() for name in "abc")
+    assert first == third != second
+
+
+def test_json(typed: Typed, here: Path) -> None:
+    """The story as strict JSON on standard output, and no picture; the file holds the same."""
+
+    def refuse(constant: str) -> NoReturn:
+        raise AssertionError(constant)
+
+    result = typed("demo", TOLD, "--json")
+    assert (result.status, result.errors) == (0, "")
+    assert not list(here.iterdir())
+    read = json.loads(result.output, parse_constant=refuse)
+    assert (read["name"], list(read)) == (TOLD, ["name", "title", "parts", "picture", "receipt"])
+    assert len(read["picture"]) == len(attnviz.stories.tell(TOLD).picture)
+    typed("demo", TOLD, "-o", "a.json")
+    assert json.loads((here / "a.json").read_text()) == read
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["no-such"], "there is no demo 'no-such': there are positions, library, scaling,"),
+        (["\x1b[31m"], r"there is no demo '\x1b[31m'"),
+        (["--json"], "give the name of a demo: positions, "),
+        (["-o", "a.png"], "give the name of a demo: positions, "),
+        ([TOLD, "-o", "a.npz"], "a.npz: the ending must be one of png, svg, pdf, json"),
+        ([TOLD, "-o", "a"], "a: the ending must be one of png, svg, pdf, json"),
+        ([TOLD, "--palette", "jet"], "'jet' is none of magma"),
+        ([TOLD, "again"], "unexpected extra argument"),
+    ],
+)
+def test_misused(refused: Refused, arguments: list[str], told: str) -> None:
+    """Status 2 and one line that says what there is."""
+    status, line = refused("demo", *arguments)
+    assert status == 2
+    assert told in line
+    assert line.endswith("(see attnviz demo --help)")
+
+
+def test_cannot_be_written(refused: Refused, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file where a folder should be, and the reverse: status 1, before anything is computed."""
+
+    def tell(name: str) -> Story:
+        raise AssertionError(name)
+
+    monkeypatch.setattr(attnviz.stories, "tell", tell)
+    (here / "file").write_text("no folder")
+    (here / "folder.png").mkdir()
+    for path in ("file/a.png", "folder.png", "/proc/a.svg"):
+        status, line = refused("demo", TOLD, "-o", path)
+        assert status == 1
+        assert f"{path} cannot be written" in line
+
+
+def test_help(typed: Typed) -> None:
+    """The help shows examples, each of which names a demo that there is."""
+    result = typed("demo", "--help")
+    assert result.status == 0
+    named = re.findall(r"^ *attnviz demo (\S+)", result.output, flags=re.MULTILINE)
+    assert len(named) >= 2
+    assert set(named) <= set(DEMOS)

@@ -1,0 +1,232 @@
+"""The demo of pairs: it says what the model does, and its head is chosen on other sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attnviz.models.language import lexicon
+from attnviz.models.language.splits import split_of
+from attnviz.stories import pairs
+from attnviz.stories.looking import words_of
+from attnviz.stories.record import Bars, Matrix, Story, Table
+from tests.stories import by_hand
+
+WORDS = words_of(pairs.SENTENCE)
+
+
+@pytest.fixture(scope="module")
+def story() -> Story:
+    """The demo, told once."""
+    return pairs.tell()
+
+
+@pytest.fixture(scope="module")
+def patterns() -> np.ndarray:
+    """The sentence's weights, by hand [layer, head, query, key]."""
+    return by_hand.patterns("toy", WORDS)
+
+
+def tables(story: Story) -> list[Table]:
+    """Its tables."""
+    return [part for part in story.parts if isinstance(part, Table)]
+
+
+def told(story: Story) -> str:
+    """Its sentences."""
+    return " ".join(part for part in story.parts if isinstance(part, str))
+
+
+def counted(split: str) -> np.ndarray:
+    """How often each head's largest weight goes each way, and the same step elsewhere, by hand.
+
+    Shares [way, there or elsewhere, layer, head].
+    """
+    steps = {pairs.VERB: -5, pairs.ADJECTIVE: -3, pairs.NOUN: -2}
+    there: list[list[np.ndarray]] = [[] for _ in pairs.WAYS]
+    elsewhere: list[list[np.ndarray]] = [[] for _ in pairs.WAYS]
+    for sentence in pairs.sentences(split):  # type: ignore[arg-type]
+        looked = by_hand.patterns("toy", sentence.words).argmax(axis=-1)
+        n = len(sentence.words)
+        for way, (looker, other) in enumerate(pairs.WAYS):
+            step = steps[other] - steps[looker]
+            for query in range(n):
+                if query == n + steps[looker]:
+                    there[way].append(looked[:, :, query] == n + steps[other])
+                elif 0 <= query + step < n:
+                    elsewhere[way].append(looked[:, :, query] == query + step)
+    return np.array([[np.mean(hits, axis=0) for hits in both] for both in zip(there, elsewhere, strict=True)])
+
+
+@pytest.fixture(scope="module")
+def heads() -> list[tuple[int, int]]:
+    """For each way the head whose lead over the same step elsewhere is largest on validation sentences."""
+    found = []
+    for there, elsewhere in counted("validation"):
+        layer, head = np.unravel_index((there - elsewhere).argmax(), there.shape)
+        found.append((int(layer), int(head)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def shares(heads: list[tuple[int, int]]) -> list[tuple[float, float]]:
+    """What those heads do on test sentences: there and elsewhere, for each way."""
+    return [(both[0][head], both[1][head]) for both, head in zip(counted("test"), heads, strict=True)]
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_the_sentences_end_with_verb_article_adjective_noun(split: str) -> None:
+    """Unseen ones of that split, as many as asked for."""
+    verbs = {form for verb in (*lexicon.VERBS, *lexicon.MOVES) for form in (verb.base, verb.third, verb.past, verb.ing)}
+    nouns = {
+        form
+        for noun in lexicon.PEOPLE + lexicon.ANIMALS + lexicon.PLACES + lexicon.FOOD + lexicon.THINGS
+        for form in (noun.one, noun.many)
+    }
+    found = pairs.sentences(split, 50)  # type: ignore[arg-type]
+    assert len(found) == 50
+    for sentence in found:
+        verb, article, adjective, noun, stop = sentence.words[-5:]
+        assert verb in verbs
+        assert article in {"the", "a", "an", "two"}
+        assert adjective in {found.english for found in lexicon.COLOURS_AND_SIZES}
+        assert noun in nouns
+        assert stop == "."
+        assert split_of(sentence.words) == split
+
+
+def test_means_and_strongest_heads(story: Story, patterns: np.ndarray) -> None:
+    """Each pair both ways over all heads, and the largest weight of any."""
+    for row, (first, second) in zip(tables(story)[0].rows, pairs.PAIRS, strict=True):
+        i, j = WORDS.index(first), WORDS.index(second)
+        assert row[0] == f"{first}-{second}"
+        assert row[1] == pytest.approx(patterns[:, :, i, j].mean(), abs=1e-5)
+        assert row[2] == pytest.approx(patterns[:, :, j, i].mean(), abs=1e-5)
+        largest = max(patterns[:, :, i, j].max(), patterns[:, :, j, i].max())
+        assert row[3] == pytest.approx(largest, abs=1e-5)
+        where, way = str(row[4]).split(": ")
+        layer, which = map(int, where.split("."))
+        looker, looked = (WORDS.index(word) for word in way.split(" at "))
+        assert patterns[layer, which, looker, looked] == pytest.approx(largest, abs=1e-5)
+
+
+def test_the_sentence_on_the_means_says_what_they_are(story: Story, patterns: np.ndarray) -> None:
+    """As expected only where it is so."""
+    mean = patterns.mean(axis=(0, 1))
+    both = {}
+    for first, second in pairs.PAIRS:
+        i, j = WORDS.index(first), WORDS.index(second)
+        both[f"{first}-{second}"] = (mean[i, j] + mean[j, i]) / 2
+        assert f"{first}-{second} {both[f'{first}-{second}']:.3f}" in told(story)
+    text = told(story)
+    assert f"if it looked everywhere alike, each would be {1 / len(WORDS):.3f}" in text
+    for name, value in both.items():
+        assert f"{name} is {'above' if value > 1 / len(WORDS) else 'below'} that" in text
+    lowest = min(both, key=lambda name: both[name])
+    assert ("eating-green is the lowest" in text) == (lowest == "eating-green")
+
+
+def test_sentences_on_made_up_means() -> None:
+    """What is said to be as expected and what is not follows the means."""
+    mean = np.full((6, 6), 0.1)
+    eating, green, apple = (WORDS.index(word) for word in (pairs.VERB, pairs.ADJECTIVE, pairs.NOUN))
+    mean[eating, green] = 0.05
+    text = pairs._means(mean, WORDS)
+    assert "As expected: eating-green is below that; eating-green is the lowest." in text
+    assert "Not as expected: eating-apple is below that; green-apple is below that." in text
+    mean[eating, green], mean[green, apple] = 0.3, 0.9
+    text = pairs._means(mean, WORDS)
+    assert "As expected: green-apple is above that." in text
+    assert "eating-green is above that; eating-green is not below eating-apple." in text
+    mean[eating, green], mean[eating, apple] = 0.05, 0.9
+    assert pairs._means(mean, WORDS).endswith("Not as expected: nothing.")
+
+
+def test_heads_and_shares(
+    story: Story, patterns: np.ndarray, heads: list[tuple[int, int]], shares: list[tuple[float, float]]
+) -> None:
+    """The table: heads that validation sentences choose, counted on test sentences, and their weight here."""
+    table = tables(story)[1]
+    for row, way, head, (there, elsewhere) in zip(table.rows, pairs.WAYS, heads, shares, strict=True):
+        looker, looked = (WORDS.index(word) for word in way)
+        assert row[:4] == (
+            f"{way[0]} at {way[1]}", f"{head[0]}.{head[1]}", f"{100 * there:.1f} %", f"{100 * elsewhere:.1f} %",
+        )  # fmt: skip
+        assert row[5] == pytest.approx(patterns[(*head, looker, looked)], abs=1e-5)
+
+
+def test_eating_and_apple_more_than_eating_and_green(patterns: np.ndarray) -> None:
+    """What the shipped model is to show: green and apple most, eating and apple next, eating and green least."""
+    mean = patterns.mean(axis=(0, 1))
+    both = {}
+    for first, second in pairs.PAIRS:
+        i, j = WORDS.index(first), WORDS.index(second)
+        both[f"{first}-{second}"] = mean[i, j] + mean[j, i]
+    assert both["green-apple"] > both["eating-apple"] > 1.1 * both["eating-green"]
+
+
+def test_a_head_has_learned_to_look_from_the_noun_at_its_adjective(
+    story: Story, shares: list[tuple[float, float]]
+) -> None:
+    """Not at the word before as such, nor because of how the model is built."""
+    there, elsewhere = shares[pairs.WAYS.index((pairs.NOUN, pairs.ADJECTIVE))]
+    row = tables(story)[1].rows[pairs.WAYS.index((pairs.NOUN, pairs.ADJECTIVE))]
+    assert there > 0.4
+    assert there - elsewhere > 0.25
+    assert there > 0.2 + float(str(row[4]).split()[0]) / 100
+
+
+def test_the_verdict_follows_the_shares(story: Story, shares: list[tuple[float, float]]) -> None:
+    """Each pair with its better way, by its lead over either yardstick; as expected only where the third is last."""
+    random = [float(str(row[4]).split()[0]) / 100 for row in tables(story)[1].rows]
+    for what, yardstick in (
+        ("same step elsewhere", [elsewhere for _, elsewhere in shares]),
+        ("best head of random weights", random),
+    ):
+        leads = {}
+        for number, pair in enumerate(pairs.PAIRS):
+            both = [(shares[way][0], yardstick[way]) for way in (2 * number, 2 * number + 1)]
+            leads["-".join(pair)] = max(both, key=lambda found: found[0] - found[1])
+        order = sorted(leads, key=lambda name: leads[name][1] - leads[name][0])
+        listed = [f"{name} ({100 * leads[name][0]:.1f} % against {100 * leads[name][1]:.1f} %)" for name in order]
+        end = (
+            "eating-green is the last, as expected" if order[-1] == "eating-green" else "not as expected: eating-green"
+        )
+        assert f"its lead over the {what}: {', '.join(listed)}; {end}" in told(story)
+
+
+@pytest.mark.parametrize(
+    ("random", "said"),
+    [
+        ([0.1, 0.1, 0.0, 0.0, 0.25, 0.25], "Both yardsticks give this order."),
+        ([0.9, 0.9, 0.0, 0.0, 0.1, 0.1], "By both green-apple leads; the order of the other two depends"),
+        ([0.0, 0.0, 0.9, 0.9, 0.3, 0.3], "The yardsticks do not agree on which pair leads."),
+    ],
+)
+def test_the_verdict_says_whether_the_yardsticks_agree(random: list[float], said: str) -> None:
+    """What is said of made-up shares follows both."""
+    middle, high, low = (0.5, 0.3), (0.9, 0.2), (0.3, 0.25)
+    first, second = pairs._verdict([middle, middle, high, high, low, low], random)
+    assert "green-apple (90.0 % against 20.0 %), eating-apple (50.0 % against 30.0 %), eating-green" in first
+    assert second.startswith(said)
+
+
+def test_the_picture(
+    story: Story, patterns: np.ndarray, heads: list[tuple[int, int]], shares: list[tuple[float, float]]
+) -> None:
+    """The mean, the head that leads most, and how often each way is gone."""
+    mean, one, bars = story.picture
+    leads = [there - elsewhere for there, elsewhere in shares]
+    layer, head = heads[leads.index(max(leads))]
+    assert isinstance(one, Matrix)
+    assert one.title.startswith(f"layer {layer}, head {head}: ")
+    for panel, matrix in ((one, patterns[layer, head]), (mean, patterns.mean(axis=(0, 1)))):
+        assert isinstance(panel, Matrix)
+        assert panel.rows == panel.columns == tuple(WORDS)
+        assert panel.values == pytest.approx(matrix, abs=1e-5)
+    assert isinstance(bars, Bars)
+    assert bars.labels == tuple(f"{looker} at {looked}" for looker, looked in pairs.WAYS)
+    for series, values in zip(bars.series, zip(*shares, strict=True), strict=False):
+        assert series.values == pytest.approx(values, abs=1e-6)
+    assert [f"{100 * value:.1f} %" for value in bars.series[2].values] == [row[4] for row in tables(story)[1].rows]
+    assert story.receipt.startswith("verified")

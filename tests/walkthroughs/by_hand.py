@@ -1,0 +1,92 @@
+"""Walkthroughs that the tests of files and checks share: between them, every operation there is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnviz.attention import Receipt
+from attnviz.walkthroughs.calculation import Calculation, attend
+from attnviz.walkthroughs.examples import example
+from attnviz.walkthroughs.exercise import make
+from attnviz.walkthroughs.record import Grid, Walkthrough
+
+WORDS = ("나는", "love", "a|b_c", "<you>")
+
+RECEIPT = Receipt(native="eager", dtype="float32", tolerance=1e-5, layers=(0, 1), differences=(2.5e-7, 0.0))
+
+
+def grid(*shape: int, seed: int = 3, rows: tuple[str, ...] = (), columns: tuple[str, ...] = ()) -> Grid:
+    """Random numbers, none of them 0."""
+    values = np.random.default_rng([seed, *shape]).uniform(0.1, 1.5, shape)
+    signs = np.random.default_rng([seed + 1, *shape]).choice([-1, 1], shape)
+    return Grid(values=values * signs, rows=rows, columns=columns)
+
+
+def layer() -> Walkthrough:
+    """A whole layer of one head with a mask, a bias, a soft cap and a sink, as a model would have it."""
+    c = Calculation()
+    c.give("X", grid(4, 6, rows=WORDS))
+    for seed, (step, made, letter) in enumerate((("query", "Q", "q"), ("keys", "K", "k"), ("values", "V", "v"))):
+        c.give(f"W{letter}", grid(6, 3, seed=seed))
+        c.give(f"b{letter}", grid(1, 3, seed=seed))
+        c.step(step, made, "map", "X", f"W{letter}", f"b{letter}")
+    context = attend(
+        c,
+        query="Q",
+        softcap=5.0,
+        bias=grid(4, 4, seed=8),
+        mask=Grid(values=np.tri(4), rows=WORDS, columns=WORDS),
+        sink=grid(1, 1),
+    )
+    c.give("Wo", grid(3, 6, seed=9))
+    c.step("output", "output", "map", context, "Wo")
+    c.step("residual", "residual", "add", "X", "output")
+    c.give("gain", grid(1, 6, seed=10))
+    c.give("shift", grid(1, 6, seed=11))
+    c.step("norm", "norm", "norm", "residual", "gain", "shift", number=1e-12)
+    c.step("relu", "relu", "relu", "norm")
+    c.step("gelu", "gelu", "gelu", "norm")
+    c.step("row", "x", "row", "gelu", number=2.0, rows=WORDS[2:3])
+    c.step("rms_norm", "norm_2", "rms_norm", "residual", "gain", number=1e-6)
+    c.step("gelu_tanh", "approximate", "gelu_tanh", "norm_2")
+    c.step("silu", "gate", "silu", "norm_2")
+    c.step("gated", "gated", "product", "gate", "norm_2")
+    c.step("concatenated", "concatenated", "concatenate", "relu", "gelu")
+    return c.walk(
+        "One layer, 한국어",
+        model="toy",
+        text="나는 love",
+        kind="decoder",
+        layer=1,
+        head=0,
+        own="concatenated",
+        difference=1e-7,
+        from_input=1e-6,
+        receipt=RECEIPT,
+        notes=("masked",),
+    )
+
+
+def scored(score: str) -> Walkthrough:
+    """One query and three keys, scored by a map (general) or a small network (additive)."""
+    c = Calculation()
+    c.give("q", grid(1, 3, rows=("q",)))
+    c.give("K", grid(3, 2, rows=WORDS[:3]))
+    c.give("V", grid(3, 4, rows=WORDS[:3]))
+    if score == "general":
+        attend(c, score="general", maps={"W": grid(3, 2, seed=4)})
+    else:
+        attend(c, score="additive", maps={"W": grid(5, 3, seed=4), "U": grid(5, 2, seed=5), "v": grid(1, 5, seed=6)})
+    return c.walk(score, query=0)
+
+
+def walks() -> dict[str, Walkthrough]:
+    """All of them, by name."""
+    return {
+        "seq2seq": example("seq2seq"),
+        "self-attention": example("self-attention"),
+        "exercise": make(5),  # whose query holds no 0: a key's number that only meets 0 may be anything
+        "layer": layer(),
+        "general": scored("general"),
+        "additive": scored("additive"),
+    }

@@ -1,0 +1,387 @@
+"""A word followed through any model: the context is the model's own, from its own maps, for every query."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.attention import Kind, Token
+from attnviz.capture.projections import KeepProjections
+from attnviz.capture.source import Source, attend, open_source
+from attnviz.capture.sources import huggingface as pretrained
+from attnviz.errors import InputError, NoAttentionError, SelectionError
+from attnviz.walkthroughs.calculation import largest_difference, recomputed
+from attnviz.walkthroughs.capture.queries import chosen_query
+from attnviz.walkthroughs.capture.walks import decoding_steps, walk
+
+if TYPE_CHECKING:
+    from attnviz.walkthroughs.record import Walkthrough
+    from tests.fixtures.zoo import Zoo
+
+CLOSE = 1e-6
+"""How far a recomputed context may be from the model's own in float32, relative to its largest number if above 1."""
+
+HOME: list[tuple[str, Kind]] = [
+    ("toy", "encoder"),
+    ("toy-random", "encoder"),
+    ("toy-decoder", "decoder"),
+    ("toy-seq2seq", "cross"),
+    ("toy-transformer", "cross"),
+    ("toy-transformer", "encoder"),
+    ("toy-transformer", "decoder"),
+]
+"""Each home-built model with each of its kinds of attention."""
+
+TINY = [
+    "albert", "bart", "distilbert", "gemma2", "gpt2", "gpt_oss", "llama", "mistral", "modernbert", "opt", "roberta",
+    "t5",
+]  # fmt: skip
+
+TURNED = {"gemma2", "gpt_oss", "llama", "mistral", "modernbert"}
+"""Those whose queries and keys are turned by rotary positions, after their maps."""
+
+SENTENCES = ("I love all you", "the animal didn't cross the street because it was too tired")
+
+home = cache(open_source)
+
+
+def scale(walked: Walkthrough) -> float:
+    """The largest number of the context, at least 1."""
+    return max(1.0, float(np.abs(walked.grids["context"].values).max()))
+
+
+def sizes(text: str, source: Source, kind: Kind | None = None) -> tuple[int, int]:
+    """How many layers and heads there are."""
+    n_layers, n_heads, _, _ = attend(text, source, kind=kind).weights.shape
+    return n_layers, n_heads
+
+
+def check_every(text: str, source: Source, kind: Kind | None = None) -> None:
+    """Every layer, head and query: close to the model's own, and made of the walkthrough's own numbers."""
+    record = attend(text, source, kind=kind)
+    n_layers, n_heads, n_queries, _ = record.weights.shape
+    for layer, head in itertools.product(range(n_layers), range(n_heads)):
+        every = walk(text, source, layer=layer, head=head, every=True, kind=kind)
+        assert every.own == "context"
+        assert every.difference is not None
+        assert every.difference <= CLOSE * scale(every)
+        assert every.from_input is None or every.from_input <= 2 * CLOSE * scale(every)
+        assert recomputed(every) == 0
+        assert largest_difference(every.grids["weights"].values, record.weights[layer, head]) < 5e-6
+        assert len(every.grids["context"].values) == n_queries
+        assert every.receipt is not None
+
+
+def check_alone(text: str, source: Source, layer: int, head: int, kind: Kind | None = None) -> None:
+    """Each query alone has the numbers that it has among all."""
+    every = walk(text, source, layer=layer, head=head, every=True, kind=kind)
+    for row in range(len(every.grids["context"].values)):
+        one = walk(text, source, layer=layer, head=head, query=row, kind=kind)
+        assert one.query == row
+        assert recomputed(one) == 0
+        assert one.grids["alignment"].rows == every.grids["weights"].columns
+        for name in ("context", "weights", "output"):
+            if name in every.grids:
+                np.testing.assert_allclose(one.grids[name].values[0], every.grids[name].values[row], atol=1e-12)
+        assert one.difference is not None
+        assert one.difference <= CLOSE * scale(one)
+
+
+@pytest.mark.parametrize(("name", "kind"), HOME)
+class TestHomeBuilt:
+    """The home-built models, whose every map is found."""
+
+    def test_every_layer_head_and_query(self, name: str, kind: Kind) -> None:
+        for text in SENTENCES:
+            check_every(text, home(name), kind)
+
+    def test_one_query(self, name: str, kind: Kind) -> None:
+        n_layers, n_heads = sizes(SENTENCES[0], home(name), kind)
+        for layer, head in {(0, 0), (n_layers - 1, n_heads - 1)}:
+            check_alone(SENTENCES[0], home(name), layer, head, kind)
+
+    def test_all_is_made_of_the_input(self, name: str, kind: Kind) -> None:
+        """Query, keys and values are steps; the input is the sum of words and positions where it is one."""
+        for layer in range(sizes(SENTENCES[0], home(name), kind)[0]):
+            walked = walk(SENTENCES[0], home(name), layer=layer, query=1, kind=kind)
+            steps = {step.result: step.operands for step in walked.steps}
+            memory = "M" if kind == "cross" else "X"
+            assert steps["q"] == ("x", "Wq", "bq")
+            assert steps["K"] == (memory, "Wk", "bk")
+            assert steps["V"] == (memory, "Wv", "bv")
+            assert (steps.get("X") == ("E", "P")) == (layer == 0 and kind != "cross")
+            assert (steps.get("x") == ("X",)) == (memory == "X")
+            if memory == "X":
+                assert np.array_equal(walked.grids["x"].values[0], walked.grids["X"].values[1])
+            if name == "toy-seq2seq":
+                assert steps["concatenated"] == ("y", "context")
+            else:
+                assert steps["output"] == ("concatenated", "Wo", "bo")
+
+    def test_every_step_of_a_decoder(self, name: str, kind: Kind) -> None:
+        """Each word that it says by itself, as if it alone had been asked for; within one sentence only the first."""
+        source = home(name)
+        walks = decoding_steps(SENTENCES[0], source, kind=kind, layer=-1, head=-1)
+        n_words = len(attend(SENTENCES[0], source, kind=kind).query_tokens)
+        assert [one.query for one in walks] == ([*range(n_words)] if kind == "cross" else [0])
+        for one in walks:
+            alone = walk(SENTENCES[0], source, kind=kind, layer=-1, head=-1, query=one.query)
+            assert one.title == alone.title
+            assert {name: grid.values.tolist() for name, grid in one.grids.items()} == {
+                name: grid.values.tolist() for name, grid in alone.grids.items()
+            }
+
+    def test_output_is_that_of_the_module(self, name: str, kind: Kind) -> None:
+        """What the output map makes of all contexts is what the model's own attention module returned."""
+        if name == "toy-seq2seq":
+            return
+        source, module = home(name), _attention(home(name), kind)
+        kept: list[torch.Tensor] = []
+        hook = module.register_forward_hook(lambda _, __, made: kept.append(made[0][0]))
+        walked = walk(SENTENCES[1], source, head=1, every=True, kind=kind)
+        hook.remove()
+        assert largest_difference(walked.grids["output"].values, kept[-1].double().numpy()) < 5e-6
+
+    def test_the_distances_are_from_the_context_that_went_on(self, name: str, kind: Kind) -> None:
+        """Those of the context shown, made of the input, and of the one made of the model's own query and keys."""
+        if name == "toy-seq2seq":
+            return
+        source, module = home(name), _attention(home(name), kind)
+        kept: list[torch.Tensor] = []
+        hook = module.get_submodule("output_map").register_forward_pre_hook(lambda _, given: kept.append(given[0][0]))
+        walked = walk(SENTENCES[1], source, head=1, every=True, kind=kind)
+        hook.remove()
+        width = walked.grids["context"].values.shape[1]
+        theirs = kept[-1][:, width : 2 * width].double().numpy()
+        assert walked.from_input == largest_difference(walked.grids["context"].values, theirs)
+        assert walked.difference is not None
+        assert 0 < walked.difference != walked.from_input != 0
+
+
+def _attention(source: Source, kind: Kind) -> torch.nn.Module:
+    """The attention module of a home-built model's first layer."""
+    model: Any = source._model  # type: ignore[attr-defined]
+    if hasattr(model, "transformer"):
+        model = model.transformer
+    if kind == "encoder":
+        return model.encoder.layers[0].attention  # type: ignore[no-any-return]
+    layer = model.decoder.layers[0]
+    return layer.cross_attention if kind == "cross" else layer.attention  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("name", ["real", *TINY])
+class TestPretrained:
+    """Models of many architectures, whose maps are found where their numbers are those of query, key and value."""
+
+    def test_every_layer_head_and_query(self, zoo: Zoo, name: str) -> None:
+        for text in zoo.sentences[1:2] if name == "real" else zoo.sentences[1::2]:
+            check_every(text, zoo.source(name))
+
+    def test_one_query(self, zoo: Zoo, name: str) -> None:
+        check_alone(zoo.sentences[1], zoo.source(name), 1, 2)
+
+    def test_maps(self, zoo: Zoo, name: str) -> None:
+        """Query and keys are given where positions turn them, and a note says so; the values are always made."""
+        walked = walk(zoo.sentences[0], zoo.source(name), head=1)
+        made = {step.result for step in walked.steps}
+        given = {"q", "K"} if name in TURNED else {"q"} if name == "opt" else set()
+        assert {"q", "K", "V"} - made == given
+        assert any(note.startswith("no single map makes ") for note in walked.notes) == bool(given)
+        assert "output" in made
+        assert (walked.from_input is None) == (not made & {"q", "K", "V"})
+
+    def test_fused(self, zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Long texts run the fused implementation, and are walked all the same."""
+        monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
+        walked = walk(zoo.sentences[1], zoo.source(name), layer=-1, head=-1, every=True)
+        assert walked.difference is not None
+        assert walked.difference <= 2 * CLOSE * scale(walked)
+
+
+def test_terms(zoo: Zoo) -> None:
+    """What each architecture has between its dot products and the softmax is in the steps."""
+    for name, steps, without in (
+        ("t5", {"bias"}, {"scaled", "mask"}),
+        ("gemma2", {"scaled", "softcap", "mask"}, {"bias"}),
+        ("gpt2", {"scaled", "mask"}, {"bias"}),
+        ("bart", {"scaled"}, {"bias", "mask"}),
+    ):
+        names = {step.name for step in walk(zoo.sentences[1], zoo.source(name), query=1).steps}
+        assert steps <= names
+        assert not without & names
+    sinks = walk(zoo.sentences[1], zoo.source("gpt_oss"), head=2)
+    assert sinks.grids["weights"].values.sum() < 1
+    assert next(step.operands for step in sinks.steps if step.name == "softmax")[-1] == "sink"
+
+
+def test_grouped_keys(zoo: Zoo) -> None:
+    """In Llama three query heads share a key head: their keys are the same, their queries are not."""
+    walks = [walk(zoo.sentences[0], zoo.source("llama"), head=head) for head in range(6)]
+    for one, other in itertools.combinations(range(6), 2):
+        same = np.array_equal(walks[one].grids["K"].values, walks[other].grids["K"].values)
+        assert same == (one // 3 == other // 3)
+        assert not np.array_equal(walks[one].grids["q"].values, walks[other].grids["q"].values)
+
+
+def test_the_input_of_bert(zoo: Zoo) -> None:
+    """The first layer reads the norm of word, position and segment: the library's own embeddings."""
+    tokenizer, model = zoo.library("real")
+    encoded = tokenizer("I love all you", return_tensors="pt")
+    with torch.inference_mode():
+        expected = model.embeddings(input_ids=encoded["input_ids"])[0].double().numpy()
+    walked = walk("I love all you", zoo.source("real"), every=True)
+    assert [step.result for step in walked.steps[:3]] == ["EP", "EPS", "X"]
+    assert largest_difference(walked.grids["X"].values, expected) < 5e-6
+    words = model.embeddings.word_embeddings.weight[encoded["input_ids"][0]].detach().double().numpy()
+    assert np.array_equal(walked.grids["E"].values, words)
+    assert np.array_equal(walked.grids["P"].values, model.embeddings.position_embeddings.weight[:6].detach().double())
+
+
+def test_another_score() -> None:
+    """The home-built models' scores made otherwise: with maps that are drawn, and no context to compare with."""
+    own = walk("I love all you", home("toy"))
+    for score, maps in (("dot", set()), ("general", {"W"}), ("additive", {"W", "U", "v"})):
+        walked = walk("I love all you", home("toy"), score=score)  # type: ignore[arg-type]
+        assert (walked.own, walked.difference, walked.from_input) == (None, None, None)
+        assert maps <= set(walked.given())
+        assert "output" not in walked.grids
+        assert walked.notes[-1].startswith(f"not the model's own way: scores are {score}")
+        assert np.array_equal(walked.grids["q"].values, own.grids["q"].values)
+        assert not np.allclose(walked.grids["weights"].values, own.grids["weights"].values)
+        again = walk("I love all you", home("toy"), score=score)  # type: ignore[arg-type]
+        assert np.array_equal(walked.grids["scores"].values, again.grids["scores"].values)
+
+
+def test_causal() -> None:
+    """No weight on the future; the last word, which has none, keeps its weights."""
+    own = walk("I love all you", home("toy"), every=True)
+    walked = walk("I love all you", home("toy"), every=True, causal=True)
+    assert walked.kind == "decoder"
+    weights = walked.grids["weights"].values
+    assert not weights[np.triu_indices(4, 1)].any()
+    assert np.array_equal(weights[3], own.grids["weights"].values[3])
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    decoder = [walk("I love all you", home("toy-decoder"), query=2, causal=causal) for causal in (False, True)]
+    assert decoder[0].difference == decoder[1].difference is not None  # it is causal anyway
+    with pytest.raises(SelectionError, match="cross attention looks at another sentence"):
+        walk("I love all you", home("toy-seq2seq"), causal=True)
+
+
+def test_one_token() -> None:
+    """A sentence of one word has one query, even where all are walked."""
+    walked = walk("I", home("toy"), every=True)
+    assert walked.query == 0
+    assert walked.grids["weights"].values.tolist() == [[1.0]]
+
+
+def test_half_precision() -> None:
+    """In bfloat16 the model rounds its queries: they are taken as they are, or made within its rounding."""
+    walked = walk("I love all you", open_source("toy-random", dtype="bfloat16"))
+    assert walked.difference is not None
+    assert 1e-6 < walked.difference < 3e-2
+    assert recomputed(walked) == 0
+
+
+def test_decoding_steps() -> None:
+    """What a translator is made to say is what is followed; its words are the queries."""
+    walked = walk("I love all you", home("toy-seq2seq"), target="나는 너희 모두를 사랑한다", query="사랑한다")
+    assert walked.query == 3
+    assert walked.grids["weights"].columns == ("I", "love", "all", "you")
+    assert walked.grids["weights"].rows == ("사랑한다",)
+
+
+class TestQueries:
+    """A word or a number, and what is neither."""
+
+    tokens = tuple(
+        Token(text=text, piece=text, word=word, special=word is None)
+        for text, word in (("[CLS]", None), ("walk", 0), ("·through", 0), ("The", 1), ("it", 2), ("the", 3), ("it", 4))
+    )
+
+    @pytest.mark.parametrize(
+        ("wanted", "row"),
+        [
+            *((None, 1), (0, 0), (-1, 6), ("2", 2), ("-7", 0), ("The", 3), ("the", 5), ("through", 2)),
+            *(("·through", 2), ("[CLS]", 0), (" walk ", 1), ("WALK", 1), ("[cls]", 0)),
+        ],
+    )
+    def test_found(self, wanted: str | int | None, row: int) -> None:
+        assert chosen_query(self.tokens, wanted) == row
+
+    @pytest.mark.parametrize(
+        ("wanted", "line"),
+        [
+            ("it", "several tokens are 'it': choose one by its number: 4 it, 6 it"),
+            ("THE", "several tokens are 'THE': choose one by its number: 3 The, 5 the"),
+            ("walkthrough", "several tokens are 'walkthrough': choose one by its number: 1 walk, 2 ·through"),
+            (
+                "run",
+                "there is no word 'run' to follow: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it",
+            ),
+            ("", "there is no word '' to follow: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"),
+            ("7", "there is no token 7: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"),
+            (-8, "there is no token -8: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"),
+        ],
+    )
+    def test_refused(self, wanted: str | int, line: str) -> None:
+        with pytest.raises(SelectionError) as error:
+            chosen_query(self.tokens, wanted)
+        assert str(error.value) == line
+
+    def test_many(self) -> None:
+        """Of a long sentence the first and the last tokens are listed."""
+        with pytest.raises(SelectionError, match=r"there are 0 w0, 1 w1, .*, 13 w13, …, 99 w99$"):
+            chosen_query(tuple(Token(text=f"w{n}", piece=f"w{n}", word=n) for n in range(100)), "x")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line"),
+    [
+        ({"layer": 2}, "there is no layer 2: this model has layers 0 to 1"),
+        ({"layer": -3}, "there is no layer -3: this model has layers 0 to 1"),
+        ({"head": 4}, "there is no head 4: this model has heads 0 to 3"),
+        ({"head": -5}, "there is no head -5: this model has heads 0 to 3"),
+        ({"query": "her"}, "there is no word 'her' to follow: there are 0 I, 1 love, 2 all, 3 you"),
+        ({"kind": "cross"}, "has no cross attention to show"),
+        ({"target": "나는"}, "says nothing, so it takes no --target"),
+        ({"whole_layer": True, "causal": True}, "a whole layer is walked as the model computed it"),
+    ],
+)
+def test_refused(wrong: dict[str, Any], line: str) -> None:
+    """A layer, head, query or kind that is not there."""
+    with pytest.raises(SelectionError, match=line):
+        walk("I love all you", home("toy-random"), **wrong)
+
+
+def test_layers_from_the_end() -> None:
+    """Negative numbers count from the end, for layers and heads."""
+    first, last = (walk("I love all you", home("toy"), layer=layer, head=head) for layer, head in ((-3, -6), (-1, -1)))
+    assert (first.layer, first.head, last.layer, last.head) == (0, 0, 2, 5)
+    assert first.grids["q"].values.tolist() == walk("I love all you", home("toy")).grids["q"].values.tolist()
+
+
+def test_models_that_show_nothing(zoo: Zoo) -> None:
+    """No query, key and value: refused; nor another score where the model has its own."""
+    with pytest.raises(NoAttentionError, match="has no attention that attnviz can see"):
+        walk("I love all you", zoo.source("bloom"))
+    for other in ({"score": "dot"}, {"causal": True}):
+        with pytest.raises(SelectionError, match="another is for the home-built models alone"):
+            walk("I love all you", zoo.source("distilbert"), **other)
+    with pytest.raises(InputError, match="the text is empty"):
+        walk(" ", zoo.source("distilbert"))
+
+
+def test_only_the_layer_is_kept(zoo: Zoo) -> None:
+    """Of a large model one layer is held, not all; and nothing stays hooked to it."""
+    source = zoo.source("distilbert")
+    for layer, held in ((1, 1), (-1, 1), (-2, 2)):
+        keep = KeepProjections(layer)
+        source.stream(source.encode(["I love all you"]), [keep])
+        assert len(keep._kept) == held
+        assert keep.layer.number == layer % 5
+    assert not any(module._forward_hooks for module in source._model.modules())  # type: ignore[attr-defined]

@@ -1,0 +1,166 @@
+"""The calculations by hand: the course's own digits, and exercises that come out well."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from attnviz.errors import SelectionError
+from attnviz.walkthroughs.examples import EXAMPLES, WORDS, example
+from attnviz.walkthroughs.exercise import LARGEST, MOST_KEYS, blanks, make
+
+SEEDS = range(40)
+
+
+def digits(values: np.ndarray) -> list[str]:
+    """Numbers to nine digits, as the course prints them."""
+    return [f"{value:.9g}" for value in values.ravel()]
+
+
+def test_the_five_steps_by_hand() -> None:
+    """Sequence-to-sequence attention, digit for digit."""
+    walk = example("seq2seq")
+    grids = {name: grid.values for name, grid in walk.grids.items()}
+    assert grids["q"].tolist() == [[10, 5, 10]]
+    assert grids["K"].tolist() == grids["V"].tolist() == [[0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]
+    assert grids["scores"].tolist() == [[15, 60, 15, 35]]
+    assert digits(grids["weights"]) == ["2.86251858e-20", "1", "2.86251858e-20", "1.38879439e-11"]
+    assert digits(grids["alignment"]) == [
+        "0", "2.86251858e-20", "2.86251858e-20", "5", "0", "1", "2.86251858e-20", "2.86251858e-20", "0",
+        "0", "6.94397193e-11", "1.38879439e-11",
+    ]  # fmt: skip
+    assert digits(grids["context"]) == ["5", "6.94397194e-11", "1"]
+    assert grids["concatenated"].tolist() == [[*grids["context"][0], 10, 5, 10]]
+    assert [step.name for step in walk.steps] == ["scores", "softmax", "alignment", "context", "concatenated"]
+
+
+def test_self_attention_by_hand() -> None:
+    """Four tokens 20 wide, attention 5 wide: the textbook's formula, from numbers of one decimal."""
+    walk = example("self-attention")
+    grids = {name: grid.values for name, grid in walk.grids.items()}
+    shapes = {name: values.shape for name, values in grids.items()}
+    assert shapes == {
+        "X": (4, 20), "Wq": (20, 5), "Wk": (20, 5), "Wv": (20, 5), "Q": (4, 5), "K": (4, 5), "V": (4, 5),
+        "scores": (4, 4), "scaled": (4, 4), "weights": (4, 4), "context": (4, 5),
+    }  # fmt: skip
+    for name in ("X", "Wq", "Wk", "Wv"):
+        assert (grids[name] == grids[name].round(1)).all()
+        assert 0.5 < np.abs(grids[name]).max() <= 1
+        assert len(np.unique(grids[name])) > 10
+    scaled = (grids["X"] @ grids["Wq"]) @ (grids["X"] @ grids["Wk"]).T / math.sqrt(5)
+    weights = np.exp(scaled) / np.exp(scaled).sum(axis=1, keepdims=True)
+    assert grids["weights"] == pytest.approx(weights)
+    assert grids["context"] == pytest.approx(weights @ (grids["X"] @ grids["Wv"]))
+    assert walk.grids["weights"].rows == walk.grids["weights"].columns == ("I", "love", "you", "all")
+    # The same everywhere: the first numbers of Python's own generator, which is promised not to change.
+    assert grids["X"][0, :5].tolist() == [0.7, 0.5, -0.2, -0.5, 0.0]
+
+
+@pytest.mark.parametrize(("query", "row"), [("love", 1), ("i", 0), (-1, 3), ("2", 2)])
+def test_one_word_of_self_attention(query: str | int, row: int) -> None:
+    """One word is followed to the same numbers that all words at once come to."""
+    whole, one = example("self-attention"), example("self-attention", query=query)
+    assert one.query == row
+    assert one.grids["x"].rows == (WORDS[row],)
+    assert [step.name for step in one.steps][:3] == ["row", "query", "keys"]
+    for name in ("weights", "context"):
+        assert one.grids[name].values == pytest.approx(whole.grids[name].values[row : row + 1])
+    for name in whole.given():
+        assert (one.grids[name].values == whole.grids[name].values).all()
+
+
+def test_rows_of_examples() -> None:
+    """A decoder's state is the only query; whoever names another sees what there is."""
+    assert example("seq2seq", query="decoder").query == example("seq2seq", query=0).query == 0
+    with pytest.raises(SelectionError, match=r"^there is no query 1: there are 0 decoder$"):
+        example("seq2seq", query=1)
+    with pytest.raises(
+        SelectionError, match=r"^there is no query 'us' to follow: there are 0 I, 1 love, 2 you, 3 all$"
+    ):
+        example("self-attention", query="us")
+
+
+def test_there_is_no_other() -> None:
+    """An unknown name is refused with those there are."""
+    with pytest.raises(SelectionError, match="there is no example 'bert': there are seq2seq, self-attention"):
+        example("bert")
+    assert list(EXAMPLES) == ["seq2seq", "self-attention"]
+
+
+@pytest.mark.parametrize("n_keys", [2, 3, MOST_KEYS])
+def test_exercises_come_out_well(n_keys: int) -> None:
+    """Small whole numbers everywhere before the softmax, and something to tell apart."""
+    for seed in SEEDS:
+        walk = make(seed, n_keys=n_keys, d_v=3)
+        grids = {name: grid.values for name, grid in walk.grids.items()}
+        assert (grids["q"].shape, grids["K"].shape, grids["V"].shape) == ((1, 4), (n_keys, 4), (n_keys, 3))
+        for name in ("q", "K", "V", "scores", "scaled"):
+            assert (grids[name] == grids[name].round()).all()
+            assert grids[name].min() >= 0
+            assert grids[name].max() <= 9
+        assert grids["scores"].max() <= LARGEST
+        assert (grids["scaled"] * 2 == grids["scores"]).all()
+        assert len(set(grids["scaled"].ravel())) > 1
+        assert len({tuple(key) for key in grids["K"].tolist()}) == n_keys
+        assert str(seed) in walk.title
+        assert walk.notes == (f"small whole numbers, drawn from seed {seed}",)
+
+
+def test_a_seed_is_an_exercise() -> None:
+    """The same seed gives the same, everywhere; other seeds others."""
+    one, again = make(3), make(3)
+    assert all((one.grids[name].values == again.grids[name].values).all() for name in one.grids)
+    different = {tuple(make(seed).grids["K"].values.ravel()) for seed in SEEDS}
+    assert len(different) == len(SEEDS)
+    assert make(3).grids["q"].values.tolist() == [[0, 1, 2, 1]]
+
+
+def test_blanks() -> None:
+    """Of each step about half, never a number that was given; the same for the same seed."""
+    for walk in (make(3), example("self-attention")):
+        chosen = blanks(walk, 7)
+        assert chosen == blanks(walk, 7)
+        assert chosen != blanks(walk, 8)
+        assert {grid for grid, _, _ in chosen} == {step.result for step in walk.steps}
+        for step in walk.steps:
+            n_rows, n_columns = walk.grids[step.result].values.shape
+            cells = {(row, column) for grid, row, column in chosen if grid == step.result}
+            assert len(cells) == max(1, round(n_rows * n_columns / 2))
+            assert all(row < n_rows and column < n_columns for row, column in cells)
+    whole = blanks(make(3), 1, share=1.0)
+    assert len(whole) == sum(make(3).grids[step.result].values.size for step in make(3).steps)
+    assert len(blanks(make(3), 1, share=0.001)) == len(make(3).steps)
+
+
+def test_every_cell_may_be_blank() -> None:
+    """No cell is left out by the way they are drawn."""
+    walk = make(3)
+    drawn = frozenset[tuple[str, int, int]]().union(*(blanks(walk, seed, share=0.2) for seed in SEEDS))
+    assert len(drawn) == sum(walk.grids[step.result].values.size for step in walk.steps)
+
+
+@pytest.mark.parametrize(("n_keys", "d_v"), [(1, 2), (13, 2), (3, 0), (3, 13)])
+def test_sizes_that_are_no_exercise(n_keys: int, d_v: int) -> None:
+    """One key alone gets all the weight; too many are no fun."""
+    with pytest.raises(SelectionError, match="an exercise has 2 to 12 keys and values 1 to 12 wide, not"):
+        make(0, n_keys=n_keys, d_v=d_v)
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.01, float("nan")])
+def test_shares_that_are_none(share: float) -> None:
+    """Something is left blank, and no more than everything."""
+    with pytest.raises(SelectionError, match="the share of blank cells is above 0 and at most 1"):
+        blanks(make(0), 0, share=share)
+
+
+def test_no_torch() -> None:
+    """Examples and exercises start without it."""
+    code = (
+        "import sys; from attnviz.analysis import examples, exercise; examples.example('self-attention'); "
+        "exercise.make(0); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

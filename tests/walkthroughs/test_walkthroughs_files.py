@@ -1,0 +1,311 @@
+"""Walkthroughs as files: nothing is lost, and no bad file is more than one clear line."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import jaxtyping
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnviz.errors import FileFormatError, OutputError, RecordError
+from attnviz.walkthroughs.files import load, save, to_json
+from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.verify import saved
+from tests.walkthroughs.by_hand import layer, walks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+WALKS = walks()
+
+
+def same(one: Walkthrough, other: Walkthrough) -> bool:
+    """Whether two walkthroughs are equal in every bit and label."""
+    labels = [name for name in get_type_hints(Walkthrough) if name != "grids"]
+    return (
+        all(getattr(one, name) == getattr(other, name) for name in labels)
+        and list(one.grids) == list(other.grids)
+        and all(
+            grid.values.shape == found.values.shape
+            and grid.values.tobytes() == found.values.tobytes()
+            and (grid.rows, grid.columns) == (found.rows, found.columns)
+            for grid, found in zip(one.grids.values(), other.grids.values(), strict=True)
+        )
+    )
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_it_comes_back_as_it_went(tmp_path: Path, name: str) -> None:
+    """Every bit of every number, every name, every step, the receipt and the notes."""
+    path = tmp_path / "new" / "walk.json"
+    assert save(WALKS[name], path) == path
+    found = load(path)
+    assert same(found, WALKS[name])
+    assert to_json(found) == to_json(WALKS[name])
+
+
+@settings(deadline=None)
+@given(
+    numbers=st.lists(st.floats(allow_nan=False) | st.just(-math.inf), min_size=1, max_size=6),
+    n_rows=st.integers(1, 3),
+)
+def test_every_double_comes_back(tmp_path_factory: pytest.TempPathFactory, numbers: list[float], n_rows: int) -> None:
+    """The smallest, the largest, minus zero and minus infinity; plus infinity is refused."""
+    values = np.array([numbers] * n_rows)
+    step = Step(name="sum", result="s", operation="relu", operands=("a",))
+    walk = Walkthrough(title="t", grids={"a": Grid(values=values), "s": Grid(values=values)}, steps=(step,))
+    path = tmp_path_factory.mktemp("walks") / "walk.json"
+    if math.inf in numbers:
+        with pytest.raises(RecordError, match="a holds NaN or infinity"):
+            save(walk, path)
+    else:
+        assert load(save(walk, path)).grids["a"].values.tobytes() == values.tobytes()
+
+
+def test_it_is_plain_to_read() -> None:
+    """Another program finds numbers and names, on one line, in letters; minus infinity as text."""
+    text = to_json(WALKS["layer"])
+    fields = json.loads(text, parse_constant=pytest.fail)
+    assert "\n" not in text
+    assert "나는" in text
+    assert (fields["format"], fields["version"], fields["layer"]) == ("attnviz-walkthrough", 1, 1)
+    assert fields["grids"]["masked"]["values"][0][1:] == ["-inf"] * 3
+    assert fields["grids"]["masked"]["rows"][0] == "나는"
+    assert fields["steps"][-1] == {
+        "name": "concatenated", "result": "concatenated", "operation": "concatenate", "operands": ["relu", "gelu"],
+        "number": None,
+    }  # fmt: skip
+    assert fields["receipt"]["differences"] == [2.5e-7, 0.0]
+
+
+def test_another_program_may_write_it_anew(tmp_path: Path) -> None:
+    """Order of fields, white space and 0 for 0.0 are no change: the receipt still holds."""
+    path = tmp_path / "walk.json"
+    fields = json.loads(to_json(WALKS["layer"]))
+    path.write_text(re.sub(r"\b0\.0(?=[,\n])", "0", json.dumps(dict(reversed(fields.items())), indent=1)))
+    assert same(load(path), WALKS["layer"])
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_no_file_can_hold(tmp_path: Path, value: float) -> None:
+    """It is refused before anything is written."""
+    step = Step(name="relu", result="b", operation="relu", operands=("a",))
+    grids = {"a": Grid(values=np.ones((1, 2))), "b": Grid(values=np.array([[1.0, value]]))}
+    with pytest.raises(RecordError, match="the walkthrough cannot be written: b holds NaN or infinity"):
+        save(Walkthrough(title="t", grids=grids, steps=(step,)), tmp_path / "w.json")
+    with pytest.raises(RecordError, match="the walkthrough cannot be written: 'utf-8' codec"):
+        save(replace(WALKS["seq2seq"], title="half \ud83d"), tmp_path / "w.json")
+    with pytest.raises(RecordError, match="the walkthrough cannot be written: a is empty"):
+        save(Walkthrough(title="t", grids={"a": Grid(values=np.ones((0, 2)))}, steps=()), tmp_path / "w.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_old_file_stays(tmp_path: Path) -> None:
+    """What cannot be written leaves the file that was there; another ending is refused."""
+    path = save(WALKS["seq2seq"], tmp_path / "w.json")
+    before = path.read_bytes()
+    with pytest.raises(RecordError):
+        save(replace(WALKS["seq2seq"], title="\udfff"), path)
+    with pytest.raises(OutputError, match=r"a walkthrough is saved as \.json, not '\.txt'"):
+        save(WALKS["seq2seq"], tmp_path / "w.txt")
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["w.json"]
+
+
+def test_nothing_a_terminal_obeys_is_read(tmp_path: Path) -> None:
+    """What every view prints arrives with its control characters spelled out."""
+    walk = layer()
+    assert walk.receipt
+    grids = dict(walk.grids) | {"X": replace(walk.grids["X"], rows=("\x1b[2J", "b", "c", "d"))}
+    wicked = replace(
+        walk, title="\x07t", model="m\n", notes=("\u202e",), grids=grids, receipt=replace(walk.receipt, native="\x1b")
+    )
+    found = load(save(wicked, tmp_path / "w.json"))
+    assert found.receipt
+    assert (found.title, found.model, found.notes) == (r"\x07t", r"m\n", (r"\u202e",))
+    assert (found.grids["X"].rows[0], found.receipt.native) == (r"\x1b[2J", r"\x1b")
+
+
+# ---------------------------------------------------------------------------------------------- bad files
+
+
+def remade(edit: Callable[[dict[str, Any]], Any], name: str = "seq2seq") -> bytes:
+    """A walkthrough's file after an edit."""
+    fields = json.loads(to_json(WALKS[name]))
+    edit(fields)
+    return json.dumps(fields, ensure_ascii=False).replace("Infinity", "1e999").encode()
+
+
+def cell(value: object) -> Callable[[dict[str, Any]], Any]:
+    """An edit of one number of the scores."""
+
+    def edit(fields: dict[str, Any]) -> None:
+        fields["grids"]["scores"]["values"][0][1] = value
+
+    return edit
+
+
+BAD: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "it is empty"),
+    "white space": (b" \n", "it is empty"),
+    "cut": (to_json(WALKS["layer"]).encode()[:-400], "it is not JSON: "),
+    "bytes": (b"\xff\xfe{", "it is not JSON: "),
+    "NaN": (remade(cell(math.nan)), "it is not JSON: NaN is no number"),
+    "twice": (b'{"format": 1, "format": 2}', "it is not JSON: 'format' is there twice"),
+    "a list": (b"[]", "it holds no walkthrough"),
+    "a record": (b'{"format": "attnviz", "version": 1}', "it holds no walkthrough"),
+    "later": (remade(lambda f: f.update(version=2)), "it is of version 2, but this attnviz reads version 1"),
+    "no version": (remade(lambda f: f.pop("version")), "it is of version nothing"),
+    "deep": (b"[" * 100_000 + b"]" * 100_000, "it is nested too deeply to be a walkthrough"),
+    "no grids": (remade(lambda f: f.pop("grids")), "grids must be an object, not nothing"),
+    "no steps": (remade(lambda f: f.pop("steps")), "steps must be a list, not nothing"),
+    "a grid of text": (remade(lambda f: f["grids"].update(q="x")), 'grids.q must be an object, not "x"'),
+    "no values": (remade(lambda f: f["grids"]["q"].pop("values")), "grids.q.values must be a list of rows, not empty"),
+    "a flat list": (
+        remade(lambda f: f["grids"]["q"].update(values=[1, 2])),
+        "grids.q.values[0] must be a list of numbers, not 1",
+    ),
+    "an empty row": (
+        remade(lambda f: f["grids"]["q"].update(values=[[]])),
+        "grids.q.values[0] must be a list of numbers, not empty",
+    ),
+    "ragged": (
+        remade(lambda f: f["grids"]["K"]["values"][2].append(1)),
+        "grids.K.values[2] holds 4 numbers, but the row before it 3",
+    ),
+    "text for a number": (
+        remade(cell("60")),
+        'grids.scores.values[0][1] must be a number, not "60": write it without quotation marks',
+    ),
+    "infinity": (remade(cell(math.inf)), "grids.scores.values[0][1] must be finite, not infinity"),
+    "plus infinity": (remade(cell("inf")), 'grids.scores.values[0][1] must be a number, not "inf"'),
+    "true": (remade(cell(value=True)), "grids.scores.values[0][1] must be a number, not true"),
+    "huge": (remade(cell(10**400)), "grids.scores.values[0][1] must be finite, not infinity"),
+    "null": (remade(cell(None)), "grids.scores.values[0][1] must be a number, not nothing"),
+    "names": (
+        remade(lambda f: f["grids"]["K"]["rows"].pop()),
+        "grids.K has 4 rows, but 3 are named",
+    ),
+    "a name of a number": (
+        remade(lambda f: f["grids"]["K"].update(rows=[1, 2, 3, 4])),
+        "grids.K.rows[0] must be text, not 1",
+    ),
+    "half a character": (
+        remade(lambda f: f["grids"]["K"].update(rows=["\\ud83d", "b", "c", "d"])).replace(b"\\\\ud83d", b"\\ud83d"),
+        "grids.K.rows[0] holds half a character",
+    ),
+    "a strange grid": (
+        remade(lambda f: f["grids"].update({"\x1b": f["grids"]["q"]})),
+        "a grid's name must be text that can be printed",
+    ),
+    "operation": (
+        remade(lambda f: f["steps"][0].update(operation="divide")),
+        "steps[0].operation must be one of add, map, ",
+    ),
+    "operands": (remade(lambda f: f["steps"][0].update(operands=["q"])), "steps[0]: dot takes 2 grids, not 1"),
+    "a grid that is not there": (
+        remade(lambda f: f["steps"][0].update(operands=["q", "Z"])),
+        'steps[0] (scores): there is no grid "Z"',
+    ),
+    "too early": (
+        remade(lambda f: f["steps"][0].update(operands=["q", "context"])),
+        "steps[0] (scores) is made from context, which comes later",
+    ),
+    "made twice": (
+        remade(lambda f: f["steps"].append(f["steps"][0])),
+        "steps[5] (scores) makes scores, which a step before it made",
+    ),
+    "no number": (remade(lambda f: f["steps"][1].update(number=None), "exercise"), "steps[1]: times takes a number"),
+    "a spare number": (remade(lambda f: f["steps"][0].update(number=1)), "steps[0]: dot takes no number beside"),
+    "a number of text": (
+        remade(lambda f: f["steps"][1].update(number="2"), "exercise"),
+        'steps[1].number must be a number, not "2"',
+    ),
+    "shapes that clash": (
+        remade(lambda f: f["grids"]["q"].update(values=[[1, 2]])),
+        "step scores: q has 2 columns, but K has 3 columns",
+    ),
+    "a result of another shape": (
+        remade(lambda f: f["grids"]["concatenated"].update(values=[[1, 2]])),
+        "step concatenated makes 1 x 6 numbers, but concatenated has 1 x 2",
+    ),
+    "all masked": (
+        remade(lambda f: f["grids"]["scores"].update(values=[["-inf"] * 4])),
+        "all keys are masked",
+    ),
+    "no title": (remade(lambda f: f.pop("title")), "it lacks title"),
+    "kind": (remade(lambda f: f.update(kind="both")), "kind must be one of encoder, decoder, cross"),
+    "layer": (remade(lambda f: f.update(layer="1")), 'layer must be a whole number, not "1"'),
+    "notes": (remade(lambda f: f.update(notes="a")), 'notes must be a list, not "a"'),
+    "receipt": (remade(lambda f: f.update(receipt={}, digest=0)), "it was changed after its receipt was issued"),
+    "own alone": (remade(lambda f: f.update(own="context")), "own must name a grid, and difference say how far"),
+    "own of nothing": (remade(lambda f: f.update(own="Z", difference=0.0)), "own must name a grid"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Each is one line that names the file and what is wrong with it, and where."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    raw, line = BAD[name]
+    path = tmp_path / "walk.json"
+    path.write_bytes(raw)
+    with pytest.raises(FileFormatError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: {line}")
+    assert message.isprintable()
+    assert len(message) < len(str(path)) + 300
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        cell(60.1),
+        lambda fields: fields.update(title="another"),
+        lambda fields: fields["receipt"].update(tolerance=1.0),
+        lambda fields: fields.update(receipt=None),
+        lambda fields: fields.pop("digest"),
+        lambda fields: fields["steps"][0].update(name="other"),
+        lambda fields: fields.update(difference=0.0),
+    ],
+)
+def test_an_edit_after_the_receipt(tmp_path: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
+    """A receipt holds for the very numbers and labels it was issued for."""
+    path = tmp_path / "walk.json"
+    path.write_bytes(remade(edit, "layer"))
+    with pytest.raises(FileFormatError, match="it was changed after its receipt was issued"):
+        load(path)
+
+
+def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused by its size, which takes no time and no memory."""
+    path = tmp_path / "walk.json"
+    with path.open("wb") as file:
+        file.truncate(10**9)
+    monkeypatch.setattr("pathlib.Path.read_bytes", lambda _: pytest.fail("it was read"))
+    with pytest.raises(FileFormatError, match=r"it has 1,000,000,000 bytes, and at most 536,870,912 are read"):
+        load(path)
+    assert saved.LARGEST == 536_870_912
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    """A folder, a pipe, nothing at all, a name that cannot be."""
+    os.mkfifo(tmp_path / "pipe")
+    for path, line in (
+        (tmp_path, "it is a folder"),
+        (tmp_path / "pipe", "it is not a regular file"),
+        (tmp_path / "none", "it cannot be read: No such file or directory"),
+        (tmp_path / "a\0b", "it cannot be read: no file has such a name"),
+    ):
+        with pytest.raises(FileFormatError, match=line):
+            load(path)

@@ -1,0 +1,138 @@
+"""Films of a walkthrough: a picture a step, all of one size."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from attnviz.errors import OutputError
+from attnviz.walkthroughs.calculation import attention_walk
+from attnviz.walkthroughs.figure.film import DPI, film
+from attnviz.walkthroughs.figure.sheet import stages
+from attnviz.walkthroughs.record import Grid, Walkthrough
+from tests.programs import output, program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def walk(n: int) -> Walkthrough:
+    """Numbers by hand, of so many keys."""
+    keys = Grid(values=np.eye(n), rows=tuple(f"key {i}" for i in range(n)))
+    return attention_walk(title="made by hand", query=Grid(values=np.ones((1, n))), keys=keys, values=keys)
+
+
+def test_a_gif_has_a_picture_a_step(tmp_path: Path) -> None:
+    """Of two calculations of five steps each ten pictures, of one size, each with more on it than the one before."""
+    path = tmp_path / "walk.gif"
+    film([walk(3), walk(5)], path, ".gif")
+    with Image.open(path) as made:
+        assert getattr(made, "n_frames", 1) == 10
+        shown, ink = [], []
+        for number in range(10):
+            made.seek(number)
+            shown.append(made.info["duration"])
+            ink.append(int((np.asarray(made.convert("L")) < 128).sum()))
+        assert shown == [2000, 2000, 2000, 2000, 5000] * 2
+        assert ink[0] < ink[2] < ink[4]
+        assert ink[5] < ink[7] < ink[9]
+
+
+def test_only_the_steps_asked_for_are_in_the_film(tmp_path: Path) -> None:
+    """Two steps, two pictures."""
+    path = tmp_path / "walk.gif"
+    film([walk(3)], path, ".gif", steps=["scores", "softmax"], language="ko")
+    with Image.open(path) as made:
+        assert getattr(made, "n_frames", 1) == 2
+
+
+def test_each_picture_is_what_would_be_drawn_anew(tmp_path: Path) -> None:
+    """What is drawn over the picture before it is, but for the choice of colours, the sheet drawn as a whole."""
+    path = tmp_path / "walk.gif"
+    film([walk(3)], path, ".gif")
+    with Image.open(path) as made:
+        for number, (sheet, _) in enumerate(stages(walk(3))):
+            made.seek(number)
+            sheet.set_dpi(DPI)
+            sheet.canvas.draw()
+            whole = np.asarray(sheet.canvas.buffer_rgba())[..., :3].astype(int)  # type: ignore[attr-defined]
+            height, width = whole.shape[:2]
+            off = np.abs(np.asarray(made.convert("RGB"))[:height, :width] - whole).max(axis=2)
+            assert (off > 40).mean() < 1e-4, number
+
+
+def test_without_ffmpeg_an_mp4_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One clear line, before anything is drawn."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("attnviz.walkthroughs.figure.film.stages", pytest.fail)
+    with pytest.raises(OutputError, match="needs the program ffmpeg"):
+        film([walk(3)], tmp_path / "walk.mp4", ".mp4")
+
+
+def test_an_mp4_has_every_picture_in_its_time(tmp_path: Path) -> None:
+    """What ffmpeg made, ffmpeg reads: two pictures a second, each step as long as in a GIF and looking like there."""
+    path = tmp_path / "%d walk.mp4"
+    walks = [walk(3), walk(4)]
+    film(walks, path, ".mp4")
+    film(walks, tmp_path / "walk.gif", ".gif")
+    stream = "stream=codec_name,pix_fmt,width,height,r_frame_rate,duration"
+    told = output("ffprobe", "-v", "error", "-show_entries", stream, "-of", "json", path)
+    (about,) = json.loads(told)["streams"]
+    width, height = about["width"], about["height"]
+    assert width % 2 == height % 2 == 0
+    assert (about["codec_name"], about["pix_fmt"], about["r_frame_rate"]) == ("h264", "yuv420p", "2/1")
+    assert float(about["duration"]) == 2 * (4 * 2 + 5)
+    raw = tmp_path / "raw"
+    output("ffmpeg", "-v", "error", "-i", f"file:{path}", "-f", "rawvideo", "-pix_fmt", "gray", raw)
+    pictures = np.fromfile(raw, np.uint8).reshape(-1, height, width).astype(int)
+    assert len(pictures) == 2 * 2 * (4 * 2 + 5)
+    shown = [step for half in (0, 1) for step in (*np.repeat(range(4), 4), *[4] * 10) for step in [5 * half + step]]
+    with Image.open(tmp_path / "walk.gif") as gif:
+        assert gif.size == (width, height)
+        for picture, step in zip(pictures, shown, strict=True):
+            gif.seek(step)
+            off = np.abs(picture - np.asarray(gif.convert("L")).astype(int))
+            assert (off > 64).mean() < 0.002
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import sys; sys.stdin.buffer.read(); sys.exit('no encoder\\n')", "no encoder"),
+        ("import sys; sys.exit('ended early')", "ended early"),
+        ("raise SystemExit(3)", "it does not say why"),
+    ],
+)
+def test_what_ffmpeg_says_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str) -> None:
+    """One line with the reason, no traceback, whether it reads the pictures or not."""
+    put_in_place_of_ffmpeg(f"#!{sys.executable}\n{code}\n", tmp_path, monkeypatch)
+    with pytest.raises(OutputError, match=rf"ffmpeg cannot write an \.mp4 here \({reason}\): write a \.gif"):
+        film([walk(3)], tmp_path / "walk.mp4", ".mp4")
+
+
+def test_an_ffmpeg_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of this name for another machine is no program here."""
+    put_in_place_of_ffmpeg("\0", tmp_path, monkeypatch)
+    with pytest.raises(OutputError, match=r"ffmpeg cannot be run here \(Exec format error\)"):
+        film([walk(3)], tmp_path / "walk.mp4", ".mp4")
+
+
+def test_the_real_ffmpeg_says_why(tmp_path: Path) -> None:
+    """Such as a folder that is not there."""
+    program("ffmpeg")
+    with pytest.raises(OutputError, match=r"ffmpeg cannot write an \.mp4 here \(.*No such file or directory\)"):
+        film([walk(3)], tmp_path / "nowhere" / "walk.mp4", ".mp4")
+
+
+def put_in_place_of_ffmpeg(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is found as ffmpeg, and as nothing else is."""
+    there = folder / "bin" / "ffmpeg"
+    there.parent.mkdir()
+    there.write_text(text)
+    there.chmod(0o755)
+    monkeypatch.setenv("PATH", str(there.parent))

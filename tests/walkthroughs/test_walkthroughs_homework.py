@@ -1,0 +1,434 @@
+"""Numbers typed by hand: read as they are meant, and what does not fit is named with its lines."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jaxtyping
+import numpy as np
+import pytest
+import yaml
+
+from attnviz.errors import FileFormatError, SelectionError
+from attnviz.walkthroughs.files import save
+from attnviz.walkthroughs.homework import KNOWN, read
+from attnviz.walkthroughs.typed_lines import LARGEST, Line, read_lines
+from attnviz.walkthroughs.verify import verify
+
+if TYPE_CHECKING:
+    from attnviz.walkthroughs.record import Walkthrough
+
+SAMPLES = Path(__file__).parents[2] / "sample_inputs"
+README = SAMPLES.parent / "README.md"
+
+DIRECT = """query: [1, 2, 0, 1]
+keys:
+  - [0, 1, 3, 0]
+  - [2, 0, 1, 2]
+values:
+  - [4, 0]
+  - [0, 8]
+"""
+
+MAPPED = """X: [[1, 0], [0, 2], [1, 1]]
+Wq: [[1, 0], [0, 1]]
+Wk: [[0, 1], [1, 0]]
+Wv: [[2, 0, 1], [0, 2, 1]]
+"""
+
+
+@pytest.fixture(autouse=True)
+def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the tests' own type checks, which would speak before the files' refusals do."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+def typed(folder: Path, text: str, name: str = "numbers.yaml", query: str | int | None = None) -> Walkthrough:
+    """The walkthrough of a file that holds this text."""
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return read(path, query=query)
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Row by row, as the textbook has it."""
+    powers = np.exp(scores)
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+# --------------------------------------------------------------------------------------------- what is meant
+
+
+def test_query_keys_and_values(tmp_path: Path) -> None:
+    """One query: scaled by the root of its width, an alignment vector for each key."""
+    walk = typed(tmp_path, DIRECT)
+    assert walk.grids["scores"].values.tolist() == [[2, 4]]
+    assert walk.grids["scaled"].values.tolist() == [[1, 2]]
+    weights = softmax(np.array([[1.0, 2.0]]))
+    assert walk.grids["weights"].values == pytest.approx(weights)
+    assert walk.grids["context"].values == pytest.approx(weights @ [[4, 0], [0, 8]])
+    assert [step.name for step in walk.steps] == ["scores", "scaled", "softmax", "alignment", "context"]
+    assert (walk.query, walk.title) == (0, "Attention, from numbers typed by hand")
+
+
+def test_several_queries(tmp_path: Path) -> None:
+    """All of them are walked at once, with their names."""
+    text = DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + "query_words: [a, b]\nwords: [c, true]\n"
+    walk = typed(tmp_path, text)
+    assert walk.grids["scores"].values.tolist() == [[2, 4], [3, 1]]
+    assert (walk.grids["scores"].rows, walk.grids["scores"].columns) == (("a", "b"), ("c", "true"))
+    assert walk.query is None
+
+
+@pytest.mark.parametrize("more", ["", "causal: true", "mask: [[1, 0, 1], [1, 1, 0], [0, 0, 1]]", "scale: none"])
+@pytest.mark.parametrize(("query", "row"), [("love", 1), ("LOVE", 1), (1, 1), ("1", 1), ("-1", 2), (0, 0)])
+def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, row: int) -> None:
+    """One word is followed, through the alignment vectors, to the same numbers that all at once come to."""
+    text = f"{MAPPED}bq: [1, -1]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]\n{more}"
+    whole, one = typed(tmp_path, text), typed(tmp_path, text, query=query)
+    names = ["row", "query", "keys", "values", "scores", "scaled", "mask", "softmax", "alignment", "context", "output"]
+    left_out = {"scaled"} if more == "scale: none" else set()
+    left_out |= {"mask"} if not more.startswith(("mask", "causal")) else set()
+    assert [step.name for step in one.steps] == [name for name in names if name not in left_out]
+    assert (one.query, one.grids["q"].rows) == (row, (("I", "love", "you")[row],))
+    assert one.grids["q"].values.tolist() == whole.grids["Q"].values[row : row + 1].tolist()
+    for name in ("scores", "weights", "context", "output"):
+        assert one.grids[name].values == pytest.approx(whole.grids[name].values[row : row + 1])
+    assert one.grids["alignment"].values.sum(axis=0) == pytest.approx(whole.grids["context"].values[row])
+
+
+def test_one_row_of_several_queries(tmp_path: Path) -> None:
+    """Of a matrix of queries the one that is named, or numbered where none has a name."""
+    text = DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + "mask: [[1, 1], [0, 1]]\n"
+    named = typed(tmp_path, text + "query_words: [a, b]\n", query="b")
+    assert named.grids["q"].values.tolist() == [[0, 0, 1, 0]]
+    assert (named.query, named.grids["q"].rows, named.grids["mask"].rows) == (1, ("b",), ("b",))
+    assert named.grids["mask"].values.tolist() == [[0, 1]]
+    assert named.grids["context"].values.tolist() == [[0, 8]]
+    assert [step.name for step in named.steps] == ["scores", "scaled", "mask", "softmax", "alignment", "context"]
+    assert typed(tmp_path, text, query=-2).grids["q"].rows == ("query 0",)
+    assert typed(tmp_path, text).grids["Q"].rows == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "query", "line"),
+    [
+        ("query_words: [a, b]", "us", "there is no query 'us' to follow: there are 0 a, 1 b"),
+        ("query_words: [a, b]", "2", "there is no query 2: there are 0 a, 1 b"),
+        ("query_words: [a, a]", "a", "several queries are 'a': choose one by its number: 0, 1"),
+        ("", "a", "there is no query 'a' to follow: there are 0 to 1, without names"),
+        ("", "-3", "there is no query -3: there are 0 to 1, without names"),
+        ("", "\x1b[2J", r"there is no query '\x1b[2J' to follow: there are 0 to 1, without names"),
+    ],
+)
+def test_rows_that_are_not_there(tmp_path: Path, more: str, query: str, line: str) -> None:
+    """Whoever chooses another sees what there is."""
+    with pytest.raises(SelectionError) as caught:
+        typed(tmp_path, DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + more, query=query)
+    assert str(caught.value) == f"{tmp_path / 'numbers.yaml'}: {line}"
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        (DIRECT.partition("values")[0], None),
+        (DIRECT.partition("values")[0] + "values:\n", None),
+        (MAPPED.partition("Wv")[0], None),
+        (MAPPED.partition("Wv")[0] + "causal: true", 1),
+        (MAPPED.partition("Wv")[0] + "score: additive\nW: [[1, 0]]\nU: [[0, 1]]\nv: [3]", 2),
+    ],
+)
+def test_without_values(tmp_path: Path, text: str, query: int | None) -> None:
+    """The weights need none: they are as with values, the calculation ends there, says so, and can be verified."""
+    with_values = text.replace("values:\n", "") + ("\nWv: [[1], [1]]" if "X" in text else "\nvalues: [[1], [2]]")
+    walk, whole = typed(tmp_path, text, query=query), typed(tmp_path, with_values, query=query)
+    assert walk.steps[-1].name == "softmax"
+    assert list(walk.grids)[-1] == "weights"
+    assert not {"V", "alignment", "context"} & set(walk.grids)
+    assert walk.grids["weights"].values.tolist() == whole.grids["weights"].values.tolist()
+    assert walk.notes == ("no values are given: the calculation ends at the weights",)
+    assert whole.notes == ()
+    verdict = verify(save(walk, tmp_path / "walk.json"))
+    assert (verdict.fault, len(verdict.checked)) == ("", len(walk.steps))
+
+
+def test_from_the_input_on(tmp_path: Path) -> None:
+    """X and its maps, with and without biases, and the output map."""
+    walk = typed(tmp_path, MAPPED + "bq: [1, -1]\nbo: [[0, 5]]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]")
+    x, w_v = np.array([[1, 0], [0, 2], [1, 1]]), np.array([[2, 0, 1], [0, 2, 1]])
+    q, k = x + np.array([1, -1]), x[:, ::-1]
+    weights = softmax(q @ k.T / math.sqrt(2))
+    context = weights @ (x @ w_v)
+    assert walk.grids["Q"].values.tolist() == q.tolist()
+    assert walk.grids["K"].values.tolist() == k.tolist()
+    assert walk.grids["weights"].values == pytest.approx(weights)
+    assert walk.grids["output"].values == pytest.approx(context @ [[1, 0], [0, 1], [1, 1]] + [0, 5])
+    assert walk.grids["weights"].columns == ("I", "love", "you")
+
+
+@pytest.mark.parametrize(
+    ("more", "factor"),
+    [
+        ("", 0.5), ("scale: sqrt", 0.5), ("scale: none", 1), ("scale: false", 1), ("scale: 0.25", 0.25),
+        ("scale: 2", 2), ("score: dot", 1), ("score: scaled_dot", 0.5), ("score: dot\nscale: none", 1),
+    ],
+)  # fmt: skip
+def test_scaling(tmp_path: Path, more: str, factor: float) -> None:
+    """By 1 / sqrt(d_k) unless something else is typed."""
+    walk = typed(tmp_path, DIRECT + more)
+    assert walk.grids["weights"].values == pytest.approx(softmax(np.array([[2.0, 4.0]]) * factor))
+    assert ("scaled" in walk.grids) == (factor != 1)
+
+
+def test_other_scores(tmp_path: Path) -> None:
+    """A map between query and key, and a small network on their sum."""
+    base = "query: [1, 2]\nkeys: [[1, 0, 1], [0, 1, 1]]\nvalues: [[1], [2]]\n"
+    general = typed(tmp_path, base + "score: general\nW: [[1, 0, 2], [0, 1, 0]]")
+    assert general.grids["scores"].values.tolist() == [[3, 4]]
+    additive = typed(tmp_path, base + "score: additive\nW: [[1, 0]]\nU: [[0, 1, 1]]\nv: [3]")
+    assert additive.grids["scores"].values == pytest.approx(3 * np.tanh([[2, 3]]))
+
+
+def test_masks(tmp_path: Path) -> None:
+    """A matrix of 0 and 1, or none of what comes later."""
+    masked = typed(tmp_path, DIRECT + "mask: [[1, 0]]")
+    assert masked.grids["weights"].values.tolist() == [[1, 0]]
+    causal = typed(tmp_path, MAPPED + "causal: true")
+    assert (np.triu(causal.grids["weights"].values, 1) == 0).all()
+    assert causal.grids["weights"].values[0, 0] == 1
+    assert "mask" not in typed(tmp_path, MAPPED + "causal: false").grids
+
+
+def test_json_and_yaml_are_the_same(tmp_path: Path) -> None:
+    """Tabs, emoji spelled as halves and numbers with exponents are JSON like any other."""
+    fields = {"query": [1e1, -2.5], "keys": [[1, 2]], "values": [[3]], "title": "🙂 \\ud83d 한", "words": ["a\\/b"]}
+    for ascii_only in (True, False):
+        text = json.dumps(fields, indent="\t", ensure_ascii=ascii_only)
+        walk = typed(tmp_path, text.replace("10.0", "1e1"), "numbers.json")
+        assert walk.title == "🙂 \\ud83d 한"
+        assert walk.grids["K"].rows == ("a\\/b",)
+        assert walk.grids["q"].values.tolist() == [[10, -2.5]]
+
+
+@pytest.mark.parametrize("name", ["homework.json", "homework.yaml", "homework_causal.yaml"])
+def test_the_samples(name: str) -> None:
+    """Those that come with attnviz come out well: every score is a whole number."""
+    walk = read(SAMPLES / name)
+    scores = walk.grids["scores"].values
+    assert (scores == scores.round()).all()
+    assert f"`{name}`" in (SAMPLES / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_s(tmp_path: Path) -> None:
+    """The file that the README shows can be typed as it stands, and one of its words followed."""
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert typed(tmp_path, shown).grids["weights"].rows == ("I", "love", "you")
+    assert typed(tmp_path, shown, query="love").grids["alignment"].rows == ("I", "love", "you")
+
+
+def test_the_scanner_of_python_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where PyYAML has no C library, its own scanner finds the same values on the same lines."""
+    path = tmp_path / "n.yaml"
+    path.write_text(DIRECT + MAPPED + "words: ['1', \"2\", ~, 3, x: y]\n")
+    fast = read_lines(path)
+    assert isinstance(fast.value, dict)
+    words = fast.value["words"].value
+    assert isinstance(words, list)
+    assert [word.value for word in words[:4]] == ["1", "2", None, 3]
+    monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    assert read_lines(path) == fast
+
+
+@pytest.mark.parametrize("escape", [r"\UFFFFFFFF", r"\U00110000"])
+def test_an_escape_that_is_no_character(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, escape: str) -> None:
+    """Either scanner refuses it in a line."""
+    for _ in range(2):
+        with pytest.raises(FileFormatError, match="it is not YAML: "):
+            typed(tmp_path, f'title: "{escape}"')
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+
+
+# -------------------------------------------------------------------------------------------- what is refused
+
+
+BAD = {
+    "empty": ("", "it is empty"),
+    "a comment": ("# nothing\n", "it is empty"),
+    "text": ("hello", 'it must hold names with numbers, such as query, keys and values, not "hello"'),
+    "a list": ("[1, 2]", "it must hold names with numbers, such as query, keys and values, not a list"),
+    "not yaml": ("query: [1, 2\nkeys: 3", "line 2: it is not YAML: did not find expected"),
+    "a tab": ("a:\n\t- 1", "line 2: it is not YAML: found character that cannot start any token"),
+    "nothing of it": ("title: x", "it lacks query, keys: give query, keys and values, or X with Wq, Wk and Wv"),
+    "half of it": ("query: [1]\nvalues: [[1]]", "it lacks keys"),
+    "half of the maps": ("X: [[1]]\nWq: [[1]]", "it lacks Wk: give"),
+    "an output map of no values": (DIRECT.partition("values")[0] + "Wo: [[1]]", "line 5: Wo has no values that"),
+    "a bias of no map": (MAPPED.partition("Wv")[0] + "bv: [1]", "line 4: bv is of no use without Wv"),
+    "an output map of no map": (MAPPED.partition("Wv")[0] + "Wo: [[1]]", "line 4: Wo is of no use without Wv"),
+    "both": (DIRECT + MAPPED, "line 1: query and line 8: X do not go together"),
+    "unknown": (DIRECT + "vaules: [[1]]", "line 8: 'vaules' is not known: did you mean values?"),
+    "another case": ("x: [[1]]", "line 1: 'x' is not known: did you mean X?"),
+    "far from known": (DIRECT + "zzzz: 1", f"line 8: 'zzzz' is not known: there are {', '.join(KNOWN)}"),
+    "twice": (DIRECT + "query: [1]", "line 8: query is there twice"),
+    "ragged": (DIRECT.replace("[2, 0, 1, 2]", "[2, 0, 1]"), "line 4: row 1 of keys has 3 numbers, but row 0 has 4"),
+    "text for a number": (
+        DIRECT.replace("3, 0]", "'3', 0]"),
+        'line 3: keys[0][2] must be a number, not "3": write it without quotation marks',
+    ),
+    "a word for a number": (DIRECT.replace("3, 0]", "three, 0]"), 'line 3: keys[0][2] must be a number, not "three"'),
+    "true for a number": (DIRECT.replace("3, 0]", "true, 0]"), "line 3: keys[0][2] must be a number, not true"),
+    "nothing for a number": (DIRECT.replace("3, 0]", ", 0]"), "line 3: "),
+    "a list for a number": (DIRECT.replace("3, 0]", "[3], 0]"), "line 3: keys[0][2] must be a number, not a list"),
+    "nan": (DIRECT.replace("3, 0]", ".nan, 0]"), "line 3: a number must be finite, not .nan"),
+    "infinity": (DIRECT.replace("3, 0]", "-Infinity, 0]"), "line 3: a number must be finite, not -Infinity"),
+    "too large": (DIRECT.replace("3, 0]", "1e999, 0]"), "line 3: 1e999 is too large to be a number"),
+    "too long": (DIRECT.replace("3, 0]", "9" * 5000 + ", 0]"), "line 3: 999"),
+    "sums too large": (
+        DIRECT.replace("[1, 2, 0, 1]", "[1e200, 2, 0, 1]").replace("[0, 1, 3", "[1e200, 1, 3"),
+        "step scores leaves the range of numbers",
+    ),
+    "keys are text": ("query: [1]\nkeys: many\nvalues: [[1]]", 'line 2: keys must be a list of numbers, not "many"'),
+    "keys are flat": ("query: [1]\nkeys: [1]\nvalues: [[1]]", "line 2: row 0 of keys must be a list of numbers, not 1"),
+    "no rows": ("query: [1]\nkeys: []\nvalues: [[1]]", "line 2: keys is empty"),
+    "an empty row": ("query: [1]\nkeys: [[]]\nvalues: [[1]]", "line 2: row 0 of keys is empty"),
+    "an empty query": ("query: []\nkeys: [[1]]\nvalues: [[1]]", "line 1: row 0 of query is empty"),
+    "mixed": ("query: [1, [2]]\nkeys: [[1]]\nvalues: [[1]]", "line 1: row 0 of query must be a list of numbers, not 1"),
+    "query and keys clash": (
+        DIRECT.replace("[1, 2, 0, 1]", "[1, 2, 0]"),
+        "query (line 1) has 3 columns, but keys (line 2) has 4 columns",
+    ),
+    "keys and values clash": (
+        DIRECT + "  - [1, 1]\n",
+        "keys (line 2) has 2 rows, but values (line 5) has 3 rows",
+    ),
+    "X and Wq clash": (
+        MAPPED.replace("Wq: [[1, 0], [0, 1]]", "Wq: [[1, 0]]"),
+        "X (line 1) has 2 columns, but Wq (line 2) has 1 rows",
+    ),
+    "Wq and Wk clash": (
+        MAPPED.replace("Wk: [[0, 1], [1, 0]]", "Wk: [[0], [1]]"),
+        "Wq (line 2) has 2 columns, but Wk (line 3) has 1 columns",
+    ),
+    "a bias": (MAPPED + "bk: [1, 2, 3]", "bk (line 5) has 3 columns, but Wk (line 3) has 2 columns"),
+    "a bias of two rows": (MAPPED + "bk: [[1, 2], [3, 4]]", "line 5: bk must be one row, not 2"),
+    "bo alone": (MAPPED + "bo: [1]", "line 5: bo has no Wo that it could be added to"),
+    "bo": (MAPPED + "bo: [1]\nWo: [[1, 2], [1, 2], [1, 2]]", "bo (line 5) has 1 columns, but Wo (line 6) has 2"),
+    "Wo": (MAPPED + "Wo: [[1, 2]]", "Wo (line 5) has 1 rows, but the values' width is 3"),
+    "words": (DIRECT + "words: [a]", "line 8: words has 1 words, but keys (line 2) has 2 rows"),
+    "query words": (DIRECT + "query_words: [a, b]", "line 8: query_words has 2 words, but query (line 1) has 1 rows"),
+    "query words of X": (MAPPED + "query_words: [a]", "line 5: query_words is of no use"),
+    "words are text": (DIRECT + "words: ab", 'line 8: words must be a list of words, not "ab"'),
+    "words are lists": (DIRECT + "words: [[a], b]", "line 8: words[0] must be a word, not a list"),
+    "title": (DIRECT + "title: 7", "line 8: title must be text, not 7"),
+    "no title": (DIRECT + "title: ' '", 'line 8: title must be text, not " "'),
+    "score": (DIRECT + "score: cosine", 'line 8: score must be one of dot, scaled_dot, general, additive, not "cos'),
+    "a list of scores": (DIRECT + "score: [dot]", "line 8: score must be one of dot, scaled_dot, general, additive"),
+    "general without W": (DIRECT + "score: general", "line 8: the score general needs W"),
+    "W without general": (DIRECT + "W: [[1]]", "line 8: W is of no use to the score scaled_dot"),
+    "W": (DIRECT + "score: general\nW: [[1]]", "W (line 9) has 1 rows, but the queries' width is 4"),
+    "v": (
+        "query: [1]\nkeys: [[1]]\nvalues: [[1]]\nscore: additive\nW: [[1]]\nU: [[1]]\nv: [1, 2]",
+        "v (line 7) has 2 columns, but W (line 5) has 1 rows",
+    ),
+    "scale": (DIRECT + "scale: much", "line 8: scale must be sqrt, none, or the number that scores are multiplied"),
+    "no scale": (DIRECT + "scale:", "line 8: scale must be sqrt, none, or the number"),
+    "scale true": (DIRECT + "scale: true", "line 8: scale must be sqrt, none, or the number"),
+    "scale of a dot": (DIRECT + "score: dot\nscale: 2", "line 9: scale is of no use to the score dot"),
+    "mask": (DIRECT + "mask: [[1]]", "mask (line 8) has 1 columns, but the number of keys is 2"),
+    "mask rows": (DIRECT + "mask: [[1, 1], [1, 1]]", "mask (line 8) has 2 rows, but the number of queries is 1"),
+    "a mask of halves": (DIRECT + "mask: [[1, 0.5]]", "line 8: mask holds 0 and 1 only: [0][1] is 0.5"),
+    "all masked": (DIRECT + "mask: [[0, 0]]", "line 8: mask leaves the query of row 0 nothing to look at"),
+    "causal": (DIRECT + "causal: true", "line 8: causal needs a query for each key: there are 1 queries and 2 keys"),
+    "causal text": (DIRECT + "causal: 'yes'", 'line 8: causal must be true or false, not "yes"'),
+    "two masks": (MAPPED + "causal: true\nmask: [[1]]", "line 5: causal and line 6: mask do not go together"),
+    "bomb": (
+        "a: &a [1, 1]\nb: &b [*a, *a]\nc: &c [*b, *b]\n",
+        "line 1: anchors and aliases (& and *) are not read: write the numbers out",
+    ),
+    "alias": ("query: *a", "line 1: anchors and aliases"),
+    "a tag": ("query: !!python/object/apply:os.system ['true']", "line 1: tags such as tag:yaml.org,2002:python/"),
+    "a key that is a list": ("? [1]\n: 2", "line 1: a name must be text, not a list"),
+    "two documents": (DIRECT + "---\nquery: 1", "line 8: it holds a second document"),
+    "deep": ("query: " + "[" * 5000 + "]" * 5000, "line 1: it is nested too deeply to be numbers"),
+    "control characters": ("query: '\x1b[2J'", "it is not YAML: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_yaml(tmp_path: Path, name: str) -> None:
+    """One line that names the file, and the names and lines of what clashes."""
+    text, line = BAD[name]
+    with pytest.raises(FileFormatError) as caught:
+        typed(tmp_path, text)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'numbers.yaml'}: {line}")
+    assert message.isprintable()
+    assert len(message) < len(str(tmp_path)) + 300
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            '{"query": [1],\n "keys": [[1, 2]],\n "values": [[1]]}',
+            "query (line 1) has 1 columns, but keys (line 2) has 2",
+        ),
+        ('{"query": [NaN],\n "keys": [[1]], "values": [[1]]}', "line 1: a number must be finite, not NaN"),
+        (
+            '{"query": [1],\n "keys": [["1"]], "values": [[1]]}',
+            'line 2: keys[0][0] must be a number, not "1": write it',
+        ),
+        (
+            '{"format": "attnviz-walkthrough", "version": 1}',
+            "it was saved by attnviz, not typed by hand: attnviz verify",
+        ),
+        ('{"query": [1],\n "query": [1]}', "line 2: query is there twice"),
+        ('{"query": [1,]}', "it is not JSON: "),
+        ("query: [1]", "it is not JSON: "),
+        ('{"a": ' + "[" * 100_000, "it is nested too deeply to be numbers"),
+    ],
+)
+def test_bad_json(tmp_path: Path, text: str, line: str) -> None:
+    """JSON is refused in its own terms, with its lines."""
+    with pytest.raises(FileFormatError) as caught:
+        typed(tmp_path, text, "numbers.json")
+    assert str(caught.value).startswith(f"{tmp_path / 'numbers.json'}: {line}")
+
+
+def test_bad_bytes_sizes_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not UTF-8, not there, not a file, another ending; a large file is refused before it is read."""
+    path = tmp_path / "n.yaml"
+    path.write_bytes(b"query: \xff")
+    with pytest.raises(FileFormatError, match="it is not UTF-8: byte 8 is 0xff"):
+        read(path)
+    with pytest.raises(FileFormatError, match="it cannot be read: No such file"):
+        read(tmp_path / "none.json")
+    with pytest.raises(FileFormatError, match=r"numbers are read from \.json, \.yaml, \.yml, not '\.csv'"):
+        read(tmp_path / "n.csv")
+    with path.open("wb") as file:
+        file.truncate(10**9)
+    monkeypatch.setattr("pathlib.Path.read_bytes", lambda _: pytest.fail("it was read"))
+    with pytest.raises(FileFormatError, match="it has 1,000,000,000 bytes, and at most 1,048,576 are read"):
+        read(path)
+    assert LARGEST == 1_048_576
+
+
+@pytest.mark.parametrize("number", ["1_000", "'1_000'", "١٢"])
+def test_no_advice_that_does_not_help(tmp_path: Path, number: str) -> None:
+    """What is no number without quotation marks either is not to be written so."""
+    with pytest.raises(FileFormatError) as caught:
+        typed(tmp_path, DIRECT.replace("3, 0]", f"3, {number}]"))
+    shown = number.strip("'")
+    assert str(caught.value).endswith(f'line 3: keys[0][3] must be a number, not "{shown}"')
+
+
+def test_a_line_is_the_key_s_own(tmp_path: Path) -> None:
+    """A block that begins on the line after its name is found at its name."""
+    path = tmp_path / "n.yml"
+    path.write_text("\ufeff# first\nkeys:\n\n  - [1,\n     2]\n", encoding="utf-8")
+    found = read_lines(path)
+    assert isinstance(found.value, dict)
+    assert found.value["keys"] == Line([Line([Line(1, 4), Line(2, 5)], 4)], 2)

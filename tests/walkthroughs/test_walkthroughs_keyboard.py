@@ -1,0 +1,246 @@
+"""``attnviz walkthrough --interactive`` in a real terminal: every key, every way to end, the terminal afterwards."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyte
+import pytest
+
+from attnviz.walkthroughs.keyboard import KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+RIGHT, LEFT, UP, DOWN, HOME, END = "\x1b[C", "\x1b[D", "\x1b[A", "\x1b[B", "\x1b[H", "\x1b[F"
+PAGE_DOWN, PAGE_UP, CTRL_C, CTRL_Z = "\x1b[6~", "\x1b[5~", "\x03", "\x1a"
+
+OWN = """
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # the terminal becomes this process's own, as in a window
+from attnviz.cli import main
+main()
+"""
+
+
+class Session:
+    """A command in a terminal, and what a person sees of it."""
+
+    def __init__(self, command: list[str], folder: Path, variables: dict[str, str], lines: int, columns: int) -> None:
+        self.controller, self.end = pty.openpty()
+        self.screen = pyte.Screen(columns, lines)
+        self._stream = pyte.ByteStream(self.screen)
+        self.sent = b""
+        self._size(lines, columns)
+        self.before = termios.tcgetattr(self.end)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", OWN, *command],
+            cwd=folder, env=variables, stdin=self.end, stdout=self.end, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+
+    def _size(self, lines: int, columns: int) -> None:
+        fcntl.ioctl(self.end, termios.TIOCSWINSZ, struct.pack("4H", lines, columns, 0, 0))
+
+    def resize(self, lines: int, columns: int) -> None:
+        """Another size of the window."""
+        self.screen.resize(lines, columns)
+        self._size(lines, columns)
+
+    @property
+    def shown(self) -> list[str]:
+        """The lines on the screen."""
+        return [line.rstrip() for line in self.screen.display]
+
+    def press(self, *keys: str) -> None:
+        """Press keys, all at once."""
+        os.write(self.controller, "".join(keys).encode())
+
+    def sees(self, pattern: str) -> list[str]:
+        """Wait until this stands on the screen; its lines come back."""
+        deadline = time.monotonic() + 60
+        while not re.search(pattern, "\n".join(self.shown), re.MULTILINE):
+            assert time.monotonic() < deadline, f"no {pattern} in {self.shown}"
+            self._read(0.1)
+        return self.shown
+
+    def _read(self, seconds: float) -> None:
+        if select.select([self.controller], [], [], seconds)[0]:
+            chunk = os.read(self.controller, 65536)
+            self.sent += chunk
+            self._stream.feed(chunk)
+
+    def ended(self) -> tuple[int, str]:
+        """Wait until it ends: its status and what it says on standard error; the terminal is as it was."""
+        deadline = time.monotonic() + 60
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline
+            self._read(0.05)
+        while select.select([self.controller], [], [], 0)[0]:
+            self._read(0)
+        assert termios.tcgetattr(self.end) == self.before
+        assert self.sent.count(b"\x1b[?1049h") == self.sent.count(b"\x1b[?1049l") == 1
+        assert self.sent.rindex(b"\x1b[?25h") > self.sent.rindex(b"\x1b[?25l")
+        assert self.process.stderr is not None
+        return self.process.returncode, self.process.stderr.read().decode()
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        self.process.kill()
+        self.process.communicate()
+        os.close(self.controller)
+        os.close(self.end)
+
+
+@pytest.fixture
+def session(here: Path, environment: Callable[..., dict[str, str]]) -> Callable[..., Any]:
+    """Run ``attnviz walkthrough --interactive`` in a terminal of 24 lines and 80 columns."""
+
+    @contextmanager
+    def run(*arguments: str, lines: int = 24, columns: int = 80, **more: str) -> Iterator[Session]:
+        variables = environment(**{"TERM": "xterm-256color", "COLORFGBG": "15;0", **more})
+        del variables["COLUMNS"]
+        one = Session(["walkthrough", "--interactive", *arguments], here, variables, lines, columns)
+        try:
+            yield one
+        finally:
+            one.close()
+
+    return run
+
+
+def test_every_key(session: Callable[..., Any], here: Path) -> None:
+    """Forward and back by each of its names, and to both ends; no step before the first or after the last."""
+    with session("--example", "seq2seq", lines=50) as one:
+        shown = one.sees("step 1 of 5")
+        assert shown[0].startswith("Attention by hand")
+        assert any(line.startswith("1. Attention scores") for line in shown)
+        assert not any(line.startswith("2. ") for line in shown)
+        for code in KEYS["next"]:
+            one.press(code)
+            one.sees(r"^2\. Softmax")
+            one.press(KEYS["back"][0])
+            one.sees(r"^1\. Attention")
+        for code in KEYS["back"]:
+            one.press(RIGHT)
+            one.sees("step 2 of 5")
+            one.press(code)
+            one.sees("step 1 of 5")
+        for last, first in zip(KEYS["last"], [*KEYS["first"], HOME], strict=False):
+            one.press(last)
+            assert "no model to compare with" in one.sees("step 5 of 5")
+            one.press(first)
+            one.sees("step 1 of 5")
+        one.press(LEFT, LEFT, RIGHT, RIGHT)  # in one go, as from a person in a hurry
+        one.sees("step 3 of 5")
+        one.press(" ")
+        one.sees("step 4 of 5")
+        one.press(END, RIGHT, "n", " ", "x", "\x1b", "가", CTRL_Z, UP, DOWN, "\x1b[99~", LEFT)
+        one.sees("step 4 of 5")
+        one.press("q")
+        assert one.ended() == (0, "")
+    assert list(here.iterdir()) == []
+
+
+def test_the_table_grows_with_the_steps(session: Callable[..., Any]) -> None:
+    """What the query makes of the keys is shown as far as the step."""
+    with session("--example", "seq2seq", "--jump", "1", "--precision", "3", lines=50) as one:
+        heads = []
+        for number in (1, 2, 3):
+            shown = one.sees(f"step {number} of 5")
+            heads.append(next(line for line in shown if line.startswith("key ")).split()[1:])
+            one.press(RIGHT)
+        assert heads == [
+            ["key", "vector", "score"],
+            ["key", "vector", "score", "weight"],
+            ["key", "vector", "score", "weight", "alignment", "vector"],
+        ]
+        assert not any(line.startswith("key ") for line in one.sees("step 4 of 5"))
+        one.press("Q")
+        assert one.ended() == (0, "")
+
+
+def test_a_page_longer_than_the_window(session: Callable[..., Any]) -> None:
+    """It is scrolled by lines and by pages; space goes on to the next step at its end; a new step begins at its top."""
+    with session("--toy", "--jump", "2", "--steps", "row,query,keys", lines=20) as one:
+        shown = one.sees("step 2 of 12")
+        assert len(shown) == 20
+        one.press(RIGHT)
+        top = one.sees(r"step 3 of 12.*lines 1-19 of \d+")
+        one.press(DOWN)
+        assert one.sees("lines 2-20")[:18] == top[1:19]
+        one.press("k")
+        assert one.sees("lines 1-19")[:19] == top[:19]
+        one.press(UP, PAGE_DOWN)
+        one.sees(r"lines (\d+)-(\d+) of \2 ")
+        one.press(PAGE_UP)
+        one.sees("lines 1-19")
+        one.press(" ")
+        one.sees(r"step 3 of 12.*lines (\d+)-(\d+) of \2 ")
+        one.press(" ")
+        one.sees(r"step 4 of 12.*lines 1-19")
+        one.press(LEFT, RIGHT, "ㅂ")  # q on a Korean keyboard
+        assert one.ended() == (0, "")
+
+
+def test_another_size(session: Callable[..., Any]) -> None:
+    """The page is made anew for the window, however small."""
+    with session("--example", "seq2seq", "--lang", "ko", lines=40) as one:
+        one.sees("단계 1/5")
+        one.resize(30, 50)
+        shown = one.sees("쿼리: decoder")
+        one.resize(5, 30)
+        assert len(one.sees("^1/5 · ↑ ↓ · → ← q")) == 5
+        one.resize(40, 120)
+        shown = one.sees("쿼리를 각 키와 비교합니다. 서로 잘 맞을수록")
+        assert any("나가기 q" in line for line in shown)
+        one.press("q")
+        assert one.ended() == (0, "")
+
+
+def test_ctrl_c(session: Callable[..., Any]) -> None:
+    """Status 130, one word, and the terminal as it was."""
+    with session("--example", "seq2seq") as one:
+        one.sees("step 1 of 5")
+        one.press(CTRL_C)
+        assert one.ended() == (130, "attnviz: interrupted\n")
+
+
+def test_it_is_told_to_end(session: Callable[..., Any]) -> None:
+    """The terminal is as it was."""
+    with session("--example", "seq2seq") as one:
+        one.sees("step 1 of 5")
+        one.process.send_signal(signal.SIGTERM)
+        assert one.ended()[0] == 128 + signal.SIGTERM
+
+
+def test_files_are_written_after_it(session: Callable[..., Any], here: Path) -> None:
+    """Those asked for, once the person has seen enough."""
+    with session("--exercise", "-o", "a.md", "--background", "light", lines=40, COLORTERM="truecolor") as one:
+        one.sees("____")
+        assert list(here.iterdir()) == []
+        one.press(END, "q")
+        assert one.ended() == (0, "wrote a.md\n")
+    assert r"\_\_\_\_" in (here / "a.md").read_text()
+
+
+@pytest.mark.parametrize("variables", [{"TERM": "dumb"}])
+def test_terminals_that_cannot(session: Callable[..., Any], variables: dict[str, str]) -> None:
+    """One line, and nothing is drawn."""
+    with session("--example", "seq2seq", **variables) as one:
+        _, errors = one.process.communicate(timeout=60)
+        assert one.process.returncode == 2
+        assert errors.decode().startswith("attnviz walkthrough: --interactive needs a terminal")
+        assert not select.select([one.controller], [], [], 0)[0]

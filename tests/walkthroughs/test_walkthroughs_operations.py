@@ -1,0 +1,164 @@
+"""Each operation against arithmetic from elsewhere, and what does not fit."""
+
+from __future__ import annotations
+
+import math
+
+import jaxtyping
+import numpy as np
+import pytest
+import torch
+
+from attnviz.errors import RecordError
+from attnviz.models import scores
+from attnviz.walkthroughs import operations
+from attnviz.walkthroughs.operations import OPERATIONS, computed
+from attnviz.walkthroughs.record import Grid, Step
+
+DRAW = np.random.default_rng(3)
+A, B, K = DRAW.normal(size=(2, 3)), DRAW.normal(size=(2, 3)), DRAW.normal(size=(4, 3))
+SQUARE, ROW = DRAW.normal(size=(3, 3)), DRAW.normal(size=(1, 3))
+
+
+def close(one: np.ndarray, other: object) -> None:
+    """Equal but for the last bits of double precision."""
+    np.testing.assert_allclose(one, np.asarray(other), rtol=1e-13, atol=1e-15)
+
+
+def step(operation: str, *operands: str, number: float | None = None) -> Step:
+    """A step called "made"."""
+    return Step(name="made", result="made", operation=operation, operands=operands, number=number)  # type: ignore[arg-type]
+
+
+def of(operation: str, *values: np.ndarray, number: float | None = None) -> np.ndarray:
+    """An operation's result on these grids, called a, b, c, ..."""
+    names = tuple("abcdefgh"[: len(values)])
+    grids = {name: Grid(values=value) for name, value in zip(names, values, strict=True)}
+    return computed(step(operation, *names, number=number), grids)
+
+
+def test_maps_and_products() -> None:
+    """Against sums written out in Python."""
+    by_hand = [[sum(x * w for x, w in zip(row, column, strict=True)) for column in SQUARE.T] for row in A]
+    close(of("map", A, SQUARE), by_hand)
+    close(of("map", A, SQUARE, ROW), [[cell + b for cell, b in zip(row, ROW[0], strict=True)] for row in by_hand])
+    close(of("dot", A, K), [[sum(q * k for q, k in zip(row, key, strict=True)) for key in K] for row in A])
+    close(of("weigh", ROW[:, :2], K[:2]), [[ROW[0, key] * cell for cell in K[key]] for key in range(2)])
+    close(of("sum", K), [[math.fsum(column) for column in K.T]])
+    close(of("add", A, B), [[one + other for one, other in zip(*rows, strict=True)] for rows in zip(A, B, strict=True)])
+    close(of("concatenate", A, B, A), [[*one, *other, *one] for one, other in zip(A, B, strict=True)])
+    close(of("times", A, number=0.5), [[cell / 2 for cell in row] for row in A])
+
+
+def test_scores_of_the_models() -> None:
+    """The ways to score are those of the home-built models."""
+    q, k, w, u = (torch.from_numpy(values) for values in (A, K, SQUARE, SQUARE.T.copy()))
+    close(of("dot", A, K), scores.dot(q, k))
+    close(of("general", A, SQUARE, K), scores.general(q, k, w))
+    close(of("additive", A, K, SQUARE, SQUARE.T, ROW), scores.additive(q, k, w, u, torch.from_numpy(ROW[0])))
+
+
+def test_functions_of_cells_and_rows() -> None:
+    """Against torch in double precision."""
+    x = torch.from_numpy(A)
+    close(of("softmax", A), x.softmax(dim=1))
+    close(of("softcap", A, number=0.7), 0.7 * torch.tanh(x / 0.7))
+    close(of("relu", A), x.relu())
+    close(of("gelu", A), torch.nn.functional.gelu(x))
+    close(of("gelu_tanh", A), torch.nn.functional.gelu(x, approximate="tanh"))
+    close(of("silu", A), torch.nn.functional.silu(x))
+    gain, shift = torch.from_numpy(ROW[0]), torch.from_numpy(SQUARE[0])
+    close(of("norm", A, ROW, SQUARE[:1], number=1e-3), torch.nn.functional.layer_norm(x, (3,), gain, shift, 1e-3))
+    close(of("rms_norm", A, ROW, number=1e-3), torch.nn.functional.rms_norm(x, (3,), gain, 1e-3))
+
+
+def test_gates() -> None:
+    """A gated network multiplies cell by cell; a gate far below 0 is shut, with no overflow on the way."""
+    close(
+        of("product", A, B),
+        [[one * other for one, other in zip(*rows, strict=True)] for rows in zip(A, B, strict=True)],
+    )
+    assert of("silu", np.array([[-1e4, -800.0, 0.0, 1e4]])).tolist() == [[0.0, 0.0, 0.0, 1e4]]
+
+
+def test_a_row() -> None:
+    """By its number from 0; one that is not there is refused."""
+    assert of("row", K, number=2.0).tolist() == K[2:3].tolist()
+    for number in (4.0, -1.0, 0.5):
+        with pytest.raises(RecordError, match=r"there is no row .*: there are 4, counted from 0"):
+            of("row", K, number=number)
+
+
+def test_a_sink_takes_its_share() -> None:
+    """A score for looking at nothing takes part in the sum, and is dropped."""
+    whole = torch.cat([torch.from_numpy(A), torch.full((2, 1), 1.5, dtype=torch.float64)], dim=1).softmax(dim=1)
+    close(of("softmax", A, np.array([[1.5]])), whole[:, :3])
+
+
+def test_large_scores() -> None:
+    """No score is too large for the softmax: those of the smaller ones are exactly 0."""
+    assert of("softmax", np.array([[-110_208.0, 90_000.0, -np.inf]])).tolist() == [[0.0, 1.0, 0.0]]
+
+
+def test_mask() -> None:
+    """What is hidden gets minus infinity, and so no weight."""
+    masked = of("mask", A, np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
+    assert masked[0, 1] == -np.inf
+    assert np.array_equal(np.delete(masked.ravel(), 1), np.delete(A.ravel(), 1))
+    with pytest.raises(RecordError, match="all keys are masked: the query of row 1 has nothing to look at"):
+        of("softmax", np.array([[0.0, 1.0], [-np.inf, -np.inf]]))
+
+
+@pytest.mark.parametrize(
+    ("operation", "values", "line"),
+    [
+        ("map", (A, K), "a has 3 columns, but b has 4 rows"),
+        ("map", (A, SQUARE, A), "c has 2 rows, but must have 1"),
+        ("map", (A, SQUARE, ROW[:, :2]), "c has 2 columns, but b has 3 columns"),
+        ("dot", (A, K[:, :2]), "a has 3 columns, but b has 2 columns"),
+        ("add", (A, K), "a has 2 rows, but b has 4 rows"),
+        ("general", (A, SQUARE, K[:, :2]), "c has 2 columns, but b has 3 columns"),
+        ("additive", (A, K, SQUARE, SQUARE[:2], ROW), "c has 3 rows, but d has 2 rows"),
+        ("weigh", (A, K), "a has 2 rows, but must have 1"),
+        ("weigh", (ROW, K), "a has 3 columns, but b has 4 rows"),
+        ("mask", (A, K), "b has 4 rows, but a has 2 rows"),
+        ("softmax", (A, ROW), "b has 3 columns, but must have 1"),
+        ("concatenate", (A, A, K), "c has 4 rows, but a has 2 rows"),
+        ("product", (A, K), "b has 4 rows, but a has 2 rows"),
+        ("product", (A, A[:, :2]), "b has 2 columns, but a has 3 columns"),
+        ("rms_norm", (A, B), "b has 2 rows, but must have 1"),
+        ("rms_norm", (A, ROW[:, :2]), "b has 2 columns, but a has 3 columns"),
+    ],
+)
+def test_shapes_that_clash(operation: str, values: tuple[np.ndarray, ...], line: str) -> None:
+    """Which grid is at fault, and which two numbers clash."""
+    with pytest.raises(RecordError) as error:
+        of(operation, *values, number=1.0 if operation in operations.NUMBERED else None)
+    assert str(error.value) == f"step made: {line}"
+
+
+def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that cannot be computed, and numbers that leave the range."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # or the tests' own checks would speak first
+    grids = {"a": Grid(values=A)}
+    for wrong, line in (
+        (step("dot", "a", "b"), "step made is made from b, which is not there"),
+        (step("dot", "a"), r"step made \(dot\) has 1 operands, not 2"),
+        (step("times", "a"), r"step made \(times\) needs a number"),
+        (step("guess", "a"), "there is no operation 'guess'"),
+    ):
+        with pytest.raises(RecordError, match=line):
+            computed(wrong, grids)
+    with pytest.raises(RecordError, match="row 1, column 2 is not finite"):
+        of("times", np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1e300]]), number=1e300)
+    with pytest.raises(RecordError, match="row 0, column 0 is not finite"):
+        of("rms_norm", np.zeros((1, 3)), ROW, number=0.0)
+
+
+def test_all_are_tested() -> None:
+    """No operation without a function, or the other way round."""
+    assert set(OPERATIONS) == {
+        "add", "map", "dot", "general", "additive", "times", "softcap", "mask", "softmax", "weigh", "sum",
+        "concatenate", "norm", "rms_norm", "relu", "gelu", "gelu_tanh", "silu", "product", "row",
+    }  # fmt: skip
+    assert set(operations.NUMBERED) <= set(OPERATIONS)

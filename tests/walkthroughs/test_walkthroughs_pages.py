@@ -1,0 +1,507 @@
+"""Markdown, LaTeX, HTML and CSV, read back: every shown number is the walkthrough's, and can be added up again."""
+
+from __future__ import annotations
+
+import csv as tables
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from attnviz.errors import SelectionError
+from attnviz.walkthroughs.exercise import blanks, make
+from attnviz.walkthroughs.files import to_json
+from attnviz.walkthroughs.latex import arithmetic, formula
+from attnviz.walkthroughs.latex import escaped as latex_escaped
+from attnviz.walkthroughs.markdown import escaped as markdown_escaped
+from attnviz.walkthroughs.page import FIRST, LAST, MOST
+from attnviz.walkthroughs.pages import COLUMNS, csv, html, latex, markdown
+from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.signs import multiplied
+from attnviz.walkthroughs.steps import explained, formulated, shaped
+from tests.walkthroughs.by_hand import RECEIPT, grid, layer, walks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from attnviz.walkthroughs.words import Blanks
+
+Tables = list[tuple[list[str], list[list[str]]]]
+"""Of each table the heads, and the cells of each row, as texts."""
+
+WALKS = walks()
+WICKED = r"""\ ` * _ { } [ ] < > # | & ~ ^ $ % ! @ " ' - <b>&amp; \end{document} 1. x"""
+
+# ------------------------------------------------------------------------------------------- reading back
+
+
+def unmarked(text: str) -> str:
+    """Markdown as it is shown: backslashes taken away."""
+    return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text)
+
+
+def markdown_tables(text: str) -> Tables:
+    """The tables of a Markdown page, by GitHub's rules."""
+    found: Tables = []
+    lines = text.splitlines()
+    for i, line in enumerate(lines):
+        if not line.startswith("|"):
+            continue
+        cells = [unmarked(cell.strip()) for cell in re.split(r"(?<!\\)(?:\\\\)*\|", line)[1:-1]]
+        if re.fullmatch(r"\|(?: -+:? \|)+", line):
+            assert lines[i + 1].startswith("|")
+            continue
+        if not lines[i - 1].startswith("|"):
+            assert lines[i - 1] == ""
+            assert re.fullmatch(r"\| --- \|(?: ---: \|)+", lines[i + 1])
+            found.append((cells, []))
+        else:
+            assert len(cells) == len(found[-1][0])
+            found[-1][1].append(cells)
+    return found
+
+
+BACK = {
+    r"\textbackslash{}": "\\", r"\textasciitilde{}": "~", r"\textasciicircum{}": "^", r"\ensuremath{<}": "<",
+    r"\ensuremath{>}": ">", r"\ensuremath{|}": "|", r"\textquotedbl{}": '"', r"\textasciigrave{}": "`",
+    r"\textquotesingle{}": "'", "{-}": "-", r"\ensuremath{-}": "-", r"\ensuremath{\cdot}": "·", r"\ldots{}": "…",
+    r"\ensuremath{\infty}": "∞", r"\ensuremath{\approx}": "≈", r"\ensuremath{\rightarrow}": "→",
+    r"\ensuremath{\Phi}": "Φ", "``": "“", "''": "”", r"\textvisiblespace{}": "␣",
+    **{f"\\{character}": character for character in "{}$&#%_"},
+}  # fmt: skip
+MACRO = re.compile("|".join(map(re.escape, sorted(BACK, key=len, reverse=True))) + r"|\\numbered\{([0-9A-F]+)\}|.")
+
+
+def printed(text: str) -> str:
+    """LaTeX as it is printed; whatever is left of its own marks fails."""
+    shown = []
+    for match in MACRO.finditer(text):
+        if match[1]:
+            shown.append(chr(int(match[1], 16)))
+            continue
+        assert match[0] in BACK or match[0] not in '\\{}$&#%_^~<>|"', text
+        shown.append(BACK.get(match[0], match[0]))
+    return "".join(shown)
+
+
+def latex_tables(text: str) -> Tables:
+    """The tables of a LaTeX document; its braces, environments and mathematics are balanced."""
+    bare = re.sub(r"\\[\\{}$&#%_]", "", text)
+    depth = 0
+    for character in bare:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        assert depth >= 0
+    assert depth == 0
+    assert bare.count("$") % 2 == 0
+    open_ones = []
+    for what, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
+        if what == "begin":
+            open_ones.append(name)
+        else:
+            assert open_ones.pop() == name
+    assert open_ones == []
+    found: Tables = []
+    for columns, body in re.findall(r"\\begin\{tabular\}\{l\|(r*)\}\n(.*?)\\end\{tabular\}", text, re.DOTALL):
+        rows = []
+        for line in body.splitlines():
+            if across := re.fullmatch(r"\\multicolumn\{(\d+)\}\{l\}\{(.*)\} \\\\", line):
+                assert int(across[1]) == 1 + len(columns)
+                rows.append([printed(across[2]), *[""] * len(columns)])
+                continue
+            row = line.removesuffix(r" \hline").removesuffix(r" \\")
+            assert row != line
+            head, *cells = re.split(r"(?<!\\) & ", row)
+            assert (head[0], head[-1]) == ("{", "}")
+            shades = [re.match(r"\\cellcolor\[gray\]\{([01]\.\d\d)\}", cell) for cell in cells]
+            assert all(0.65 <= float(shade[1]) <= 1 for shade in shades if shade)
+            texts = [cell[shade.end() :] if shade else cell for cell, shade in zip(cells, shades, strict=True)]
+            rows.append([printed(head[1:-1]), *map(printed, texts)])
+            assert len(cells) == len(columns)
+        found.append((rows[0], rows[1:]))
+    return found
+
+
+class Page(HTMLParser):
+    """A web page, taken apart; tags that are not closed, or closed in another order, fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tables: Tables = []
+        self.texts: list[str] = []
+        self.attributes: list[tuple[str, str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        if tag == "meta":
+            return
+        self.open.append(tag)
+        if tag == "table":
+            self.tables.append(([], []))
+        elif tag == "tr" and "tbody" in self.open:
+            self.tables[-1][1].append([])
+        elif tag in {"td", "th"}:
+            row = self.tables[-1][1][-1] if "tbody" in self.open else self.tables[-1][0]
+            row += [""] * int(dict(attrs).get("colspan") or 1)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+        if self.open and self.open[-1] in {"td", "th"}:
+            row = self.tables[-1][1][-1] if "tbody" in self.open else self.tables[-1][0]
+            row[0 if self.open[-1] == "th" and "tbody" in self.open else -1] += data
+
+
+def parsed(text: str) -> Page:
+    """A whole page."""
+    page = Page()
+    page.feed(text)
+    page.close()
+    assert page.open == []
+    return page
+
+
+def html_tables(text: str) -> Tables:
+    """The tables of a web page."""
+    return parsed(text).tables
+
+
+PAGES: dict[str, tuple[Callable[..., str], Callable[[str], Tables]]] = {
+    "markdown": (markdown, markdown_tables),
+    "latex": (latex, latex_tables),
+    "html": (html, html_tables),
+}
+
+
+def number(text: str) -> float:
+    """A shown number."""
+    return -math.inf if text == "-∞" else float(text)
+
+
+def shown(text: str, read: Callable[[str], Tables]) -> dict[str, tuple[list[str], np.ndarray]]:
+    """The grids of a page by name: names of the columns, and numbers."""
+    return {
+        heads[0]: (heads[1:], np.array([[number(cell) for cell in row[1:]] for row in rows]))
+        for heads, rows in read(text)
+        if heads[0] not in {"key", "키"}
+    }
+
+
+# ------------------------------------------------------------------------------------------- what is shown
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("form", PAGES)
+@pytest.mark.parametrize("name", WALKS)
+def test_every_number_is_shown(name: str, form: str, language: str) -> None:
+    """Each grid that a step makes or uses, to the asked precision, in order; and both languages say their words."""
+    walk = WALKS[name]
+    write, read = PAGES[form]
+    text = write(walk, language=language, precision=6)
+    grids = shown(text, read)
+    assert set(grids) == set(walk.grids)
+    for grid_name, (columns, values) in grids.items():
+        there = walk.grids[grid_name]
+        assert columns == list(there.columns or map(str, range(there.values.shape[1])))
+        assert values == pytest.approx(there.values, rel=1e-6, abs=5.1e-7)
+    plain = " ".join(parsed(text).texts) if form == "html" else text
+    places = [plain.index(f"{i}. ") for i in range(1, len(walk.steps) + 1)]
+    assert places == sorted(places)
+    for step in walk.steps:
+        told = explained(step.name, language)
+        if form == "latex":
+            assert latex_escaped(told.title) in text
+            assert formula(formulated(step, language=language)) in text
+            assert formula(shaped(walk, step, language=language)) in text
+        else:
+            assert told.title in unmarked(plain)
+            written = multiplied
+            assert written(formulated(step, language=language)) in plain
+            assert written(shaped(walk, step, language=language)) in plain
+
+
+@pytest.mark.parametrize("form", PAGES)
+def test_the_five_steps_digit_for_digit(form: str) -> None:
+    """The course's numbers, as it prints them, and its table of key, score, weight and alignment."""
+    write, read = PAGES[form]
+    found = {heads[0]: (heads, rows) for heads, rows in read(write(WALKS["seq2seq"], precision=8))}
+    assert found["scores"][1] == [["decoder", "15", "60", "15", "35"]]
+    assert found["weights"][1] == [["decoder", "2.86251858e-20", "1.000", "2.86251858e-20", "1.38879439e-11"]]
+    assert found["context"][1] == [["decoder", "5.000", "6.94397194e-11", "1.000"]]
+    assert found["concatenated"][1][0][1:] == ["5.000", "6.94397194e-11", "1.000", "10", "5", "10"]
+    heads, rows = found["key"]
+    assert heads == ["key", "score", "weight", "alignment vector"]
+    assert rows == [
+        ["encoder 1", "15", "2.86251858e-20", "[0, 2.86251858e-20, 2.86251858e-20]"],
+        ["encoder 2", "60", "1.000", "[5.000, 0, 1.000]"],
+        ["encoder 3", "15", "2.86251858e-20", "[2.86251858e-20, 2.86251858e-20, 0]"],
+        ["encoder 4", "35", "1.38879439e-11", "[0, 6.94397193e-11, 1.38879439e-11]"],
+    ]
+    text = write(WALKS["seq2seq"], precision=8)
+    product = "10·5 + 5·0 + 10·1 = 60"
+    assert (latex_escaped(product) if form == "latex" else product) in text
+
+
+@pytest.mark.parametrize("write", [markdown, latex, to_json], ids=["markdown", "latex", "json"])
+def test_seq2seq_as_a_file(golden: Callable[[str], None], write: Callable[..., str]) -> None:
+    """The book's example as the command writes it, letter for letter; another processor may choose a 15th digit."""
+    text = write(WALKS["seq2seq"], **({} if write is to_json else {"precision": 8}))
+    golden(
+        re.sub(r"\d+\.\d+(?:e-\d+)?", lambda number: repr(float(f"{float(number[0]):.14g}")), text)
+        if write is to_json
+        else text
+    )
+
+
+@pytest.mark.parametrize("form", PAGES)
+def test_shown_numbers_add_up(form: str) -> None:
+    """Whoever computes with the shown cells alone comes to the shown results, but for what was rounded."""
+    write, read = PAGES[form]
+    for name in ("self-attention", "exercise"):
+        grids = {grid: values for grid, (_, values) in shown(write(WALKS[name], precision=5), read).items()}
+        query = grids.get("Q", grids.get("q"))
+        assert query is not None
+        if "X" in grids:
+            assert grids["X"] @ grids["Wq"] == pytest.approx(query, abs=1e-4)
+        assert query @ grids["K"].T == pytest.approx(grids["scores"], abs=1e-3)
+        assert grids["scores"] / math.sqrt(query.shape[1]) == pytest.approx(grids["scaled"], abs=1e-4)
+        powers = np.exp(grids["scaled"])
+        assert powers / powers.sum(axis=1, keepdims=True) == pytest.approx(grids["weights"], abs=1e-4)
+        assert grids["weights"].sum(axis=1) == pytest.approx(1, abs=1e-4)
+        assert grids["weights"] @ grids["V"] == pytest.approx(grids["context"], abs=1e-3)
+        if "alignment" in grids:
+            assert grids["alignment"].sum(axis=0, keepdims=True) == pytest.approx(grids["context"], abs=1e-4)
+
+
+@pytest.mark.parametrize("form", PAGES)
+def test_blanks_stay_blank(form: str) -> None:
+    """Every blank cell, wherever it is shown, and no arithmetic that would give it away; the solution has all."""
+    write, read = PAGES[form]
+    walk = make(5)
+    empty = blanks(walk, 2)
+    found = {heads[0]: rows for heads, rows in read(write(walk, blanks=empty))}
+    for name, there in walk.grids.items():
+        for row in range(there.values.shape[0]):
+            for column in range(there.values.shape[1]):
+                assert (found[name][row][column + 1] == "____") == ((name, row, column) in empty)
+    keyed = found["key"]
+    for key, cells in enumerate(keyed):
+        assert (cells[1] == "____") == (("scores", 0, key) in empty)
+        assert cells[4].count("____") == sum(("alignment", key, column) in empty for column in range(2))
+    assert "____" not in str(read(write(walk)))
+    if form == "markdown":
+        assert "= " not in re.sub(r"`[^`]*`", "", write(walk, blanks=empty))
+        assert "= " in re.sub(r"`[^`]*`", "", write(walk))
+
+
+@pytest.mark.parametrize("form", PAGES)
+def test_long_vectors_are_shortened(form: str) -> None:
+    """In the middle, with their length and true sum; long tables likewise, and so is the table by key."""
+    write, read = PAGES[form]
+    query, keys = grid(1, 64), grid(60, 64, seed=4, rows=tuple(f"w{i}" for i in range(60)))
+    from attnviz.walkthroughs.calculation import attention_walk
+
+    walk = attention_walk(title="long", query=query, keys=keys, values=keys)
+    found = {heads[0]: (heads, rows) for heads, rows in read(write(walk))}
+    heads, rows = found["K"]
+    assert heads[1:] == [*map(str, range(FIRST)), "…", *map(str, range(64 - LAST, 64)), "sum of 64"]
+    assert len(rows) == 31
+    assert [row[0] for row in rows][19:22] == ["w19", "... 30 more rows", "w50"]
+    assert set(rows[20][1:]) == {""}
+    assert float(rows[-1][-1]) == pytest.approx(keys.values[59].sum(), abs=5.1e-4)
+    assert float(rows[-1][-2]) == pytest.approx(keys.values[59, 63], abs=5.1e-4)
+    assert "64 numbers in each row" in write(walk)
+    vector = found["key"][1][0][-1]
+    assert vector.count(", ") == FIRST + LAST
+    assert ", …, " in vector
+    assert len(found["K"][0]) < 64 < MOST * 3
+    empty: Blanks = frozenset({("alignment", 0, 30)})
+    assert {heads[0]: rows for heads, rows in read(write(walk, blanks=empty))}["alignment"][0][-1] == ""
+    unnamed = replace(keys, rows=())
+    big = attention_walk(title="long", query=query, keys=unnamed, values=unnamed)
+    assert len({heads[0]: rows for heads, rows in read(write(big))}["K"]) == FIRST + LAST + 1
+
+
+@pytest.mark.parametrize("form", PAGES)
+def test_some_steps(form: str) -> None:
+    """The chosen steps with what they were given, under the numbers they have in the whole."""
+    write, read = PAGES[form]
+    found = shown(write(WALKS["layer"], steps=["scores", "softmax"]), read)
+    assert list(found) == ["scores", "sink", "weights"]
+    with pytest.raises(SelectionError, match="there is no step 'zzz': this calculation has query"):
+        write(WALKS["layer"], steps=["zzz"])
+    with pytest.raises(SelectionError, match="there is no language 'de'"):
+        write(WALKS["layer"], language="de")
+
+
+@pytest.mark.parametrize("form", PAGES)
+def test_whose_and_how_checked(form: str) -> None:
+    """The model, its text, layer and head, the notes and the receipt are on every page."""
+    text = PAGES[form][0](WALKS["layer"])
+    page = " ".join(parsed(text).texts) if form == "html" else text
+    for said in ("toy", "나는 love", "layer 1, head 0", "masked", "1.0e", "over 2 layers"):
+        assert said in page
+    assert "1.0e" not in PAGES[form][0](replace(layer(), own=None, difference=None))
+    assert str(RECEIPT).startswith("verified")
+
+
+# ------------------------------------------------------------------------------------- what would be obeyed
+
+
+def wicked() -> Walkthrough:
+    """A calculation with every mark that a page would obey in every name."""
+    names = (WICKED, "|", "\\")
+    there = Grid(values=np.array([[1.5], [-2.0], [0.0]]), rows=names, columns=("a\\|b",))
+    step = Step(name="relu", result="r", operation="relu", operands=("g",))
+    return Walkthrough(
+        title=WICKED,
+        grids={"g": there, "r": there},
+        steps=(step,),
+        model=WICKED,
+        text="漢字 🙂 é",
+        notes=(WICKED, "1. a", "- b"),
+    )
+
+
+@pytest.mark.parametrize("form", PAGES)
+def test_nothing_is_obeyed(form: str) -> None:
+    """Names come back letter for letter, in one cell each."""
+    write, read = PAGES[form]
+    for heads, rows in read(write(wicked())):
+        assert heads == [heads[0], "a\\|b"]
+        assert [row[0] for row in rows] == [WICKED, "|", "\\"]
+        assert [float(row[1]) for row in rows] == [1.5, -2, 0]
+
+
+def test_markdown_paragraphs() -> None:
+    """No note begins a list, and code holds what it holds."""
+    text = markdown(wicked())
+    assert "\n1\\. a\n" in text
+    assert "\n\\- b\n" in text
+    assert "<b>" not in text.replace("\\<b\\>", "")
+    assert markdown_escaped("a_b*c|d") == r"a\_b\*c\|d"
+    step = Step(name="relu", result="a`b", operation="relu", operands=("``",))
+    ones = Grid(values=np.ones((1, 1)))
+    walk = Walkthrough(title="t", grids={"``": ones, "a`b": ones}, steps=(step,))
+    assert "``` a`b = max(0, ``) ```" in markdown(walk)
+
+
+def test_latex_in_every_engine() -> None:
+    """Korean brings kotex, and other letters that not every font has are numbers for pdflatex."""
+    assert r"\usepackage{kotex}" in latex(WALKS["layer"])
+    assert r"\usepackage{kotex}" in latex(WALKS["seq2seq"], language="ko")
+    assert "kotex" not in latex(WALKS["seq2seq"])
+    text = latex(wicked())
+    assert r"\numbered{6F22}\numbered{5B57} \numbered{1F642} é" in text
+    left = {c for c in text if not c.isascii()}
+    assert left == {"é"}
+    assert text.count(r"\end{document}") == 1
+
+
+def test_minus_signs_of_latex() -> None:
+    """Before a number, between two and in an exponent; a name keeps its hyphens."""
+    plain = r"COVID-19, a-b: exp(60 - 6e-20)·(-3) ≈ -1 [-2]: -∞"
+    assert arithmetic(plain) == (
+        r"COVID{-}19, a{-}b: exp(60 \ensuremath{-} 6e\ensuremath{-}20)\ensuremath{\cdot}(\ensuremath{-}3) "
+        r"\ensuremath{\approx} \ensuremath{-}1 [\ensuremath{-}2]: \ensuremath{-}\ensuremath{\infty}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("plain", "mathematics"),
+    [
+        ("scores = q K^T", r"\mathit{scores}\ =\ q\ K^{\top}"),
+        ("scaled = scores / sqrt(5)", r"\mathit{scaled}\ =\ \mathit{scores}\ /\ \sqrt{5}"),
+        ("Q = X Wq + bq", r"Q\ =\ X\ W_{q}\ +\ b_{q}"),
+        (
+            "a_1 = sum of the rows of x",
+            r"\mathit{a\_1}\ =\ \text{sum}\ \text{of}\ \text{the}\ \text{rows}\ \text{of}\ x",
+        ),
+        ("h = 한 Φ(x)", r"h\ =\ \text{한}\ \Phi (x)"),
+        ("(1, 4) = softmax((1, 4))", r"(1,\ 4)\ =\ \operatorname{softmax} ((1,\ 4))"),
+        ("n = 1e-12 % {x}", r"n\ =\ 1e-12\ \%\ \{x\}"),
+    ],
+)
+def test_formulas(plain: str, mathematics: str) -> None:
+    """A formula as mathematics."""
+    assert formula(plain) == mathematics
+
+
+def test_each_table_of_the_page_has_a_name() -> None:
+    """Whoever has no mouse gets to it and scrolls it; whoever does not see it hears the title above it."""
+    page = parsed(html(WALKS["layer"]))
+    there = {value for _, name, value in page.attributes if name == "id"}
+    assert len(there) == len(page.tables) == sum(name == "id" for _, name, _ in page.attributes)
+    for tag in ("table", "div"):
+        named = [value for found, name, value in page.attributes if (found, name) == (tag, "aria-labelledby")]
+        assert len(named) == len(page.tables)
+        assert set(named) == there
+    assert page.attributes.count(("div", "tabindex", "0")) == len(page.tables)
+    assert sum(name == "scope" for tag, name, _ in page.attributes if tag == "th") == sum(
+        len(heads) + len(rows) for heads, rows in page.tables
+    )
+
+
+def test_the_page_fetches_nothing() -> None:
+    """No script, no address, nothing but itself; and a language for whoever reads it aloud."""
+    text = html(WALKS["layer"], language="ko")
+    page = parsed(text)
+    assert {name for _, name, _ in page.attributes} <= {
+        "lang", "charset", "name", "content", "http-equiv", "class", "scope", "style", "colspan", "id", "role",
+        "tabindex", "aria-labelledby",
+    }  # fmt: skip
+    assert ("html", "lang", "ko") in page.attributes
+    assert not re.search(r"https?:|url\(|@import|<script|<link|<img", text)
+    assert "default-src 'none'" in text
+    assert "prefers-color-scheme: dark" in text
+    shares = [
+        float(value.partition(": ")[2])
+        for tag, name, value in page.attributes
+        if (tag, name) == ("td", "style") and value is not None
+    ]
+    assert max(shares) == 1
+    assert min(shares) >= 0
+
+
+# ------------------------------------------------------------------------------------------------------- csv
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_csv_holds_every_digit(name: str) -> None:
+    """One line for each number, whose value is the very double, with its step, grid, row and column."""
+    walk = WALKS[name]
+    rows = list(tables.reader(StringIO(csv(walk))))
+    assert tuple(rows[0]) == COLUMNS
+    made = {step.result: (str(i), step.name) for i, step in enumerate(walk.steps, start=1)}
+    seen: dict[str, np.ndarray] = {key: np.full(there.values.shape, np.nan) for key, there in walk.grids.items()}
+    for step, step_name, key, row, row_name, column, column_name, value in rows[1:]:
+        there = walk.grids[key]
+        assert (step, step_name) == made.get(key, ("", ""))
+        assert row_name == (there.rows[int(row)] if there.rows else "")
+        assert column_name == (there.columns[int(column)] if there.columns else "")
+        assert math.isnan(seen[key][int(row), int(column)])
+        seen[key][int(row), int(column)] = float(value)
+    assert all(seen[key].tobytes() == there.values.tobytes() for key, there in walk.grids.items())
+
+
+def test_csv_of_some_steps_and_blanks() -> None:
+    """Chosen steps with what they were given; a blank has no value; names with commas and quotes come back."""
+    rows = list(
+        tables.DictReader(StringIO(csv(WALKS["seq2seq"], steps=["scores"], blanks=frozenset({("scores", 0, 1)}))))
+    )
+    assert {row["grid"] for row in rows} == {"q", "K", "scores"}
+    assert [row["value"] for row in rows if row["grid"] == "scores"] == ["15.0", "", "15.0", "35.0"]
+    there = replace(WALKS["seq2seq"].grids["q"], rows=('a,"b"\n',))
+    walk = replace(WALKS["seq2seq"], grids=dict(WALKS["seq2seq"].grids) | {"q": there})
+    assert next(tables.DictReader(StringIO(csv(walk))))["row_name"] == 'a,"b"\n'
+    with pytest.raises(SelectionError, match="there is no language"):
+        csv(walk, language="de")
+    with pytest.raises(SelectionError, match="there is no step"):
+        csv(walk, steps=["zzz"])

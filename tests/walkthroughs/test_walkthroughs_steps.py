@@ -1,0 +1,217 @@
+"""What is said of the steps: in both languages, with shapes that are the grids' own."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from attnviz.errors import SelectionError
+from attnviz.walkthroughs.record import Grid, Operation, Step, Walkthrough
+from attnviz.walkthroughs.step_texts import TEXTS
+from attnviz.walkthroughs.steps import LANGUAGES, explained, formulated, scale, shaped
+
+STEPS = (
+    "input", "input_norm", "row", "query", "keys", "values", "scores", "scaled", "bias", "softcap", "mask", "softmax",
+    "alignment", "context", "concatenated", "output", "residual", "norm", "feed_forward_1", "relu", "gelu",
+    "feed_forward_2", "residual_2", "norm_out", "input_rms_norm", "rms_norm", "rms_norm_out", "residual_cross",
+    "residual_out", "feed_forward_gate", "gelu_tanh", "silu", "gated",
+)  # fmt: skip
+GIVEN = (
+    "N",
+    "n",
+    "Wg",
+    "bg",
+    "gain",
+    "shift",
+    "W1",
+    "W2",
+    "b1",
+    "b2",
+    "M",
+    "X",
+    "x",
+    "E",
+    "P",
+    "Wq",
+    "Wk",
+    "Wv",
+    "Wo",
+    "bq",
+    "bk",
+    "bv",
+    "bo",
+    "q",
+    "Q",
+    "K",
+    "V",
+    "B",
+    "mask",
+    "sink",
+)
+SHAPES = {
+    "q": (1, 3), "K": (5, 3), "V": (5, 2), "W": (3, 3), "U": (7, 3), "C": (7, 3), "v": (1, 7), "s": (1, 5),
+    "A": (5, 2), "c": (1, 2), "b": (1, 3), "m": (1, 5), "M": (3, 2), "d": (1, 2), "n": (1, 1),
+}  # fmt: skip
+
+
+def step_of(operation: Operation, operands: tuple[str, ...], number: float | None) -> Step:
+    """One step."""
+    return Step(name="made", result="r", operation=operation, operands=operands, number=number)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", [*STEPS, *GIVEN])
+def test_every_step_and_grid_is_explained(name: str, language: str) -> None:
+    """There is a title and a sentence in either language, and a formula for what is made."""
+    told = explained(name, language)
+    assert told.title
+    assert told.sentence.endswith((".", "다.", "니다."))
+    assert bool(told.formula) or name in GIVEN
+    assert bool(re.search("[가-힣]", told.title + told.sentence)) == (language == "ko")
+
+
+def test_no_text_is_there_twice() -> None:
+    """What is said of two names differs, in either language: nothing was copied and left."""
+    for language in LANGUAGES:
+        titles = [explained(name, language).title for name in TEXTS]
+        assert len(set(titles)) == len(titles)
+
+
+def test_a_name_with_a_number_is_that_of_a_head() -> None:
+    """``K_3`` is explained as K of head 3; a second residual sum is no head; a strange name explains itself."""
+    assert explained("K_3").title == "Keys K, head 3"
+    assert explained("K_3", "ko").title == "키 K, 헤드 3"
+    assert explained("gain_2").title == "Gain 2"
+    assert explained("norm_3").title == "Layer normalisation 3"
+    assert explained("residual_2").title == "Residual connection around the feed-forward part"
+    assert explained("own_name").title == "own name"
+
+
+def test_grids_of_cross_attention_are_told_apart() -> None:
+    """Where a layer has both attentions, a name says of which of them a grid is, and of which head."""
+    assert explained("K_cross_3").title == "Keys K, cross attention, head 3"
+    assert explained("Wo_cross").title == "Output weights Wo, cross attention"
+    assert explained("Wo_cross", "ko").title == "출력 가중치 Wo, 교차 어텐션"
+    assert explained("K_cross_3").sentence == explained("K").sentence
+    assert explained("own_cross_3").title == "own cross 3"
+
+
+def test_nothing_is_called_learned() -> None:
+    """The same words stand by numbers that were typed, or drawn at random."""
+    for name in TEXTS:
+        said = [
+            part
+            for language in LANGUAGES
+            for part in (explained(name, language).title, explained(name, language).sentence)
+        ]
+        assert not re.search("learn|train|학습", " ".join(said)), name
+
+
+def test_another_language_is_refused() -> None:
+    """The message says which there are."""
+    with pytest.raises(SelectionError, match="choose one of en, ko"):
+        explained("scores", "fr")
+
+
+@pytest.mark.parametrize(
+    ("operation", "operands", "shape", "number", "formula", "shapes"),
+    [
+        ("add", ("q", "b"), (1, 3), None, "r = q + b", "(1, 3) = (1, 3) + (1, 3)"),
+        ("map", ("q", "M"), (1, 2), None, "r = q M", "(1, 2) = (1, 3) (3, 2)"),
+        ("map", ("q", "M", "d"), (1, 2), None, "r = q M + d", "(1, 2) = (1, 3) (3, 2) + (1, 2)"),
+        ("dot", ("q", "K"), (1, 5), None, "r = q K^T", "(1, 5) = (1, 3) (3, 5)"),
+        ("general", ("q", "W", "K"), (1, 5), None, "r = q W K^T", "(1, 5) = (1, 3) (3, 3) (3, 5)"),
+        (
+            "additive", ("q", "K", "C", "U", "v"), (1, 5), None, "r = tanh(q C^T + K U^T) v^T",
+            "(1, 5) = tanh((1, 3) (3, 7) + (5, 3) (3, 7)) (7, 1)",
+        ),
+        ("times", ("s",), (1, 5), 64**-0.5, "r = s * 0.125", "(1, 5) = (1, 5) * 0.125"),
+        ("times", ("s",), (1, 5), 3**-0.5, "r = s / sqrt(3)", "(1, 5) = (1, 5) / sqrt(3)"),
+        ("times", ("s",), (1, 5), 0.3, "r = s * 0.3", "(1, 5) = (1, 5) * 0.3"),
+        ("softcap", ("s",), (1, 5), 50.0, "r = 50 tanh(s / 50)", "(1, 5) = 50 tanh((1, 5) / 50)"),
+        ("mask", ("s", "m"), (1, 5), None, "r = mask(s)", "(1, 5) = mask((1, 5))"),
+        ("softmax", ("s",), (1, 5), None, "r = softmax(s)", "(1, 5) = softmax((1, 5))"),
+        ("softmax", ("s", "n"), (1, 5), None, "r = softmax(s and n)", "(1, 5) = softmax((1, 5) and (1, 1))"),
+        ("weigh", ("s", "V"), (5, 2), None, "r = s^T * V", "(5, 2) = (5, 1) * (5, 2)"),
+        ("sum", ("A",), (1, 2), None, "r = sum of the rows of A", "(1, 2) = sum of 5 rows of (1, 2)"),
+        ("concatenate", ("q", "c"), (1, 5), None, "r = [q; c]", "(1, 5) = [(1, 3); (1, 2)]"),
+        ("concatenate", ("c",) * 8, (1, 16), None, "r = [c; c; …; c]", "(1, 16) = [8 times (1, 2)]"),
+        (
+            "norm", ("q", "b", "b"), (1, 3), 1e-5, "r = (q - mean) / sqrt(variance + 1e-05) * b + b",
+            "(1, 3) = ((1, 3) - mean) / sqrt(variance + 1e-05) * (1, 3) + (1, 3)",
+        ),
+        (
+            "rms_norm", ("q", "b"), (1, 3), 1e-6, "r = q / sqrt(mean square + 1e-06) * b",
+            "(1, 3) = (1, 3) / sqrt(mean square + 1e-06) * (1, 3)",
+        ),
+        ("row", ("K",), (1, 3), 2.0, "r = row 2 of K", "(1, 3) = row 2 of (5, 3)"),
+        ("relu", ("q",), (1, 3), None, "r = max(0, q)", "(1, 3) = max(0, (1, 3))"),
+        ("gelu", ("q",), (1, 3), None, "r = q Φ(q)", "(1, 3) = (1, 3) Φ((1, 3))"),
+        (
+            "gelu_tanh", ("q",), (1, 3), None, "r = q / 2 * (1 + tanh(sqrt(2 / pi) (q + 0.044715 q^3)))",
+            "(1, 3) = (1, 3) / 2 * (1 + tanh(sqrt(2 / pi) ((1, 3) + 0.044715 (1, 3)^3)))",
+        ),
+        ("silu", ("q",), (1, 3), None, "r = q / (1 + exp(-q))", "(1, 3) = (1, 3) / (1 + exp(-(1, 3)))"),
+        ("product", ("q", "b"), (1, 3), None, "r = q * b", "(1, 3) = (1, 3) * (1, 3)"),
+    ],
+)  # fmt: skip
+def test_formulas_have_the_names_and_shapes_of_the_grids(  # noqa: PLR0917 - a row of the table above
+    operation: Operation,
+    operands: tuple[str, ...],
+    shape: tuple[int, int],
+    number: float | None,
+    formula: str,
+    shapes: str,
+) -> None:
+    """Each operation is written with the names and with the shapes of its operands, turned where it turns them."""
+    step = step_of(operation, operands, number)
+    before = Step(name="scores", result="s", operation="dot", operands=("q", "K"))
+    steps = (before, step) if operands == ("s",) else (step,)
+    names = dict.fromkeys(name for one in steps for name in one.operands)
+    grids = {name: Grid(values=np.zeros(SHAPES[name])) for name in names} | {
+        "s": Grid(values=np.zeros(SHAPES["s"])), "r": Grid(values=np.zeros(shape))
+    }  # fmt: skip
+    walk = Walkthrough(title="made", grids=grids, steps=steps)
+    assert formulated(step, walk=walk) == formula
+    assert shaped(walk, step) == shapes
+
+
+def test_all_operations_are_in_the_table_above() -> None:
+    """A new operation needs a formula."""
+    marks = test_formulas_have_the_names_and_shapes_of_the_grids.pytestmark  # type: ignore[attr-defined]
+    assert {row[0] for row in marks[0].args[1]} == set(get_args(Operation))
+
+
+def test_words_of_formulas_are_korean() -> None:
+    """Where a formula has words, they are of the language."""
+    grids = {"A": Grid(values=np.ones((4, 3))), "b": Grid(values=np.ones((1, 3))), "r": Grid(values=np.ones((1, 3)))}
+    for operation, operands, number, formula, shapes in (
+        ("sum", ("A",), None, "r = A의 행의 합", "(1, 3) = (1, 3) 행 4개의 합"),
+        ("row", ("A",), 2.0, "r = A의 2행", "(1, 3) = (4, 3)의 2행"),
+        ("concatenate", ("A",) * 8, None, "r = [A; A; …; A]", "(1, 3) = [(4, 3) 8개]"),
+        ("norm", ("A", "b", "b"), 1e-5, "r = (A - 평균) / sqrt(분산 + 1e-05) * b + b", None),
+        ("rms_norm", ("A", "b"), 1e-5, "r = A / sqrt(제곱의 평균 + 1e-05) * b", None),
+        ("relu", ("A",), None, "r = max(0, A)", "(1, 3) = max(0, (4, 3))"),
+    ):
+        step = step_of(operation, operands, number)  # type: ignore[arg-type]
+        walk = Walkthrough(title="made", grids=grids, steps=(step,))
+        assert formulated(step, language="ko") == formula
+        assert shapes is None or shaped(walk, step, language="ko") == shapes
+
+
+def test_names_can_be_replaced() -> None:
+    """A formula can hold another in place of an operand."""
+    step = step_of("times", ("s",), 0.5)
+    assert formulated(step, {"s": "q K^T"}) == "r = q K^T / sqrt(4)"
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(0.125, ("/ sqrt", 64.0)), (8**-0.5, ("/ sqrt", 8.0)), (1.0, ("*", 1.0)), (0.3, ("*", 0.3)), (-2.0, ("*", -2.0))],
+)
+def test_a_root_is_recognised(number: float, expected: tuple[str, float]) -> None:
+    """1 / sqrt(64) is written so; 1 and 0.3 are no such thing."""
+    assert scale(number) == expected

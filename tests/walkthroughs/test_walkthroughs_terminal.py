@@ -1,0 +1,406 @@
+"""Walkthroughs in a terminal: every number true, every line in the window, nothing given away that is left blank."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+from rich.color import Color
+from rich.console import Console
+from rich.style import Style
+
+from attnviz.attention import Receipt
+from attnviz.errors import SelectionError
+from attnviz.render.palette import colours, levels
+from attnviz.render.terminal.screen import Screen
+from attnviz.walkthroughs.calculation import Calculation, attend, attention_walk
+from attnviz.walkthroughs.pages import markdown
+from attnviz.walkthroughs.record import Grid, Walkthrough
+from attnviz.walkthroughs.terminal.steps import key_line, walked
+from attnviz.walkthroughs.wording import source_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PLAIN = Screen(colour=False)
+KOREAN = ("[CLS]", "나는", "너희", "모두를", "사랑해", "internationalization", "[SEP]")
+RECEIPT = Receipt(native="sdpa", dtype="float32", tolerance=1e-5, layers=(0, 1), differences=(1e-7, 2.5e-7))
+NUMBER = r"-?(?:\d+\.?\d*(?:e[-+]\d+)?|∞)"
+
+
+def by_hand() -> Walkthrough:
+    """A decoder's state and four states of an encoder, as in the book."""
+    states = Grid(
+        values=np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]), rows=("first", "second", "third", "fourth")
+    )
+    query = Grid(values=np.array([[10.0, 5.0, 10.0]]), rows=("decoder",))
+    return attention_walk(title="made by hand", query=query, keys=states, values=states, score="dot")
+
+
+def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, mask: bool = False) -> Walkthrough:
+    """A head of a model from its input to the layer's output, with numbers from a seed."""
+    draw = np.random.default_rng(n * d)
+    c = Calculation()
+    tokens = (KOREAN * n)[:n]
+    c.give("X", Grid(values=draw.normal(size=(n, d_model)), rows=tokens))
+    query, x = ("q", "x") if one else ("Q", "X")
+    if one:
+        c.give("x", Grid(values=c.grids["X"].values[[3]], rows=(tokens[3],)))
+    for letter, name, step, given in (("q", query, "query", x), ("k", "K", "keys", "X"), ("v", "V", "values", "X")):
+        c.give(f"W{letter}", Grid(values=draw.normal(size=(d_model, d)) / d_model**0.5))
+        c.give(f"b{letter}", Grid(values=draw.normal(size=(1, d))))
+        c.step(step, name, "map", given, f"W{letter}", f"b{letter}")
+    allowed = np.tril(np.ones((n, n)))
+    attend(c, query=query, mask=Grid(values=allowed[[3]] if one else allowed) if mask else None)
+    if one:
+        for head in (1, 2):
+            c.give(f"context_{head}", Grid(values=draw.normal(size=(1, d))))
+        c.step("concatenated", "concatenated", "concatenate", "context", "context_1", "context_2")
+        c.give("Wo", Grid(values=draw.normal(size=(3 * d, d_model))))
+        c.step("output", "output", "map", "concatenated", "Wo")
+    return c.walk(
+        "one head",
+        model="a model",
+        text="나는 너희 모두를 사랑해",
+        kind="encoder",
+        layer=2,
+        head=1,
+        query=3 if one else None,
+        own="context",
+        difference=1.2e-8,
+        from_input=3.4e-8,
+        receipt=RECEIPT,
+        notes=("a note",),
+    )
+
+
+def lines_of(walk: Walkthrough, screen: Screen = PLAIN, **more: object) -> list[str]:
+    """What is shown, without colours."""
+    return [line.plain for line in walked(walk, screen, **more)]  # type: ignore[arg-type]
+
+
+def table_of(lines: list[str], title: str) -> list[str]:
+    """The rows below a line that holds this, as far as the next empty line."""
+    start = next(index for index, line in enumerate(lines) if title in line) + 1
+    return lines[start : lines.index("", start)]
+
+
+def test_the_book_s_numbers_come_out_to_every_digit() -> None:
+    """Scores, softmax, alignment and context of the book's example, and in one table, a row for each key."""
+    rows = table_of(lines_of(by_hand(), Screen(width=100, colour=False), precision=8), "Key by key")
+    header, counted, *cells = rows[:6]
+    assert counted.split() == ["0", "1", "2", "0", "1", "2"], "vectors are counted, single numbers are not"
+    assert header.split() == ["key", "key", "vector", "score", "weight", "alignment", "vector"]
+    found = [re.findall(NUMBER, re.sub("[░▒▓█]", " ", row)) for row in cells]
+    tiny, small, one = "2.86251858e-20", "1.38879439e-11", "1.000"
+    assert found == [
+        ["0", "1", "1", "15", tiny, "0", tiny, tiny],
+        ["5", "0", "1", "60", one, "5.000", "0", one],
+        ["1", "1", "0", "15", tiny, tiny, tiny, "0"],
+        ["0", "5", "1", "35", small, "0", "6.94397193e-11", small],
+    ]
+    assert [row.split()[0] for row in cells] == ["first", "second", "third", "fourth"]
+    assert rows[6].strip() == "The weights sum to 1"
+
+
+def printed(walk: Walkthrough, screen: Screen, **more: object) -> str:
+    """What a console writes."""
+    console = Console(
+        width=screen.width,
+        file=StringIO(),
+        color_system="truecolor" if screen.colour else None,
+        force_terminal=screen.colour,
+        legacy_windows=False,
+        no_color=False,
+    )
+    for line in walked(walk, screen, **more):  # type: ignore[arg-type]
+        console.print(line, soft_wrap=True)
+    written = console.file
+    assert isinstance(written, StringIO)
+    return written.getvalue()
+
+
+def test_walkthrough_by_hand(golden: Callable[[str], None]) -> None:
+    """The book's example as it looks on 80 columns without colours."""
+    golden(printed(by_hand(), PLAIN))
+
+
+def test_walkthrough_by_hand_in_korean_and_colour(golden: Callable[[str], None]) -> None:
+    """The same in Korean on a light screen with colours."""
+    golden(printed(by_hand(), Screen(dark=False), language="ko"))
+
+
+def test_walkthrough_of_a_model_in_ascii(golden: Callable[[str], None]) -> None:
+    """A masked head from its input on, where there is no more than ASCII and 60 columns."""
+    golden(printed(of_model(mask=True), Screen(width=60, colour=False, unicode=False)))
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_a_table_that_just_fits_is_not_torn(*, colour: bool) -> None:
+    """All of the book's digits on 80 columns: without colours the shades make room, so that a key is one line."""
+    walk = by_hand()
+    lines = lines_of(walk, Screen(colour=colour), precision=8)
+    row = next(line for line in table_of(lines, "Key by key") if line.startswith("fourth"))
+    assert re.findall(NUMBER, row) == ["35", "1.38879439e-11", "0", "6.94397193e-11", "1.38879439e-11"]
+
+
+def test_the_book_s_context_and_arithmetic_are_shown() -> None:
+    """The sum of the alignment vectors, and one score done by hand."""
+    lines = lines_of(by_hand(), precision=8)
+    context = [line for line in lines if line.startswith("decoder")][-1]
+    assert re.findall(NUMBER, context) == ["5.000", "6.94397194e-11", "1.000"]
+    assert "   scores, second: 10·5 + 5·0 + 10·1 = 60" in lines
+    assert "   scores = q K^T   (1, 4) = (1, 3) (3, 4)" in lines
+    assert lines[-1] == "no model to compare with"
+
+
+def test_the_shown_alignment_adds_up_to_the_shown_context() -> None:
+    """Read from the screen and added again, to within what was rounded."""
+    lines = lines_of(of_model(d=4), Screen(width=120, colour=False))
+    rows = [re.findall(NUMBER, re.sub("[░▒▓█]", " ", row)) for row in table_of(lines, "Key by key")[2:9]]
+    alignment = np.array([[float(cell) for cell in row[-4:]] for row in rows])
+    start = next(index for index, line in enumerate(lines) if line.endswith(". Context vector"))
+    shown = next(line for line in lines[start:] if line.startswith("모두를"))
+    context = [float(cell) for cell in re.findall(NUMBER, shown)]
+    assert alignment.sum(axis=0) == pytest.approx(context, abs=7 * 0.0005)
+    weights = [float(row[-5]) for row in rows]
+    assert sum(weights) == pytest.approx(1, abs=7 * 0.0005)
+
+
+@pytest.mark.parametrize(("colour", "unicode"), [(True, True), (False, True), (False, False)])
+@pytest.mark.parametrize(("width", "language"), [(40, "ko"), (60, "en"), (60, "ko"), (80, "en"), (200, "en")])
+def test_no_line_is_wider_than_the_window(*, width: int, colour: bool, unicode: bool, language: str) -> None:
+    """Whatever is walked, in either language, with and without colours."""
+    screen = Screen(width=width, colour=colour, unicode=unicode)
+    for walk in (by_hand(), of_model(mask=True), of_model(33, 96, 64), of_model(one=False, mask=True)):
+        for line in walked(walk, screen, language=language, precision=5):
+            assert line.cell_len <= width
+            assert unicode or line.plain.isascii()
+
+
+def test_without_colour_there_is_none() -> None:
+    """Where there are no colours, shades are characters, and a console writes no colour code."""
+    written = printed(of_model(mask=True), PLAIN)
+    assert "\x1b" not in written
+    assert re.search("[░▒▓█]", written)
+    assert not any(style.color or style.bgcolor for style in _styles(of_model(mask=True), PLAIN))
+
+
+def _styles(walk: Walkthrough, screen: Screen) -> list[Style]:
+    """All styles of what is shown."""
+    lines = list(walked(walk, screen))
+    found = [line.style for line in lines] + [span.style for line in lines for span in line.spans]
+    return [Style.parse(style) if isinstance(style, str) else style for style in found]
+
+
+def test_cells_stand_on_the_colour_of_their_size() -> None:
+    """A cell's background is the palette's colour for how far it is from 0; what is masked has none."""
+    walk = attention_walk(
+        title="made",
+        query=Grid(values=np.array([[1.0]])),
+        keys=Grid(values=np.array([[2.0], [-4.0], [0.5]]), rows=("a", "b", "c")),
+        values=Grid(values=np.array([[1.0], [2.0], [3.0]])),
+        score="dot",
+        mask=Grid(values=np.array([[1.0, 1.0, 0.0]])),
+    )
+    table = colours("magma", on_dark=True)
+    lines = list(walked(walk, Screen(width=100)))
+    start = next(i for i, line in enumerate(lines) if line.plain == "Keys K (3, 1)")
+    step = levels(np.array([2.0, 4.0, 0.5]), 4.0)
+    for line, level in zip(lines[start + 2 : start + 5], step, strict=True):
+        (span,) = [span for span in line.spans if span.style]
+        assert not isinstance(span.style, str)
+        assert span.style.bgcolor == Color.parse("#" + bytes(table[level]).hex())
+    masked = next(line for line in lines if line.plain.startswith("c ") and "-∞" in line.plain)
+    assert not any("∞" in masked.plain[span.start : span.end] for span in masked.spans)
+
+
+def test_a_long_vector_is_shortened_with_its_length_and_its_true_sum() -> None:
+    """Of 64 numbers those at the ends are shown with their places, and the sum of all."""
+    walk = of_model(d=64)
+    lines = lines_of(walk)
+    start = lines.index("2. Keys")
+    header = next(line for line in lines[start:] if line.endswith("sum of 64"))
+    assert header.split()[:2] == ["0", "1"]
+    assert header.split()[-4] == "63"
+    row = next(line for line in lines[start:] if line.startswith("너희"))
+    assert "…" in row
+    keys = walk.grids["K"].values[2]
+    numbers = [float(cell) for cell in re.findall(NUMBER, row)]
+    assert numbers[-1] == pytest.approx(keys.sum(), abs=0.0005)
+    assert numbers[:2] == pytest.approx(keys[:2], abs=0.0005)
+    assert numbers[-2] == pytest.approx(keys[-1], abs=0.0005)
+
+
+def test_of_a_large_given_matrix_only_a_corner_is_shown() -> None:
+    """Weights of 384 rows: their shape, the first rows and the last."""
+    rows = table_of(lines_of(of_model(d_model=384)), "Query weights Wq (384, 8)")
+    assert rows[1].split() == [str(column) for column in range(8)]
+    assert [row.split()[0] for row in rows[2:]] == ["0", "1", "2", "3", "...", "383"]
+    assert "... 379 more rows" in rows
+
+
+def test_no_number_that_is_not_zero_is_shown_as_zero() -> None:
+    """Tiny weights keep their power of ten, at every precision; what is masked is exactly 0."""
+    for precision in (0, 1, 3):
+        rows = table_of(lines_of(by_hand(), precision=precision), "Key by key")[2:6]
+        assert all("e-20" in row or "e-11" in row or "60" in row for row in rows)
+
+
+def test_columns_are_straight_with_wide_letters() -> None:
+    """Korean letters are two cells wide: the numbers behind them still stand under each other."""
+    lines = lines_of(of_model(), Screen(width=100, colour=False))
+    rows = table_of(lines, "Key by key")[2:9]
+    assert [row.split()[0][:4] for row in rows] == [label[:4] for label in KOREAN]
+    points = {cell_len(row[: row.index(".")]) for row in rows}
+    assert len(points) == 1
+
+
+def test_masked_scores_are_minus_infinity() -> None:
+    """As the sign where there is one, as a word in ASCII."""
+    assert any(re.search(r"-∞\s+0", line) for line in lines_of(of_model(mask=True)))
+    plain = lines_of(of_model(mask=True), Screen(colour=False, unicode=False))
+    assert any(re.search(r"-inf\s+0", line) for line in plain)
+
+
+def test_what_is_blank_is_given_away_nowhere() -> None:
+    """A blank cell is a line to write on; no arithmetic, and no sum of a shortened vector, says what belongs there."""
+    walk = by_hand()
+    blanks = frozenset({("scores", 0, 1), ("alignment", 1, 0), ("context", 0, 0)})
+    lines = lines_of(walk, blanks=blanks)
+    assert sum(line.count("____") for line in lines) == len(blanks)
+    assert not any("60" in line or "5.000" in line for line in lines)
+    long = of_model(d=64)
+    column = 0
+    value = long.grids["context"].values[0, column]
+    text = "\n".join(lines_of(long, blanks=frozenset({("context", 0, column)}), steps=["context"]))
+    assert f"{value:.3f}" not in text
+    assert f"{long.grids['context'].values.sum():.3f}" not in text
+
+
+def test_only_the_steps_asked_for_are_shown() -> None:
+    """They keep their numbers; a step that is not there is refused, with those that are."""
+    lines = lines_of(by_hand(), steps=["scores", "context"])
+    assert [line for line in lines if re.match(r"\d+\. ", line)] == ["1. Attention scores", "4. Context vector"]
+    assert not any("Softmax" in line for line in lines)
+    with pytest.raises(SelectionError, match="there is no step 'mask': this calculation has scores, softmax"):
+        lines_of(by_hand(), steps=["mask"])
+    with pytest.raises(SelectionError, match="no language"):
+        lines_of(by_hand(), language="fr")
+
+
+def test_it_is_said_whose_calculation_it_is_and_how_it_was_checked() -> None:
+    """Sentence, layer, head and query in the beginning; the receipt last."""
+    lines = lines_of(of_model(), Screen(width=200, colour=False))
+    expected = "a model · “나는 너희 모두를 사랑해” · layer 2, head 1 (counted from 0) · query: 모두를 (row 3)"
+    assert lines[:2] == ["one head", expected]
+    assert lines[-3] == "a note"
+    assert " ".join(lines[-2:]) == (
+        "recomputed context is 1.2e-08 from the model's own (3.4e-08 from the input on); "
+        "verified: max difference 2.5e-07 over 2 layers"
+    )
+    exact = replace(of_model(), difference=0.0, from_input=None, receipt=None)
+    assert lines_of(exact)[-1] == "recomputed context is exactly the model's own"
+    assert lines_of(replace(exact, own=None, difference=None))[-1].startswith("no number of this model's own")
+
+
+def test_a_sentence_is_shown_and_not_obeyed() -> None:
+    """What a terminal or the direction of writing would obey is spelled out, in the sentence as in its tokens."""
+    line = source_line(replace(of_model(), text="I\x1b[2J\n\u202elove"), "en")
+    assert line.startswith("a model · “I\\x1b[2J\\n\\u202elove” · layer 2")
+
+
+def test_korean_is_korean_and_english_where_it_cannot_be_shown() -> None:
+    """Titles, sentences and the words of a table; a screen of ASCII gets English and is told why."""
+    lines = lines_of(by_hand(), language="ko")
+    assert "1. 어텐션 스코어" in lines
+    assert "   키마다 보기:" in lines
+    assert not any(re.search(r"[a-z]{4,} [a-z]{4,}", line) for line in lines[1:] if "rows of" not in line)
+    plain = lines_of(by_hand(), Screen(colour=False, unicode=False), language="ko")
+    assert "1. Attention scores" in plain
+    assert any(line.startswith("Korean needs a terminal") for line in plain)
+
+
+def test_all_queries_at_once_have_a_matrix_each_step() -> None:
+    """No one table of keys: scores are a matrix with the keys' names above, rows of weights sum to 1."""
+    lines = lines_of(of_model(one=False, mask=True), Screen(width=200, colour=False))
+    assert not any("Key by key" in line for line in lines)
+    start = next(i for i, line in enumerate(lines) if "Softmax" in line)
+    rows = [line for line in lines[start:] if line.startswith("사랑해")]
+    weights = [float(cell) for cell in re.findall(NUMBER, rows[0])]
+    assert sum(weights) == pytest.approx(1, abs=0.004)
+    assert weights[5:] == [0, 0]
+    assert any(line.split() == [*KOREAN[:5], "internati…", "[SEP]"] for line in lines[start:])
+
+
+def test_contexts_of_other_heads_stand_in_one_table() -> None:
+    """What the other heads found is not told head by head."""
+    rows = table_of(lines_of(of_model(), Screen(width=120, colour=False)), "Context vectors of the other heads (2 x 8)")
+    assert [row.split()[0] for row in rows[2:]] == ["context_1", "context_2"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("d", [8, 64])
+def test_what_is_done_by_hand_is_a_cell_that_is_shown(d: int, width: int) -> None:
+    """A number of a vector that is written out stands in the table, below its own number."""
+    walk = of_model(33, 96, d)
+    lines = lines_of(walk, Screen(width=width, colour=False))
+    checked = 0
+    for step in walk.steps:
+        found = next(
+            (
+                re.match(rf"   {step.result}, (?:(\S+), )?number (\d+):", line)
+                for line in lines
+                if f"   {step.result}, " in line
+            ),
+            None,
+        )
+        if found is None:
+            continue
+        start = next(i for i, line in enumerate(lines) if line.startswith(found[0]))
+        title = "Key by key" if step.name == "alignment" else found[0].strip()
+        below = lines[next(i for i, line in enumerate(lines[start:], start) if title in line) :]
+        header = next(line for line in below if re.match(r"\s+\d+( |$)", line))
+        assert found[2] in header.split(), f"{step.name}: {found[0]}"
+        checked += 1
+    assert checked >= 6
+
+
+def test_the_cell_done_by_hand_is_that_of_the_largest_number_shown() -> None:
+    """Where the largest of all is cut away, the largest of what is left is taken, on pages too."""
+    values = np.ones((1, 64))
+    values[0, [1, 30]] = 3, 9
+    c = Calculation()
+    c.give("X", Grid(values=values, rows=("a",)))
+    c.step("relu", "active", "relu", "X")
+    walk = c.walk("made")
+    assert any("active, number 1: max(0, 3) = 3" in line for line in lines_of(walk))
+    assert "active, number 1: max" in markdown(walk)
+    assert any("active, number 30: max" in line for line in lines_of(walk, Screen(width=400, colour=False)))
+
+
+def test_products_are_told_apart() -> None:
+    """Cell by cell has a sign of its own, said once; ASCII has the asterisk."""
+    lines = lines_of(by_hand())
+    assert "   alignment = weights^T ⊙ V   (4, 3) = (4, 1) ⊙ (4, 3)" in lines
+    told = "matrices side by side, as in q K^T, are multiplied; {} multiplies cell by cell"
+    assert lines.count(told.format("⊙")) == 1
+    plain = lines_of(by_hand(), Screen(colour=False, unicode=False))
+    assert plain.count(told.format("*")) == 1
+    without = "\n".join(lines_of(of_model(one=False)))
+    assert "side by side, as in q K^T, are multiplied\n" in without
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120])
+def test_the_line_of_keys_is_never_cut(width: int, language: str) -> None:
+    """In a narrow window it says less, but how to go on, back and out is always there."""
+    text = key_line(of_model(), 9, (1, 23, 140), Screen(width=width), language)
+    assert cell_len(text) <= width
+    assert not text.endswith("…")
+    assert all(sign in text for sign in ("→", "←", "q", "↑ ↓", "9"))

@@ -1,0 +1,92 @@
+"""``attnviz verify``: what was checked, or the first thing that is wrong, in one line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attnviz.walkthroughs.files import save
+from tests.walkthroughs.by_hand import walks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.fixtures.command_line import Result
+
+
+def test_what_was_checked(typed: Callable[..., Result], here: Path) -> None:
+    """Each step with its shape and its largest difference; what was given; how many cells."""
+    save(walks()["seq2seq"], here / "walk.json")
+    result = typed("verify", "walk.json")
+    assert (result.status, result.errors) == (0, "")
+    assert result.output.splitlines() == [
+        "1. scores        scores (1, 4)        largest difference 0",
+        "2. softmax       weights (1, 4)       largest difference 0",
+        "3. alignment     alignment (4, 3)     largest difference 0",
+        "4. context       context (1, 3)       largest difference 0",
+        "5. concatenated  concatenated (1, 6)  largest difference 0",
+        "given, so not computed: q, K, V",
+        "verified: 5 steps, 29 cells, largest difference 0 (at most 1e-12 of what a cell is made of)",
+    ]
+
+
+def test_a_models_own(typed: Callable[..., Result], here: Path) -> None:
+    """Where a model computed the same, the file says how far away it is."""
+    save(walks()["layer"], here / "walk.json")
+    result = typed("verify", "walk.json")
+    assert result.status == 0
+    lines = result.output.splitlines()
+    assert "from the model's own concatenated, says the file: 1.0e-07" in lines
+    assert "given, so not computed: X, Wq, bq, Wk, bk, Wv, bv, B, mask, sink, Wo, gain and 1 more" in lines
+
+
+def test_the_first_wrong_cell(refused: Callable[..., tuple[int, str]], here: Path) -> None:
+    """Named by step, grid, row and column, with what stands there and what should."""
+    path = save(walks()["seq2seq"], here / "walk.json")
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    fields["grids"]["scores"]["values"][0][1] = 61
+    path.write_text(json.dumps(fields), encoding="utf-8")
+    line = (
+        "attnviz: walk.json: step 1 (scores): scores, row 0 (decoder), column 1 (encoder 2): the file says 61.0, "
+        "recomputed it is 60.0"
+    )
+    assert refused("verify", "walk.json") == (1, line)
+
+
+def test_nothing_is_made_from_it(typed: Callable[..., Result], here: Path) -> None:
+    """A given number that no step uses: nothing tells whether it is right, and that is said."""
+    step = {"name": "relu", "result": "r", "operation": "relu", "operands": ["b"], "number": None}
+    grids = {name: {"values": [[1]]} for name in ("a", "b", "r")}
+    fields = {"format": "attnviz-walkthrough", "version": 1, "grids": grids, "steps": [step]}
+    (here / "walk.json").write_text(json.dumps(fields), encoding="utf-8")
+    result = typed("verify", "walk.json")
+    assert result.output.splitlines() == [
+        "1. relu  r (1, 1)  largest difference 0",
+        "given, so not computed: a, b",
+        "nothing is made from a: nothing here tells whether that is right",
+        "verified: 1 step, 1 cell, largest difference 0 (at most 1e-12 of what a cell is made of)",
+    ]
+
+
+def test_nothing_to_compute(refused: Callable[..., tuple[int, str]], here: Path) -> None:
+    """A file of given numbers alone, as whoever cuts out the steps leaves it, is not verified."""
+    fields = {"format": "attnviz-walkthrough", "version": 1, "grids": {"a": {"values": [[1]]}}, "steps": []}
+    (here / "walk.json").write_text(json.dumps(fields), encoding="utf-8")
+    assert refused("verify", "walk.json") == (1, "attnviz: walk.json: it holds no step that could be computed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "line"),
+    [
+        (["none.json"], 1, "attnviz: none.json: it cannot be read: No such file or directory"),
+        (["."], 1, "attnviz: .: it is a folder"),
+        (["\x1b[2J"], 1, r"attnviz: \x1b[2J: it cannot be read: No such file or directory"),
+        ([], 2, "attnviz verify: Missing argument 'FILE' (see attnviz verify --help)"),
+    ],
+)
+def test_bad_input(refused: Callable[..., tuple[int, str]], arguments: list[str], status: int, line: str) -> None:
+    """One line each."""
+    assert refused("verify", *arguments) == (status, line)
