@@ -8,8 +8,10 @@ from typing import Annotated, Literal
 
 import typer
 
-PALETTES = ("magma", "inferno", "plasma", "viridis", "cividis", "gray", "mako", "rocket", "crest", "flare")
-PICTURES = (".png", ".svg", ".pdf")
+from attnviz.render import names
+
+PALETTES = tuple(names.PALETTES)
+PICTURES = tuple(names.PICTURES)
 RECORDS = (".json", ".npz", ".safetensors")
 PAGES = (".md", ".tex", ".csv", ".html")
 """What a walkthrough is written as, beside a picture and its own JSON."""

@@ -20,10 +20,11 @@ from attnviz.render.figure.pattern import draw_pattern, draw_single
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, Pen
 from attnviz.render.fonts import Typefaces, typefaces_for
 from attnviz.render.palette import DEFAULT, luminance
-from attnviz.render.sheet import AXES, Scale, Sheet, resolve
+from attnviz.render.sheet import Scale, Sheet, resolve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 
@@ -33,7 +34,7 @@ def heatmap(
     layer: int | None = None,
     head: int | None = None,
     scale: Scale = "shared",
-    palette: str = DEFAULT,
+    palette: str | Colormap = DEFAULT,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a record: one head's pattern where layer and head are given, else the sheet of all that is asked for.
@@ -43,7 +44,7 @@ def heatmap(
         layer: its number, counted from 0, negative from the end; None draws all layers.
         head: likewise.
         scale: `shared`, `panel` or `unit`: where the colour scale of each panel ends.
-        palette: one of `attnviz.render.palette.PALETTES`.
+        palette: one of `attnviz.render.names.PALETTES`, or any other colormap of Matplotlib or seaborn.
         ax: where to draw one pattern; without it a new figure is made.
 
     Returns:
@@ -67,11 +68,27 @@ def heatmap(
     return ax
 
 
-def figure(sheet: Sheet, palette: str = DEFAULT) -> Figure:
-    """A figure of a sheet: one pattern large, or all panels on a grid."""
+def figure(
+    sheet: Sheet,
+    palette: str | Colormap = DEFAULT,
+    *,
+    title: str | None = "auto",
+    cbar: bool = True,
+    annot: bool | None = None,
+) -> Figure:
+    """A figure of a sheet: one pattern large, or all panels on a grid.
+
+    Args:
+        sheet: what to draw.
+        palette: as `heatmap` takes it.
+        title: `auto`, which is the sentence, or another title; None leaves out the title and the model below it.
+        cbar: whether a colour bar stands beside the panels.
+        annot: whether the weights stand in the cells; None: where one pattern has room for them.
+    """
     with usual_settings():
-        pen = blank_sheet(_texts(sheet))
-        (draw_single if len(sheet.panels) == 1 else draw_grid)(sheet, palette, pen)
+        pen = blank_sheet([*_texts(sheet), title or ""])
+        draw = draw_single if len(sheet.panels) == 1 else draw_grid
+        draw(sheet, palette, pen, title=title, cbar=cbar, annot=annot)
     return pen.figure
 
 
@@ -87,8 +104,7 @@ def write(sheet: Sheet, path: Path | BytesIO, suffix: str, palette: str = DEFAUL
     Returns:
         The fonts used, with the characters that none has.
     """
-    description = f"{sheet.model}; {sheet.sentence}; {AXES}; {sheet.legend}; {sheet.proof}"
-    save(figure(sheet, palette), path, suffix, title=sheet.model, description=description)
+    save(figure(sheet, palette), path, suffix, title=sheet.model, description=sheet.description)
     return typefaces_for(_texts(sheet))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.render.figure.page import canvas, caption, caption_heights, colour_bar, frame, write_caption
+from attnviz.render.figure.pattern import BAR, number_size, write_numbers
 from attnviz.render.figure.pen import (
     GAP,
     GREY,
@@ -29,6 +30,7 @@ from attnviz.render.sheet import Sheet, pool
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,21 +71,30 @@ class Plan:
         )
 
 
-def draw_grid(sheet: Sheet, palette: str, pen: Pen) -> None:
-    """Draw all panels of a sheet on one figure."""
+def draw_grid(
+    sheet: Sheet,
+    palette: str | Colormap,
+    pen: Pen,
+    *,
+    title: str | None = "auto",
+    cbar: bool = True,
+    annot: bool | None = None,
+) -> None:
+    """Draw all panels of a sheet on one figure; the arguments are those of `attnviz.heatmaps.figure.figure`."""
     wrapped = len(sheet.layers) == 1 or len(sheet.heads) == 1
     across = _near_square(len(sheet.panels)) if wrapped else len(sheet.heads)
     down = math.ceil(len(sheet.panels) / across)
     sheet = pool(sheet, int(PIXELS * 0.8 / down), int(PIXELS * 0.8 / across))
-    plan = _plan(sheet, pen, across, wrapped=wrapped)
+    least = LEAST_TEXT * POINT / 0.35 if annot else PITCH
+    plan = _plan(sheet, pen, across, wrapped=wrapped, least=least)
     pen = replace(pen, larger=min(1.6, max(1.0, plan.panel[0] * across / 10)))
-    plan = _plan(sheet, pen, across, wrapped=wrapped, size=plan.print)
+    plan = _plan(sheet, pen, across, wrapped=wrapped, least=least, size=plan.print)
     right, bottom = plan.place(across * down - 1)
     right, bottom = right + plan.panel[0] + plan.gaps[0] - GAP, bottom + plan.panel[1]
-    width = max(right + 0.7 + MARGIN, 4.5)
-    lines = caption(sheet, pen, width - 2 * MARGIN, *_thinned(plan))
+    width = max(right + BAR * cbar + MARGIN, 4.5)
+    lines = caption(sheet, pen, width - 2 * MARGIN, title, *_thinned(plan))
     head, foot = caption_heights(lines, pen)
-    plan = _plan(sheet, pen, across, wrapped=wrapped, above=head, size=plan.print)
+    plan = _plan(sheet, pen, across, wrapped=wrapped, above=head, least=least, size=plan.print)
     height = plan.place(across * down - 1)[1] + plan.panel[1] + max(0.15, plan.gaps[1] - GAP) + foot
     ax = canvas(pen, width, height)
     write_caption(ax, pen, lines, height)
@@ -99,12 +110,16 @@ def draw_grid(sheet: Sheet, palette: str, pen: Pen) -> None:
             zorder=2,
         )
         frame(ax, x, y, *plan.panel)
+        write_numbers(ax, panel, palette, pen, number_size(plan.cell, annot or False), place=(x, y, plan.cell))
     _label(ax, sheet, plan, pen, head)
-    colour_bar(ax, pen, sheet, palette, (right + 0.15, plan.top, min(1.5, max(0.6, plan.panel[1]))))
+    if cbar:
+        colour_bar(ax, pen, sheet, palette, (right + 0.15, plan.top, min(1.5, max(0.6, plan.panel[1]))))
     ax.set(xlim=(0, width), ylim=(height, 0))
 
 
-def _plan(sheet: Sheet, pen: Pen, across: int, *, wrapped: bool, above: float = 1.0, size: float = TEXT) -> Plan:
+def _plan(
+    sheet: Sheet, pen: Pen, across: int, *, wrapped: bool, least: float, above: float = 1.0, size: float = TEXT
+) -> Plan:
     """Cells as large as their labels need, smaller where the sheet would grow too large.
 
     Args:
@@ -112,6 +127,7 @@ def _plan(sheet: Sheet, pen: Pen, across: int, *, wrapped: bool, above: float = 
         pen: what with.
         across: panels side by side.
         wrapped: as in the plan.
+        least: the side of a cell at least, unless the sheet would grow too large.
         above: the height of what stands above the picture.
         size: the size that labels are expected to get, in points.
     """
@@ -131,8 +147,8 @@ def _plan(sheet: Sheet, pen: Pen, across: int, *, wrapped: bool, above: float = 
     top = above + edge + label_height + named
     gaps = (GAP, GAP + named)
     cell = min(
-        max(PITCH, (1.5 if wrapped else 0.9) / max(n_rows, n_columns), pen.widest(names, SMALL) / n_columns),
-        (LARGEST - left - 0.7 - across * gaps[0]) / (across * n_columns),
+        max(least, (1.5 if wrapped else 0.9) / max(n_rows, n_columns), pen.widest(names, SMALL) / n_columns),
+        (LARGEST - left - BAR - across * gaps[0]) / (across * n_columns),
         (LARGEST - top - 1.5 - down * gaps[1]) / (down * n_rows),
     )
     # Where panels are narrower or lower than the names along them, they stand further apart.

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import UInt8
 
 from attnviz.errors import SelectionError
+from attnviz.render.names import PALETTES
+
+if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
 
 DEFAULT = "magma"
-_MATPLOTLIB = ("magma", "inferno", "plasma", "viridis", "cividis", "gray")
-_SEABORN = ("mako", "rocket", "crest", "flare")
-PALETTES = _MATPLOTLIB + _SEABORN
-"""Each runs evenly from dark to light, so that equal steps of weight look equal, in grey and to any eye."""
-
-DIVERGING = "RdBu_r"
-"""Blue below the middle, red above: told apart by any eye, and pale where nothing is."""
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")
 """Okabe and Ito's, which colour-blind readers tell apart: https://jfly.uni-koeln.de/color/. The darkest come first."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -25,32 +23,66 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LEVELS = 256
 
 
-@functools.cache
-def colours(name: str = DEFAULT, *, on_dark: bool = False) -> UInt8[np.ndarray, "level rgb"]:
+Table = UInt8[np.ndarray, "level rgb"]
+
+
+def colours(palette: str | Colormap = DEFAULT, *, on_dark: bool = False) -> Table:
     """The palette from weight 0 to the largest, as red, green, blue.
 
     Weight 0 is the end nearest to the background, so that what matters stands out: pale on paper, dark on a dark
     terminal. A name that ends in ``_r`` turns the palette round.
 
+    Args:
+        palette: one of `attnviz.render.names.PALETTES`, or any other colormap of Matplotlib or seaborn: its name, or
+            the object.
+        on_dark: whether the background is dark.
+
     Raises:
         SelectionError: no palette has this name.
     """
+    if isinstance(palette, str):
+        return _named(palette, on_dark=on_dark)
+    turned = palette.name.endswith("_r")
+    return _oriented(palette.reversed() if turned else palette, turned=turned, on_dark=on_dark)
+
+
+@functools.cache
+def _named(name: str, *, on_dark: bool) -> Table:
+    from matplotlib import colormaps
+
     base = name.removesuffix("_r")
-    if base not in PALETTES:
-        raise SelectionError(f"there is no palette {name!r}: choose one of {', '.join(PALETTES)} (or one with _r)")
-    if base in _SEABORN:
-        import seaborn.cm
+    if base not in colormaps:
+        import seaborn.cm  # noqa: F401 - it adds its colormaps to Matplotlib's
 
-        table = getattr(seaborn.cm, base)
-    else:
-        from matplotlib import colormaps
+    if base not in colormaps or name not in colormaps:
+        raise SelectionError(
+            f"there is no palette {name!r}: choose one of {', '.join(PALETTES)} (or one with _r), or any other "
+            "colormap of Matplotlib or seaborn"
+        )
+    return _oriented(colormaps[base], turned=name != base, on_dark=on_dark)
 
-        table = colormaps[base]
-    rgb: np.ndarray = (table(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
-    turned = bool(luminance(rgb[0]) > luminance(rgb[-1])) != (not on_dark)
-    if turned != name.endswith("_r"):
+
+def _oriented(colormap: Colormap, *, turned: bool, on_dark: bool) -> Table:
+    """The colours of a colormap, its end nearest to the background first, or last where it is turned round."""
+    rgb = _sampled(colormap)
+    if (bool(luminance(rgb[0]) > luminance(rgb[-1])) != (not on_dark)) != turned:
         rgb = rgb[::-1]
     rgb.setflags(write=False)
+    return rgb
+
+
+@functools.cache
+def diverging() -> Table:
+    """The colours of numbers to both sides of 0, the pale middle: from the lowest to the highest."""
+    from matplotlib import colormaps
+
+    rgb = _sampled(colormaps["RdBu_r"])
+    rgb.setflags(write=False)
+    return rgb
+
+
+def _sampled(colormap: Colormap) -> Table:
+    rgb: np.ndarray = (colormap(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
     return rgb
 
 

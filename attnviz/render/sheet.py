@@ -81,6 +81,11 @@ class Sheet:
         )
 
     @property
+    def description(self) -> str:
+        """All that is said of a picture without words of its own, as its file keeps it."""
+        return f"{self.model}; {self.sentence}; {AXES}; {self.legend}; {self.proof}"
+
+    @property
     def size(self) -> str:
         """How much there is, as ``6 layers x 12 heads``, or ``layer 5, 12 heads``."""
         if len(self.layers) == 1 or len(self.heads) == 1:

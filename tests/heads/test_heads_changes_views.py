@@ -297,7 +297,7 @@ def test_a_figure_is_written_the_same_each_time(cases: dict[str, Changes], suffi
         drawn.append(into.getvalue())
     assert drawn[0] == drawn[1]
     with pytest.raises(SelectionError, match="palette"):
-        write(cases["two"], BytesIO(), suffix, palette="rainbow")
+        write(cases["two"], BytesIO(), suffix, palette="rainbows")
 
 
 # As files.

@@ -156,7 +156,7 @@ def test_what_cannot_be_drawn() -> None:
     with pytest.raises(SelectionError, match="two heads"):
         clustermap(likeness(1))
     with pytest.raises(SelectionError, match="no palette"):
-        clustermap(likeness(3), "rainbow")
+        clustermap(likeness(3), "rainbows")
     with pytest.raises(RecordError, match="2 names"):
         Likeness(names=("0.0", "0.1"), distances=distances(3), tree=cluster(distances(3)), title="", receipt="")
 

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from attnviz.attention import Attention
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.figure import figure, heatmap, write
+from attnviz.render.figure.pattern import draw_pattern
 from attnviz.render.figure.pen import Pen
+from attnviz.render.fonts import typefaces_for
 from attnviz.render.palette import colours, ink, levels
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
 from attnviz.text.display import token_text
@@ -365,10 +367,12 @@ def test_ax_is_drawn_on(fixed_record: Make) -> None:
 
 
 def test_ax_says_what_it_is(fixed_record: Make) -> None:
-    """What stands round somebody's axes says model, layer, head, scale and receipt."""
+    """Above somebody's axes stand layer and head, and no more; the image keeps model, scale and receipt."""
     axes = heatmap(fixed_record(n_layers=2, n_heads=3), layer=1, head=2, ax=own_axes())
-    for part in ("made by hand", "layer 1, head 2", "0 to ", "verified: max difference"):
-        assert part in axes.get_title(loc="left")
+    assert axes.get_title() == "layer 1, head 2"
+    assert not axes.get_title(loc="left")
+    for part in ("made by hand", "0 to ", "verified: max difference"):
+        assert part in str(axes.images[0].get_label())
     assert "key" in axes.get_xlabel()
     assert "query" in axes.get_ylabel()
 
@@ -384,6 +388,44 @@ def test_ax_texts_do_not_overlap(fixed_record: Make, texts_of: Texts, tokens: in
             across = min(box.x1, place.x1) - max(box.x0, place.x0)
             down = min(box.y1, place.y1) - max(box.y0, place.y0)
             assert min(across, down) <= 1, (text, other)
+
+
+@pytest.mark.parametrize(("title", "shown"), [("auto", "layer 0, head 0"), ("my $x$ {}", "my $x$ {}"), (None, "")])
+def test_ax_has_the_title_wanted(fixed_record: Make, title: str | None, shown: str) -> None:
+    """Layer and head, a title of the user's own, or none."""
+    axes = own_axes()
+    draw_on(axes, resolve(fixed_record()), title=title)
+    assert axes.get_title() == shown
+
+
+@pytest.mark.parametrize(("annot", "tokens", "n"), [(None, 4, 16), (None, 80, 0), (False, 4, 0), (True, 80, 6400)])
+def test_ax_has_the_numbers_wanted(fixed_record: Make, annot: bool | None, tokens: int, n: int) -> None:  # noqa: FBT001
+    """Numbers where they can be read, everywhere, or nowhere."""
+    axes = own_axes()
+    draw_on(axes, resolve(fixed_record([f"w{i}" for i in range(tokens)])), annot=annot)
+    assert len(axes.texts) == n
+
+
+def test_ax_gives_room_to_a_colour_bar(fixed_record: Make, texts_of: Texts) -> None:
+    """The bar stands at the right of the axes and ends at the largest weight; nothing overlaps."""
+    axes = own_axes((5, 4))
+    sheet = resolve(fixed_record())
+    draw_on(axes, sheet, cbar=True)
+    made = axes.get_figure(root=True)
+    assert made is not None
+    (bar,) = (other for other in made.axes if other is not axes)
+    np.testing.assert_allclose(bar.get_ylim(), (0.0, sheet.panels[0].top), rtol=1e-6)
+    shown = texts_of(made)
+    assert min(box.x0 for text, box in shown if text == "0.0") > axes.get_window_extent().x1
+    made.draw_without_rendering()
+    assert bar.get_window_extent().x0 > axes.get_window_extent().x1
+
+
+def draw_on(axes: Axes, sheet: Sheet, **more: Any) -> None:
+    """Draw a pattern on somebody's axes."""
+    made = axes.get_figure(root=True)
+    assert made is not None
+    draw_pattern(axes, sheet, "magma", Pen(made, typefaces_for([])), **more)
 
 
 def test_ax_in_a_subfigure(fixed_record: Make) -> None:
@@ -431,8 +473,34 @@ def test_what_is_not_there_is_refused(fixed_record: Make, wrong: dict[str, int],
 
 def test_an_unknown_palette_is_refused(fixed_record: Make) -> None:
     """So is a palette that does not exist."""
-    with pytest.raises(SelectionError, match="no palette 'jet'"):
-        heatmap(fixed_record(), palette="jet")
+    with pytest.raises(SelectionError, match="no palette 'jets'"):
+        heatmap(fixed_record(), palette="jets")
+
+
+@pytest.mark.parametrize("n_heads", [1, 2])
+def test_a_figure_without_title_or_colour_bar(fixed_record: Make, texts_of: Texts, n_heads: int) -> None:
+    """Both can be left out, so that the figure is smaller; the notes and the receipt stay."""
+    sheet = resolve(fixed_record(n_layers=n_heads, n_heads=n_heads))
+    whole, bare = figure(sheet), figure(sheet, title=None, cbar=False)
+    assert not images(bare)[1]
+    assert (bare.get_size_inches() <= whole.get_size_inches()).all()
+    assert bare.get_figheight() < whole.get_figheight()
+    text = words(texts_of(bare))
+    assert sheet.sentence not in text
+    assert sheet.model not in text
+    assert sheet.proof in text
+    assert "My own title" in words(texts_of(figure(sheet, title="My own title")))
+
+
+@pytest.mark.parametrize(("annot", "n"), [(None, 0), (False, 0), (True, 4 * 36)])
+def test_a_sheet_has_the_numbers_wanted(fixed_record: Make, annot: bool | None, n: int) -> None:  # noqa: FBT001
+    """In the panels of a grid numbers stand only if they are asked for; then they can be read and fit."""
+    made = figure(resolve(fixed_record(n_layers=2, n_heads=2)), annot=annot)
+    numbers = [text for text in made.axes[0].texts if re.fullmatch(r"\.\d\d|0|1", text.get_text()) and text.zorder == 4]
+    assert len(numbers) == n
+    panel = images(made)[0][0].get_window_extent()
+    assert all(float(text.get_fontsize()) >= 4.5 for text in numbers)
+    assert all(text.get_window_extent().width < panel.width / 6 for text in numbers)
 
 
 # What is left alone.
@@ -464,7 +532,7 @@ def test_pyplot_is_not_even_imported() -> None:
 import sys
 import numpy as np
 from attnviz.attention import Attention, Token
-from attnviz.views.figure import png
+from attnviz.heatmaps.figure import png
 token = (Token(text="a", piece="a"),)
 one = np.ones((1, 1, 1, 1), np.float32)
 png(Attention(weights=one, query_tokens=token, key_tokens=token, kind="encoder", model="m"))

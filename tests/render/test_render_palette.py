@@ -7,7 +7,8 @@ import pytest
 from rich.color import Color, ColorSystem
 
 from attnviz.errors import SelectionError
-from attnviz.render.palette import DEFAULT, LEVELS, PALETTES, colours, ink, levels, luminance
+from attnviz.render.names import PALETTES
+from attnviz.render.palette import DEFAULT, LEVELS, colours, diverging, ink, levels, luminance
 
 TENTHS = np.linspace(0, LEVELS - 1, 11).round().astype(int)
 
@@ -130,11 +131,42 @@ def test_a_palette_turns_round(name: str) -> None:
         np.testing.assert_array_equal(colours(f"{name}_r", on_dark=on_dark), colours(name, on_dark=on_dark)[::-1])
 
 
-@pytest.mark.parametrize("name", ["", "jet", "_r", "magma_r_r", "Magma", "rainbow_r"])
+@pytest.mark.parametrize("name", ["", "jets", "_r", "magma_r_r", "Magma", "rainbows_r"])
 def test_an_unknown_palette_is_refused(name: str) -> None:
-    """A palette that is not even, or that does not exist, is an error that names those that are."""
+    """A palette that does not exist is an error that names those that do."""
     with pytest.raises(SelectionError, match=f"no palette '{name}'.*{DEFAULT}"):
         colours(name)
+
+
+@pytest.mark.parametrize("name", ["Blues", "jet", "icefire", "mako_r", "RdBu_r"])
+@pytest.mark.parametrize("on_dark", [False, True])
+def test_any_colormap_will_do(name: str, *, on_dark: bool) -> None:
+    """A colormap of Matplotlib or seaborn is as good by name as it is as an object, and has all of its colours."""
+    from matplotlib import colormaps
+
+    by_name = colours(name, on_dark=on_dark)
+    np.testing.assert_array_equal(colours(colormaps[name], on_dark=on_dark), by_name)
+    own = (colormaps[name.removesuffix("_r")](np.linspace(0, 1, LEVELS))[:, :3] * 255).round()
+    assert any(np.array_equal(by_name, one) for one in (own, own[::-1]))
+
+
+def test_a_colormap_of_ones_own() -> None:
+    """Its pale end stands for weight 0 on paper, whichever end that is, unless its name ends in ``_r``."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    for ends in (["white", "green"], ["green", "white"]):
+        table = colours(LinearSegmentedColormap.from_list("mine", ends))
+        assert table[[0, -1]].tolist() == [[255, 255, 255], [0, 128, 0]]
+        turned = colours(LinearSegmentedColormap.from_list("mine_r", ends))
+        assert turned[[0, -1]].tolist() == [[0, 128, 0], [255, 255, 255]]
+
+
+def test_diverging_is_pale_in_the_middle() -> None:
+    """Blue below, red above, and the lightest colour where nothing is."""
+    table = diverging()
+    assert luminance(table).argmax() in {127, 128}
+    assert table[0, 2] > table[0, 0]
+    assert table[-1, 0] > table[-1, 2]
 
 
 @pytest.mark.parametrize("name", PALETTES)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.render.figure.pen import DPI, PIXELS, Pen
 from attnviz.render.fonts import typefaces_for
+from attnviz.render.names import PICTURES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,25 +36,16 @@ def save(made: Figure, path: Path | BytesIO, suffix: str, *, title: str, descrip
     Args:
         made: the figure.
         path: the file, or what it is written into.
-        suffix: `.png`, `.svg` or `.pdf`.
+        suffix: one of `attnviz.render.names.PICTURES`.
         title: what the file calls the picture.
         description: what else it says of it.
     """
-    kind = suffix.removeprefix(".")
-    # Nearly as small as at higher levels, in half the time.
-    options: dict[str, Any] = {"pil_kwargs": {"compress_level": 2}} if kind == "png" else {}
+    words = {"{title}": title, "{description}": description}
+    options = dict(PICTURES[suffix])
+    options["metadata"] = {field: words.get(text, text) for field, text in options["metadata"].items()}
     with usual_settings():
-        made.savefig(
-            path,
-            format=kind,
-            dpi=min(DPI, PIXELS / max(made.get_size_inches())),
-            metadata={
-                "png": {"Title": title, "Description": description, "Software": "attnviz"},
-                "svg": {"Title": title, "Description": description, "Creator": "attnviz", "Date": None},
-                "pdf": {"Title": title, "Subject": description, "Creator": "attnviz", "CreationDate": None},
-            }[kind],
-            **options,
-        )
+        dpi = min(DPI, PIXELS / max(made.get_size_inches()))
+        made.savefig(path, format=suffix.removeprefix("."), dpi=dpi, **options)
 
 
 @contextmanager

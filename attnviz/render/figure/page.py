@@ -11,20 +11,29 @@ from attnviz.text.display import clip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
 
 Lines = tuple[list[str], list[str], list[str]]
 """What stands above a picture, the sentence and the model, and what stands below it, in lines."""
 
 
-def caption(sheet: Sheet, pen: Pen, width: float, *more: str) -> Lines:
-    """What must be said about a sheet, and `more`, in lines no wider than this."""
-    above = pen.wrap(sheet.sentence, width, TITLE * pen.larger, SENTENCE_LINES + 1)
+def caption(sheet: Sheet, pen: Pen, width: float, title: str | None, *more: str) -> Lines:
+    """What must be said about a sheet, and `more`, in lines no wider than this.
+
+    Args:
+        sheet: what is drawn.
+        pen: what with.
+        width: of a line, in inches.
+        title: `auto`, which is the sentence, or another title; None leaves out the title and the model below it.
+        more: what else stands below the picture.
+    """
+    above = pen.wrap(sheet.sentence if title == "auto" else title or "", width, TITLE * pen.larger, SENTENCE_LINES + 1)
     if len(above) > SENTENCE_LINES:
         last = SENTENCE_LINES - 1
         above = [*above[:last], clip(above[last], len(above[last]) - 1)]
     what = sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size
-    model = pen.wrap(f"{sheet.model} · {what}", width, TEXT * pen.larger + 0.5)
+    model = [] if title is None else pen.wrap(f"{sheet.model} · {what}", width, TEXT * pen.larger + 0.5)
     below = [sheet.proof, AXES, sheet.legend, *more, *sheet.notes]
     return above, model, [line for text in below for line in pen.wrap(text, width, TEXT * pen.larger)]
 
@@ -64,7 +73,7 @@ def caption_heights(lines: Lines, pen: Pen) -> tuple[float, float]:
     )
 
 
-def colour_bar(ax: Axes, pen: Pen, sheet: Sheet, palette: str, place: tuple[float, float, float]) -> None:
+def colour_bar(ax: Axes, pen: Pen, sheet: Sheet, palette: str | Colormap, place: tuple[float, float, float]) -> None:
     """The scale, upright, at (left, top, height)."""
     left, top, height = place
     ax.imshow(colours(palette)[::-1, None], extent=(left, left + 0.12, top + height, top), aspect="auto", zorder=2)

@@ -23,43 +23,64 @@ from attnviz.render.figure.pen import (
     ordinal,
 )
 from attnviz.render.palette import colours, ink, levels
-from attnviz.render.sheet import Sheet, pool
+from attnviz.render.sheet import Panel, Sheet, pool
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
+BAR = 0.7
+"""Inches that a colour bar takes beside the panels, numbers included."""
 MOST_CELLS = 2000
 """Rows or columns that one pattern may have before it is pooled: about two pixels each."""
 
 
-def draw_single(sheet: Sheet, palette: str, pen: Pen) -> None:
-    """Draw one pattern on a figure of its own."""
+def draw_single(
+    sheet: Sheet,
+    palette: str | Colormap,
+    pen: Pen,
+    *,
+    title: str | None = "auto",
+    cbar: bool = True,
+    annot: bool | None = None,
+) -> None:
+    """Draw one pattern on a figure of its own; the arguments are those of `attnviz.heatmaps.figure.figure`."""
     sheet = pool(sheet, MOST_CELLS, MOST_CELLS)
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     n_rows, n_columns = len(queries), len(keys)
     longest = max(n_rows, n_columns)
     cell = min(0.5, max(PITCH, 6.0 / longest), LARGEST / longest)
     left = MARGIN + 0.3 + pen.widest(queries) + 0.08
-    width = max(left + n_columns * cell + 0.7 + MARGIN, 4.5)
-    rounded = ["numbers: weights, rounded to 2 decimals"] if _print_in(cell) else []
-    lines = caption(sheet, pen, width - 2 * MARGIN, *rounded)
+    width = max(left + n_columns * cell + BAR * cbar + MARGIN, 4.5)
+    rounded = ["numbers: weights, rounded to 2 decimals"] if number_size(cell, annot) else []
+    lines = caption(sheet, pen, width - 2 * MARGIN, title, *rounded)
     head, foot = caption_heights(lines, pen)
     upright = pen.widest(keys) > cell - 0.06
     top = head + (pen.widest(keys) if upright else PITCH) + 0.36
-    height = top + max(n_rows * cell, 0.8) + 0.12 + foot  # as high as the colour bar at least
+    height = top + max(n_rows * cell, 0.8 * cbar) + 0.12 + foot  # as high as the colour bar at least
     pen.figure.set_size_inches(width, height)
     bottom = 1 - (top + n_rows * cell) / height
     ax = pen.figure.add_axes((left / width, bottom, n_columns * cell / width, n_rows * cell / height))
-    draw_pattern(ax, sheet, palette, pen, cell=cell, upright=upright)
+    draw_pattern(ax, sheet, palette, pen, cell=cell, upright=upright, annot=annot)
     frame = canvas(pen, width, height)
     write_caption(frame, pen, lines, height)
-    place = (left + n_columns * cell + 0.15, top, max(0.8, n_rows * cell * 0.6))
-    colour_bar(frame, pen, sheet, palette, place)
+    if cbar:
+        place = (left + n_columns * cell + 0.15, top, max(0.8, n_rows * cell * 0.6))
+        colour_bar(frame, pen, sheet, palette, place)
     frame.set(xlim=(0, width), ylim=(height, 0))
 
 
 def draw_pattern(
-    ax: Axes, sheet: Sheet, palette: str, pen: Pen, *, cell: float | None = None, upright: bool = True
+    ax: Axes,
+    sheet: Sheet,
+    palette: str | Colormap,
+    pen: Pen,
+    *,
+    cell: float | None = None,
+    upright: bool = True,
+    title: str | None = "auto",
+    cbar: bool = False,
+    annot: bool | None = None,
 ) -> None:
     """Draw one pattern on axes: rows are queries, columns are keys.
 
@@ -68,22 +89,27 @@ def draw_pattern(
         sheet: with one panel.
         palette: its colours.
         pen: for the figure of these axes.
-        cell: the side of a cell, in inches, on axes made for it; None on somebody's own axes, which then get a title
-            that says what a figure's caption would, and the keys below, where such axes have room for them.
+        cell: the side of a cell, in inches, on axes made for it; None on somebody's own axes, which then get a title,
+            and the keys below, where such axes have room for them. What a figure's caption would say is kept as the
+            label of the image.
         upright: whether the keys' names stand upright.
+        title: of somebody's own axes: `auto`, which names layer and head, or another one; None writes none.
+        cbar: whether somebody's own axes give some of their room to a colour bar.
+        annot: whether numbers stand in the cells; None: where they can be read there.
     """
     (panel,) = sheet.panels
     table = colours(palette)
     level = levels(panel.matrix, panel.top)
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
-    ax.imshow(table[level], aspect="equal" if cell is None else "auto", interpolation="none")
+    image = ax.imshow(table[level], aspect="equal" if cell is None else "auto", interpolation="none")
+    image.set_label(sheet.description)
     if cell is None:
+        if cbar:
+            _bar_beside(ax, table, panel.top, pen)
         box = ax.get_window_extent()
         cell = min(box.width / len(keys), box.height / len(queries)) / pen.figure.dpi
-        rounded = ["numbers: weights, rounded to 2 decimals"] if _print_in(cell) else []
-        what = (sheet.sentence, f"{sheet.model} · {panel.name}", sheet.proof, sheet.legend, *rounded, *sheet.notes)
-        lines = [line for text in what for line in pen.wrap(text, box.width / pen.figure.dpi, SMALL)]
-        ax.set_title("\n".join(lines), loc="left", **pen.style(SMALL))
+        if title is not None:
+            ax.set_title(panel.name if title == "auto" else title, **pen.style(TEXT + 1))
     else:
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")
@@ -95,20 +121,52 @@ def draw_pattern(
     ax.set_xlabel(f"key: looked at{thinned}", labelpad=4, **pen.style(color=pen.quiet))
     ax.set_ylabel(f"query: looking{thinned}", labelpad=4, **pen.style(color=pen.quiet))
     ax.spines[:].set(color=FRAME, linewidth=0.6)
-    size = _print_in(cell)
+    write_numbers(ax, panel, palette, pen, number_size(cell, annot), place=(-0.5, -0.5, 1.0))
+
+
+def _bar_beside(ax: Axes, table: np.ndarray, top: float, pen: Pen) -> None:
+    """A colour bar that takes its room from somebody's own axes."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, Normalize
+
+    bar = pen.figure.colorbar(ScalarMappable(Normalize(0, top or 1.0), ListedColormap(table / 255)), ax=ax)
+    bar.ax.tick_params(labelsize=SMALL, color=pen.quiet, labelcolor=pen.quiet)
+    bar.outline.set(edgecolor=FRAME, linewidth=0.6)
+
+
+def write_numbers(
+    ax: Axes, panel: Panel, palette: str | Colormap, pen: Pen, size: float, *, place: tuple[float, float, float]
+) -> None:
+    """Write the weights of a panel into its cells, of this size in points; 0 writes none.
+
+    Args:
+        ax: where.
+        panel: whose weights.
+        palette: the colours of its cells.
+        pen: for the figure of these axes.
+        size: of the letters.
+        place: the left and upper end of the panel, and the side of a cell.
+    """
     if not size:
         return
-    white = ink(table)
+    left, top, cell = place
+    table = colours(palette)
+    white = ink(table)[levels(panel.matrix, panel.top)]
     for row, column in np.ndindex(panel.matrix.shape):
-        colour = "white" if white[level[row, column]] else BLACK
-        weight = _short(float(panel.matrix[row, column]))
-        ax.text(column, row, weight, ha="center", va="center", **pen.style(size, color=colour))
+        style = pen.style(size, color="white" if white[row, column] else BLACK)
+        where = (left + (column + 0.5) * cell, top + (row + 0.5) * cell)
+        ax.text(*where, _short(float(panel.matrix[row, column])), ha="center", va="center", zorder=4, **style)
 
 
-def _print_in(cell: float) -> float:
-    """The size, in points, in which a number fits a cell; 0 where it would be too small to read."""
+def number_size(cell: float, annot: bool | None) -> float:  # noqa: FBT001 - as users give it
+    """The size, in points, in which a number fits a cell; 0 for none: where it would be too small to read, or unwanted.
+
+    Args:
+        cell: its side, in inches.
+        annot: True: however small it is; False: never.
+    """
     size = min(TEXT + 1, cell / POINT * 0.36)
-    return size if size >= LEAST_TEXT else 0.0
+    return size if (size >= LEAST_TEXT if annot is None else annot) else 0.0
 
 
 def _short(weight: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from jaxtyping import UInt8
 
 from attnviz.render.figure.page import frame
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen
-from attnviz.render.palette import DIVERGING, LEVELS, colours, ink, levels
+from attnviz.render.palette import colours, diverging, ink, levels
 from attnviz.stories.record import Matrix, Panel
 
 if TYPE_CHECKING:
@@ -139,17 +138,8 @@ def _name(
     set_ticks(places, [f"{place}" for place in places], **pen.style())
 
 
-@functools.cache
-def _diverging() -> UInt8[np.ndarray, "level rgb"]:
-    from matplotlib import colormaps
-
-    rgb: np.ndarray = (colormaps[DIVERGING](np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
-    rgb.setflags(write=False)
-    return rgb
-
-
 def _table(matrix: Matrix, palette: str) -> UInt8[np.ndarray, "level rgb"]:
-    return _diverging() if matrix.diverging else colours(palette)
+    return diverging() if matrix.diverging else colours(palette)
 
 
 def _levels(matrix: Matrix) -> UInt8[np.ndarray, "row column"]:

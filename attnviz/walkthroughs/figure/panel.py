@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from jaxtyping import Float64, UInt8
 
 from attnviz.render.figure.page import frame
 from attnviz.render.figure.pen import BLACK, DPI, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped
-from attnviz.render.palette import DIVERGING, LEVELS, colours, ink, levels
+from attnviz.render.palette import colours, diverging, ink, levels
 from attnviz.text.numbers import shown
 from attnviz.walkthroughs.figure.plan import Panel
 from attnviz.walkthroughs.wording import say
@@ -232,14 +231,5 @@ def _shades(
     finite = np.where(np.isfinite(values), values, 0.0)
     top = limit or 1.0
     if both_sides:
-        return _diverging(), levels(finite + top, 2 * top)
+        return diverging(), levels(finite + top, 2 * top)
     return colours(palette), levels(finite, top)
-
-
-@functools.cache
-def _diverging() -> UInt8[np.ndarray, "level rgb"]:
-    from matplotlib import colormaps
-
-    rgb: np.ndarray = (colormaps[DIVERGING](np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
-    rgb.setflags(write=False)
-    return rgb
