@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention, Receipt, Token
-    from attnviz.capture.source import attend, attend_all, open_source
+    from attnviz.capture.attend import attend, attend_all
+    from attnviz.capture.source import open_source
     from attnviz.heatmaps.figure import heatmap
     from attnviz.storage import load, save
 
@@ -23,8 +24,8 @@ _HOME = {
     "Attention": "attnviz.attention",
     "Receipt": "attnviz.attention",
     "Token": "attnviz.attention",
-    "attend": "attnviz.capture.source",
-    "attend_all": "attnviz.capture.source",
+    "attend": "attnviz.capture.attend",
+    "attend_all": "attnviz.capture.attend",
     "heatmap": "attnviz.heatmaps.figure",
     "load": "attnviz.storage",
     "open_source": "attnviz.capture.source",

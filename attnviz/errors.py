@@ -6,6 +6,7 @@
     ├── InputError          the text cannot be used
     │   └── TooLongError    more tokens than the model has positions
     ├── SelectionError      a layer, head or kind that is not there
+    ├── SettingsError       settings that exclude one another, or one that makes no sense
     ├── ModelError          the model cannot be used
     │   ├── UnknownModelError      no such model
     │   ├── UnreachableModelError  neither in the cache nor to be downloaded now
@@ -38,6 +39,10 @@ class TooLongError(InputError):
 
 class SelectionError(AttnvizError):
     """A layer, head or kind of attention that is not there."""
+
+
+class SettingsError(AttnvizError):
+    """Settings that exclude one another, or one that makes no sense."""
 
 
 class ModelError(AttnvizError):

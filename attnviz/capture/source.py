@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from attnviz.attention import Attention, Kind, Receipt, ShortRows
+from attnviz.attention import Kind, Receipt
 from attnviz.capture.sources.hub import locate
 from attnviz.errors import AttnvizWarning, InputError, ModelError, UnknownModelError
-from attnviz.text.check import check_text
 from attnviz.text.display import clip, visible
 
 if TYPE_CHECKING:
@@ -125,123 +124,6 @@ def open_source(
         reason = str(error).partition(": download it")[0]
         (notify or _warn)(f'{reason}; using the home-built model "{TOY}" instead')
         return toy
-
-
-def attend(
-    text: str,
-    model: str | Source | None = None,
-    *,
-    pair: str | None = None,
-    target: str | None = None,
-    kind: Kind | None = None,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-    truncate: bool = False,
-    device: str = "auto",
-    dtype: str = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-) -> Attention:
-    """Run a model on a sentence and return its attention, proved to be the model's own.
-
-    Args:
-        text: the sentence.
-        model: a home-built model (such as ``toy``), a name on the hub, a folder, or a source that is already open;
-            None is DistilBERT, or ``toy`` (with a warning) where that cannot be had.
-        pair: a second sentence, for models that read two.
-        target: what a model that translates is made to say (teacher forcing); None lets it run free.
-        kind: which attention to show, where the model has several; None is the usual one.
-        layers: the layers to keep, counted from 0, negative from the end; None keeps all.
-        heads: the heads to keep, likewise.
-        truncate: cut the text where the model's positions end, and say so in the record, instead of refusing it.
-        device: as for `open_source`.
-        dtype: as for `open_source`.
-        revision: as for `open_source`.
-        trust_remote_code: as for `open_source`.
-
-    Returns:
-        The record: `weights` of shape (layer, head, query, key), float32.
-
-    Raises:
-        InputError: the text is empty, or longer than the model takes.
-        SelectionError: a layer, head or kind of attention that is not there, or a target for a model that says nothing.
-        ModelError: the model cannot be used, or its weights are not proved.
-    """
-    _check_texts([text], [pair], [target])  # before a model is loaded for nothing
-    if model is None or isinstance(model, str):
-        model = open_source(model, device=device, dtype=dtype, revision=revision, trust_remote_code=trust_remote_code)
-    (record,) = attend_all(
-        [text], model, pairs=[pair], targets=[target], kind=kind, layers=layers, heads=heads, truncate=truncate
-    )
-    return record
-
-
-def attend_all(
-    texts: Sequence[str],
-    source: Source,
-    *,
-    pairs: Sequence[str | None] | None = None,
-    targets: Sequence[str | None] | None = None,
-    kind: Kind | None = None,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-    truncate: bool = False,
-) -> list[Attention]:
-    """Run a model on sentences as one batch, and return a record for each; padding changes no number.
-
-    The receipt of each record is that of the whole batch.
-
-    Raises:
-        InputError: there is no text, or one is empty or longer than the model takes.
-        SelectionError: a layer, head or kind of attention that is not there, or a target for a model that says nothing.
-        ModelError: the weights are not proved.
-    """
-    from attnviz.capture.observers import KeepWeights
-
-    _check_texts(texts, pairs or [], targets or [])
-    batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
-    keep = KeepWeights(_from_start(layers), _from_start(heads))
-    receipt = source.stream(batch, [keep])
-    short: tuple[ShortRows, ...] = ("sink",) if source.has_sinks else ()
-    sinks = ("heads have sinks: a row sums to less than 1 where its head looks at nothing",) if short else ()
-    records = []
-    for index, sentence in enumerate(batch.sentences):
-        weights = keep.weights(index)
-        record = Attention(
-            weights=weights,
-            query_tokens=sentence.tokens,
-            key_tokens=sentence.tokens if sentence.keys is None else sentence.keys,
-            kind=keep.kind(weights),
-            model=source.name,
-            text=sentence.text,
-            pair=sentence.pair,
-            target=sentence.target,
-            receipt=receipt,
-            layers=keep.layers,
-            heads=keep.heads,
-            short_rows=short,
-            notes=(*sentence.notes, *sinks),
-        )
-        records.append(record.select(layers, heads))
-    return records
-
-
-def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None] = ()) -> None:
-    if not texts:
-        raise InputError("there is no text: expected at least one")
-    for text in texts:
-        check_text(text)
-    for pair in pairs:
-        if pair is not None:
-            check_text(pair, "the second sentence")
-    for target in targets:
-        if target is not None:
-            check_text(target, "the target")
-
-
-def _from_start(numbers: Sequence[int] | None) -> Sequence[int] | None:
-    """What can be chosen while rows stream by; numbers from the end must wait until the end is known."""
-    return numbers if numbers and all(number >= 0 for number in numbers) else None
 
 
 def toy_config(sizes: Mapping[str, int]) -> ToyConfig:

@@ -17,6 +17,7 @@ import typer
 
 import attnviz
 from attnviz.cli import models, train
+from attnviz.cli.groups import as_command, takes_groups
 from attnviz.cli.streams import patient
 from attnviz.errors import AttnvizError, OutputError
 from attnviz.heads import command as compare_heads
@@ -70,7 +71,7 @@ for _name, _module in COMMANDS.items():
     app.command(
         _name, epilog=_module.EXAMPLES, context_settings={"max_content_width": 100},
         cls=getattr(_module, "Command", None),
-    )(_module.command)  # fmt: skip
+    )(as_command(_module.command) if takes_groups(_module.command) else _module.command)  # fmt: skip
 
 
 def main() -> NoReturn:

@@ -39,7 +39,7 @@ def examples(found: surveys.Found, asked: Asked) -> tuple[Mapping[str, Attention
 
 
 def _pattern(card: Card, source: Source, comparison: Comparison) -> Attention:
-    from attnviz.capture.source import attend
+    from attnviz.capture.attend import attend
 
     text = "" if card.example is None else card.example.text
     return attend(

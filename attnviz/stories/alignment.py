@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float32
 
 from attnviz.attention import Attention
-from attnviz.capture.source import attend, open_source
+from attnviz.capture.attend import attend
+from attnviz.capture.source import open_source
 from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from attnviz.attention import Attention
-from attnviz.capture.source import attend, open_source
+from attnviz.capture.attend import attend
+from attnviz.capture.source import open_source
 from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.language.vocabulary import Vocabulary

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from attnviz.attention import Attention
-from attnviz.capture.source import attend, open_source
+from attnviz.capture.attend import attend
+from attnviz.capture.source import open_source
 from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_product_attention
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 import torch
 
-from attnviz.capture.source import attend
+from attnviz.capture.attend import attend
 from attnviz.models.language import splits
 from attnviz.models.language.english import English
 from attnviz.models.language.lexicon import COLOURS_AND_SIZES

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from attnviz.attention import Attention
-from attnviz.capture.source import attend_all, open_source
+from attnviz.capture.attend import attend_all
+from attnviz.capture.source import open_source
 from attnviz.models.training import measure, shipped
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder

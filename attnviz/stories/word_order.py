@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from attnviz.capture.source import attend_all, open_source
+from attnviz.capture.attend import attend_all
+from attnviz.capture.source import open_source
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories.looking import ROWS, head_name, numbers, opened, percent, small, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.capture.source import attend, open_source
+from attnviz.capture.attend import attend
+from attnviz.capture.source import open_source
 from attnviz.capture.sources import interface
 from attnviz.errors import ModelError, NoAttentionError, NotVerifiedError, TooLongError
 

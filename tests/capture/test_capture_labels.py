@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from attnviz.capture.source import attend
+from attnviz.capture.attend import attend
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from attnviz.capture.source import attend, open_source
+from attnviz.capture.attend import attend
+from attnviz.capture.source import open_source
 from attnviz.errors import ModelError, UnknownModelError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from attnviz.capture import observers, stream
+from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.observers import Batch, Block, KeepWeights
-from attnviz.capture.source import attend, attend_all
 from attnviz.capture.sources.untrained import ToySource
 from attnviz.errors import InputError, NoAttentionError, SelectionError
 

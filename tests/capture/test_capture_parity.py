@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.capture.source import attend, attend_all
+from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.sources import huggingface as pretrained
 
 if TYPE_CHECKING:

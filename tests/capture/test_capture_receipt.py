@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from attnviz.capture.attend import attend
 from attnviz.capture.observers import Batch
 from attnviz.capture.receipt import check_layer, tolerance_of
-from attnviz.capture.source import attend, open_source
+from attnviz.capture.source import open_source
 from attnviz.capture.sources import huggingface as pretrained
 from attnviz.errors import NotVerifiedError
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.capture.source import attend
+from attnviz.capture.attend import attend
 from attnviz.capture.sources import generation as speaking
 from attnviz.capture.sources import interface
 from attnviz.capture.sources.tokens import meaning, tokens_said

@@ -11,7 +11,8 @@ import torch
 
 import attnviz
 from attnviz.capture import source as source_module
-from attnviz.capture.source import DEFAULT_MODEL, RANDOM, TRAINED, attend, attend_all, open_source
+from attnviz.capture.attend import attend, attend_all
+from attnviz.capture.source import DEFAULT_MODEL, RANDOM, TRAINED, open_source
 from attnviz.errors import (
     AttnvizWarning,
     InputError,

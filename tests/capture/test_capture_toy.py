@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.capture.source import attend, attend_all
+from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.sources.untrained import NOTES, ToySource
 from attnviz.errors import InputError, ModelError
 from attnviz.models.toy import ToyConfig, ToyEncoder

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.capture.source import TRAINED, attend, attend_all, open_source
+from attnviz.capture.attend import attend, attend_all
+from attnviz.capture.source import TRAINED, open_source
 from attnviz.capture.sources.trained import KINDS
 from attnviz.errors import InputError, SelectionError, TooLongError
 from attnviz.models.seq2seq import RecurrentTranslator

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.capture.source import attend
+from attnviz.capture.attend import attend
 from attnviz.models.language import korean, splits
 from attnviz.models.training import shipped
 from attnviz.models.translation import TranslationTransformer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from attnviz.capture.source import attend
+from attnviz.capture.attend import attend
 from attnviz.models.language import splits
 from attnviz.models.training import shipped
 from attnviz.stories import forcing, ways

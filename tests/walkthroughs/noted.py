@@ -11,13 +11,15 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[2] / "attnviz"
 
-OF_RECORDS = {"source.py", "batching.py"}
+OF_RECORDS = {"source.py", "attend.py", "batching.py"}
 """Modules whose notes are a record's or a survey's: no walkthrough carries them."""
 
 SPEAKING = [
-    *(path for path in sorted((PACKAGE / "capture").glob("*.py")) if path.name not in OF_RECORDS),
-    *(PACKAGE / name for name in ("analysis/examples.py", "analysis/exercise.py", "storage/homework.py")),
-]
+    path
+    for folder in ("capture", "capture/sources", "walkthroughs/capture")
+    for path in sorted((PACKAGE / folder).glob("*.py"))
+    if path.name not in OF_RECORDS
+] + [PACKAGE / "walkthroughs" / f"{name}.py" for name in ("examples", "exercise", "homework")]
 """The modules that write notes of walkthroughs."""
 
 

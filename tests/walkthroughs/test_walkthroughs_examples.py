@@ -160,7 +160,7 @@ def test_shares_that_are_none(share: float) -> None:
 def test_no_torch() -> None:
     """Examples and exercises start without it."""
     code = (
-        "import sys; from attnviz.analysis import examples, exercise; examples.example('self-attention'); "
+        "import sys; from attnviz.walkthroughs import examples, exercise; examples.example('self-attention'); "
         "exercise.make(0); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -310,7 +310,7 @@ def test_it_imports_neither_torch_nor_numpy(tmp_path: Path) -> None:
         "attnviz.walkthroughs.record",
         "attnviz.attention",
         "attnviz.storage",
-        "attnviz.analysis",
+        "attnviz.walkthroughs.calculation",
     ]
     code = (
         "import sys\nfrom attnviz.walkthroughs.verify import verify\nassert not verify(sys.argv[1]).fault\n"

@@ -1,0 +1,90 @@
+"""The settings of ``attnviz heatmap``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from attnviz.settings import (
+    INPUT,
+    SHOWN,
+    Background,
+    Kind,
+    Ranges,
+    TextSettings,
+    background_option,
+    check_palette,
+    kind_option,
+    layer_option,
+    option,
+    palette_option,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatmapText(TextSettings):
+    """The sentence, or a saved record in its place.
+
+    Attributes:
+        load: the record's file.
+    """
+
+    load: Path | None = option("--load", help="Draw a saved record (json, npz, safetensors) instead.", panel=INPUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatmapSelection:
+    """Which part of the record is shown.
+
+    Attributes:
+        layer: layers and ranges of them, as typed.
+        head: heads, likewise.
+        kind: which attention.
+        words: whether word pieces are merged.
+        hide_special: whether special tokens are left out.
+    """
+
+    layer: tuple[str, ...] = layer_option()
+    head: tuple[str, ...] = option("--head", default=(), help="A head or a range, likewise.", metavar="N", panel=SHOWN)
+    kind: Kind | None = kind_option()
+    words: bool = option(
+        "--words", default=False, help="Merge word pieces: to a word the sum, from it the mean.", panel=SHOWN
+    )
+    hide_special: bool = option(
+        "--hide-special", default=False, help="Leave out [CLS] and its like; rows are not renormalised.", panel=SHOWN
+    )
+
+    def __post_init__(self) -> None:
+        _ = self.layers, self.heads  # refused here, before any work
+
+    @property
+    def layers(self) -> Ranges | None:
+        """The layers chosen; None for all."""
+        return Ranges.read(self.layer, "--layer")
+
+    @property
+    def heads(self) -> Ranges | None:
+        """The heads chosen; None for all."""
+        return Ranges.read(self.head, "--head")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatmapAppearance:
+    """How it is drawn.
+
+    Attributes:
+        scale: where colours end.
+        palette: the colours.
+        background: the terminal's.
+    """
+
+    scale: Literal["shared", "panel", "unit"] = option(
+        "--scale", default="shared", help="Where colours end: one scale for all, each panel's own, or 0 to 1.",
+        panel=SHOWN,
+    )  # fmt: skip
+    palette: str = palette_option()
+    background: Background = background_option()
+
+    def __post_init__(self) -> None:
+        check_palette(self.palette)

@@ -1,0 +1,334 @@
+"""Settings: options that belong together are one frozen dataclass, stated once with names, defaults, help and checks.
+
+The command line makes its options from these groups, Python makes the same values, and files keep them. What excludes
+another setting is refused by the group itself, with one message, wherever the group was made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from attnviz.errors import SelectionError, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from attnviz.capture.source import Source
+
+Kind = Literal["encoder", "decoder", "cross"]
+"""As `attnviz.attention.Kind`, which help must not load."""
+
+PALETTES = ("magma", "inferno", "plasma", "viridis", "cividis", "gray", "mako", "rocket", "crest", "flare")
+PICTURES = (".png", ".svg", ".pdf")
+RECORDS = (".json", ".npz", ".safetensors")
+
+RANDOM = "toy-random"
+"""The home-built model with random weights: the one whose sizes can be chosen."""
+
+INPUT, SHOWN, FILES, MODEL = "Input", "What is shown", "Files", "The model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """How a field of a group is given on the command line.
+
+    Attributes:
+        names: such as ``--model`` and ``-m``; none for the argument that stands without a name.
+        help: one sentence. ``{endings}`` stands for the endings of the files that the group can write.
+        metavar: what help shows for the value; empty for the usual word.
+        panel: under which heading help has it.
+        shows_default: whether help tells the default by itself.
+        least: the smallest number; None where there is none.
+        most: the largest number, likewise.
+        read: makes the value of what was typed, in place of the usual way; raises `SettingsError`.
+        completes: what the shell completes: names of models, or of palettes.
+    """
+
+    names: tuple[str, ...]
+    help: str
+    metavar: str = ""
+    panel: str = ""
+    shows_default: bool = True
+    least: int | None = None
+    most: int | None = None
+    read: Callable[[str], object] | None = None
+    completes: Literal["", "models", "palettes"] = ""
+
+
+def option(*names: str, default: object = None, **more: Any) -> Any:  # noqa: ANN401 - a field of any type
+    """A field of a group: its default, and how it is given on the command line (see `Option`)."""
+    more.setdefault("shows_default", default not in (None, (), ""))
+    return field(default=default, metadata={"option": Option(names=names, **more)})
+
+
+def changed(settings: object, *names: str) -> tuple[str, ...]:
+    """The options, as they are typed, of those fields of a group that are not at their defaults.
+
+    Args:
+        settings: a group.
+        names: the fields to look at; all of them where none is named.
+    """
+    return tuple(
+        _long_name(one.metadata["option"])
+        for one in fields(settings)  # type: ignore[arg-type]  # every group is a dataclass
+        if (not names or one.name in names) and getattr(settings, one.name) != one.default
+    )
+
+
+def _long_name(described: Option) -> str:
+    return described.names[0].partition("/")[0] if described.names else "a sentence"
+
+
+def whole_number(typed: str | int) -> int:
+    """A whole number as it is typed, or a default.
+
+    Raises:
+        SettingsError: something else was typed, such as a range.
+    """
+    if re.fullmatch(r"-?\d{1,9}", str(typed).strip(), re.ASCII) is None:
+        raise SettingsError(f"{str(typed)!r} is no whole number: one is followed, not a range")
+    return int(typed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextSettings:
+    """The sentence, and what goes with it.
+
+    Attributes:
+        text: the sentence; ``-`` stands for standard input.
+        file: a file that holds the sentence.
+        pair: a second sentence.
+        target: what a model that translates is made to generate (teacher forcing).
+        truncate: whether a text that is too long is cut.
+    """
+
+    text: str | None = option(help="The sentence; - reads it from standard input.")
+    file: Path | None = option("--file", help="Read the sentence from a file.", panel=INPUT)
+    pair: str | None = option("--pair", help="A second sentence, for models that read two.", panel=INPUT)
+    target: str | None = option("--target", help="What a model that translates is made to say.", panel=INPUT)
+    truncate: bool = option(
+        "--truncate", default=False, help="Cut a text that is too long for the model, and say so.", panel=INPUT
+    )
+
+    def __post_init__(self) -> None:
+        if self.text is not None and self.file is not None:
+            raise SettingsError("give the sentence or --file, not both")
+
+
+def _size(name: str, least: int, meaning: str) -> Any:  # noqa: ANN401 - as option
+    return option(f"--{name}", help=f"Of {RANDOM}: {meaning}.", metavar="N", least=least, panel=MODEL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """Which model, and how it is loaded.
+
+    Attributes:
+        model: a home-built model, a name on the hub, or a folder; None is DistilBERT.
+        toy: whether it is the home-built encoder.
+        device: where it runs.
+        dtype: its number format.
+        revision: a branch, tag or commit.
+        trust_remote_code: whether code that comes with the model may run.
+        seed: of the home-built model with random weights; None is the usual one, as for the sizes that follow.
+        d_model: the width of the words' vectors.
+        n_heads: how many heads share it.
+        n_layers: how many layers follow one another.
+    """
+
+    model: str | None = option(
+        "--model", "-m", help="A Hugging Face model or a folder [default: distilbert-base-uncased].",
+        completes="models", panel=MODEL,
+    )  # fmt: skip
+    toy: bool = option("--toy", default=False, help="The home-built encoder: no download.", panel=MODEL)
+    device: Literal["auto", "cpu", "cuda", "mps"] = option(
+        "--device", default="auto", help="Where the model runs.", panel=MODEL
+    )
+    dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"] = option(
+        "--dtype", default="auto", help="The model's number format; auto is as it was saved.", panel=MODEL
+    )
+    revision: str | None = option("--revision", help="A branch, tag or commit of the model.", panel=MODEL)
+    trust_remote_code: bool = option(
+        "--trust-remote-code", default=False, help="Let code that comes with the model run.", panel=MODEL
+    )
+    seed: int | None = _size("seed", 0, "another seed, another model [default: 0]")
+    d_model: int | None = _size("d-model", 1, "the width of the words' vectors [default: 20]")
+    n_heads: int | None = _size("n-heads", 1, "how many heads share it [default: 4]")
+    n_layers: int | None = _size("n-layers", 1, "how many layers follow one another [default: 2]")
+
+    def __post_init__(self) -> None:
+        if self.toy and self.model is not None:
+            raise SettingsError("give --toy or --model, not both")
+        if self.toy and (self.revision is not None or self.trust_remote_code):
+            raise SettingsError("--toy comes with attnviz: it has no --revision and no code to trust")
+        if self.sizes and self.model != RANDOM:
+            named = " and ".join(f"--{name.replace('_', '-')}" for name in self.sizes)
+            raise SettingsError(f"{named} can be chosen for --model {RANDOM} alone")
+
+    @property
+    def name(self) -> str | None:
+        """The model's name; None for the default."""
+        return "toy" if self.toy else self.model
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes that were chosen, and the seed."""
+        chosen = {"seed": self.seed, "d_model": self.d_model, "n_heads": self.n_heads, "n_layers": self.n_layers}
+        return {name: size for name, size in chosen.items() if size is not None}
+
+    def open(self, notify: Callable[[str], None] | None = None) -> Source:
+        """Find and load the model.
+
+        Args:
+            notify: who is told, in one line, what a user should know; by default a warning is issued.
+
+        Raises:
+            ModelError: the model cannot be used.
+        """
+        from attnviz.capture.source import open_source
+
+        return open_source(
+            self.name, device=self.device, dtype=self.dtype, revision=self.revision,
+            trust_remote_code=self.trust_remote_code, sizes=self.sizes, notify=notify,
+        )  # fmt: skip
+
+
+def kind_option() -> Any:  # noqa: ANN401 - as option
+    """Which attention is shown, for the groups that choose one."""
+    return option("--kind", help="Which attention, where a model has several.", panel=SHOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Layers or heads: single numbers and ranges, some perhaps counted from the end.
+
+    Attributes:
+        ends: first and last of each.
+    """
+
+    ends: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def read(cls, typed: Sequence[str], name: str) -> Ranges | None:
+        """Read 2, 0-3, -1, -3--1; None where nothing was typed.
+
+        Raises:
+            SettingsError: something else was typed.
+        """
+        ends = []
+        for text in typed:
+            match = re.fullmatch(r"(-?\d{1,4})(?:-(-?\d{1,4}))?", text.strip(), re.ASCII)
+            if match is None:
+                raise SettingsError(f"Invalid value for '{name}': {text!r} is neither a number nor a range such as 0-3")
+            first = int(match[1])
+            ends.append((first, first if match[2] is None else int(match[2])))
+        return cls(tuple(ends)) if ends else None
+
+    def known(self) -> list[int] | None:
+        """The numbers, where none is counted from the end."""
+        return None if any(number < 0 for pair in self.ends for number in pair) else self.among(())
+
+    def among(self, held: Sequence[int]) -> list[int]:
+        """The numbers, where those held tell what the last one is.
+
+        Raises:
+            SelectionError: a range that begins before the first.
+            SettingsError: a range that ends before it begins.
+        """
+        numbers: list[int] = []
+        n = held[-1] + 1 if held else 0
+        for first, last in self.ends:
+            if first == last:
+                numbers.append(first)
+                continue
+            start, end = (number + n if number < 0 else number for number in (first, last))
+            if held and start < 0:
+                raise SelectionError(f"the range {first}-{last} begins before the first: there are {n}, counted from 0")
+            if start > end:
+                raise SettingsError(f"the range {first}-{last} ends before it begins")
+            numbers += range(start, end + 1)
+        return numbers
+
+
+def layer_option() -> Any:  # noqa: ANN401 - as option
+    """Layers and ranges of them, for the groups that choose some."""
+    return option(
+        "--layer", default=(), help="A layer or a range, such as 2, 0-3, -1 (the last); repeatable.", metavar="N",
+        panel=SHOWN,
+    )  # fmt: skip
+
+
+def palette_option() -> Any:  # noqa: ANN401 - as option
+    """The colours, for the groups that choose some; `check_palette` refuses other names."""
+    return option(
+        "--palette", default="magma", help=f"One of {', '.join(PALETTES)}; with _r turned round.", metavar="NAME",
+        completes="palettes", panel=SHOWN,
+    )  # fmt: skip
+
+
+def check_palette(name: str) -> None:
+    """Refuse a palette that is not there.
+
+    Raises:
+        SettingsError: no palette has this name.
+    """
+    if name.removesuffix("_r") not in PALETTES:
+        raise SettingsError(
+            f"Invalid value for '--palette': {name!r} is none of {', '.join(PALETTES)} (or one of them with _r)"
+        )
+
+
+def background_option() -> Any:  # noqa: ANN401 - as option
+    """The terminal's background, for the groups that draw on it."""
+    return option("--background", default="auto", help="The terminal's background; auto asks it.", panel=SHOWN)
+
+
+Background = Literal["auto", "dark", "light"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputSettings:
+    """The files to write.
+
+    Attributes:
+        ENDINGS: those that can be written.
+        output: the files.
+        json: whether JSON is printed, and no picture drawn.
+    """
+
+    ENDINGS: ClassVar[tuple[str, ...]] = PICTURES + RECORDS
+
+    output: tuple[Path, ...] = option(
+        "--output", "-o", default=(),
+        help="A file to write, by its ending: {endings}; repeatable [default: a named PNG in outputs/].",
+        metavar="FILE", panel=FILES,
+    )  # fmt: skip
+    json: bool = option("--json", default=False, help="Print the record as JSON, and no picture.", panel=FILES)
+
+    def __post_init__(self) -> None:
+        check_endings(self.output, self.ENDINGS)
+
+    def planned(self, *more: Path | None, writes_picture: bool = True) -> list[Path]:
+        """The files that will be written: those named, or else a picture in ``outputs/``; and `more`."""
+        usual = [Path("outputs") / "x.png"] if writes_picture and not self.json else []
+        return [*(self.output or usual), *(path for path in more if path is not None)]
+
+
+def check_endings(paths: Iterable[Path], endings: Sequence[str]) -> None:
+    """Refuse files whose endings nothing can be written as.
+
+    Raises:
+        SettingsError: such an ending.
+    """
+    for path in paths:
+        if path.suffix.lower() not in endings:
+            from attnviz.text.display import visible
+
+            known = ", ".join(suffix.removeprefix(".") for suffix in endings)
+            raise SettingsError(
+                f"Invalid value for '--output' / '-o': {visible(str(path))}: the ending must be one of {known}"
+            )

@@ -1,0 +1,112 @@
+"""Groups of settings: what the command line makes of them, and what they refuse by themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attnviz.cli.groups import as_command
+from attnviz.errors import SettingsError
+from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapSelection, HeatmapText
+from attnviz.settings import ModelSettings, OutputSettings, Ranges, TextSettings, changed, option, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.fixtures.command_line import Result
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "message"),
+    [
+        (lambda: ModelSettings(toy=True, model="toy"), ("a", "--toy", "-m", "toy"), "give --toy or --model, not both"),
+        (lambda: ModelSettings(model="toy", seed=3), ("a", "-m", "toy", "--seed", "3"), "--seed can be chosen for"),
+        (lambda: ModelSettings(toy=True, revision="x"), ("a", "--toy", "--revision", "x"), "--toy comes with attnviz"),
+        (lambda: TextSettings(text="a", file=Path("f")), ("a", "--file", "f"), "give the sentence or --file, not both"),
+        (lambda: HeatmapAppearance(palette="no"), ("a", "--toy", "--palette", "no"), "'no' is none of magma, inferno"),
+        (lambda: OutputSettings(output=(Path("x.html"),)), ("a", "--toy", "-o", "x.html"), "the ending must be one of"),
+        (lambda: HeatmapSelection(layer=("x",)), ("a", "--toy", "--layer", "x"), "'x' is neither a number nor a range"),
+    ],
+)
+def test_one_message(
+    make: Callable[[], object], arguments: tuple[str, ...], message: str, refused: Callable[..., tuple[int, str]]
+) -> None:
+    """What is refused is refused in the same words in Python and on the command line."""
+    with pytest.raises(SettingsError) as error:
+        make()
+    assert message in str(error.value)
+    status, line = refused("heatmap", *arguments)
+    assert status == 2
+    assert line == f"attnviz heatmap: {error.value} (see attnviz heatmap --help)"
+
+
+def test_a_field_in_two_groups() -> None:
+    """Two groups of one command cannot have a field of the same name."""
+
+    def command(one: TextSettings, other: HeatmapText) -> None:
+        raise AssertionError
+
+    command.__annotations__ = {"one": TextSettings, "other": HeatmapText, "return": None}
+    with pytest.raises(TypeError, match="have a field 'text'"):
+        as_command(command)
+
+
+def test_changed() -> None:
+    """Which options differ from their defaults, by their names."""
+    assert changed(ModelSettings()) == ()
+    assert changed(ModelSettings(model="toy-random", seed=0, dtype="float64")) == ("--model", "--dtype", "--seed")
+    assert changed(ModelSettings(model="toy-random", seed=0), "seed", "toy") == ("--seed",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Odd:
+    """A group with one of each sort of field."""
+
+    number: int = option("--number", default=1, least=0, most=9, help="A number.", read=whole_number)
+    many: tuple[str, ...] = option("--many", default=(), help="Repeatable.")
+    flag: bool = option("--flag", default=False, help="A flag.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), Odd()),
+        (("--number", "3", "--flag"), Odd(number=3, flag=True)),
+        (("--many", "a", "--many", "b"), Odd(many=("a", "b"))),
+    ],
+)
+def test_typed_values(arguments: tuple[str, ...], expected: Odd) -> None:
+    """What is typed becomes the very group that Python makes."""
+    import typer
+
+    seen: list[Odd] = []
+
+    def command(odd: Odd) -> None:
+        seen.append(odd)
+
+    command.__annotations__ = {"odd": Odd, "return": None}
+    app = typer.Typer()
+    app.command()(as_command(command))
+    typer.main.get_command(app).main(list(arguments), standalone_mode=False)
+    assert seen == [expected]
+
+
+def test_ranges() -> None:
+    """Single numbers and ranges, counted from the start or from the end."""
+    ranges = Ranges.read(["2", "0-1", "-1"], "--layer")
+    assert ranges is not None
+    assert ranges.known() is None
+    assert ranges.among(range(6)) == [2, 0, 1, -1]
+    assert Ranges.read([], "--layer") is None
+    with pytest.raises(SettingsError, match="the range 3-1 ends before it begins"):
+        HeatmapSelection(layer=("3-1",)).layers.among(range(6))  # type: ignore[union-attr]
+
+
+def test_a_record_without_a_model(typed: Callable[..., Result], saved: Path) -> None:
+    """What acts on a model has nothing to act on where a record is drawn."""
+    result = typed("heatmap", "--load", str(saved), "--dtype", "float64")
+    assert result.status == 2
+    assert "no model is run, so it takes no option of one" in result.errors
