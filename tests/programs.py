@@ -16,7 +16,7 @@ PACKAGES = {
     "ffmpeg": "ffmpeg",
     "ffprobe": "ffmpeg",
     "pdflatex": "lmodern texlive-lang-korean",
-    "lualatex": "texlive-luatex",
+    "lualatex": "texlive-latex-recommended texlive-luatex",
     "pdftotext": "poppler-utils",
     "pdfinfo": "poppler-utils",
     "chromium": "chromium-headless-shell",

@@ -47,7 +47,7 @@ def test_a_field_in_two_groups() -> None:
     """Two groups of one command cannot have a field of the same name."""
 
     def command(one: TextSettings, other: HeatmapText) -> None:
-        raise AssertionError
+        raise AssertionError(one, other)
 
     command.__annotations__ = {"one": TextSettings, "other": HeatmapText, "return": None}
     with pytest.raises(TypeError, match="have a field 'text'"):
