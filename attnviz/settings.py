@@ -44,7 +44,7 @@ class Option:
         shows_default: whether help tells the default by itself.
         least: the smallest number; None where there is none.
         most: the largest number, likewise.
-        read: makes the value of what was typed, in place of the usual way; raises `SettingsError`.
+        read: makes the value of what was typed, or of the default, in place of the usual way; raises `SettingsError`.
         completes: what the shell completes: names of models, or of palettes.
     """
 
@@ -55,7 +55,7 @@ class Option:
     shows_default: bool = True
     least: int | None = None
     most: int | None = None
-    read: Callable[[str], object] | None = None
+    read: Callable[[Any], object] | None = None
     completes: Literal["", "models", "palettes"] = ""
 
 

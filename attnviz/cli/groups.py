@@ -90,10 +90,10 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
     )
 
 
-def _reader(read: Callable[[str], object]) -> Callable[[str], object]:
-    def parse(text: str) -> object:
+def _reader(read: Callable[[Any], object]) -> Callable[[Any], object]:
+    def parse(given: Any) -> object:  # noqa: ANN401 - what was typed, or the default
         try:
-            return read(text)
+            return read(given)
         except SettingsError as error:
             raise typer.BadParameter(str(error)) from None
 
