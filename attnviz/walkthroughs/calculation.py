@@ -1,7 +1,7 @@
 """Attention written down step by step: from query, keys and values (or what makes them) to the context.
 
-Every number is computed by `operations`, in double precision, from the grids written before it, so that whoever reads
-the walkthrough can compute it again.
+Every number is computed in double precision from the grids written before it, so that whoever reads the walkthrough can
+compute it again.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Float64
 
 from attnviz.attention import Kind, Receipt
 from attnviz.errors import RecordError
-from attnviz.walkthroughs.operations import computed
-from attnviz.walkthroughs.record import Grid, Operation, Step, Walkthrough
+from attnviz.walkthroughs.hand import Hand
+from attnviz.walkthroughs.operations import COLUMNS, OPERATIONS, Operation, ResultCell
+from attnviz.walkthroughs.record import Grid, Step, Walkthrough
 
 Score = Literal["dot", "scaled_dot", "general", "additive"]
 
@@ -57,7 +59,7 @@ class Calculation:
         self,
         name: str,
         result: str,
-        operation: Operation,
+        operation: str,
         *operands: str,
         number: float | None = None,
         rows: tuple[str, ...] | None = None,
@@ -78,8 +80,8 @@ class Calculation:
         if result in self.grids:
             raise RecordError(f"there are two grids {result}")
         step = Step(name=name, result=result, operation=operation, operands=operands, number=number)
-        values = computed(step, self.grids)
-        own_rows, columns = _labels(operation, [self.grids[operand] for operand in operands])
+        values = compute(step, self.grids)
+        own_rows, columns = OPERATIONS[operation].labels([self.grids[operand] for operand in operands])
         self.grids[result] = Grid(values=values, rows=own_rows if rows is None else rows, columns=columns)
         self.steps.append(step)
         return result
@@ -247,7 +249,7 @@ def recomputed(walk: Walkthrough) -> float:
         RecordError: a step that cannot be computed.
     """
     return max(
-        (largest_difference(computed(step, walk.grids), walk.grids[step.result].values) for step in walk.steps),
+        (largest_difference(compute(step, walk.grids), walk.grids[step.result].values) for step in walk.steps),
         default=0.0,
     )
 
@@ -264,20 +266,71 @@ def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
         return float(np.where(one == other, 0.0, np.abs(one - other)).max(initial=0.0))
 
 
-def _labels(operation: Operation, operands: Sequence[Grid]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the rows and columns of what an operation makes."""
-    first, last = operands[0], operands[-1]
-    unusual = {
-        "map": (first.rows, operands[min(1, len(operands) - 1)].columns),
-        "dot": (first.rows, last.rows),
-        "general": (first.rows, last.rows),
-        "additive": (first.rows, operands[min(1, len(operands) - 1)].rows),
-        "weigh": (last.rows, last.columns),
-        "sum": ((), first.columns),
-        "row": ((), first.columns),
-    }
-    if operation == "concatenate" and all(operand.columns for operand in operands):
-        return first.rows, tuple(name for operand in operands for name in operand.columns)
-    if operation == "concatenate":
-        return first.rows, ()
-    return unusual.get(operation, (first.rows, first.columns))
+# ------------------------------------------------------------------------------------------------- one step alone
+
+
+def compute(step: Step, grids: Mapping[str, Grid]) -> Float64[np.ndarray, "row column"]:
+    """What a step makes of the grids before it.
+
+    Raises:
+        RecordError: there is none of that name, too few operands, shapes that do not fit, or a row all masked.
+    """
+    if step.operation not in OPERATIONS:
+        raise RecordError(f"step {step.name}: there is no operation {step.operation!r}")
+    operation = OPERATIONS[step.operation]
+    missing = [name for name in step.operands if name not in grids]
+    if missing:
+        raise RecordError(f"step {step.name} is made from {missing[0]}, which is not there")
+    least, most = operation.operands
+    if not least <= len(step.operands) <= most:
+        raise RecordError(f"step {step.name} ({step.operation}) has {len(step.operands)} operands, not {least}")
+    if operation.numbered and step.number is None:
+        raise RecordError(f"step {step.name} ({step.operation}) needs a number beside its grids")
+    operands = [grids[name].values for name in step.operands]
+    _expect_fit(step, operation, operands)
+    number = (step.number,) if operation.numbered else ()
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below, in our own words
+        result = np.asarray(operation.compute(*operands, *number), dtype=np.float64)
+    if np.isnan(result).any() or (result == np.inf).any():
+        row, column = np.argwhere(np.isnan(result) | (result == np.inf))[0]
+        raise RecordError(f"step {step.name} leaves the range of numbers: row {row}, column {column} is not finite")
+    return result
+
+
+def _expect_fit(step: Step, operation: Operation, operands: Sequence[np.ndarray]) -> None:
+    """Refuse shapes that do not fit, and say which two numbers clash."""
+    fit = operation.fit(len(operands)) if callable(operation.fit) else operation.fit
+    for one, side, other, other_side in fit:
+        if one >= len(operands):
+            continue
+        size = operands[one].shape[side == COLUMNS]
+        expected = 1 if other is None else operands[other].shape[other_side == COLUMNS]
+        if size != expected:
+            name = step.operands[one]
+            rest = "must have 1" if other is None else f"{step.operands[other]} has {expected} {other_side}"
+            raise RecordError(f"step {step.name}: {name} has {size} {side}, but {rest}")
+
+
+def spell_out(walk: Walkthrough, step: Step, row: int, column: int, digits: int, *, language: str = "en") -> str:
+    """The arithmetic of one cell of a step's result, such as "10·5 + 5·0 + 10·1 = 60".
+
+    Args:
+        walk: the calculation.
+        step: one of its steps.
+        row: of the result.
+        column: likewise.
+        digits: after the point of each number.
+        language: of the few words in it: ``en`` or ``ko``.
+
+    Returns:
+        The arithmetic, with "≈" where a number of it is rounded and "=" where none is.
+    """
+    operation, cell = OPERATIONS[step.operation], ResultCell(walk, step, row, column)
+    hand = Hand(digits=digits, language=language, numbers=[])
+    result = hand.write(float(walk.grids[step.result].values[row, column]))
+    written = operation.spell(hand, cell)
+    if operation.is_phrase:
+        return f"{written} {result}"
+    sign = "=" if hand.is_exact() and operation.comes_out(cell) else "≈"
+    note = operation.note(hand, cell)
+    return f"{written} {sign} {result} {note}".rstrip()

@@ -18,7 +18,7 @@ from attnviz.errors import FileFormatError, OutputError, RecordError
 from attnviz.storage.files import write_whole
 from attnviz.storage.record import read
 from attnviz.text.display import visible
-from attnviz.walkthroughs.operations import computed
+from attnviz.walkthroughs.calculation import compute
 from attnviz.walkthroughs.record import Grid, Step, Walkthrough
 from attnviz.walkthroughs.verify.saved import FORMAT, HIDDEN, VERSION, Saved, digest
 from attnviz.walkthroughs.verify.saved import read as read_saved
@@ -108,7 +108,7 @@ def _rebuilt(saved: Saved) -> Walkthrough:
 
 def _check_shape(step: Step, grids: Mapping[str, Grid]) -> None:
     """Refuse a step that its own grids do not fit; whether its numbers are right is for `verify` to say."""
-    made, there = computed(step, grids).shape, grids[step.result].values.shape
+    made, there = compute(step, grids).shape, grids[step.result].values.shape
     if made != there:
         raise FileFormatError(
             f"step {step.name} makes {made[0]} x {made[1]} numbers, but {step.result} has {there[0]} x {there[1]}"

@@ -7,7 +7,7 @@ from html import escape
 from unicodedata import east_asian_width
 
 from attnviz.walkthroughs.page import Cell, Section, Sheet, Table, signs
-from attnviz.walkthroughs.signs import multiplied
+from attnviz.walkthroughs.wording import multiplied
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1f; --paper: #fdfdfc; --faint: #5c5c66; --line: #d5d5da; }

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from attnviz.walkthroughs.page import Section, Sheet, Table, signs
-from attnviz.walkthroughs.signs import multiplied
+from attnviz.walkthroughs.wording import multiplied
 
 _MARKS = re.compile(r"[\\`*_{}\[\]<>|#&~$!@]")
 """What Markdown, its tables or HTML inside it would obey."""

@@ -1,305 +1,530 @@
-"""The arithmetic of a walkthrough: each operation as one plain function of grids of numbers.
+"""The operations of a walkthrough, each with its arithmetic, formula, shapes, one cell written out, and words.
 
-Everywhere rows are queries, keys or tokens, and all numbers are in double precision. The trails of shapes use Q
-queries, K keys, T tokens, d the width of a head and A the width in which ``additive`` adds.
+To add an operation, put one `Operation` into `OPERATIONS`; so that files with it can be verified, put its arithmetic in
+plain Python into the `OPERATIONS` of `attnviz.walkthroughs.verify.arithmetic`, which shares nothing with this module.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64
 
-from attnviz.errors import RecordError
-from attnviz.walkthroughs.record import Grid, Step
+from attnviz.text.numbers import shown
+from attnviz.walkthroughs import arithmetic
+from attnviz.walkthroughs.hand import Hand
+from attnviz.walkthroughs.record import Grid, Step, Walkthrough
 
-Numbers = Float64[np.ndarray, "row column"]
+Labels = tuple[tuple[str, ...], tuple[str, ...]]
+"""The names of a grid's rows, and of its columns."""
 
+Fit = tuple[tuple[int, str, int | None, str], ...]
+"""Pairs of sizes that must be equal: an operand's number and its side, the same of another; None stands for 1."""
 
-def computed(step: Step, grids: Mapping[str, Grid]) -> Numbers:
-    """What a step makes of the grids before it.
+MATRIX, CELLS, ARROW = "\N{MULTIPLICATION SIGN}", "⊙", "→"
+"""The signs between two matrices on a sheet: of the matrix product, of one cell by cell, and of what is made.
 
-    Raises:
-        RecordError: there is none of that name, too few operands, shapes that do not fit, or a row all masked.
-    """
-    if step.operation not in OPERATIONS:
-        raise RecordError(f"step {step.name}: there is no operation {step.operation!r}")
-    operation, least, most = OPERATIONS[step.operation]
-    missing = [name for name in step.operands if name not in grids]
-    if missing:
-        raise RecordError(f"step {step.name} is made from {missing[0]}, which is not there")
-    if not least <= len(step.operands) <= most:
-        raise RecordError(f"step {step.name} ({step.operation}) has {len(step.operands)} operands, not {least}")
-    if step.operation in NUMBERED and step.number is None:
-        raise RecordError(f"step {step.name} ({step.operation}) needs a number beside its grids")
-    operands = [grids[name].values for name in step.operands]
-    _expect_fit(step, operands)
-    number = () if step.operation not in NUMBERED else (step.number,)
-    with np.errstate(over="ignore", invalid="ignore"):  # refused below, in our own words
-        result = np.asarray(operation(*operands, *number), dtype=np.float64)
-    if np.isnan(result).any() or (result == np.inf).any():
-        row, column = np.argwhere(np.isnan(result) | (result == np.inf))[0]
-        raise RecordError(f"step {step.name} leaves the range of numbers: row {row}, column {column} is not finite")
-    return result
-
-
-def add(a: Numbers, b: Numbers) -> Numbers:
-    """Cell by cell: a + b."""
-    together: Numbers = a + b
-    return together
-
-
-# x W + b
-def linear(
-    a: Float64[np.ndarray, "row inner"],
-    b: Float64[np.ndarray, "inner column"],
-    c: Float64[np.ndarray, "1 column"] | None = None,
-) -> Float64[np.ndarray, "row column"]:
-    """A linear map of each row: a b, plus the one row c."""
-    mapped: np.ndarray = a @ b  # (T, n) x (n, m) -> (T, m)
-    if c is not None:
-        mapped += c  # (1, m), to each row
-    return mapped
-
-
-# Q K^T
-def dot(a: Float64[np.ndarray, "query d"], b: Float64[np.ndarray, "key d"]) -> Float64[np.ndarray, "query key"]:
-    """Each query with each key: [query, key]."""
-    scores: np.ndarray = a @ b.T  # (Q, d) x (d, K) -> (Q, K)
-    return scores
-
-
-# Q W K^T
-def general(
-    a: Float64[np.ndarray, "query d_q"], b: Float64[np.ndarray, "d_q d_k"], c: Float64[np.ndarray, "key d_k"]
-) -> Float64[np.ndarray, "query key"]:
-    """Each query, after a map, with each key: [query, key].
-
-    Source: Luong et al. 2015, equation 8.
-    """
-    scores: np.ndarray = a @ b @ c.T  # (Q, d) x (d, d) x (d, K) -> (Q, K)
-    return scores
-
-
-# v . tanh(W q + U k)
-def additive(
-    a: Float64[np.ndarray, "query d_q"],
-    b: Float64[np.ndarray, "key d_k"],
-    c: Float64[np.ndarray, "d_a d_q"],
-    d: Float64[np.ndarray, "d_a d_k"],
-    e: Float64[np.ndarray, "1 d_a"],
-) -> Float64[np.ndarray, "query key"]:
-    """A small network on the sum of query and key: [query, key].
-
-    Source: Bahdanau et al. 2015, appendix A.1.2.
-    """
-    together = np.tanh((a @ c.T)[:, None] + (b @ d.T)[None])  # (Q, 1, A) + (1, K, A) -> (Q, K, A)
-    scores: np.ndarray = together @ e[0]  # (Q, K, A) x (A) -> (Q, K)
-    return scores
-
-
-def times(a: Numbers, number: float) -> Numbers:
-    """Each cell times the number."""
-    product: Numbers = a * number
-    return product
-
-
-# c tanh(s / c)
-def softcap(a: Numbers, number: float) -> Numbers:
-    """Each cell squeezed between minus and plus the number.
-
-    Source: Gemma Team 2024, "Gemma 2", section 2.
-    """
-    squeezed: Numbers = number * np.tanh(a / number)
-    return squeezed
-
-
-def mask(a: Numbers, b: Numbers) -> Numbers:
-    """Cell by cell: a where b is 1, minus infinity where it is 0."""
-    return np.where(b == 0, -np.inf, a)
-
-
-# exp(s_i) / sum_j exp(s_j)
-def softmax(
-    a: Float64[np.ndarray, "query key"], b: Float64[np.ndarray, "1 1"] | None = None
-) -> Float64[np.ndarray, "query key"]:
-    """Each row as a distribution; b, a score for looking at nothing, takes part in the sum and is dropped.
-
-    Raises:
-        RecordError: a row is all masked: the softmax would divide 0 by 0.
-    """
-    scores = a if b is None else np.hstack([a, np.broadcast_to(b, (len(a), 1))])  # (Q, K + 1)
-    top = scores.max(axis=1, keepdims=True)
-    if np.isneginf(top).any():
-        row = int(np.argwhere(np.isneginf(top))[0, 0])
-        raise RecordError(f"all keys are masked: the query of row {row} has nothing to look at")
-    powers = np.exp(scores - top)  # the largest is 1, so that none is too large to be written
-    weights: np.ndarray = powers[:, : a.shape[1]] / powers.sum(axis=1, keepdims=True)
-    return weights
-
-
-def weigh(a: Float64[np.ndarray, "1 key"], b: Float64[np.ndarray, "key d"]) -> Float64[np.ndarray, "key d"]:
-    """Each row of b times its weight in the one row a: an alignment vector a key."""
-    alignment: np.ndarray = a[0][:, None] * b  # (K, 1) * (K, d) -> (K, d)
-    return alignment
-
-
-def total(a: Numbers) -> Float64[np.ndarray, "1 column"]:
-    """The sum of the rows, as one row."""
-    summed: np.ndarray = a.sum(axis=0, keepdims=True)  # (K, d) -> (1, d)
-    return summed
-
-
-def concatenate(*grids: Float64[np.ndarray, "row _"]) -> Float64[np.ndarray, "row _"]:
-    """The grids side by side."""
-    together: np.ndarray = np.hstack(grids)
-    return together
-
-
-# y = (x - mean[x]) / sqrt(Var[x] + epsilon) * gain + shift,  as the paper has it
-def norm(a: Numbers, b: Float64[np.ndarray, "1 column"], c: Float64[np.ndarray, "1 column"], number: float) -> Numbers:
-    """Each row with mean 0 and variance 1, then times b, plus c.
-
-    Source: Ba et al. 2016, "Layer Normalization", equation 4.
-    """
-    centred = a - a.mean(axis=1, keepdims=True)
-    variance = (centred**2).mean(axis=1, keepdims=True)
-    normed: np.ndarray = centred / np.sqrt(variance + number) * b + c
-    return normed
-
-
-# y = x / RMS[x] * gain, where RMS[x] = sqrt(mean[x^2] + epsilon)
-def rms_norm(a: Numbers, b: Float64[np.ndarray, "1 column"], number: float) -> Numbers:
-    """Each row with mean square 1, then times b.
-
-    Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", equation 4.
-    """
-    squares = (a**2).mean(axis=1, keepdims=True)
-    normed: np.ndarray = a / np.sqrt(squares + number) * b
-    return normed
-
-
-def relu(a: Numbers) -> Numbers:
-    """Each cell, or 0 where it is below."""
-    passed: Numbers = np.maximum(a, 0.0)
-    return passed
-
-
-# x * P(X <= x), X normal
-def gelu(a: Numbers) -> Numbers:
-    """Each cell times the normal distribution function at it.
-
-    Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", equation 1.
-    """
-    erf = np.vectorize(math.erf, otypes=[np.float64])
-    passed: Numbers = a * 0.5 * (1 + erf(a / math.sqrt(2)))
-    return passed
-
-
-# x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
-def gelu_tanh(a: Numbers) -> Numbers:
-    """The same, the distribution function approximated: what GPT-2 computes.
-
-    Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", section 2.
-    """
-    passed: Numbers = a * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3)))
-    return passed
-
-
-# x * S(x), where S is the logistic function
-def silu(a: Numbers) -> Numbers:
-    """Each cell times the logistic function at it.
-
-    Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", section 4; Ramachandran et al. 2017, "swish".
-    """
-    power = np.exp(-np.abs(a))  # never above 1, so that no cell is too far below 0
-    passed: Numbers = a * np.where(a < 0, power, 1.0) / (1 + power)
-    return passed
-
-
-def product(a: Numbers, b: Numbers) -> Numbers:
-    """Cell by cell: a times b.
-
-    Source: Shazeer 2020, "GLU Variants Improve Transformer", equation 5.
-    """
-    multiplied: Numbers = a * b
-    return multiplied
-
-
-def row(a: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
-    """One row, by its number from 0.
-
-    Raises:
-        RecordError: there is no such row.
-    """
-    if number not in range(len(a)):
-        raise RecordError(f"there is no row {number:g}: there are {len(a)}, counted from 0")
-    chosen: np.ndarray = a[int(number)][None]  # (T, m) -> (1, m)
-    return chosen
-
-
+The arrow of a norm says that what is multiplied is no longer the first operand: the formula says what it is.
+"""
+ROWS, COLUMNS, ONE = "rows", "columns", "one row"
 ANY = 10_000
 """More operands than any step has."""
+SEVERAL = 3
+"""Operands of one shape, from which on they are counted and not listed."""
 
-OPERATIONS: Mapping[str, tuple[Callable[..., np.ndarray], int, int]] = {
-    "add": (add, 2, 2),
-    "map": (linear, 2, 3),
-    "dot": (dot, 2, 2),
-    "general": (general, 3, 3),
-    "additive": (additive, 5, 5),
-    "times": (times, 1, 1),
-    "softcap": (softcap, 1, 1),
-    "mask": (mask, 2, 2),
-    "softmax": (softmax, 1, 2),
-    "weigh": (weigh, 2, 2),
-    "sum": (total, 1, 1),
-    "concatenate": (concatenate, 1, ANY),
-    "norm": (norm, 3, 3),
-    "rms_norm": (rms_norm, 2, 2),
-    "relu": (relu, 1, 1),
-    "gelu": (gelu, 1, 1),
-    "gelu_tanh": (gelu_tanh, 1, 1),
-    "silu": (silu, 1, 1),
-    "product": (product, 2, 2),
-    "row": (row, 1, 1),
-}
-"""Each operation: its function, and how many grids it takes at least and at most."""
 
-NUMBERED = ("times", "softcap", "norm", "rms_norm", "row")
-"""Those that need a number beside their grids."""
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What a step or a grid is: a title and a sentence in each language."""
 
-ROWS, COLUMNS, ONE = "rows", "columns", "one row"
+    en: tuple[str, str]
+    ko: tuple[str, str]
 
-_FIT: Mapping[str, tuple[tuple[int, str, int | None, str], ...]] = {
-    "add": ((0, ROWS, 1, ROWS), (0, COLUMNS, 1, COLUMNS)),
-    "map": ((0, COLUMNS, 1, ROWS), (2, ROWS, None, ONE), (2, COLUMNS, 1, COLUMNS)),
-    "dot": ((0, COLUMNS, 1, COLUMNS),),
-    "general": ((0, COLUMNS, 1, ROWS), (2, COLUMNS, 1, COLUMNS)),
-    "additive": (
-        (0, COLUMNS, 2, COLUMNS), (1, COLUMNS, 3, COLUMNS), (2, ROWS, 3, ROWS), (4, ROWS, None, ONE),
-        (4, COLUMNS, 2, ROWS),
+
+@dataclass(frozen=True, slots=True)
+class ResultCell:
+    """One cell of what a step makes, whose arithmetic is to be written out."""
+
+    walk: Walkthrough
+    step: Step
+    row: int
+    column: int
+
+    @property
+    def grids(self) -> list[np.ndarray]:
+        """The numbers that the step is made from."""
+        return [self.walk.grids[name].values for name in self.step.operands]
+
+    @property
+    def values(self) -> list[float]:
+        """Of each of these, the number in the cell's own place."""
+        return [float(grid[self.row, self.column]) for grid in self.grids]
+
+    @property
+    def number(self) -> float:
+        """What the step needs beside its grids."""
+        return self.step.number or 0.0
+
+
+def _as_the_first(operands: Sequence[Grid]) -> Labels:
+    return operands[0].rows, operands[0].columns
+
+
+def _always(_: ResultCell) -> bool:
+    return True
+
+
+def _never(_: ResultCell) -> bool:
+    return False
+
+
+def _no_note(_: Hand, __: ResultCell) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """An operation.
+
+    Attributes:
+        compute: makes its numbers from those of its operands, in their order, and from the step's number if it has one.
+        operands: how many grids it takes at least and at most.
+        numbered: whether it needs a number beside them.
+        fit: which size of which operand must be which size of which other, or 1; or what makes that from the number of
+            operands.
+        labels: the names of the rows and columns that it makes, from its operands.
+        formula: parts with the operands a, b, c, ..., in capitals where rows and columns are exchanged; ``{number}`` is
+            the step's number, ``{factor}`` the same as a factor. A part is left out where its operand is not there.
+        korean: the same where there are words in it; empty where there are none.
+        joined: in place of a formula, what stands before, between and behind all operands.
+        shapes: the shapes put in where they do not stand in the formula's places, from the operands' shapes and the
+            language; it gives None where they do. Without it they always do.
+        signs: what stands on a sheet before the second operand and those that follow, the last sign before all that are
+            left; a comma where the formula is no chain of signs.
+        spell: writes the arithmetic of one cell, up to its result.
+        is_phrase: whether what `spell` writes is a phrase and no sum: the result follows without a sign.
+        note: what must be said of how a cell is written.
+        comes_out: whether whole numbers give a number that can be written to its end: roots and powers of e mostly do
+            not.
+        text: a title and a sentence for a step of the same name; None where every step that uses it has its own.
+    """
+
+    compute: Callable[..., np.ndarray]
+    spell: Callable[[Hand, ResultCell], str]
+    operands: tuple[int, int] = (1, 1)
+    numbered: bool = False
+    fit: Fit | Callable[[int], Fit] = ()
+    labels: Callable[[Sequence[Grid]], Labels] = _as_the_first
+    formula: tuple[str, ...] = ()
+    korean: tuple[str, ...] = ()
+    joined: tuple[str, str, str] | None = None
+    shapes: Callable[[Sequence[tuple[int, ...]], str], str | None] | None = None
+    signs: tuple[str, ...] = (",",)
+    is_phrase: bool = False
+    note: Callable[[Hand, ResultCell], str] = _no_note
+    comes_out: Callable[[ResultCell], bool] = _always
+    text: Text | None = None
+
+
+def factor(walk: Walkthrough, step: Step) -> tuple[str, float]:
+    """How to write the factor of a step: ("/ sqrt", d) if it is 1 / sqrt(d), of queries and keys d wide; else as it is.
+
+    An eighth is 1 / sqrt(64), but where nothing is 64 wide, 64 would say nothing.
+    """
+    number = 1.0 if step.number is None else step.number
+    made = next((one for one in walk.steps if one.result == step.operands[0] and one.operation == "dot"), None)
+    how, root = scale(number)
+    if made is not None and how != "*" and root == walk.grids[made.operands[0]].values.shape[1]:
+        return how, root
+    return "*", number
+
+
+def scale(number: float) -> tuple[str, float]:
+    """How to write a factor: ("/ sqrt", 64.0) for an eighth, which is 1 over the root of 64; else ("*", the factor)."""
+    if number > 0:
+        width = round(1 / number**2)
+        if width > 1 and math.isclose(number, 1 / math.sqrt(width), rel_tol=1e-7):
+            return "/ sqrt", float(width)
+    return "*", number
+
+
+# ------------------------------------------------------------------------------------- how one cell is written out
+
+
+def _spell_map(hand: Hand, cell: ResultCell) -> str:
+    a, b, *bias = cell.grids
+    text = hand.products(a[cell.row].tolist(), b[:, cell.column].tolist())
+    return f"{text} + {hand.factor(bias[0][0, cell.column])}" if bias else text
+
+
+def _spell_dot(hand: Hand, cell: ResultCell) -> str:
+    a, b = cell.grids
+    return hand.products(a[cell.row].tolist(), b[cell.column].tolist())
+
+
+def _spell_general(hand: Hand, cell: ResultCell) -> str:
+    a, b, c = cell.grids
+    return hand.products((a[cell.row] @ b).tolist(), c[cell.column].tolist())
+
+
+def _first_factors(hand: Hand, cell: ResultCell) -> str:
+    names = " ".join(cell.step.operands[:2])
+    return f"(앞의 수: {names})" if hand.language == "ko" else f"(first factors: {names})"
+
+
+def _spell_additive(hand: Hand, cell: ResultCell) -> str:
+    a, b, c, d, (weights,) = cell.grids
+    inside = a[cell.row] @ c.T + b[cell.column] @ d.T
+    values = (weights * np.tanh(inside)).tolist()
+    return hand.add(values, lambda i: f"{hand.factor(weights[i])}·tanh({hand.write(inside[i])})")
+
+
+def _spell_times(hand: Hand, cell: ResultCell) -> str:
+    how, number = factor(cell.walk, cell.step)
+    value = hand.factor(cell.values[0])
+    return f"{value} / sqrt({hand.write(number)})" if how == "/ sqrt" else f"{value}·{hand.factor(number)}"
+
+
+def _is_a_whole_root(cell: ResultCell) -> bool:
+    how, number = factor(cell.walk, cell.step)
+    return how == "*" or math.sqrt(number).is_integer()
+
+
+def _spell_softcap(hand: Hand, cell: ResultCell) -> str:
+    cap = hand.write(cell.number)
+    return f"{cap}·tanh({hand.write(cell.values[0])} / {cap})"
+
+
+def _spell_mask(hand: Hand, cell: ResultCell) -> str:
+    value, may_look = cell.values
+    text = hand.write(value)
+    if hand.language == "ko":
+        return f"{'볼 수 있음' if may_look else '가림'}: {text} →"
+    return f"allowed: {text} stays" if may_look else f"masked: {text} becomes"
+
+
+def _scores(cell: ResultCell) -> list[float]:
+    """All scores of the cell's row, that for looking at nothing among them."""
+    scores, *nothing = cell.grids
+    return [*scores[cell.row].tolist(), *(number for grid in nothing for number in grid.ravel().tolist())]
+
+
+def _spell_softmax(hand: Hand, cell: ResultCell) -> str:
+    scores = _scores(cell)
+    top = max(scores)
+
+    def power(i: int) -> str:
+        return "exp(-∞)" if math.isinf(scores[i]) else f"exp({hand.write(scores[i])} - {hand.factor(top)})"
+
+    below = hand.add([math.exp(score - top) for score in scores], power)
+    return f"{power(cell.column)} / ({below})"
+
+
+def _largest_taken_off(hand: Hand, cell: ResultCell) -> str:
+    top = shown(max(_scores(cell)), hand.digits)
+    if hand.language == "ko":
+        return f"(가장 큰 값 {top}을 모두에서 뺍니다. 가중치는 변하지 않습니다)"
+    return f"({top}, the largest, is taken from each: that changes no weight)"
+
+
+def _are_equal_scores(cell: ResultCell) -> bool:
+    return len({score for score in _scores(cell) if math.isfinite(score)}) == 1
+
+
+def _spell_weigh(hand: Hand, cell: ResultCell) -> str:
+    weights, values = cell.grids
+    return f"{hand.factor(weights[0, cell.row])}·{hand.factor(values[cell.row, cell.column])}"
+
+
+def _spell_sum(hand: Hand, cell: ResultCell) -> str:
+    values = cell.grids[0][:, cell.column].tolist()
+    return hand.add(values, lambda i: hand.factor(values[i]))
+
+
+def _spell_concatenate(hand: Hand, cell: ResultCell) -> str:
+    column = cell.column
+    for name, grid in zip(cell.step.operands, cell.grids, strict=True):
+        if column < grid.shape[1]:
+            hand.write(grid[cell.row, column])
+            return f"{name}[{cell.row}, {column}]"
+        column -= grid.shape[1]
+    raise IndexError(cell.column)
+
+
+def _spell_norm(hand: Hand, cell: ResultCell) -> str:
+    a, gain, shift = cell.grids
+    values = a[cell.row]
+    middle = f"({hand.write(values[cell.column])} - {hand.factor(values.mean())})"
+    spread = f"sqrt({hand.write(values.var())} + {hand.write(cell.number)})"
+    return f"{middle} / {spread}·{hand.factor(gain[0, cell.column])} + {hand.factor(shift[0, cell.column])}"
+
+
+def _spell_rms_norm(hand: Hand, cell: ResultCell) -> str:
+    a, gain = cell.grids
+    values = a[cell.row]
+    size = f"sqrt({hand.write((values**2).mean())} + {hand.write(cell.number)})"
+    return f"{hand.factor(values[cell.column])} / {size}·{hand.factor(gain[0, cell.column])}"
+
+
+def _spell_gelu_tanh(hand: Hand, cell: ResultCell) -> str:
+    (value,) = cell.values
+    cubed = f"{hand.write(value)} + {hand.write(0.044715)}·{hand.factor(value)}^3"
+    return f"{hand.factor(value)} / 2·(1 + tanh(sqrt(2 / pi)·({cubed})))"
+
+
+def _spell_row(hand: Hand, cell: ResultCell) -> str:
+    row = int(cell.number)
+    hand.write(cell.grids[0][row, cell.column])
+    return f"{cell.step.operands[0]}[{row}, {cell.column}]"
+
+
+# -------------------------------------------------------------------------------------- how shapes and names follow
+
+
+def _sum_of_rows(shapes: Sequence[tuple[int, ...]], language: str) -> str:
+    n, width = shapes[0]
+    return f"(1, {width}) 행 {n}개의 합" if language == "ko" else f"sum of {n} rows of (1, {width})"
+
+
+def _so_many_times(shapes: Sequence[tuple[int, ...]], language: str) -> str | None:
+    n = len(shapes)
+    if n <= SEVERAL or len(set(shapes)) > 1:
+        return None
+    return f"[{shapes[0]} {n}개]" if language == "ko" else f"[{n} times {shapes[0]}]"
+
+
+def _side_by_side(operands: Sequence[Grid]) -> Labels:
+    named = all(operand.columns for operand in operands)
+    return operands[0].rows, tuple(name for operand in operands for name in operand.columns) if named else ()
+
+
+_SAME_SHAPE = ((1, ROWS, 0, ROWS), (1, COLUMNS, 0, COLUMNS))
+_GAIN = ((1, ROWS, None, ONE), (1, COLUMNS, 0, COLUMNS))
+
+OPERATIONS: dict[str, Operation] = {
+    "add": Operation(
+        compute=arithmetic.add,
+        operands=(2, 2),
+        fit=((0, ROWS, 1, ROWS), (0, COLUMNS, 1, COLUMNS)),
+        joined=("", " + ", ""),
+        signs=("+",),
+        spell=lambda hand, cell: f"{hand.write(cell.values[0])} + {hand.factor(cell.values[1])}",
     ),
-    "mask": ((1, ROWS, 0, ROWS), (1, COLUMNS, 0, COLUMNS)),
-    "product": ((1, ROWS, 0, ROWS), (1, COLUMNS, 0, COLUMNS)),
-    "softmax": ((1, ROWS, None, ONE), (1, COLUMNS, None, ONE)),
-    "weigh": ((0, ROWS, None, ONE), (0, COLUMNS, 1, ROWS)),
-    "norm": ((1, ROWS, None, ONE), (1, COLUMNS, 0, COLUMNS), (2, ROWS, None, ONE), (2, COLUMNS, 0, COLUMNS)),
-    "rms_norm": ((1, ROWS, None, ONE), (1, COLUMNS, 0, COLUMNS)),
-}  # fmt: skip
-"""Which size of which operand must be which size of which other, or 1."""
-
-
-def _expect_fit(step: Step, operands: list[np.ndarray]) -> None:
-    """Refuse shapes that do not fit, and say which two numbers clash."""
-    pairs = tuple(pair for pair in _FIT.get(step.operation, ()) if pair[0] < len(operands))
-    if step.operation == "concatenate":
-        pairs = tuple((other, ROWS, 0, ROWS) for other in range(1, len(operands)))
-    for one, side, other, other_side in pairs:
-        size = operands[one].shape[side == COLUMNS]
-        expected = 1 if other is None else operands[other].shape[other_side == COLUMNS]
-        if size != expected:
-            name = step.operands[one]
-            rest = "must have 1" if other is None else f"{step.operands[other]} has {expected} {other_side}"
-            raise RecordError(f"step {step.name}: {name} has {size} {side}, but {rest}")
+    "map": Operation(
+        compute=arithmetic.linear,
+        operands=(2, 3),
+        fit=((0, COLUMNS, 1, ROWS), (2, ROWS, None, ONE), (2, COLUMNS, 1, COLUMNS)),
+        labels=lambda operands: (operands[0].rows, operands[1].columns),
+        formula=("{a} {b}", " + {c}"),
+        signs=(MATRIX, "+"),
+        spell=_spell_map,
+    ),
+    "dot": Operation(
+        compute=arithmetic.dot,
+        operands=(2, 2),
+        fit=((0, COLUMNS, 1, COLUMNS),),
+        labels=lambda operands: (operands[0].rows, operands[1].rows),
+        formula=("{a} {B}",),
+        signs=(MATRIX,),
+        spell=_spell_dot,
+    ),
+    "general": Operation(
+        compute=arithmetic.general,
+        operands=(3, 3),
+        fit=((0, COLUMNS, 1, ROWS), (2, COLUMNS, 1, COLUMNS)),
+        labels=lambda operands: (operands[0].rows, operands[2].rows),
+        formula=("{a} {b} {C}",),
+        signs=(MATRIX, MATRIX),
+        spell=_spell_general,
+        note=_first_factors,
+    ),
+    "additive": Operation(
+        compute=arithmetic.additive,
+        operands=(5, 5),
+        fit=(
+            (0, COLUMNS, 2, COLUMNS),
+            (1, COLUMNS, 3, COLUMNS),
+            (2, ROWS, 3, ROWS),
+            (4, ROWS, None, ONE),
+            (4, COLUMNS, 2, ROWS),
+        ),
+        labels=lambda operands: (operands[0].rows, operands[1].rows),
+        formula=("tanh({a} {C} + {b} {D}) {E}",),
+        spell=_spell_additive,
+        comes_out=_never,
+    ),
+    "times": Operation(
+        compute=arithmetic.times,
+        numbered=True,
+        formula=("{a} {factor}",),
+        spell=_spell_times,
+        comes_out=_is_a_whole_root,
+    ),
+    "softcap": Operation(
+        compute=arithmetic.softcap,
+        numbered=True,
+        formula=("{number} tanh({a} / {number})",),
+        spell=_spell_softcap,
+        comes_out=_never,
+        text=Text(
+            en=("Soft cap", "Scores are bent so that none passes the cap."),
+            ko=("소프트 캡", "어떤 스코어도 상한을 넘지 않도록 부드럽게 눌러 줍니다."),
+        ),
+    ),
+    "mask": Operation(
+        compute=arithmetic.mask,
+        operands=(2, 2),
+        fit=_SAME_SHAPE,
+        formula=("mask({a})",),
+        spell=_spell_mask,
+        is_phrase=True,
+        text=Text(
+            en=("Mask", "What the query may not look at gets minus infinity, which the softmax turns into 0."),
+            ko=("마스크", "쿼리가 보면 안 되는 자리는 -∞가 되고, 소프트맥스를 거치면 0이 됩니다."),
+        ),
+    ),
+    "softmax": Operation(
+        compute=arithmetic.softmax,
+        operands=(1, 2),
+        fit=((1, ROWS, None, ONE), (1, COLUMNS, None, ONE)),
+        formula=("softmax({a}", " and {b}", ")"),
+        spell=_spell_softmax,
+        note=_largest_taken_off,
+        comes_out=_are_equal_scores,
+        text=Text(
+            en=(
+                "Softmax: the attention distribution",
+                "The scores become weights between 0 and 1 that sum to 1: how the query's attention is shared out.",
+            ),
+            ko=(
+                "소프트맥스: 어텐션 분포",
+                "스코어가 0과 1 사이의, 합이 1인 어텐션 가중치가 됩니다. 쿼리의 주의가 어떻게 나뉘는지 보여 줍니다.",
+            ),
+        ),
+    ),
+    "weigh": Operation(
+        compute=arithmetic.weigh,
+        operands=(2, 2),
+        fit=((0, ROWS, None, ONE), (0, COLUMNS, 1, ROWS)),
+        labels=lambda operands: (operands[1].rows, operands[1].columns),
+        formula=("{A} * {b}",),
+        signs=(CELLS,),
+        spell=_spell_weigh,
+    ),
+    "sum": Operation(
+        compute=arithmetic.total,
+        labels=lambda operands: ((), operands[0].columns),
+        formula=("sum of the rows of {a}",),
+        korean=("{a}의 행의 합",),
+        shapes=_sum_of_rows,
+        spell=_spell_sum,
+    ),
+    "concatenate": Operation(
+        compute=arithmetic.concatenate,
+        operands=(1, ANY),
+        fit=lambda n: tuple((other, ROWS, 0, ROWS) for other in range(1, n)),
+        labels=_side_by_side,
+        joined=("[", "; ", "]"),
+        shapes=_so_many_times,
+        signs=(";",),
+        spell=_spell_concatenate,
+    ),
+    "norm": Operation(
+        compute=arithmetic.norm,
+        operands=(3, 3),
+        numbered=True,
+        fit=(*_GAIN, (2, ROWS, None, ONE), (2, COLUMNS, 0, COLUMNS)),
+        formula=("({a} - mean) / sqrt(variance + {number})", " * {b}", " + {c}"),
+        korean=("({a} - 평균) / sqrt(분산 + {number})", " * {b}", " + {c}"),
+        signs=(f"{ARROW} {CELLS}", "+"),
+        spell=_spell_norm,
+        comes_out=_never,
+        text=Text(
+            en=(
+                "Layer normalisation",
+                "Each row is brought to mean 0 and variance 1, then stretched by the gain and moved by the shift.",
+            ),
+            ko=("층 정규화", "각 줄을 평균 0, 분산 1로 맞춘 뒤, 게인으로 늘이고 시프트만큼 옮깁니다."),
+        ),
+    ),
+    "rms_norm": Operation(
+        compute=arithmetic.rms_norm,
+        operands=(2, 2),
+        numbered=True,
+        fit=_GAIN,
+        formula=("{a} / sqrt(mean square + {number})", " * {b}"),
+        korean=("{a} / sqrt(제곱의 평균 + {number})", " * {b}"),
+        signs=(f"{ARROW} {CELLS}",),
+        spell=_spell_rms_norm,
+        comes_out=_never,
+        text=Text(
+            en=(
+                "Root mean square normalisation",
+                "Each row is brought to one size, the mean of its squares 1, then stretched by the gain.",
+            ),
+            ko=("RMS 정규화", "각 줄의 크기를 같게 맞춘 뒤(제곱의 평균이 1), 게인으로 늘입니다."),
+        ),
+    ),
+    "relu": Operation(
+        compute=arithmetic.relu,
+        formula=("max(0, {a})",),
+        spell=lambda hand, cell: f"max(0, {hand.write(cell.values[0])})",
+        text=Text(en=("ReLU", "What is negative becomes 0."), ko=("ReLU", "음수는 0이 됩니다.")),
+    ),
+    "gelu": Operation(
+        compute=arithmetic.gelu,
+        formula=("{a} Φ({a})",),
+        spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·Φ({hand.write(cell.values[0])})",
+        comes_out=_never,
+        text=Text(
+            en=("GELU", "What is negative is bent towards 0, smoothly."),
+            ko=("GELU", "음수를 0 쪽으로 부드럽게 눌러 줍니다."),
+        ),
+    ),
+    "gelu_tanh": Operation(
+        compute=arithmetic.gelu_tanh,
+        formula=("{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",),
+        spell=_spell_gelu_tanh,
+        comes_out=_never,
+        text=Text(
+            en=(
+                "GELU, by tanh",
+                "What is negative is bent towards 0, smoothly; tanh stands in for the normal distribution.",
+            ),
+            ko=("GELU (tanh 근사)", "음수를 0 쪽으로 부드럽게 누릅니다. 정규 분포 함수를 tanh로 근사합니다."),
+        ),
+    ),
+    "silu": Operation(
+        compute=arithmetic.silu,
+        formula=("{a} / (1 + exp(-{a}))",),
+        spell=lambda hand, cell: f"{hand.factor(cell.values[0])} / (1 + exp({hand.write(-cell.values[0])}))",
+        comes_out=_never,
+        text=Text(
+            en=("SiLU", "What is negative is bent towards 0, smoothly, by the logistic function."),
+            ko=("SiLU", "로지스틱 함수로 음수를 0 쪽으로 부드럽게 눌러 줍니다."),
+        ),
+    ),
+    "product": Operation(
+        compute=arithmetic.product,
+        operands=(2, 2),
+        fit=_SAME_SHAPE,
+        formula=("{a} * {b}",),
+        signs=(CELLS,),
+        spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·{hand.factor(cell.values[1])}",
+    ),
+    "row": Operation(
+        compute=arithmetic.row,
+        numbered=True,
+        labels=lambda operands: ((), operands[0].columns),
+        formula=("row {number} of {a}",),
+        korean=("{a}의 {number}행",),
+        spell=_spell_row,
+        text=Text(
+            en=("The query's row", "Of the whole input the row that belongs to the query's token."),
+            ko=("쿼리의 행", "전체 입력에서 쿼리 토큰에 해당하는 행 하나를 꺼냅니다."),
+        ),
+    ),
+}
+"""Each operation by its name, which files hold."""

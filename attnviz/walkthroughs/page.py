@@ -8,10 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnviz.text.numbers import shown
+from attnviz.walkthroughs.operations import CELLS
 from attnviz.walkthroughs.record import Grid, Step, Walkthrough
-from attnviz.walkthroughs.signs import CELLS, multiplied
-from attnviz.walkthroughs.steps import explained, formulated, shaped
-from attnviz.walkthroughs.wording import note_lines, receipt_line, say, source_line, title_line
+from attnviz.walkthroughs.wording import (
+    explain,
+    formula_of,
+    multiplied,
+    note_lines,
+    receipt_line,
+    say,
+    shapes_of,
+    source_line,
+    title_line,
+)
 from attnviz.walkthroughs.words import BLANK, BY_KEY, NO_BLANKS, Blanks, Seen, by_hand, chosen, followed
 
 MOST = 24
@@ -90,7 +99,7 @@ class Sheet:
     """The whole page.
 
     Attributes:
-        language: one of `attnviz.walkthroughs.steps.LANGUAGES`.
+        language: one of `attnviz.walkthroughs.texts.LANGUAGES`.
         title: what is calculated.
         source: whose calculation it is; empty where numbers are made by hand.
         sections: in the order of the calculation.
@@ -134,7 +143,7 @@ def laid_out(
 
     Args:
         walk: what to lay out.
-        language: one of `attnviz.walkthroughs.steps.LANGUAGES`.
+        language: one of `attnviz.walkthroughs.texts.LANGUAGES`.
         precision: digits after the point of each number.
         steps: the names of the steps to show; None shows all.
         blanks: cells that a learner fills in.
@@ -143,7 +152,7 @@ def laid_out(
         SelectionError: a step or a language that is not there.
     """
     wish = _Wish(walk=walk, language=language, precision=precision, blanks=blanks)
-    explained("scores", language)  # refuses a language that is not there
+    explain("scores", language)  # refuses a language that is not there
     return Sheet(
         language=language,
         title=title_line(walk, language),
@@ -165,11 +174,11 @@ def _sections(wish: _Wish, names: Sequence[str] | None) -> Iterator[Section]:
             if name in given:
                 del given[name]
                 yield _given(wish, name)
-        told = explained(step.name, wish.language)
+        told = explain(step.name, wish.language)
         yield Section(
             title=f"{number}. {told.title}",
-            formula=formulated(step, language=wish.language, walk=walk),
-            shapes=shaped(walk, step, language=wish.language),
+            formula=formula_of(step, language=wish.language, walk=walk),
+            shapes=shapes_of(walk, step, language=wish.language),
             sentence=told.sentence,
             hand=by_hand(walk, step, wish.precision, wish.language, wish.blanks, seen=_seen(wish, step.result)),
             table=_table(wish, step.result),
@@ -179,7 +188,7 @@ def _sections(wish: _Wish, names: Sequence[str] | None) -> Iterator[Section]:
 
 
 def _given(wish: _Wish, name: str) -> Section:
-    told = explained(name, wish.language)
+    told = explain(name, wish.language)
     n_rows, n_columns = wish.walk.grids[name].values.shape
     return Section(
         title=told.title,

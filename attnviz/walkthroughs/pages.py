@@ -7,7 +7,7 @@ from io import StringIO
 from typing import Unpack
 
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.steps import explained
+from attnviz.walkthroughs.wording import explain
 from attnviz.walkthroughs.words import NO_BLANKS, Blanks, Telling, chosen
 
 COLUMNS = ("step", "name", "grid", "row", "row_name", "column", "column_name", "value")
@@ -63,7 +63,7 @@ def csv(walk: Walkthrough, **told: Unpack[Telling]) -> str:
         SelectionError: a step or a language that is not there.
     """
     steps, blanks = told.get("steps"), told.get("blanks", NO_BLANKS)
-    explained("scores", told.get("language", "en"))
+    explain("scores", told.get("language", "en"))
     text = StringIO()
     writer = tables.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

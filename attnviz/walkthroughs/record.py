@@ -8,43 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Float64
 
 from attnviz.attention import Kind, Receipt
 from attnviz.errors import RecordError
-
-Operation: TypeAlias = Literal[
-    "add", "map", "dot", "general", "additive", "times", "softcap", "mask", "softmax", "weigh", "sum", "concatenate",
-    "norm", "rms_norm", "relu", "gelu", "gelu_tanh", "silu", "product", "row",
-]  # fmt: skip
-"""What a step computes from its operands a, b, c, ... (rows are queries or tokens):
-
-- ``add``: a + b, cell by cell.
-- ``map``: a b, plus the one row c where there is one: a linear map of each row.
-- ``dot``: a b^T: each query with each key.
-- ``general``: a b c^T, with b the map between them (Luong et al. 2015, equation 8).
-- ``additive``: e . tanh(c q + d k) for each row q of a and k of b (Bahdanau et al. 2015, appendix A.1.2).
-- ``times``: a times the step's number.
-- ``softcap``: number * tanh(a / number) (Gemma Team 2024, section 2).
-- ``mask``: a where b is 1, minus infinity where it is 0.
-- ``softmax``: exp(a) over the sum of its row; b, where there is one, is a score for looking at nothing, which takes
-  part in the sum and is then dropped.
-- ``weigh``: each row of b times its weight in the one row a: an alignment vector for each key.
-- ``sum``: the sum of the rows of a: one row.
-- ``concatenate``: the operands side by side.
-- ``norm``: each row without its mean, over the root of its variance plus the step's number, times b, plus c (Ba et al.
-  2016, layer normalisation).
-- ``rms_norm``: each row over the root of the mean of its squares plus the step's number, times b (Zhang and Sennrich
-  2019, root mean square layer normalisation).
-- ``relu``, ``gelu``: cell by cell; gelu is a times the normal distribution function (Hendrycks and Gimpel 2016).
-- ``gelu_tanh``: a / 2 * (1 + tanh(sqrt(2 / pi) * (a + 0.044715 a^3))), an approximation of gelu from the same paper.
-- ``silu``: a / (1 + exp(-a)) (Hendrycks and Gimpel 2016, section 4; also called swish).
-- ``product``: a times b, cell by cell: a gated network opens one with the other (Shazeer 2020).
-- ``row``: the one row of a that the step's number names, counted from 0.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,14 +49,14 @@ class Step:
     Attributes:
         name: which step it is, such as ``scores``; explanations are found by it.
         result: the grid that it makes.
-        operation: how.
+        operation: how: a name in `attnviz.walkthroughs.operations.OPERATIONS`.
         operands: the grids that it is made from.
-        number: what ``times``, ``softcap``, ``norm``, ``rms_norm`` and ``row`` need beside them; None for the others.
+        number: what some operations need beside them, such as ``times``; None for the others.
     """
 
     name: str
     result: str
-    operation: Operation
+    operation: str
     operands: tuple[str, ...]
     number: float | None = None
 

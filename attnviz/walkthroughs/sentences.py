@@ -71,7 +71,7 @@ KOREAN = {
 
 
 def translated(sentence: str, language: str) -> str:
-    """The sentence in a language of `attnviz.walkthroughs.steps.LANGUAGES`; one that nobody knows stays as it is."""
+    """The sentence in a language of `attnviz.walkthroughs.texts.LANGUAGES`; one that nobody knows stays as it is."""
     if language == "ko":
         for english, korean in KOREAN.items():
             pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(english))

@@ -1,126 +1,161 @@
-"""What every view of a walkthrough says in words: whose calculation it is, how it was checked, what its signs mean."""
+"""What every view of a walkthrough says: steps and grids, their formulas, whose calculation it is, how it was checked.
+
+A formula has no sign for the matrix product, as on any blackboard (Q K^T); between pictures, where nothing would look
+like nothing, it is a cross. Cell by cell is always "⊙", and the dot is for numbers alone.
+"""
 
 from __future__ import annotations
 
-from attnviz.attention import Receipt
-from attnviz.text.display import visible
-from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.sentences import translated
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from string import Formatter
 
-WORDS = {
-    "en": {
-        "layer": "layer {n}",
-        "head": "head {n}",
-        "counted": "{where} (counted from 0)",
-        "query is": "query: {name}",
-        "row": "row {n}",
-        "number": "number {n}",
-        "key": "key",
-        "key vector": "key vector",
-        "scores": "score",
-        "scaled": "scaled",
-        "bias": "with bias",
-        "softcap": "capped",
-        "mask": "masked",
-        "softmax": "weight",
-        "alignment": "alignment vector",
-        "numbers": "{name} ({n} numbers)",
-        "sum": "sum of {n}",
-        "more rows": "... {n} more rows",
-        "by key": "Key by key:",
-        "weights sum": "The weights sum to {total}",
-        "rest": "; {rest} is for looking at nothing",
-        "shade": "how far a number is from 0, in its own grid",
-        "colours": "each matrix has its own colours: the palest is 0, and where there are numbers below 0, these are "
-        "blue and those above are red",
-        "beyond": "; the last colour is for all numbers farther from 0",
-        "sharing": "; cells that share a point show the number farthest from 0",
-        "limits": "colours to {limit}",
-        "clipped": "colours to {limit}, farthest {largest}",
-        "pooled": "{rows} x {columns} cells a point",
-        "upright": "{shape}, drawn upright",
-        "across": "{shape}, used as {name}",
-        "products": "matrices side by side, as in q K^T, are multiplied",
-        "cells": "; ⊙ multiplies cell by cell",
-        "signs": "{matrix} between matrices is the matrix product, as in q Kᵀ",
-        "ascii": "Korean needs a terminal that knows Unicode: this is English",
-        "same": "recomputed {own} is exactly the model's own",
-        "near": "recomputed {own} is {difference} from the model's own",
-        "from input": " ({difference} from the input on)",
-        "model": "no number of this model's own to compare with",
-        "hand": "no model to compare with",
-        "step": "step {n} of {total}",
-        "lines": "lines {first}-{last} of {n}, more: ↑ ↓",
-        "keys": "next →, back ←, first Home, last End, quit q",
-        "short step": "step {n} of {total}",
-        "short lines": "lines {first}-{last} of {n} ↑ ↓",
-        "short keys": "next →, back ←, quit q",
-        "shorter step": "step {n}/{total}",
-        "shorter lines": "{first}-{last} of {n} ↑ ↓",
-        "shorter keys": "next →, back ←, quit q",
-        "shortest step": "{n}/{total}",
-        "shortest lines": "↑ ↓",
-        "shortest keys": "→ ← q",
-    },
-    "ko": {
-        "layer": "층 {n}",
-        "head": "헤드 {n}",
-        "counted": "{where} (0부터 셈)",
-        "query is": "쿼리: {name}",
-        "row": "{n}행",
-        "number": "{n}번 수",
-        "key": "키",
-        "key vector": "키 벡터",
-        "scores": "스코어",
-        "scaled": "스케일",
-        "bias": "편향 더함",
-        "softcap": "소프트 캡",
-        "mask": "마스크",
-        "softmax": "가중치",
-        "alignment": "정렬 벡터",
-        "numbers": "{name} (수 {n}개)",
-        "sum": "{n}개의 합",
-        "more rows": "... {n}줄 더 있음",
-        "by key": "키마다 보기:",
-        "weights sum": "가중치의 합: {total}",
-        "rest": "; 아무것도 보지 않는 몫: {rest}",
-        "shade": "각 표 안에서 수가 0에서 얼마나 먼지",
-        "colours": "행렬마다 색의 기준이 다름: 가장 옅은 색이 0이고, 음수가 있으면 음수는 파랑, 양수는 빨강",
-        "beyond": "; 색의 끝보다 먼 수는 모두 마지막 색",
-        "sharing": "; 점 하나에 여러 칸이면 0에서 가장 먼 수의 색",
-        "limits": "색의 끝 {limit}",
-        "clipped": "색의 끝 {limit}, 가장 먼 수 {largest}",
-        "pooled": "점 하나에 {rows} x {columns}칸",
-        "upright": "{shape}, 세워서 그림",
-        "across": "{shape}, {name}로 씀",
-        "products": "q K^T처럼 나란히 쓴 행렬은 행렬곱",
-        "cells": "; ⊙는 칸마다 곱하기",
-        "signs": "행렬 사이의 {matrix}는 행렬곱(식에서는 q Kᵀ처럼 나란히 씀)",
-        "same": "다시 계산한 {own}: 모델 자신의 값과 정확히 같음",
-        "near": "다시 계산한 {own}: 모델 자신의 값과의 차이 {difference}",
-        "from input": " (입력부터는 {difference})",
-        "model": "이 모델에서 비교할 값이 없음",
-        "hand": "직접 넣은 수: 비교할 모델이 없음",
-        "step": "단계 {n}/{total}",
-        "lines": "{n}줄 중 {first}-{last}, 더 보기 ↑ ↓",
-        "keys": "다음 →, 이전 ←, 처음 Home, 끝 End, 나가기 q",
-        "short step": "단계 {n}/{total}",
-        "short lines": "{n}줄 중 {first}-{last} ↑ ↓",
-        "short keys": "다음 →, 이전 ←, 나가기 q",
-        "shorter step": "{n}/{total}",
-        "shorter lines": "{first}-{last}/{n} ↑ ↓",
-        "shorter keys": "다음 →, 이전 ←, q",
-        "shortest step": "{n}/{total}",
-        "shortest lines": "↑ ↓",
-        "shortest keys": "→ ← q",
-        "verified": "검증됨: 층 {n}개에서 최대 차이 {difference}",
-    },
-}
+from attnviz.attention import Receipt
+from attnviz.errors import SelectionError
+from attnviz.text.display import visible
+from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL, Text, factor, scale
+from attnviz.walkthroughs.record import Step, Walkthrough
+from attnviz.walkthroughs.sentences import translated
+from attnviz.walkthroughs.texts import LANGUAGES, PHRASES, TEXTS
+
+_COUNTED = ("gain", "shift", "norm", "residual")
+"""Grids whose numbers are no heads."""
+_NUMBERED = {"en": (", head {number}", " {number}"), "ko": (", 헤드 {number}", " {number}")}
+_ACROSS = {"en": ", cross attention", "ko": ", 교차 어텐션"}
 
 
 def say(what: str, language: str, **fields: object) -> str:
-    """One of the phrases, in a language of `attnviz.walkthroughs.steps.LANGUAGES`."""
-    return WORDS[language][what].format(**fields)
+    """One of the phrases, in a language of `LANGUAGES`."""
+    return PHRASES[language][what].format(**fields)
+
+
+# -------------------------------------------------------------------------------------------------- steps and grids
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a step or a grid is.
+
+    Attributes:
+        title: a few words.
+        sentence: one sentence for somebody who sees it for the first time; empty where nobody knows it.
+    """
+
+    title: str
+    sentence: str
+
+
+def explain(name: str, language: str = "en") -> Explanation:
+    """What a step or a grid with this name is; a name that is not known explains itself.
+
+    Args:
+        name: as in `attnviz.walkthroughs.record`, such as ``scores`` or ``Wq``; ``Wq_3`` is that of head 3,
+            ``Wq_cross_3`` of head 3 of cross attention where a layer has both.
+        language: one of `LANGUAGES`.
+
+    Raises:
+        SelectionError: there is no such language.
+    """
+    expect_language(language)
+    base, _, number = name.rpartition("_")
+    known, more = _text_of(name), ""
+    if known is None:
+        base, more = (
+            (base, _NUMBERED[language][base in _COUNTED].format(number=number)) if number.isdigit() else (name, "")
+        )
+        of = base.removesuffix("_cross")
+        known, more = _text_of(of), (_ACROSS[language] if of != base else "") + more
+    if known is None:
+        return Explanation(title=name.replace("_", " "), sentence="")
+    title, sentence = known.ko if language == "ko" else known.en
+    return Explanation(title=title + more, sentence=sentence)
+
+
+def expect_language(language: str) -> None:
+    """Refuse a language that is not there.
+
+    Raises:
+        SelectionError: it is none of `LANGUAGES`.
+    """
+    if language not in LANGUAGES:
+        raise SelectionError(f"there is no language {language!r}: choose one of {', '.join(LANGUAGES)}")
+
+
+def _text_of(name: str) -> Text | None:
+    """The words of a step or grid: its own, or those of the operation of this name."""
+    own = TEXTS.get(name)
+    return OPERATIONS[name].text if own is None and name in OPERATIONS else own
+
+
+def formula_of(
+    step: Step, instead: Mapping[str, str] | None = None, *, language: str = "en", walk: Walkthrough | None = None
+) -> str:
+    """The formula of a step with the names of its own grids, such as "scores = q K^T".
+
+    Args:
+        step: the step.
+        instead: what to write for some of its operands.
+        language: of the few words in it.
+        walk: whose step it is: a factor is only written as a root where that is of the width of its queries and keys.
+    """
+    names = [(instead or {}).get(name, name) for name in step.operands]
+    turned = [f"{name}^T" for name in names]
+    return f"{step.result} = {_filled(step, names, turned, language, walk)}"
+
+
+def shapes_of(walk: Walkthrough, step: Step, *, language: str = "en") -> str:
+    """The formula of a step with the shapes put in, such as "(1, 4) = (1, 8) (8, 4)"; its few words in a language."""
+    found = [walk.grids[name].values.shape for name in step.operands]
+    own = OPERATIONS[step.operation].shapes
+    text = None if own is None else own(found, language)
+    if text is None:
+        text = _filled(step, list(map(str, found)), [str(shape[::-1]) for shape in found], language, walk)
+    return f"{walk.grids[step.result].values.shape} = {text}"
+
+
+def _filled(step: Step, names: Sequence[str], turned: Sequence[str], language: str, walk: Walkthrough | None) -> str:
+    """The formula of a step with its operands put in, as they are and with rows and columns exchanged."""
+    operation = OPERATIONS[step.operation]
+    if operation.joined is not None:
+        begin, between_all, end = operation.joined
+        listed = list(names) if len(names) <= 2 * SEVERAL else [*names[:2], "…", names[-1]]
+        return begin + between_all.join(listed) + end
+    fields = dict(zip("abcde", names, strict=False)) | dict(zip("ABCDE", turned, strict=False))
+    number = 1.0 if step.number is None else step.number
+    how, value = scale(number) if walk is None or step.operation != "times" else factor(walk, step)
+    fields |= {"number": f"{number:g}", "factor": f"{how}({value:g})" if how != "*" else f"* {value:.6g}"}
+    parts = operation.korean if language == "ko" and operation.korean else operation.formula
+    return "".join(part.format(**fields) for part in parts if set(_holes(part)) <= set(fields))
+
+
+def _holes(part: str) -> list[str]:
+    return [name for _, name, _, _ in Formatter().parse(part) if name]
+
+
+def between(step: Step, place: int) -> str:
+    """The sign that stands on a sheet before an operand of a step; a comma where the formula is no chain of signs."""
+    signs = OPERATIONS[step.operation].signs
+    return "" if place == 0 else signs[min(place, len(signs)) - 1]
+
+
+def multiplied(text: str) -> str:
+    """A formula in which a product by a number has a dot and one cell by cell a circle."""
+    return re.sub(r" \* (?=-?\d)", " · ", text).replace(" * ", f" {CELLS} ")
+
+
+def shown_formula(text: str) -> str:
+    """A formula as it is written on a blackboard."""
+    text = re.sub(r"sqrt\((\d+)\)", r"√\1", text)
+    return multiplied(text).replace("^T", "ᵀ").replace("sqrt(", "√(")
+
+
+def by_cells(steps: Iterable[Step]) -> bool:
+    """Whether any of these steps multiplies cell by cell."""
+    return any(CELLS in multiplied(formula_of(step)) for step in steps)
+
+
+# ---------------------------------------------------------------------------------------- a calculation as a whole
 
 
 def title_line(walk: Walkthrough, language: str) -> str:

@@ -9,10 +9,9 @@ from typing import TypedDict
 import numpy as np
 
 from attnviz.errors import SelectionError
+from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.record import Grid, Step, Walkthrough
-from attnviz.walkthroughs.spelled import spelled
-from attnviz.walkthroughs.steps import formulated
-from attnviz.walkthroughs.wording import say
+from attnviz.walkthroughs.wording import formula_of, say
 
 Blanks = frozenset[tuple[str, int, int]]
 """Cells that a learner fills in: grid, row, column."""
@@ -29,7 +28,7 @@ class Telling(TypedDict, total=False):
     """What every view of a walkthrough may be told; what it is not told is as written here.
 
     Attributes:
-        language: one of `attnviz.walkthroughs.steps.LANGUAGES`; English.
+        language: one of `attnviz.walkthroughs.texts.LANGUAGES`; English.
         precision: digits after the point of each number; 3.
         steps: the names of the steps to show; None, which is all.
         blanks: cells that a learner fills in: grid, row, column; none.
@@ -50,11 +49,11 @@ def whole_formula(walk: Walkthrough) -> str:
     text, written = "", ""
     for step in walk.steps:
         if step.name == "scores":
-            written = formulated(step, walk=walk).partition(" = ")[2]
+            written = formula_of(step, walk=walk).partition(" = ")[2]
             text = f"scores = {written}"
         elif step.name in BY_KEY and written and step.operation != "weigh":
             inner = f"({written})" if step.operation == "times" and " + " in written else written
-            written = formulated(step, {step.operands[0]: inner}, walk=walk).partition(" = ")[2]
+            written = formula_of(step, {step.operands[0]: inner}, walk=walk).partition(" = ")[2]
             text = f"{step.result} = {written}"
         elif written and step.operation == "weigh":
             text = f"context = {written} {step.operands[1]}"
@@ -87,7 +86,7 @@ def by_hand(walk: Walkthrough, step: Step, precision: int, language: str, blanks
         return ""
     row, column = telling_cell(walk, step, seen)
     grid = walk.grids[step.result]
-    return f"{cell_name(step.result, grid, row, column, language)}: " + spelled(
+    return f"{cell_name(step.result, grid, row, column, language)}: " + spell_out(
         walk, step, row, column, precision, language=language
     )
 

@@ -16,9 +16,9 @@ from attnviz.text.numbers import shown
 from attnviz.walkthroughs.calculation import Calculation, attend, attention_walk
 from attnviz.walkthroughs.figure.plan import Panel, plan
 from attnviz.walkthroughs.figure.sheet import figure, stages, write
+from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.signs import MATRIX, shown_formula
-from attnviz.walkthroughs.steps import explained
+from attnviz.walkthroughs.wording import explain, shown_formula
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -288,7 +288,7 @@ def test_a_sign_stands_between_any_two_matrices() -> None:
     assert _signs(whole_layer()) == [
         ("", "Queries Q"), (MATRIX, "Keys K"), ("→", "Score"), ("→", "Scaled"), ("→", "Weight"), (MATRIX, "Values V"),
         ("→", "Context vector"), ("+", "Input X"), ("→", "Residual connection"), ("→ ⊙", "Gain 1"), ("+", "Shift 1"),
-        ("→", "Layer normalisation"), ("+ residual →", explained("residual_2").title),
+        ("→", "Layer normalisation"), ("+ residual →", explain("residual_2").title),
     ]  # fmt: skip
     toy = {title: sign for sign, title in _signs(of_model())}
     assert [toy[f"{name} weights W{name[0].lower()}"] for name in ("Query", "Key", "Value")] == [

@@ -15,9 +15,10 @@ from attnviz.errors import NoAttentionError
 from attnviz.walkthroughs.calculation import largest_difference, recomputed
 from attnviz.walkthroughs.capture import parts
 from attnviz.walkthroughs.capture.walks import BOTH, walk
-from attnviz.walkthroughs.steps import LANGUAGES, explained, formulated
+from attnviz.walkthroughs.texts import LANGUAGES
 from attnviz.walkthroughs.verify import examine
 from attnviz.walkthroughs.verify.saved import parse
+from attnviz.walkthroughs.wording import explain, formula_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,7 +179,7 @@ def test_every_step_is_explained_and_can_be_checked(zoo: Zoo, name: str, kind: K
     walked = whole(zoo, name, kind, query=1)
     for language in LANGUAGES:
         for what in {*walked.given(), *(step.name for step in walked.steps)}:
-            assert explained(what, language).sentence, what
+            assert explain(what, language).sentence, what
     verdict = examine(parse(to_json(walked)))
     assert verdict.fault == ""
     assert verdict.unused == ()
@@ -329,7 +330,7 @@ def test_a_factor_is_a_root_only_of_the_width(zoo: Zoo) -> None:
     for name, formula in (("llama", "scaled_0 = scores_0 / sqrt(10)"), ("gemma2", "scaled_0 = scores_0 * 0.0625")):
         walked = whole(zoo, name, None)
         step = next(step for step in walked.steps if step.name == "scaled")
-        assert formulated(step, walk=walked) == formula
+        assert formula_of(step, walk=walked) == formula
 
 
 # ------------------------------------------------------------------------------------------------------ refused

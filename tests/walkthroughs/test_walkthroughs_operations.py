@@ -11,8 +11,8 @@ import torch
 
 from attnviz.errors import RecordError
 from attnviz.models import scores
-from attnviz.walkthroughs import operations
-from attnviz.walkthroughs.operations import OPERATIONS, computed
+from attnviz.walkthroughs.calculation import compute
+from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.record import Grid, Step
 
 DRAW = np.random.default_rng(3)
@@ -27,14 +27,14 @@ def close(one: np.ndarray, other: object) -> None:
 
 def step(operation: str, *operands: str, number: float | None = None) -> Step:
     """A step called "made"."""
-    return Step(name="made", result="made", operation=operation, operands=operands, number=number)  # type: ignore[arg-type]
+    return Step(name="made", result="made", operation=operation, operands=operands, number=number)
 
 
 def of(operation: str, *values: np.ndarray, number: float | None = None) -> np.ndarray:
     """An operation's result on these grids, called a, b, c, ..."""
     names = tuple("abcdefgh"[: len(values)])
     grids = {name: Grid(values=value) for name, value in zip(names, values, strict=True)}
-    return computed(step(operation, *names, number=number), grids)
+    return compute(step(operation, *names, number=number), grids)
 
 
 def test_maps_and_products() -> None:
@@ -133,7 +133,7 @@ def test_mask() -> None:
 def test_shapes_that_clash(operation: str, values: tuple[np.ndarray, ...], line: str) -> None:
     """Which grid is at fault, and which two numbers clash."""
     with pytest.raises(RecordError) as error:
-        of(operation, *values, number=1.0 if operation in operations.NUMBERED else None)
+        of(operation, *values, number=1.0 if OPERATIONS[operation].numbered else None)
     assert str(error.value) == f"step made: {line}"
 
 
@@ -148,7 +148,7 @@ def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         (step("guess", "a"), "there is no operation 'guess'"),
     ):
         with pytest.raises(RecordError, match=line):
-            computed(wrong, grids)
+            compute(wrong, grids)
     with pytest.raises(RecordError, match="row 1, column 2 is not finite"):
         of("times", np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1e300]]), number=1e300)
     with pytest.raises(RecordError, match="row 0, column 0 is not finite"):
@@ -161,4 +161,3 @@ def test_all_are_tested() -> None:
         "add", "map", "dot", "general", "additive", "times", "softcap", "mask", "softmax", "weigh", "sum",
         "concatenate", "norm", "rms_norm", "relu", "gelu", "gelu_tanh", "silu", "product", "row",
     }  # fmt: skip
-    assert set(operations.NUMBERED) <= set(OPERATIONS)

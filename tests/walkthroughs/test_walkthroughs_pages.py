@@ -22,8 +22,7 @@ from attnviz.walkthroughs.markdown import escaped as markdown_escaped
 from attnviz.walkthroughs.page import FIRST, LAST, MOST
 from attnviz.walkthroughs.pages import COLUMNS, csv, html, latex, markdown
 from attnviz.walkthroughs.record import Grid, Step, Walkthrough
-from attnviz.walkthroughs.signs import multiplied
-from attnviz.walkthroughs.steps import explained, formulated, shaped
+from attnviz.walkthroughs.wording import explain, formula_of, multiplied, shapes_of
 from tests.walkthroughs.by_hand import RECEIPT, grid, layer, walks
 
 if TYPE_CHECKING:
@@ -215,16 +214,16 @@ def test_every_number_is_shown(name: str, form: str, language: str) -> None:
     places = [plain.index(f"{i}. ") for i in range(1, len(walk.steps) + 1)]
     assert places == sorted(places)
     for step in walk.steps:
-        told = explained(step.name, language)
+        told = explain(step.name, language)
         if form == "latex":
             assert latex_escaped(told.title) in text
-            assert formula(formulated(step, language=language)) in text
-            assert formula(shaped(walk, step, language=language)) in text
+            assert formula(formula_of(step, language=language)) in text
+            assert formula(shapes_of(walk, step, language=language)) in text
         else:
             assert told.title in unmarked(plain)
             written = multiplied
-            assert written(formulated(step, language=language)) in plain
-            assert written(shaped(walk, step, language=language)) in plain
+            assert written(formula_of(step, language=language)) in plain
+            assert written(shapes_of(walk, step, language=language)) in plain
 
 
 @pytest.mark.parametrize("form", PAGES)

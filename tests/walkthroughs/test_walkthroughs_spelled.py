@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 from statistics import NormalDist
-from typing import get_args
 
 import numpy as np
 import pytest
 
-from attnviz.walkthroughs.operations import computed
-from attnviz.walkthroughs.record import Grid, Operation, Step, Walkthrough
-from attnviz.walkthroughs.spelled import spelled
+from attnviz.walkthroughs.calculation import compute, spell_out
+from attnviz.walkthroughs.operations import OPERATIONS
+from attnviz.walkthroughs.record import Grid, Step, Walkthrough
 
 NAMES = {
     "exp": math.exp,
@@ -34,12 +33,12 @@ def done(text: str) -> tuple[float, str, float]:
 
 
 def made(
-    operation: Operation, *operands: np.ndarray, number: float | None = None, names: str = "abcdefgh"
+    operation: str, *operands: np.ndarray, number: float | None = None, names: str = "abcdefgh"
 ) -> tuple[Walkthrough, Step]:
     """A calculation of one step, done by `operations`."""
     grids = {name: Grid(values=values) for name, values in zip(names, operands, strict=False)}
     step = Step(name="made", result="r", operation=operation, operands=tuple(grids), number=number)
-    return Walkthrough(title="made", grids=grids | {"r": Grid(values=computed(step, grids))}, steps=(step,)), step
+    return Walkthrough(title="made", grids=grids | {"r": Grid(values=compute(step, grids))}, steps=(step,)), step
 
 
 def random(*shape: int, seed: int = 0) -> np.ndarray:
@@ -47,7 +46,7 @@ def random(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(sum(shape) + seed).normal(size=shape) * 2
 
 
-def random_walk(operation: Operation, d: int) -> tuple[Walkthrough, Step]:
+def random_walk(operation: str, d: int) -> tuple[Walkthrough, Step]:
     """One step of each operation on random numbers, with all operands that it can have; `d` numbers a row."""
     n, k = 2, 5
     shapes: dict[str, tuple[tuple[int, int], ...]] = {
@@ -75,15 +74,15 @@ def random_walk(operation: Operation, d: int) -> tuple[Walkthrough, Step]:
 
 
 @pytest.mark.parametrize("d", [3, 11])
-@pytest.mark.parametrize("operation", sorted({*get_args(Operation)} - {"mask", "concatenate", "row"}))
-def test_what_is_written_comes_to_what_is_said(operation: Operation, d: int) -> None:
+@pytest.mark.parametrize("operation", sorted({*OPERATIONS} - {"mask", "concatenate", "row"}))
+def test_what_is_written_comes_to_what_is_said(operation: str, d: int) -> None:
     """For every operation and every cell, sums short and long: read back and done again it is the cell's number."""
     walk, step = random_walk(operation, d)
     for (row, column), value in np.ndenumerate(walk.grids["r"].values):
-        result, sign, said = done(spelled(walk, step, row, column, 14))
+        result, sign, said = done(spell_out(walk, step, row, column, 14))
         assert result == pytest.approx(value, abs=1e-9)
         assert said == pytest.approx(value, abs=1e-9)
-        rough, rough_sign, rough_said = done(spelled(walk, step, row, column, 3))
+        rough, rough_sign, rough_said = done(spell_out(walk, step, row, column, 3))
         assert rough == pytest.approx(rough_said, rel=0.02, abs=0.02 * d)
         exact = float(value).is_integer() and operation == "relu"
         assert {sign, rough_sign} == {"=" if exact else "≈"} or (sign == "=" and rough_sign == "≈")
@@ -92,7 +91,7 @@ def test_what_is_written_comes_to_what_is_said(operation: Operation, d: int) -> 
 def test_whole_numbers_are_written_as_by_hand() -> None:
     """The book's example: 10·5 + 5·0 + 10·1 = 60, with the sign of what is exact."""
     walk, step = made("dot", np.array([[10.0, 5.0, 10.0]]), np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]))
-    written = [spelled(walk, step, 0, column, 3) for column in range(4)]
+    written = [spell_out(walk, step, 0, column, 3) for column in range(4)]
     assert written == [
         "10·0 + 5·1 + 10·1 = 15",
         "10·5 + 5·0 + 10·1 = 60",
@@ -112,52 +111,52 @@ def test_a_root_is_written_as_one() -> None:
         )
         values = {"q": query, "K": key, "s": np.array([[60.0]]), "r": np.array([[30.0]])}
         grids = {name: Grid(values=one) for name, one in values.items()}
-        assert spelled(Walkthrough(title="made", grids=grids, steps=steps), steps[1], 0, 0, 3) == written
+        assert spell_out(Walkthrough(title="made", grids=grids, steps=steps), steps[1], 0, 0, 3) == written
 
 
 def test_rounded_numbers_are_never_called_equal() -> None:
     """A third is 0.333 here, so that nothing made of it is equal to anything."""
     walk, step = made("sum", np.array([[1 / 3], [1 / 3]]))
-    assert spelled(walk, step, 0, 0, 3) == "0.333 + 0.333 ≈ 0.667"
+    assert spell_out(walk, step, 0, 0, 3) == "0.333 + 0.333 ≈ 0.667"
     walk, step = made("sum", np.array([[0.1], [0.2]]))
-    assert spelled(walk, step, 0, 0, 3) == "0.100 + 0.200 = 0.300"
+    assert spell_out(walk, step, 0, 0, 3) == "0.100 + 0.200 = 0.300"
 
 
 def test_the_softmax_says_that_the_largest_was_taken_off() -> None:
     """As it is computed, so that exp(60) need not be: and masked keys have no part."""
     walk, step = made("softmax", np.array([[15.0, 60.0, -np.inf]]))
-    text = spelled(walk, step, 0, 1, 3)
+    text = spell_out(walk, step, 0, 1, 3)
     assert text.startswith("exp(60 - 60) / (exp(15 - 60) + exp(60 - 60) + exp(-∞)) ≈ 1 ")
     assert text.endswith("(60, the largest, is taken from each: that changes no weight)")
-    assert spelled(walk, step, 0, 2, 3).startswith("exp(-∞) / (exp(15 - 60)")
-    assert "가장 큰 값 60을" in spelled(walk, step, 0, 1, 3, language="ko")
+    assert spell_out(walk, step, 0, 2, 3).startswith("exp(-∞) / (exp(15 - 60)")
+    assert "가장 큰 값 60을" in spell_out(walk, step, 0, 1, 3, language="ko")
 
 
 def test_a_softmax_is_exact_where_all_scores_are_equal() -> None:
     """Two equal scores share equally; of 15 and 60 the weights are never whole, however near."""
     walk, step = made("softmax", np.array([[3.0, 3.0, -np.inf], [15.0, 60.0, 60.0]]))
-    assert " = 0.500" in spelled(walk, step, 0, 1, 3)
-    assert " ≈ 0.500" in spelled(walk, step, 1, 1, 3)
+    assert " = 0.500" in spell_out(walk, step, 0, 1, 3)
+    assert " ≈ 0.500" in spell_out(walk, step, 1, 1, 3)
 
 
 def test_a_long_sum_says_how_many_terms_it_left_out_and_their_sum() -> None:
     """Of 48 terms four are written; the other 44 are counted and summed up."""
     walk, step = made("dot", np.arange(1.0, 49)[None], np.ones((1, 48)))
-    assert spelled(walk, step, 0, 0, 3) == "1·1 + 2·1 + 3·1 + [44 more terms: 1122] + 48·1 = 1176"
-    assert "[나머지 44개 항의 합: 1122]" in spelled(walk, step, 0, 0, 3, language="ko")
+    assert spell_out(walk, step, 0, 0, 3) == "1·1 + 2·1 + 3·1 + [44 more terms: 1122] + 48·1 = 1176"
+    assert "[나머지 44개 항의 합: 1122]" in spell_out(walk, step, 0, 0, 3, language="ko")
 
 
 def test_a_mask_says_what_it_does_to_a_cell() -> None:
     """What is allowed stays, what is not becomes minus infinity."""
     walk, step = made("mask", np.array([[2.0, 3.0]]), np.array([[1.0, 0.0]]))
-    assert spelled(walk, step, 0, 0, 3) == "allowed: 2 stays 2"
-    assert spelled(walk, step, 0, 1, 3) == "masked: 3 becomes -∞"
+    assert spell_out(walk, step, 0, 0, 3) == "allowed: 2 stays 2"
+    assert spell_out(walk, step, 0, 1, 3) == "masked: 3 becomes -∞"
 
 
 def test_a_number_put_side_by_side_says_where_it_comes_from() -> None:
     """The third number of 2 + 3 is the first of the second grid."""
     walk, step = made("concatenate", np.array([[1.0, 2.0]]), np.array([[3.0, 4.0, 5.5]]))
-    assert [spelled(walk, step, 0, column, 1) for column in (1, 2, 4)] == [
+    assert [spell_out(walk, step, 0, column, 1) for column in (1, 2, 4)] == [
         "a[0, 1] = 2",
         "b[0, 0] = 3",
         "b[0, 2] = 5.5",
@@ -167,4 +166,4 @@ def test_a_number_put_side_by_side_says_where_it_comes_from() -> None:
 def test_a_row_says_where_it_comes_from() -> None:
     """The second row's first number."""
     walk, step = made("row", np.array([[1.0, 2.0], [3.0, 1 / 3]]), number=1.0)
-    assert [spelled(walk, step, 0, column, 1) for column in (0, 1)] == ["a[1, 0] = 3", "a[1, 1] ≈ 0.3"]
+    assert [spell_out(walk, step, 0, column, 1) for column in (0, 1)] == ["a[1, 0] = 3", "a[1, 1] ≈ 0.3"]

@@ -6,17 +6,18 @@ import json
 import math
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from attnviz.walkthroughs import operations
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.files import save, to_json
-from attnviz.walkthroughs.record import Grid, Operation
+from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.verify import BOUND, examine, verify
 from attnviz.walkthroughs.verify.arithmetic import OPERATIONS
-from attnviz.walkthroughs.verify.saved import NUMBERED, OPERANDS, parse
+from attnviz.walkthroughs.verify.saved import parse
 from tests.walkthroughs.by_hand import grid, layer, walks
 
 if TYPE_CHECKING:
@@ -40,10 +41,12 @@ def edited(name: str, **changes: Any) -> Saved:
 
 def test_every_operation_is_known() -> None:
     """What the walkthrough can say can be checked, and is between them in the tests' walkthroughs."""
-    operations = set(get_args(Operation))
-    assert set(OPERATIONS) == set(OPERANDS) == operations
-    assert {step.operation for walk in WALKS.values() for step in walk.steps} == operations
-    assert {step.operation for walk in WALKS.values() for step in walk.steps if step.number is not None} == NUMBERED
+    assert set(OPERATIONS) == set(operations.OPERATIONS)
+    for name, operation in operations.OPERATIONS.items():
+        assert (OPERATIONS[name].operands, OPERATIONS[name].numbered) == (operation.operands, operation.numbered)
+    steps = [step for walk in WALKS.values() for step in walk.steps]
+    assert {step.operation for step in steps} == set(OPERATIONS)
+    assert all((step.number is not None) == OPERATIONS[step.operation].numbered for step in steps)
 
 
 @pytest.mark.parametrize("name", WALKS)
@@ -100,7 +103,7 @@ def test_a_wrong_factor_is_found(name: str) -> None:
     """The number beside the grids counts like a cell."""
     fields = json.loads(to_json(WALKS[name]))
     numbered = [i for i, step in enumerate(fields["steps"]) if step["number"] is not None]
-    assert bool(numbered) == any(step.operation in NUMBERED for step in WALKS[name].steps)
+    assert bool(numbered) == any(OPERATIONS[step.operation].numbered for step in WALKS[name].steps)
     for i in numbered:
         steps = json.loads(json.dumps(fields["steps"]))
         steps[i]["number"] += 1e-4

@@ -57,7 +57,7 @@ def film(
         path: the file.
         suffix: one of `SUFFIXES`; ``.mp4`` needs the program ffmpeg.
         palette: one of `attnviz.render.palette.PALETTES`.
-        language: one of `attnviz.walkthroughs.steps.LANGUAGES`.
+        language: one of `attnviz.walkthroughs.texts.LANGUAGES`.
         precision: digits after the point of each number.
         steps: the names of the steps to show; None shows all.
         blanks: cells that a learner fills in: grid, row, column.

@@ -12,10 +12,19 @@ from attnviz.render.figure.pen import BLACK, GREY, MARGIN, POINT, TEXT, TITLE, P
 from attnviz.walkthroughs.figure.panel import Box, draw, label_rows
 from attnviz.walkthroughs.figure.places import BETWEEN, STACKED, Place, arranged, heights, is_named, length, sign_size
 from attnviz.walkthroughs.figure.plan import Unit, plan
+from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.signs import MATRIX, by_cells, shown_formula
-from attnviz.walkthroughs.steps import Explained, explained
-from attnviz.walkthroughs.wording import note_lines, receipt_line, say, source_line, title_line
+from attnviz.walkthroughs.wording import (
+    Explanation,
+    by_cells,
+    explain,
+    note_lines,
+    receipt_line,
+    say,
+    shown_formula,
+    source_line,
+    title_line,
+)
 from attnviz.walkthroughs.words import BLANK, NO_BLANKS, Telling, whole_formula
 
 if TYPE_CHECKING:
@@ -55,7 +64,7 @@ class Layout:
         for line, top in zip(self.lines, self.tops, strict=True):
             _draw_line(self, line, top, palette, numbers)
 
-    def say(self, number: int, told: Explained) -> list[Text]:
+    def say(self, number: int, told: Explanation) -> list[Text]:
         """Write what a step is."""
         width, size = self.pen.figure.get_figwidth() - 2 * MARGIN, TEXT + 1
         lines = self.pen.wrap(f"{number}. {told.title}: {told.sentence}", width, size, STEP_LINES)
@@ -78,7 +87,7 @@ def layout(walk: Walkthrough, *, words: int = 0, **told: Unpack[Telling]) -> Lay
         SelectionError: a step or a language that is not there.
     """
     language, steps = told.get("language", "en"), told.get("steps")
-    explained("scores", language)  # refuses a language that is not there
+    explain("scores", language)  # refuses a language that is not there
     bands = plan(walk, language=language, steps=steps, blanks=told.get("blanks", NO_BLANKS))
     with usual_settings():
         pen = blank_sheet(all_texts(walk, bands, language))
@@ -156,7 +165,7 @@ def all_texts(walk: Walkthrough, bands: list[list[Unit]], language: str) -> list
         shown_formula(whole_formula(walk)),
         *note_lines(walk, language),
     ]
-    texts += [BLANK, "∞", *(explained(step.name, language).sentence for step in walk.steps)]
+    texts += [BLANK, "∞", *(explain(step.name, language).sentence for step in walk.steps)]
     for band in bands:
         for unit in band:
             for panel in unit.panels:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from attnviz.walkthroughs.operations import ARROW
 from attnviz.walkthroughs.record import Step, Walkthrough
-from attnviz.walkthroughs.signs import ARROW, between, shown_formula
-from attnviz.walkthroughs.steps import explained, formulated
-from attnviz.walkthroughs.wording import say
+from attnviz.walkthroughs.wording import between, explain, formula_of, say, shown_formula
 from attnviz.walkthroughs.words import BY_KEY, Blanks, chosen, followed
 
 BEFORE = ("input", "input_norm", "row", "query", "keys", "values")
@@ -189,7 +188,7 @@ def _panel(
     if step is not None and step.name in BY_KEY:
         title = say(step.name, sheet.language)
     else:
-        title = explained(name if step is None or step.name in BEFORE else step.name, sheet.language).title
+        title = explain(name if step is None or step.name in BEFORE else step.name, sheet.language).title
     weights = followed(sheet.walk)
     rows = grid.rows if not turned else grid.columns or (weights.columns if weights is not None else ())
     blanks = frozenset((row, column) for other, row, column in sheet.blanks if other == name)
@@ -203,7 +202,7 @@ def _panel(
         title=title[0].upper() + title[1:],
         lines=(shape,)
         if step is None
-        else (shown_formula(formulated(step, language=sheet.language, walk=sheet.walk)), shape),
+        else (shown_formula(formula_of(step, language=sheet.language, walk=sheet.walk)), shape),
         values=grid.values.T if turned else grid.values,
         rows=rows,
         columns=() if turned else grid.columns,

@@ -16,8 +16,7 @@ from attnviz.render.palette import DEFAULT
 from attnviz.walkthroughs.figure.layout import STEP_LINES, all_texts, layout
 from attnviz.walkthroughs.figure.plan import plan
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.steps import explained
-from attnviz.walkthroughs.wording import receipt_line, title_line
+from attnviz.walkthroughs.wording import explain, receipt_line, title_line
 from attnviz.walkthroughs.words import NO_BLANKS, Blanks, Telling, chosen
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def stages(
     for number, step in chosen(walk, told.get("steps")):
         with usual_settings():
             sheet.draw(range(done + 1, number + 1), palette)
-            said = sheet.say(number, explained(step.name, told.get("language", "en")))
+            said = sheet.say(number, explain(step.name, told.get("language", "en")))
         yield sheet.pen.figure, sheet.words
         for text in said:
             text.remove()

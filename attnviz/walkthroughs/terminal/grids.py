@@ -10,10 +10,9 @@ from rich.text import Text
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.numbers import shown
 from attnviz.walkthroughs.record import Grid, Step, Walkthrough
-from attnviz.walkthroughs.steps import explained
 from attnviz.walkthroughs.terminal.lines import prose
 from attnviz.walkthroughs.terminal.table import Block, columns_shown, rows_shown, table
-from attnviz.walkthroughs.wording import say
+from attnviz.walkthroughs.wording import explain, say
 from attnviz.walkthroughs.words import Blanks, Seen, followed
 
 INDENT = 3
@@ -28,7 +27,7 @@ class Lesson:
     Attributes:
         walk: the calculation.
         screen: where it is shown.
-        language: the one that was asked for, of `attnviz.walkthroughs.steps.LANGUAGES`.
+        language: the one that was asked for, of `attnviz.walkthroughs.texts.LANGUAGES`.
         precision: digits after the point.
         blanks: cells that a learner fills in.
     """
@@ -40,7 +39,7 @@ class Lesson:
     blanks: Blanks
 
     def __post_init__(self) -> None:
-        explained("scores", self.language)  # refuses a language that is not there
+        explain("scores", self.language)  # refuses a language that is not there
 
     @property
     def spoken(self) -> str:

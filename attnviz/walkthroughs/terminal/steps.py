@@ -14,12 +14,21 @@ from rich.text import Text
 
 from attnviz.render.terminal.screen import Screen, scale_bar
 from attnviz.walkthroughs.record import Step, Walkthrough
-from attnviz.walkthroughs.signs import by_cells, multiplied
-from attnviz.walkthroughs.steps import explained, formulated, shaped
 from attnviz.walkthroughs.terminal.grids import INDENT, Lesson, Lines, keyed, lined, numbered, seen
 from attnviz.walkthroughs.terminal.lines import fitted, likeness, prose
 from attnviz.walkthroughs.terminal.table import Block
-from attnviz.walkthroughs.wording import note_lines, receipt_line, say, source_line, title_line
+from attnviz.walkthroughs.wording import (
+    by_cells,
+    explain,
+    formula_of,
+    multiplied,
+    note_lines,
+    receipt_line,
+    say,
+    shapes_of,
+    source_line,
+    title_line,
+)
 from attnviz.walkthroughs.words import BY_KEY, NO_BLANKS, Telling, by_hand, chosen, followed
 
 
@@ -139,7 +148,7 @@ def _steps(lesson: Lesson, shown_steps: Sequence[tuple[int, Step]], only: int | 
 
 def _given(lesson: Lesson, name: str) -> Iterator[Text]:
     """A grid that no step makes."""
-    told = explained(name, lesson.spoken)
+    told = explain(name, lesson.spoken)
     n_rows, n_columns = lesson.walk.grids[name].values.shape
     yield Text()
     yield from prose(f"{told.title} ({n_rows}, {n_columns})", lesson.screen, "bold")
@@ -152,7 +161,7 @@ def _others(lesson: Lesson, names: Sequence[str]) -> Iterator[Text]:
     """The contexts of other heads, a row for each."""
     import numpy as np
 
-    told = explained("contexts", lesson.spoken)
+    told = explain("contexts", lesson.spoken)
     values = np.vstack([lesson.walk.grids[name].values for name in names])
     blanks = frozenset((names.index(name), column) for name, _, column in lesson.blanks if name in names)
     yield Text()
@@ -166,11 +175,11 @@ def _others(lesson: Lesson, names: Sequence[str]) -> Iterator[Text]:
 def _step(lesson: Lesson, number: int, step: Step, by_key: Sequence[Step]) -> Iterator[Text]:
     """A step in words: its title, formula, shapes, a sentence, and one cell done by hand."""
     walk, screen = lesson.walk, lesson.screen
-    told = explained(step.name, lesson.spoken)
+    told = explain(step.name, lesson.spoken)
     yield Text()
     yield from prose(f"{number}. {told.title}", screen, "bold")
-    formula = likeness(multiplied(formulated(step, language=lesson.spoken, walk=walk)), screen)
-    shapes = likeness(multiplied(shaped(walk, step, language=lesson.spoken)), screen)
+    formula = likeness(multiplied(formula_of(step, language=lesson.spoken, walk=walk)), screen)
+    shapes = likeness(multiplied(shapes_of(walk, step, language=lesson.spoken)), screen)
     if INDENT + cell_len(formula) + INDENT + cell_len(shapes) <= screen.width:
         yield Text.assemble(" " * INDENT, formula, " " * INDENT, (shapes, "dim"), no_wrap=True)
     else:

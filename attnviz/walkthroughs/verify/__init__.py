@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from attnviz.errors import FileFormatError
-from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, Operands, UnsoundError
-from attnviz.walkthroughs.verify.saved import Saved, SavedGrid, SavedStep, number, read
+from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, Operands, SavedGrid, SavedStep, UnsoundError
+from attnviz.walkthroughs.verify.saved import Saved, number, read
 
 TOLERANCE = 1e-12
 """How far a saved cell may be from the recomputed one, relative to the sum of the amounts that it is made of.
@@ -123,7 +123,7 @@ def _check(position: int, step: SavedStep, grids: Mapping[str, SavedGrid]) -> Ch
     saved = grids[step.result]
     where = f"step {position} ({step.name})"
     try:
-        cells = OPERATIONS[step.operation](Operands(step, grids))
+        cells = OPERATIONS[step.operation].compute(Operands(step, grids))
     except UnsoundError as error:
         return f"{where}: {error}"
     except (OverflowError, ValueError):  # a sum of both infinities, or beyond all numbers

@@ -1,21 +1,47 @@
 """Every operation of a walkthrough in Python's own arithmetic: sums are exact before they are rounded once.
 
-What each operation means is said in `attnviz.walkthroughs.record`.
+What each operation means is said in `attnviz.walkthroughs.operations`. To add one, put one `Rule` into `OPERATIONS`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import mul
-from types import MappingProxyType
-
-from attnviz.walkthroughs.verify.saved import Rows, SavedGrid, SavedStep
 
 Cell = tuple[float, float]
 """A number, and the sum of the amounts that it is made of: what rounding is relative to."""
 
 Cells = list[list[Cell]]
+
+
+Rows = list[list[float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedGrid:
+    """Numbers in rows and columns, and the names of both; the names are empty where they are only counted."""
+
+    values: Rows
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows, and how many columns."""
+        return len(self.values), len(self.values[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedStep:
+    """How a grid is made from others; as the walkthrough's own step."""
+
+    name: str
+    result: str
+    operation: str
+    operands: tuple[str, ...]
+    number: float | None
 
 
 class UnsoundError(Exception):
@@ -247,28 +273,41 @@ def _turned(rows: Rows) -> list[tuple[float, ...]]:
     return list(zip(*rows, strict=True))
 
 
-OPERATIONS: Mapping[str, Callable[[Operands], Cells]] = MappingProxyType(
-    {
-        "add": _add,
-        "map": _map,
-        "dot": _dot,
-        "general": _general,
-        "additive": _additive,
-        "times": _each(_times),
-        "softcap": _each(_softcap),
-        "mask": _mask,
-        "softmax": _softmax,
-        "weigh": _weigh,
-        "sum": _sum,
-        "concatenate": _concatenate,
-        "norm": _norm,
-        "rms_norm": _rms_norm,
-        "relu": _each(lambda x, _: (max(0.0, x), 0.0)),
-        "gelu": _each(_gelu),
-        "gelu_tanh": _each(_gelu_tanh),
-        "silu": _each(_silu),
-        "product": _product,
-        "row": _row,
-    }
-)
-"""How each operation is computed."""
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How an operation is computed again.
+
+    Attributes:
+        compute: makes its cells.
+        operands: how many grids it takes at least and at most.
+        numbered: whether it needs a number beside them.
+    """
+
+    compute: Callable[[Operands], Cells]
+    operands: tuple[int, int] = (1, 1)
+    numbered: bool = False
+
+
+OPERATIONS: dict[str, Rule] = {
+    "add": Rule(_add, (2, 2)),
+    "map": Rule(_map, (2, 3)),
+    "dot": Rule(_dot, (2, 2)),
+    "general": Rule(_general, (3, 3)),
+    "additive": Rule(_additive, (5, 5)),
+    "times": Rule(_each(_times), numbered=True),
+    "softcap": Rule(_each(_softcap), numbered=True),
+    "mask": Rule(_mask, (2, 2)),
+    "softmax": Rule(_softmax, (1, 2)),
+    "weigh": Rule(_weigh, (2, 2)),
+    "sum": Rule(_sum),
+    "norm": Rule(_norm, (3, 3), numbered=True),
+    "rms_norm": Rule(_rms_norm, (2, 2), numbered=True),
+    "relu": Rule(_each(lambda x, _: (max(0.0, x), 0.0))),
+    "gelu": Rule(_each(_gelu)),
+    "gelu_tanh": Rule(_each(_gelu_tanh)),
+    "silu": Rule(_each(_silu)),
+    "product": Rule(_product, (2, 2)),
+    "row": Rule(_row, numbered=True),
+    "concatenate": Rule(_concatenate, (1, 10_000)),
+}
+"""Each operation by its name in the file."""

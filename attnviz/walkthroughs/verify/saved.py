@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from attnviz.errors import FileFormatError
 from attnviz.text.display import clip, visible
+from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, SavedGrid, SavedStep
 
 FORMAT = "attnviz-walkthrough"
 VERSION = 1
@@ -27,46 +27,6 @@ LARGEST = 2**29
 
 HIDDEN = "-inf"
 """How a file writes minus infinity, for which JSON has no number."""
-
-OPERANDS: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {
-        "add": (2, 2), "map": (2, 3), "dot": (2, 2), "general": (3, 3), "additive": (5, 5), "times": (1, 1),
-        "softcap": (1, 1), "mask": (2, 2), "softmax": (1, 2), "weigh": (2, 2), "sum": (1, 1), "norm": (3, 3),
-        "rms_norm": (2, 2), "relu": (1, 1), "gelu": (1, 1), "gelu_tanh": (1, 1), "silu": (1, 1), "product": (2, 2),
-        "row": (1, 1), "concatenate": (1, 10_000),
-    }
-)  # fmt: skip
-"""Each operation, with the fewest and the most grids that it takes."""
-
-NUMBERED = frozenset({"times", "softcap", "norm", "rms_norm", "row"})
-"""Operations that need a number beside their grids."""
-
-Rows = list[list[float]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedGrid:
-    """Numbers in rows and columns, and the names of both; the names are empty where they are only counted."""
-
-    values: Rows
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many rows, and how many columns."""
-        return len(self.values), len(self.values[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedStep:
-    """How a grid is made from others; as the walkthrough's own step."""
-
-    name: str
-    result: str
-    operation: str
-    operands: tuple[str, ...]
-    number: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,15 +187,15 @@ def _grid(found: Mapping[str, object], where: str) -> SavedGrid:
 
 def _step(found: Mapping[str, object], where: str, grids: Mapping[str, SavedGrid]) -> SavedStep:
     operation = _text(found.get("operation"), f"{where}.operation")
-    if operation not in OPERANDS:
-        raise FileFormatError(f"{where}.operation must be one of {', '.join(OPERANDS)}, not {named(operation)}")
+    if operation not in OPERATIONS:
+        raise FileFormatError(f"{where}.operation must be one of {', '.join(OPERATIONS)}, not {named(operation)}")
     operands = texts(found.get("operands"), f"{where}.operands")
-    fewest, most = OPERANDS[operation]
+    (fewest, most), numbered = OPERATIONS[operation].operands, OPERATIONS[operation].numbered
     if not fewest <= len(operands) <= most:
         wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
         raise FileFormatError(f"{where}: {operation} takes {wanted} grids, not {len(operands)}")
     beside = found.get("number")
-    if (beside is None) == (operation in NUMBERED):
+    if (beside is None) == numbered:
         raise FileFormatError(f"{where}: {operation} takes {'a' if beside is None else 'no'} number beside its grids")
     step = SavedStep(
         name=_plain_name(_text(found.get("name"), f"{where}.name"), f"{where}.name"),

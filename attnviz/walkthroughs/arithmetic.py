@@ -1,0 +1,211 @@
+"""The arithmetic of a walkthrough: each operation as one plain function of grids of numbers.
+
+Everywhere rows are queries, keys or tokens, and all numbers are in double precision. The trails of shapes use Q
+queries, K keys, T tokens, d the width of a head and A the width in which ``additive`` adds.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from jaxtyping import Float64
+
+from attnviz.errors import RecordError
+
+Numbers = Float64[np.ndarray, "row column"]
+
+
+def add(a: Numbers, b: Numbers) -> Numbers:
+    """Cell by cell: a + b."""
+    together: Numbers = a + b
+    return together
+
+
+# x W + b
+def linear(
+    a: Float64[np.ndarray, "row inner"],
+    b: Float64[np.ndarray, "inner column"],
+    c: Float64[np.ndarray, "1 column"] | None = None,
+) -> Float64[np.ndarray, "row column"]:
+    """A linear projection of each row: a b, plus the one row c."""
+    projected: np.ndarray = a @ b  # (T, n) x (n, m) -> (T, m)
+    if c is not None:
+        projected += c  # (1, m), to each row
+    return projected
+
+
+# Q K^T
+def dot(a: Float64[np.ndarray, "query d"], b: Float64[np.ndarray, "key d"]) -> Float64[np.ndarray, "query key"]:
+    """Each query with each key: [query, key]."""
+    scores: np.ndarray = a @ b.T  # (Q, d) x (d, K) -> (Q, K)
+    return scores
+
+
+# Q W K^T
+def general(
+    a: Float64[np.ndarray, "query d_q"], b: Float64[np.ndarray, "d_q d_k"], c: Float64[np.ndarray, "key d_k"]
+) -> Float64[np.ndarray, "query key"]:
+    """Each query, after a projection, with each key: [query, key].
+
+    Source: Luong et al. 2015, equation 8.
+    """
+    scores: np.ndarray = a @ b @ c.T  # (Q, d) x (d, d) x (d, K) -> (Q, K)
+    return scores
+
+
+# v . tanh(W q + U k)
+def additive(
+    a: Float64[np.ndarray, "query d_q"],
+    b: Float64[np.ndarray, "key d_k"],
+    c: Float64[np.ndarray, "d_a d_q"],
+    d: Float64[np.ndarray, "d_a d_k"],
+    e: Float64[np.ndarray, "1 d_a"],
+) -> Float64[np.ndarray, "query key"]:
+    """A small network on the sum of query and key: [query, key].
+
+    Source: Bahdanau et al. 2015, appendix A.1.2.
+    """
+    together = np.tanh((a @ c.T)[:, None] + (b @ d.T)[None])  # (Q, 1, A) + (1, K, A) -> (Q, K, A)
+    scores: np.ndarray = together @ e[0]  # (Q, K, A) x (A) -> (Q, K)
+    return scores
+
+
+def times(a: Numbers, number: float) -> Numbers:
+    """Each cell times the number."""
+    product: Numbers = a * number
+    return product
+
+
+# c tanh(s / c)
+def softcap(a: Numbers, number: float) -> Numbers:
+    """Each cell squeezed between minus and plus the number.
+
+    Source: Gemma Team 2024, "Gemma 2", section 2.
+    """
+    squeezed: Numbers = number * np.tanh(a / number)
+    return squeezed
+
+
+def mask(a: Numbers, b: Numbers) -> Numbers:
+    """Cell by cell: a where b is 1, minus infinity where it is 0."""
+    return np.where(b == 0, -np.inf, a)
+
+
+# exp(s_i) / sum_j exp(s_j)
+def softmax(
+    a: Float64[np.ndarray, "query key"], b: Float64[np.ndarray, "1 1"] | None = None
+) -> Float64[np.ndarray, "query key"]:
+    """Each row as a distribution; b, a score for looking at nothing, takes part in the sum and is dropped.
+
+    Raises:
+        RecordError: a row is all masked: the softmax would divide 0 by 0.
+    """
+    scores = a if b is None else np.hstack([a, np.broadcast_to(b, (len(a), 1))])  # (Q, K + 1)
+    top = scores.max(axis=1, keepdims=True)
+    if np.isneginf(top).any():
+        row = int(np.argwhere(np.isneginf(top))[0, 0])
+        raise RecordError(f"all keys are masked: the query of row {row} has nothing to look at")
+    powers = np.exp(scores - top)  # the largest is 1, so that none is too large to be written
+    weights: np.ndarray = powers[:, : a.shape[1]] / powers.sum(axis=1, keepdims=True)
+    return weights
+
+
+def weigh(a: Float64[np.ndarray, "1 key"], b: Float64[np.ndarray, "key d"]) -> Float64[np.ndarray, "key d"]:
+    """Each row of b times its weight in the one row a: an alignment vector a key."""
+    alignment: np.ndarray = a[0][:, None] * b  # (K, 1) * (K, d) -> (K, d)
+    return alignment
+
+
+def total(a: Numbers) -> Float64[np.ndarray, "1 column"]:
+    """The sum of the rows, as one row."""
+    summed: np.ndarray = a.sum(axis=0, keepdims=True)  # (K, d) -> (1, d)
+    return summed
+
+
+def concatenate(*grids: Float64[np.ndarray, "row _"]) -> Float64[np.ndarray, "row _"]:
+    """The grids side by side."""
+    together: np.ndarray = np.hstack(grids)
+    return together
+
+
+# y = (x - mean[x]) / sqrt(Var[x] + epsilon) * gain + shift,  as the paper has it
+def norm(a: Numbers, b: Float64[np.ndarray, "1 column"], c: Float64[np.ndarray, "1 column"], number: float) -> Numbers:
+    """Each row with mean 0 and variance 1, then times b, plus c.
+
+    Source: Ba et al. 2016, "Layer Normalization", equation 4.
+    """
+    centred = a - a.mean(axis=1, keepdims=True)
+    variance = (centred**2).mean(axis=1, keepdims=True)
+    normed: np.ndarray = centred / np.sqrt(variance + number) * b + c
+    return normed
+
+
+# y = x / RMS[x] * gain, where RMS[x] = sqrt(mean[x^2] + epsilon)
+def rms_norm(a: Numbers, b: Float64[np.ndarray, "1 column"], number: float) -> Numbers:
+    """Each row with mean square 1, then times b.
+
+    Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", equation 4.
+    """
+    squares = (a**2).mean(axis=1, keepdims=True)
+    normed: np.ndarray = a / np.sqrt(squares + number) * b
+    return normed
+
+
+def relu(a: Numbers) -> Numbers:
+    """Each cell, or 0 where it is below."""
+    passed: Numbers = np.maximum(a, 0.0)
+    return passed
+
+
+# x * P(X <= x), X normal
+def gelu(a: Numbers) -> Numbers:
+    """Each cell times the normal distribution function at it.
+
+    Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", equation 1.
+    """
+    erf = np.vectorize(math.erf, otypes=[np.float64])
+    passed: Numbers = a * 0.5 * (1 + erf(a / math.sqrt(2)))
+    return passed
+
+
+# x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+def gelu_tanh(a: Numbers) -> Numbers:
+    """The same, the distribution function approximated: what GPT-2 computes.
+
+    Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", section 2.
+    """
+    passed: Numbers = a * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3)))
+    return passed
+
+
+# x * S(x), where S is the logistic function
+def silu(a: Numbers) -> Numbers:
+    """Each cell times the logistic function at it.
+
+    Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", section 4; Ramachandran et al. 2017, "swish".
+    """
+    power = np.exp(-np.abs(a))  # never above 1, so that no cell is too far below 0
+    passed: Numbers = a * np.where(a < 0, power, 1.0) / (1 + power)
+    return passed
+
+
+def product(a: Numbers, b: Numbers) -> Numbers:
+    """Cell by cell: a times b.
+
+    Source: Shazeer 2020, "GLU Variants Improve Transformer", equation 5.
+    """
+    multiplied: Numbers = a * b
+    return multiplied
+
+
+def row(a: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
+    """One row, by its number from 0.
+
+    Raises:
+        RecordError: there is no such row.
+    """
+    if number not in range(len(a)):
+        raise RecordError(f"there is no row {number:g}: there are {len(a)}, counted from 0")
+    chosen: np.ndarray = a[int(number)][None]  # (T, m) -> (1, m)
+    return chosen
