@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attnviz.attention import Attention, Kind, ShortRows
 from attnviz.capture.source import Source, open_source
 from attnviz.errors import InputError
-from attnviz.text.check import check_text
+from attnviz.text.words import check_text
 
 
 def attend(

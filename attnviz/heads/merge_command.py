@@ -27,10 +27,10 @@ def command(
     """
     from attnviz.heads import survey
     from attnviz.heads.files import surveys
-    from attnviz.storage import typed as packed
+    from attnviz.storage import encoding
     from attnviz.storage.files import check_writable
 
-    if output.suffix.lower() != packed.SUFFIX:
+    if output.suffix.lower() != encoding.SUFFIX:
         raise typer.BadParameter(f"{visible(str(output))}: the ending must be stats", param_hint="'--output' / '-o'")
     check_writable(output)
     whole: surveys.Stats | None = None

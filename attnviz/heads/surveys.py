@@ -16,8 +16,8 @@ from attnviz.capture.notices import opened
 from attnviz.errors import InputError, RecordError
 from attnviz.heads.asked import Asked, check_can_go_on, check_same_run, told
 from attnviz.heads.samples import samples
-from attnviz.text.check import check_text
 from attnviz.text.display import clip, visible
+from attnviz.text.words import check_text
 
 if TYPE_CHECKING:
     from attnviz.capture.source import Source
@@ -248,11 +248,10 @@ def write(path: Path, found: Found, draw: Callable[[BytesIO, str], Typefaces]) -
         draw: what draws a picture into a file, by its ending.
     """
     from attnviz.heads.files import comparisons, surveys
-    from attnviz.storage import typed as packed
-    from attnviz.storage import write_whole
+    from attnviz.storage import encoding, write_whole
 
     suffix = path.suffix.lower()
-    if suffix == packed.SUFFIX:
+    if suffix == encoding.SUFFIX:
         surveys.save(found.stats, path)
     elif suffix in comparisons.WRITERS:
         comparisons.save(found.comparison, path)

@@ -13,14 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from attnviz.attention import Attention
-from attnviz.errors import FileFormatError, OutputError, RecordError
-from attnviz.storage.files import check_writable, write_whole
-from attnviz.storage.foreign import adopt
+from attnviz.errors import FileFormatError, RecordError
+from attnviz.storage.files import check_ending, check_writable, write_whole
 from attnviz.storage.formats import READERS, WRITERS, to_json
-from attnviz.storage.record import FORMAT, rebuild
+from attnviz.storage.record import FORMAT, adopt, rebuild
 from attnviz.text.display import visible
 
-__all__ = ["check_writable", "load", "save", "to_json", "write_whole"]
+__all__ = ["check_ending", "check_writable", "load", "save", "to_json", "write_whole"]
 
 _SUFFIXES = ".safetensors, .npz or .json"
 
@@ -35,10 +34,7 @@ def save(record: Attention, path: str | os.PathLike[str]) -> Path:
         OutputError: the ending is none of the three, or the file cannot be written.
         RecordError: a label holds what no file can hold: half a character, a number that is not finite.
     """
-    path = Path(path)
-    write = WRITERS.get(path.suffix.lower())
-    if write is None:
-        raise OutputError(f"{visible(str(path))}: a record is saved as {_SUFFIXES}, not {path.suffix!r}")
+    write = WRITERS[check_ending(path, WRITERS, "a record is")]
     return write_whole(path, lambda temporary: write(record, temporary))
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -14,12 +14,16 @@ from attnviz.errors import OutputError
 from attnviz.text.display import visible
 
 
-def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
-    """Let `write` fill a temporary file beside `path`, then put that in its place in one step.
+def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[Path], object]) -> Path:
+    """Write a temporary file beside `path`, then put it in its place in one step.
 
     Whatever goes wrong in between, an interrupt included, the old file stays as it was and nothing else stays
-    behind. The temporary file has the ending of `path`, for writers that choose a format by it. A missing
-    folder is made.
+    behind. A missing folder is made.
+
+    Args:
+        path: the file.
+        content: what is in it: text, which is written as UTF-8; bytes; or a function that fills the temporary file,
+            which has the ending of `path`, for writers that choose a format by it.
 
     Returns:
         The path.
@@ -29,9 +33,33 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -
     """
     path = Path(path)
     with _temporary_beside(path) as (temporary, target):
-        write(temporary)
+        if isinstance(content, str):
+            temporary.write_text(content, encoding="utf-8")
+        elif isinstance(content, bytes):
+            temporary.write_bytes(content)
+        else:
+            content(temporary)
         temporary.replace(target)
     return path
+
+
+def check_ending(path: str | os.PathLike[str], endings: Collection[str], what: str) -> str:
+    """The ending of a path, in small letters, if it is one of those that there are.
+
+    Args:
+        path: the file.
+        endings: those that there are, such as ``.json``.
+        what: what is saved, with its verb, for the message: "a record is".
+
+    Raises:
+        OutputError: it is another one.
+    """
+    ending = Path(path).suffix
+    if ending.lower() in endings:
+        return ending.lower()
+    *most, last = endings
+    known = f"{', '.join(most)} or {last}" if most else last
+    raise OutputError(f"{visible(str(path))}: {what} saved as {known}, not {ending!r}")
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

@@ -11,7 +11,10 @@ from jaxtyping import Float32, Float64
 
 from attnviz.attention import Attention
 from attnviz.errors import FileFormatError
-from attnviz.storage.record import describe, from_text, to_text
+from attnviz.storage.encoding import from_text, to_text
+from attnviz.storage.record import describe
+
+_WHAT = "a label of the record"
 
 _LARGE = 2**30
 """Bytes that an archive may unpack to, whatever it was packed to."""
@@ -28,7 +31,7 @@ def to_json(record: Attention) -> str:
     Raises:
         RecordError: a label holds half a character or a number that is not finite.
     """
-    return to_text({**describe(record), "weights": _shortest(record.weights).tolist()})
+    return to_text({**describe(record), "weights": _shortest(record.weights).tolist()}, _WHAT)
 
 
 def _shortest(
@@ -47,13 +50,13 @@ def _write_json(record: Attention, path: Path) -> None:
 
 def _write_npz(record: Attention, path: Path) -> None:
     with path.open("wb") as file:
-        np.savez(file, weights=record.weights, meta=np.array(to_text(describe(record))))
+        np.savez(file, weights=record.weights, meta=np.array(to_text(describe(record), _WHAT)))
 
 
 def _write_safetensors(record: Attention, path: Path) -> None:
     from safetensors.numpy import save  # a library that few commands need
 
-    path.write_bytes(save({"weights": record.weights}, {"meta": to_text(describe(record))}))
+    path.write_bytes(save({"weights": record.weights}, {"meta": to_text(describe(record), _WHAT)}))
 
 
 def _read_json(path: Path) -> dict[str, object]:

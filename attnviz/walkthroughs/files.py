@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 
 from attnviz.attention import Receipt
-from attnviz.errors import FileFormatError, OutputError, RecordError
-from attnviz.storage.files import write_whole
-from attnviz.storage.record import read
+from attnviz.errors import FileFormatError, RecordError
+from attnviz.storage.encoding import decode_fields, to_text
+from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import visible
 from attnviz.walkthroughs.calculation import compute
 from attnviz.walkthroughs.record import Grid, Step, Walkthrough
@@ -40,14 +38,9 @@ def to_json(walk: Walkthrough) -> str:
         name: {"rows": grid.rows, "columns": grid.columns, "values": _rows(grid, name)}
         for name, grid in walk.grids.items()
     }
-    try:
-        if walk.receipt is not None:
-            fields["digest"] = digest(fields)
-        text = json.dumps(fields, ensure_ascii=False, allow_nan=False)
-        text.encode()
-    except ValueError as error:
-        raise RecordError(f"the walkthrough cannot be written: {error}") from None
-    return text
+    if walk.receipt is not None:
+        fields["digest"] = digest(fields)
+    return to_text(fields, "the walkthrough")
 
 
 def save(walk: Walkthrough, path: str | os.PathLike[str]) -> Path:
@@ -60,11 +53,8 @@ def save(walk: Walkthrough, path: str | os.PathLike[str]) -> Path:
         OutputError: another ending, or the file cannot be written.
         RecordError: it holds what no file can hold.
     """
-    path = Path(path)
-    if path.suffix.lower() != ".json":
-        raise OutputError(f"{visible(str(path))}: a walkthrough is saved as .json, not {path.suffix!r}")
-    text = to_json(walk) + "\n"
-    return write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    check_ending(path, (".json",), "a walkthrough is")
+    return write_whole(path, to_json(walk) + "\n")
 
 
 def load(path: str | os.PathLike[str]) -> Walkthrough:
@@ -85,11 +75,7 @@ def load(path: str | os.PathLike[str]) -> Walkthrough:
 
 
 def _rebuilt(saved: Saved) -> Walkthrough:
-    labels = {
-        name: _label(saved.fields, name, hint)
-        for name, hint in get_type_hints(Walkthrough).items()
-        if name not in {"grids", "steps"}
-    }
+    labels = decode_fields(saved.fields, Walkthrough, apart={"grids", "steps"})
     if (labels["own"] is None) != (labels["difference"] is None) or labels["own"] not in {None, *saved.grids}:
         raise FileFormatError("own must name a grid, and difference say how far it is from the model's")
     grids = {
@@ -113,14 +99,6 @@ def _check_shape(step: Step, grids: Mapping[str, Grid]) -> None:
         raise FileFormatError(
             f"step {step.name} makes {made[0]} x {made[1]} numbers, but {step.result} has {there[0]} x {there[1]}"
         )
-
-
-def _label(found: Mapping[str, object], name: str, hint: Any) -> Any:
-    if name not in found:
-        raise FileFormatError(f"it lacks {name}")
-    if get_origin(hint) in {Union, UnionType}:  # only ever `... | None`
-        return None if found[name] is None else read(found[name], get_args(hint)[0], name)
-    return read(found[name], hint, name)
 
 
 def _harmless(labels: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from attnviz.storage.typed import VERSION
+from attnviz.storage.encoding import VERSION
 from tests.fixtures.command_line import files
 
 if TYPE_CHECKING:

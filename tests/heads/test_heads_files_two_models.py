@@ -17,7 +17,7 @@ from attnviz.heads.files import two_models as both
 from attnviz.heads.files.surveys import Stats
 from attnviz.heads.files.two_models import BothStats
 from attnviz.models.language.annotated import annotated
-from attnviz.storage import typed as packed
+from attnviz.storage import encoding
 from tests.heads.test_heads_files_surveys import same
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def test_another_version_is_refused(stats: BothStats, tmp_path: Path) -> None:
     path = both.save(stats, tmp_path / "a.stats")
     with safe_open(path, framework="numpy") as file:
         described = json.loads(file.metadata()["attnviz"])
-    described["version"] = packed.VERSION + 1
+    described["version"] = encoding.VERSION + 1
     path.write_bytes(serialised(load_file(path), {"attnviz": json.dumps(described)}))
     with pytest.raises(FileFormatError, match="written by another version of attnviz"):
         both.load(path)

@@ -23,9 +23,9 @@ from attnviz.heads.changes.compare import check_alike, check_heads
 from attnviz.heads.similarity import divergence_between
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import Tally
-from attnviz.text.check import check_text
 from attnviz.text.corpus import Annotated, BadLine, Line, annotation
 from attnviz.text.display import clip, visible
+from attnviz.text.words import check_text
 
 TOKENS_SHOWN = 6
 """Of a sentence that two models cut in two ways, so many tokens are named, from the last one that is the same on."""

@@ -25,8 +25,8 @@ from attnviz.heads.record import MAX_OFFSET
 from attnviz.heads.roles import CHANCE, SHUFFLED, UNTRAINED
 from attnviz.heads.structure import Found
 from attnviz.heads.survey import Survey
-from attnviz.text.check import check_text
 from attnviz.text.corpus import Annotated, BadLine, Line, annotation
+from attnviz.text.words import check_text
 
 TOKENS = 2048
 """Tokens in a batch, padding included: as many as keep the cores busy."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attnviz.heads import structure, survey, tally
 from attnviz.heads.clusters import Divergences
-from attnviz.storage import typed as packed
+from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint
 from attnviz.text.corpus import Annotated, Link
 
@@ -33,7 +33,7 @@ class Stats:
     options: Mapping[str, str]
 
 
-CLASSES: packed.Classes = {
+CLASSES: encoding.Classes = {
     one.__name__: one
     for one in (
         Stats, Fingerprint, survey.Survey, survey.Places, survey.Examples, survey.Sample, Divergences, tally.Tally,
@@ -51,7 +51,7 @@ def save(stats: Stats, path: str | os.PathLike[str]) -> Path:
     Raises:
         OutputError: another ending than ``.stats``, or a file that cannot be written.
     """
-    return packed.write(stats, path, packed.ONE)
+    return encoding.write(stats, path, encoding.ONE)
 
 
 def load(path: str | os.PathLike[str]) -> Stats:
@@ -60,10 +60,7 @@ def load(path: str | os.PathLike[str]) -> Stats:
     Raises:
         FileFormatError: the file cannot be read, or holds no survey; the message is one line.
     """
-    stats: Stats = packed.read(
-        path, packed.ONE, CLASSES, lambda found: isinstance(found, Stats) and is_whole(found.survey)
-    )
-    return stats
+    return encoding.read(path, encoding.ONE, CLASSES, Stats, lambda found: is_whole(found.survey))
 
 
 def is_whole(found: survey.Survey) -> bool:

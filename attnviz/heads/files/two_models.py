@@ -12,7 +12,7 @@ from pathlib import Path
 from attnviz.heads.files.surveys import CLASSES, Stats, is_whole
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import Tally
-from attnviz.storage import typed as packed
+from attnviz.storage import encoding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def save(stats: BothStats, path: str | os.PathLike[str]) -> Path:
     Raises:
         OutputError: another ending than ``.stats``, or a file that cannot be written.
     """
-    return packed.write(stats, path, packed.TWO)
+    return encoding.write(stats, path, encoding.TWO)
 
 
 def load(path: str | os.PathLike[str]) -> BothStats:
@@ -49,10 +49,7 @@ def load(path: str | os.PathLike[str]) -> BothStats:
         FileFormatError: the file cannot be read, or holds something else, such as one model; the message is one line.
     """
     classes = {**CLASSES, BothStats.__name__: BothStats}
-    stats: BothStats = packed.read(
-        path, packed.TWO, classes, lambda found: isinstance(found, BothStats) and _fits(found)
-    )
-    return stats
+    return encoding.read(path, encoding.TWO, classes, BothStats, _fits)
 
 
 def _fits(found: BothStats) -> bool:

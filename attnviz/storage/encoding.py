@@ -1,0 +1,296 @@
+"""The one typed encoder: frozen dataclasses as JSON and back, and as ``.stats`` files, with arrays beside them.
+
+A ``.stats`` file is safetensors: the arrays, and in its metadata everything else as JSON. What is no array is written
+with the name of its class, and read back as a class of that name only. msgspec checks every value against its field's
+type; it is imported only where something is read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from attnviz.errors import FileFormatError, RecordError
+from attnviz.storage.files import check_ending, write_whole
+from attnviz.text.display import clip, visible
+
+SUFFIX = ".stats"
+
+ONE, TWO = "attnviz stats", "attnviz stats of two models"
+"""What a ``.stats`` file holds."""
+
+WORDS = {ONE: "one model", TWO: "two models"}
+
+VERSION = 2
+
+Classes: TypeAlias = Mapping[str, type]
+"""The classes that may be read, by their names."""
+
+_T = TypeVar("_T")
+
+_WANTED = {
+    "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
+    "object": "an object",
+}  # fmt: skip
+"""The types of JSON, as msgspec names them and as a message does."""
+
+_EXPECTED = re.compile(r"Expected `([a-z]+)(?: \| null)?`, got")
+_LACKING = re.compile(r"Object missing required field `(\w+)`")
+_TYPE = re.compile(r"`([^`]*)`")
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+
+
+# ------------------------------------------------------------------------------------------- JSON
+
+
+def to_text(labels: Mapping[str, object], what: str) -> str:
+    """The fields as JSON, on one line.
+
+    Args:
+        labels: the fields by name; dataclasses and numbers of numpy's may be in them.
+        what: what cannot be written, for the message: "the comparison".
+
+    Raises:
+        RecordError: a text holds half a character, or a number is not finite.
+    """
+    try:
+        text = json.dumps(labels, ensure_ascii=False, allow_nan=False, default=plain)
+        text.encode()
+    except ValueError as error:
+        raise RecordError(f"{what} cannot be written: {error}") from None
+    return text
+
+
+def from_text(text: str | bytes) -> dict[str, object]:
+    """The fields that a JSON text holds.
+
+    Raises:
+        FileFormatError: it is not JSON, holds NaN, names a field twice, or is no object.
+    """
+    try:
+        found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_each_once)
+    except ValueError as error:
+        raise FileFormatError(f"it is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise FileFormatError(f"it must hold a JSON object, not {named(found)}")
+    return found
+
+
+def plain(value: object) -> object:
+    """What JSON can write of a dataclass or of a number of numpy's."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is no part of a record")
+
+
+def named(value: object) -> str:
+    """A value as an error's message names it: short."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype}"
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return clip(json.dumps(value), 40)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        name = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"{clip(name, 40)!r} is there twice")
+    return found
+
+
+# ------------------------------------------------------------------------------------------- typed values
+
+
+def decode(value: object, kind: Any, where: str) -> Any:  # noqa: ANN401  a type, and a value of that type
+    """A value from JSON as the type that a field is annotated with.
+
+    Raises:
+        FileFormatError: it is of another type, holds half a character or infinity; the message names the field, as
+            ``key_tokens[2].id``.
+    """
+    import msgspec
+
+    _check_text(value, where)
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise FileFormatError(_explained(str(error), value, kind, where)) from None
+
+
+def decode_fields(
+    found: Mapping[str, object], kind: type, *, apart: Collection[str] = (), later: Collection[str] = ()
+) -> dict[str, Any]:
+    """The fields of a dataclass, each of its type, to make a value of.
+
+    Args:
+        found: the fields as JSON gives them, by name; others may be among them.
+        kind: the dataclass.
+        apart: fields that are read otherwise, and left out here.
+        later: fields that older files lack, and are left out here where they do.
+
+    Raises:
+        FileFormatError: fields are missing, or as of `decode`.
+    """
+    hints = {name: hint for name, hint in _hints(kind).items() if name not in apart}
+    if missing := [name for name in hints if name not in found and name not in later]:
+        raise FileFormatError(f"it lacks {', '.join(missing)}")
+    return {name: decode(found[name], hint, name) for name, hint in hints.items() if name in found}
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _check_text(value: object, where: str) -> None:
+    """Refuse, at any depth, what JSON cannot write: half a character, a number that is not finite."""
+    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        raise FileFormatError(f"{where} holds half a character: {named(value)}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise FileFormatError(f"{where} must be a number, not {named(value)}")
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            _check_text(one, f"{where}.{name}")
+    elif isinstance(value, list | tuple):
+        for i, one in enumerate(value):
+            _check_text(one, f"{where}[{i}]")
+
+
+def _explained(error: str, value: Any, kind: Any, where: str) -> str:  # noqa: ANN401 - whatever was read, and a type
+    """What msgspec found wrong, in our words: which field, what it must be, and what it is."""
+    reason, _, path = error.partition(" - at `$")
+    where += (path := path.removesuffix("`"))
+    is_found = "[...]" not in path and "at `key` in" not in error  # of a mapping msgspec names no one item
+    for name, index in _STEP.findall(path if is_found else ""):
+        value = value[name] if name else value[int(index)]
+    if lacking := _LACKING.match(reason):
+        return f"it lacks {where}.{lacking[1]}"
+    expected = _EXPECTED.match(reason) if is_found else None
+    if is_found and (expected is None or expected[1] == "str") and (options := _options(kind)):
+        return f"{where} must be one of {', '.join(options)}, not {named(value)}"
+    if expected and expected[1] in _WANTED:
+        return f"{where} must be {_WANTED[expected[1]]}, not {named(value)}"
+    return f"{where}: {reason[0].lower()}{_TYPE.sub(lambda found: _WANTED.get(found[1], found[1]), reason[1:])}"
+
+
+def _options(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a type
+    """The texts that a type such as ``Literal["a", "b"] | None`` or a tuple of them allows; none for other types."""
+    inner = get_args(kind)
+    return inner if get_origin(kind) is Literal else next((found for one in inner if (found := _options(one))), ())
+
+
+# ------------------------------------------------------------------------------------------- .stats
+
+
+def write(value: object, path: str | os.PathLike[str], kind: str) -> Path:
+    """Write a value as a ``.stats`` file, whole or not at all.
+
+    Args:
+        value: a frozen dataclass.
+        path: where.
+        kind: what it is: `ONE` or `TWO`.
+
+    Returns:
+        The path.
+
+    Raises:
+        OutputError: another ending than ``.stats``, or a file that cannot be written.
+    """
+    from safetensors.numpy import save as serialised
+
+    check_ending(path, (SUFFIX,), "what was measured is")
+    arrays: dict[str, np.ndarray] = {}
+    described = json.dumps({"format": kind, "version": VERSION, "stats": _packed(value, arrays)})
+    return write_whole(path, serialised(arrays, {"attnviz": described}))
+
+
+def read(path: str | os.PathLike[str], kind: str, classes: Classes, wanted: type[_T], fits: Callable[[_T], bool]) -> _T:
+    """Read a ``.stats`` file.
+
+    Args:
+        path: where it lies.
+        kind: what is looked for: `ONE` or `TWO`.
+        classes: those that may be in it.
+        wanted: the class of the whole.
+        fits: whether the parts of the whole fit together.
+
+    Raises:
+        FileFormatError: the file cannot be read, or holds something else; the message is one line.
+    """
+    from msgspec import ValidationError
+    from safetensors import SafetensorError, safe_open
+
+    name = visible(str(path))
+    try:
+        Path(path).open("rb").close()  # what safetensors says of a file that is not there does not fit in a message
+        with safe_open(os.fspath(path), framework="numpy") as file:
+            described = json.loads((file.metadata() or {})["attnviz"])
+            if described["format"] in WORDS.keys() - {kind}:
+                raise FileFormatError(f"{name} holds a run of {WORDS[described['format']]}, not of {WORDS[kind]}")
+            if (described["format"], described["version"]) != (kind, VERSION):
+                raise FileFormatError(f"{name} was written by another version of attnviz")
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no mapping
+        found = _unpacked(described["stats"], arrays, classes)
+        if isinstance(found, wanted) and fits(found):
+            return found
+    except OSError as error:
+        raise FileFormatError(f"{name} cannot be read: {visible(str(error.strerror or error))}") from None
+    except (SafetensorError, ValidationError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        pass  # said below, as of a file that holds something else
+    raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole")
+
+
+def _packed(value: object, arrays: dict[str, np.ndarray]) -> object:
+    """A value as JSON can write it; arrays are put aside, and their numbers stand for them."""
+    if isinstance(value, np.ndarray):
+        arrays[str(len(arrays))] = np.ascontiguousarray(value)
+        return {"array": str(len(arrays) - 1)}
+    if is_dataclass(value):
+        return {
+            "class": type(value).__name__,
+            "fields": {f.name: _packed(getattr(value, f.name), arrays) for f in fields(value)},
+        }
+    if isinstance(value, Mapping):
+        return {"mapping": [[_packed(key, arrays), _packed(one, arrays)] for key, one in value.items()]}
+    if isinstance(value, tuple | list):
+        return {"tuple": [_packed(one, arrays) for one in value]}
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise TypeError(f"a {type(value).__name__} cannot be written")
+
+
+def _unpacked(value: Any, arrays: Mapping[str, np.ndarray], classes: Classes) -> Any:  # noqa: ANN401 - whatever was written
+    """What `_packed` was given."""
+    import msgspec
+
+    if not isinstance(value, dict):
+        return value
+    ((sort, held),) = [pair for pair in value.items() if pair[0] != "fields"]
+    if sort == "array":
+        return arrays[held]
+    if sort == "class":
+        members = {name: _unpacked(one, arrays, classes) for name, one in value["fields"].items()}
+        return msgspec.convert(members, classes[held])
+    if sort == "mapping":
+        return {_unpacked(key, arrays, classes): _unpacked(one, arrays, classes) for key, one in held}
+    if sort == "tuple":
+        return tuple(_unpacked(one, arrays, classes) for one in held)
+    raise ValueError(f"{sort} is nothing that was written")
