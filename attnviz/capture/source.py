@@ -12,7 +12,6 @@ from attnviz.attention import Kind, Receipt
 from attnviz.capture.sources.hub import locate
 from attnviz.errors import AttnvizWarning, InputError, ModelError, UnknownModelError
 from attnviz.text.display import clip, visible
-from attnviz.text.words import check_text
 
 if TYPE_CHECKING:
     import torch
