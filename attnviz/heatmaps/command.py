@@ -58,11 +58,11 @@ def command(
             record.save(path)
             tell_written(path)
         else:
-            from attnviz.heatmaps.figure import write
+            from attnviz.heatmaps.figure import draw
             from attnviz.render.sheet import resolve
 
             sheet = resolve(record, appearance.scale)
-            write_picture(path, partial(write, sheet, palette=appearance.palette))
+            write_picture(path, draw(sheet, appearance.palette).write)
 
 
 def _record(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection, output: OutputSettings) -> Attention:

@@ -1,31 +1,56 @@
 """Heatmaps for paper and slides: PNG, SVG and PDF, drawn with Matplotlib.
 
-Nothing here touches pyplot, and Matplotlib's settings are what they were when a function returns: a picture looks the
-same whatever a notebook has set.
+One pattern is drawn large; more stand on a grid, layers down and heads across.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnviz.attention import Attention
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.grid import draw_grid
-from attnviz.render.figure.export import blank_sheet, save, usual_settings
-from attnviz.render.figure.pattern import draw_pattern, draw_single
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, Pen
-from attnviz.render.fonts import Typefaces, typefaces_for
-from attnviz.render.palette import DEFAULT, luminance
-from attnviz.render.sheet import Scale, Sheet, resolve
+from attnviz.render.figure.export import Picture, blank_figure, usual_settings
+from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
+from attnviz.render.figure.pattern import draw_pattern, number_size, write_numbers
+from attnviz.render.figure.pen import (
+    BLACK,
+    FRAME,
+    GAP,
+    GREY,
+    LARGEST,
+    LEAST_TEXT,
+    MARGIN,
+    PITCH,
+    PIXELS,
+    POINT,
+    SENTENCE_LINES,
+    SMALL,
+    TEXT,
+    TITLE,
+    Pen,
+    clipped,
+    ordinal,
+)
+from attnviz.render.fonts import typefaces_for
+from attnviz.render.palette import DEFAULT, colours, levels, luminance
+from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
+from attnviz.text.display import clip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
+
+BAR = 0.7
+"""Inches that a colour bar takes beside the panels, numbers included."""
+MOST_CELLS = 2000
+"""Rows or columns that one pattern may have before it is pooled: about two pixels each."""
+ROUNDED = "numbers: weights, rounded to 2 decimals"
 
 
 def heatmap(
@@ -56,7 +81,25 @@ def heatmap(
     chosen = record.select(None if layer is None else [layer], None if head is None else [head])
     sheet = resolve(chosen, scale)
     if ax is None:
-        return figure(sheet, palette).axes[0]
+        return draw(sheet, palette).figure.axes[0]
+    draw_on(ax, sheet, palette)
+    return ax
+
+
+def draw_on(
+    ax: Axes,
+    sheet: Sheet,
+    palette: str | Colormap = DEFAULT,
+    *,
+    title: str | None = "auto",
+    cbar: bool = False,
+    annot: bool | None = None,
+) -> None:
+    """Draw one pattern on somebody's own axes; the other arguments are those of `draw_pattern`.
+
+    Raises:
+        SelectionError: a palette that is not there, more than one pattern, or axes without a figure.
+    """
     if len(sheet.panels) > 1:
         raise SelectionError(f"an ax holds one pattern, and this is {sheet.size}: give layer and head")
     root = ax.get_figure(root=True)
@@ -64,19 +107,19 @@ def heatmap(
         raise SelectionError("the ax given belongs to no figure")
     with usual_settings():
         ink, quiet = (BLACK, GREY) if _is_light(root) else ("white", FRAME)
-        draw_pattern(ax, sheet, palette, Pen(root, typefaces_for(_texts(sheet)), ink=ink, quiet=quiet))
-    return ax
+        pen = Pen(root, typefaces_for([*_texts(sheet), title or ""]), ink=ink, quiet=quiet)
+        draw_pattern(ax, sheet, palette, pen, title=title, cbar=cbar, annot=annot)
 
 
-def figure(
+def draw(
     sheet: Sheet,
     palette: str | Colormap = DEFAULT,
     *,
     title: str | None = "auto",
     cbar: bool = True,
     annot: bool | None = None,
-) -> Figure:
-    """A figure of a sheet: one pattern large, or all panels on a grid.
+) -> Picture:
+    """A picture of a sheet: one pattern large, or all panels on a grid.
 
     Args:
         sheet: what to draw.
@@ -84,34 +127,21 @@ def figure(
         title: `auto`, which is the sentence, or another title; None leaves out the title and the model below it.
         cbar: whether a colour bar stands beside the panels.
         annot: whether the weights stand in the cells; None: where one pattern has room for them.
+
+    Raises:
+        SelectionError: a palette that is not there.
     """
     with usual_settings():
-        pen = blank_sheet([*_texts(sheet), title or ""])
-        draw = draw_single if len(sheet.panels) == 1 else draw_grid
-        draw(sheet, palette, pen, title=title, cbar=cbar, annot=annot)
-    return pen.figure
-
-
-def write(sheet: Sheet, path: Path | BytesIO, suffix: str, palette: str = DEFAULT) -> Typefaces:
-    """Draw a sheet into a file.
-
-    Args:
-        sheet: what to draw.
-        path: the file, or what it is written into.
-        suffix: `.png`, `.svg` or `.pdf`.
-        palette: one of `attnviz.render.palette.PALETTES`.
-
-    Returns:
-        The fonts used, with the characters that none has.
-    """
-    save(figure(sheet, palette), path, suffix, title=sheet.model, description=sheet.description)
-    return typefaces_for(_texts(sheet))
+        pen = blank_figure([*_texts(sheet), title or ""])
+        on_page = _draw_one if len(sheet.panels) == 1 else _draw_grid
+        on_page(sheet, palette, pen, title=title, cbar=cbar, annot=annot)
+    return Picture(pen, sheet.model, sheet.description)
 
 
 def png(record: Attention) -> bytes:
     """The picture of a record, as a notebook shows it."""
     buffer = BytesIO()
-    write(resolve(record), buffer, ".png")
+    draw(resolve(record)).write(buffer, ".png")
     return buffer.getvalue()
 
 
@@ -125,3 +155,236 @@ def _is_light(figure: Figure) -> bool:
 
 def _texts(sheet: Sheet) -> list[str]:
     return [*sheet.query_labels, *sheet.key_labels, sheet.model, sheet.sentence, *sheet.notes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Caption:
+    """The words of a figure: the title and the model above the picture, what must be said below it.
+
+    Attributes:
+        above: the lines above.
+        below: the lines below.
+        head: the height of those above with their margin, in inches.
+        foot: likewise of those below.
+    """
+
+    above: list[Line]
+    below: list[Line]
+    head: float
+    foot: float
+
+    def write(self, page: Page) -> None:
+        """Write the words: the last line stands on the lower margin."""
+        page.write(self.above, MARGIN)
+        last = self.below[-1].pitch
+        page.write(self.below, page.size[1] - MARGIN - height_of(self.below) + last, va="baseline")
+
+
+def _caption(sheet: Sheet, pen: Pen, width: float, title: str | None, *more: str) -> _Caption:
+    """The words of a sheet and `more` on a page of this width, under the title given."""
+    room = width - 2 * MARGIN
+    title_size, size = TITLE * pen.larger, TEXT * pen.larger
+    shown = sheet.sentence if title == "auto" else title or ""
+    above = lines(pen, [shown], room, title_size, most=SENTENCE_LINES + 1)
+    if len(above) > SENTENCE_LINES:
+        last = above[SENTENCE_LINES - 1]
+        above = [*above[: SENTENCE_LINES - 1], replace(last, text=clip(last.text, len(last.text) - 1))]
+    if title is not None:
+        what = sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size
+        model = lines(pen, [f"{sheet.model} · {what}"], room, size + 0.5, colour=GREY)
+        above += [replace(line, pitch=1.35 * size * POINT) for line in model]
+    below = lines(pen, [sheet.proof, AXES, sheet.legend, *more, *sheet.notes], room, size, leading=1.3)
+    return _Caption(
+        above=above,
+        below=below,
+        head=MARGIN + height_of(above) + 0.25 * size * POINT + 0.1,
+        foot=MARGIN + height_of(below) + 0.06,
+    )
+
+
+def _colour_bar(page: Page, sheet: Sheet, palette: str | Colormap, place: tuple[float, float, float]) -> None:
+    own = sheet.scale == "panel" and len(sheet.panels) > 1
+    marks = {0.0: "0", 1.0: "max"} if own else scale_marks(0.0, max(panel.top for panel in sheet.panels))
+    page.colour_bar(colours(palette), place, marks)
+
+
+def _draw_one(
+    sheet: Sheet, palette: str | Colormap, pen: Pen, *, title: str | None, cbar: bool, annot: bool | None
+) -> None:
+    """Draw one pattern, large."""
+    sheet = pool(sheet, MOST_CELLS, MOST_CELLS)
+    queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
+    n_rows, n_columns = len(queries), len(keys)
+    longest = max(n_rows, n_columns)
+    cell = min(0.5, max(PITCH, 6.0 / longest), LARGEST / longest)
+    left = MARGIN + 0.3 + pen.widest(queries) + 0.08
+    width = max(left + n_columns * cell + BAR * cbar + MARGIN, 4.5)
+    caption = _caption(sheet, pen, width, title, *([ROUNDED] if number_size(cell, annot) else []))
+    upright = pen.widest(keys) > cell - 0.06
+    top = caption.head + (pen.widest(keys) if upright else PITCH) + 0.36
+    height = top + max(n_rows * cell, 0.8 * cbar) + 0.12 + caption.foot  # as high as the colour bar at least
+    pattern = pen.figure.add_axes((0, 0, 1, 1))
+    page = page_of(pen, width, height)
+    page.move(pattern, (left, top, n_columns * cell, n_rows * cell))
+    draw_pattern(pattern, sheet, palette, pen, cell=cell, upright=upright, annot=annot)
+    caption.write(page)
+    if cbar:
+        _colour_bar(page, sheet, palette, (left + n_columns * cell + 0.15, top, max(0.8, n_rows * cell * 0.6)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Grid:
+    """Where everything on a sheet of many panels stands, in inches from its upper left corner.
+
+    Attributes:
+        across: panels side by side.
+        down: lines of panels.
+        wrapped: whether panels are a run that goes on in the next line, each with its name, rather than a matrix of
+            layers and heads with names at its edges.
+        cell: the side of a cell.
+        left: where the first panel begins.
+        top: likewise, from above.
+        panel: width and height of a panel.
+        gaps: between panels, across and down.
+        names: what stands above each panel; empty where nothing does.
+        print: the size of the tokens' labels, in points.
+        step: every how many tokens one is named.
+    """
+
+    across: int
+    down: int
+    wrapped: bool
+    cell: float
+    left: float
+    top: float
+    panel: tuple[float, float]
+    gaps: tuple[float, float]
+    names: tuple[str, ...]
+    print: float
+    step: int
+
+    def place(self, index: int) -> tuple[float, float, float, float]:
+        """The place of a panel."""
+        row, column = divmod(index, self.across)
+        across, down = self.panel[0] + self.gaps[0], self.panel[1] + self.gaps[1]
+        return self.left + column * across, self.top + row * down, *self.panel
+
+    @property
+    def end(self) -> tuple[float, float]:
+        """The right and the lower end of the panels."""
+        left, top, width, height = self.place(self.across * self.down - 1)
+        return left + width, top + height
+
+
+def _draw_grid(
+    sheet: Sheet, palette: str | Colormap, pen: Pen, *, title: str | None, cbar: bool, annot: bool | None
+) -> None:
+    """Draw all panels of a sheet on one figure."""
+    wrapped = len(sheet.layers) == 1 or len(sheet.heads) == 1
+    across = _near_square(len(sheet.panels)) if wrapped else len(sheet.heads)
+    down = math.ceil(len(sheet.panels) / across)
+    sheet = pool(sheet, int(PIXELS * 0.8 / down), int(PIXELS * 0.8 / across))
+    least = LEAST_TEXT * POINT / 0.35 if annot else PITCH
+    grid = _grid(sheet, pen, (across, down), least=least)
+    pen = replace(pen, larger=min(1.6, max(1.0, grid.panel[0] * across / 10)))
+    grid = _grid(sheet, pen, (across, down), least=least, size=grid.print)
+    right = grid.end[0] + grid.gaps[0] - GAP
+    width = max(right + BAR * cbar + MARGIN, 4.5)
+    thinned = [f"every {ordinal(grid.step)} token is named"] if grid.step > 1 else []
+    caption = _caption(sheet, pen, width, title, *thinned, *([ROUNDED] if annot else []))
+    grid = _grid(sheet, pen, (across, down), least=least, above=caption.head, size=grid.print)
+    page = page_of(pen, width, grid.end[1] + max(0.15, grid.gaps[1] - GAP) + caption.foot)
+    caption.write(page)
+    # With an alpha channel Matplotlib resamples each panel in one pass instead of two.
+    table = np.pad(colours(palette), ((0, 0), (0, 1)), constant_values=255)
+    for index, panel in enumerate(sheet.panels):
+        place = grid.place(index)
+        page.image(table[levels(panel.matrix, panel.top)], place)
+        if annot:
+            corner = (*place[:2], grid.cell)
+            write_numbers(page.ax, panel, palette, pen, number_size(grid.cell, annot), place=corner)
+    _label(page, sheet, grid, caption.head)
+    if cbar:
+        _colour_bar(page, sheet, palette, (right + 0.15, grid.top, min(1.5, max(0.6, grid.panel[1]))))
+
+
+def _grid(
+    sheet: Sheet, pen: Pen, shape: tuple[int, int], *, least: float, above: float = 1.0, size: float = TEXT
+) -> _Grid:
+    """Cells as large as their labels need, smaller where the sheet would grow too large.
+
+    Args:
+        sheet: what is drawn.
+        pen: what with.
+        shape: panels side by side, and lines of them.
+        least: the side of a cell at least, unless the sheet would grow too large.
+        above: the height of what stands above the picture.
+        size: the size that labels are expected to get, in points.
+    """
+    across, down = shape
+    wrapped, own = len(sheet.layers) == 1 or len(sheet.heads) == 1, sheet.scale == "panel"
+    names = tuple(
+        " · ".join([*([panel.name] if wrapped else []), *([f"max {panel.top:.3g}"] if own else [])])
+        for panel in sheet.panels
+    )
+    n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
+    label_width, label_height = (
+        pen.widest(clipped(labels), size) + 0.1 for labels in (sheet.query_labels, sheet.key_labels)
+    )
+    named = PITCH if wrapped or own else 0.0
+    edge = 0 if wrapped else 0.22 * pen.larger
+    left = MARGIN + edge + label_width
+    top = above + edge + label_height + named
+    gaps = (GAP, GAP + named)
+    cell = min(
+        max(least, (1.5 if wrapped else 0.9) / max(n_rows, n_columns), pen.widest(names, SMALL) / n_columns),
+        (LARGEST - left - BAR - across * gaps[0]) / (across * n_columns),
+        (LARGEST - top - 1.5 - down * gaps[1]) / (down * n_rows),
+    )
+    # Where panels are narrower or lower than the names along them, they stand further apart.
+    wide, high = pen.widest(names, SMALL), 0.0
+    if not wrapped:
+        wide = max(wide, pen.widest([f"head {head}" for head in sheet.heads], TEXT * pen.larger))
+        high = pen.widest([f"layer {layer}" for layer in sheet.layers], TEXT * pen.larger)
+    size = max(LEAST_TEXT, min(TEXT, cell / POINT / 1.15))
+    return _Grid(
+        across=across,
+        down=down,
+        wrapped=wrapped,
+        cell=cell,
+        left=left,
+        top=top,
+        panel=(n_columns * cell, n_rows * cell),
+        gaps=(max(gaps[0], wide + 0.06 - n_columns * cell), max(gaps[1], high + 0.06 - n_rows * cell)),
+        names=names,
+        print=size,
+        step=max(1, math.ceil(1.15 * size * POINT / cell - 0.01)),
+    )
+
+
+def _label(page: Page, sheet: Sheet, grid: _Grid, head: float) -> None:
+    """Tokens along the first column and the first row; names of layers and heads, or of each panel."""
+    queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
+    large = TEXT * page.pen.larger
+    for index, (panel, name) in enumerate(zip(sheet.panels, grid.names, strict=True)):
+        x, y, width, height = grid.place(index)
+        if name:
+            page.text(x, y - 0.03, name, SMALL, va="bottom", color=GREY)
+        if index % grid.across == 0:
+            for i in range(0, len(queries), grid.step):
+                page.text(x - 0.04, y + (i + 0.5) * grid.cell, queries[i], grid.print, ha="right", va="center")
+            if not grid.wrapped:
+                page.text(MARGIN, y + height / 2, f"layer {panel.layer}", large, rotation=90, va="center")
+        if index < grid.across:
+            above = y - 0.04 - (PITCH if name else 0)
+            for i in range(0, len(keys), grid.step):
+                middle = x + (i + 0.5) * grid.cell
+                page.text(middle, above, keys[i], grid.print, rotation=90, ha="center", va="bottom")
+            if not grid.wrapped:
+                page.text(x + width / 2, head + 0.08, f"head {panel.head}", large, ha="center", va="center")
+
+
+def _near_square(n: int) -> int:
+    """How many panels to put side by side: a sheet a little wider than high, with the fewest places left empty."""
+    least = math.ceil(math.sqrt(n))
+    return min(range(least, min(n, math.ceil(1.3 * least)) + 1), key=lambda across: (-n % across, across))

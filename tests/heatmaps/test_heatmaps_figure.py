@@ -17,10 +17,8 @@ from hypothesis import strategies as st
 
 from attnviz.attention import Attention
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.figure import figure, heatmap, write
-from attnviz.render.figure.pattern import draw_pattern
+from attnviz.heatmaps.figure import draw, draw_on, heatmap
 from attnviz.render.figure.pen import Pen
-from attnviz.render.fonts import typefaces_for
 from attnviz.render.palette import colours, ink, levels
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
 from attnviz.text.display import token_text
@@ -63,10 +61,15 @@ STRANGE: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+def figure(*given: Any, **more: Any) -> Figure:
+    """The figure of a picture."""
+    return draw(*given, **more).figure
+
+
 def drawn(sheet: Sheet, suffix: str = ".png") -> bytes:
     """A sheet as a file."""
     buffer = BytesIO()
-    write(sheet, buffer, suffix)
+    draw(sheet).write(buffer, suffix)
     return buffer.getvalue()
 
 
@@ -421,13 +424,6 @@ def test_ax_gives_room_to_a_colour_bar(fixed_record: Make, texts_of: Texts) -> N
     assert bar.get_window_extent().x0 > axes.get_window_extent().x1
 
 
-def draw_on(axes: Axes, sheet: Sheet, **more: Any) -> None:
-    """Draw a pattern on somebody's axes."""
-    made = axes.get_figure(root=True)
-    assert made is not None
-    draw_pattern(axes, sheet, "magma", Pen(made, typefaces_for([])), **more)
-
-
 def test_ax_in_a_subfigure(fixed_record: Make) -> None:
     """Axes of a subfigure are drawn on like any others."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -659,7 +655,7 @@ def test_the_same_record_is_the_same_file(fixed_record: Make, suffix: str, n_hea
 def test_a_file_is_written_where_it_is_told(fixed_record: Make, tmp_path: Path, suffix: str) -> None:
     """A path is written to as a file is, in the format named, whatever the path ends in."""
     path = tmp_path / "picture.tmp"
-    write(resolve(fixed_record()), path, suffix)
+    draw(resolve(fixed_record())).write(path, suffix)
     start = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}[suffix]
     assert path.read_bytes().startswith(start)
     assert list(tmp_path.iterdir()) == [path]

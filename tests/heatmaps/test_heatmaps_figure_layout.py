@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attnviz.attention import Attention
-from attnviz.heatmaps.figure import figure
+from attnviz.heatmaps.figure import draw
 from attnviz.render.sheet import Scale, Sheet, resolve
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ LONG = "Rechtsschutzversicherungsgesellschaften"
 
 def assert_clear(sheet: Sheet, texts_of: Texts) -> None:
     """No two texts of a figure share more than a pixel, and none is outside."""
-    made = figure(sheet)
+    made = draw(sheet).figure
     shown = texts_of(made)
     boxes = np.array([box.extents for _, box in shown])
     left, low, right, high = boxes.T

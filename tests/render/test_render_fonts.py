@@ -13,7 +13,7 @@ from fontTools.fontBuilder import FontBuilder  # type: ignore[import-untyped]  #
 from fontTools.pens.ttGlyphPen import TTGlyphPen  # type: ignore[import-untyped]
 
 from attnviz.attention import Attention
-from attnviz.heatmaps.figure import figure, write
+from attnviz.heatmaps.figure import draw
 from attnviz.render import fonts
 from attnviz.render.fonts import BASE, KOREAN, advice, typefaces_for
 from attnviz.render.sheet import resolve
@@ -202,7 +202,7 @@ def test_the_korean_figure_has_its_glyphs(fixed_record: Make) -> None:
     """Every character of every text in the Korean figure is in a font of that figure, and no warning is given."""
     from matplotlib.text import Text
 
-    made = figure(resolve(fixed_record("나는 너희 모두를 사랑해", n_heads=2)))
+    made = draw(resolve(fixed_record("나는 너희 모두를 사랑해", n_heads=2))).figure
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made.canvas.draw()
@@ -250,7 +250,7 @@ def test_writing_tells_what_is_missing(fixed_record: Make, tmp_path: Path) -> No
     sheet = resolve(fixed_record(["我", "love", THAI[0]], model="x"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        missing = write(sheet, tmp_path / "x.png", ".png").missing
+        missing = draw(sheet).write(tmp_path / "x.png", ".png").missing
     assert missing == "".join(sorted("我" + THAI[0]))
 
 

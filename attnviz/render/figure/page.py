@@ -1,41 +1,189 @@
-"""The frame of every figure: the words above and below the picture, and the colour bar beside it."""
+"""A page in inches: lines of words above and below, panels with thin frames, colour bars. What every figure is put on.
+
+Places are (left, top) or (left, top, width, height), in inches from the upper left corner.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, POINT, SENTENCE_LINES, SMALL, TEXT, TITLE, Pen
-from attnviz.render.palette import colours
-from attnviz.render.sheet import AXES, Sheet
-from attnviz.text.display import clip
+import numpy as np
+from jaxtyping import UInt8
+
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, POINT, SMALL, TEXT, Pen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
+
+Place = tuple[float, float, float, float]
+"""Left, top, width and height, in inches."""
 
 
-Lines = tuple[list[str], list[str], list[str]]
-"""What stands above a picture, the sentence and the model, and what stands below it, in lines."""
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of words.
+
+    Attributes:
+        text: the words.
+        size: of its letters, in points.
+        colour: of its letters.
+        pitch: how far below it the next line stands, in inches.
+    """
+
+    text: str
+    size: float
+    colour: str
+    pitch: float
 
 
-def caption(sheet: Sheet, pen: Pen, width: float, title: str | None, *more: str) -> Lines:
-    """What must be said about a sheet, and `more`, in lines no wider than this.
+def lines(
+    pen: Pen,
+    texts: Iterable[str],
+    width: float,
+    size: float = TEXT,
+    *,
+    colour: str | None = None,
+    leading: float = 1.35,
+    most: int | None = None,
+) -> list[Line]:
+    """Texts in lines no wider than this.
 
     Args:
-        sheet: what is drawn.
-        pen: what with.
-        width: of a line, in inches.
-        title: `auto`, which is the sentence, or another title; None leaves out the title and the model below it.
-        more: what else stands below the picture.
+        pen: what is written with.
+        texts: each begins a new line.
+        width: in inches.
+        size: of the letters, in points.
+        colour: of all; None: the first text, which is the receipt, is black, the others are grey.
+        leading: from line to line, in sizes of the letters.
+        most: so many lines of each text at most.
     """
-    above = pen.wrap(sheet.sentence if title == "auto" else title or "", width, TITLE * pen.larger, SENTENCE_LINES + 1)
-    if len(above) > SENTENCE_LINES:
-        last = SENTENCE_LINES - 1
-        above = [*above[:last], clip(above[last], len(above[last]) - 1)]
-    what = sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size
-    model = [] if title is None else pen.wrap(f"{sheet.model} · {what}", width, TEXT * pen.larger + 0.5)
-    below = [sheet.proof, AXES, sheet.legend, *more, *sheet.notes]
-    return above, model, [line for text in below for line in pen.wrap(text, width, TEXT * pen.larger)]
+    return [
+        Line(line, size, colour or (GREY if index else BLACK), leading * size * POINT)
+        for index, text in enumerate(texts)
+        for line in pen.wrap(text, width, size, most)
+    ]
+
+
+def height_of(written: Iterable[Line]) -> float:
+    """The height of lines, in inches."""
+    return sum(line.pitch for line in written)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A figure of a known size, and axes over the whole of it, in inches from its upper left corner.
+
+    Attributes:
+        pen: what is drawn with, on its figure.
+        ax: the axes.
+    """
+
+    pen: Pen
+    ax: Axes
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height, in inches."""
+        width, height = self.pen.figure.get_size_inches()
+        return float(width), float(height)
+
+    def text(self, left: float, top: float, text: str, size: float = TEXT, **style: Any) -> None:
+        """Write a text; `style` is what Matplotlib's `text` takes."""
+        self.ax.text(left, top, text, **self.pen.style(size, **style))
+
+    def write(self, written: Sequence[Line], top: float, left: float = MARGIN, *, va: str = "top") -> float:
+        """Write lines below one another; `va` says which part of a line stands at its height.
+
+        Returns:
+            Where the next line would stand.
+        """
+        for line in written:
+            self.text(left, top, line.text, line.size, va=va, color=line.colour)
+            top += line.pitch
+        return top
+
+    def image(
+        self, pixels: UInt8[np.ndarray, "row column channel"], place: Place, interpolation: str | None = "none"
+    ) -> None:
+        """Draw cells, each a pixel, and a thin frame round them, so that a pale one has its edges."""
+        left, top, width, height = place
+        extent = (left, left + width, top + height, top)
+        self.ax.imshow(pixels, extent=extent, aspect="auto", interpolation=interpolation, zorder=2)
+        self.frame(place)
+
+    def frame(self, place: Place) -> None:
+        """A thin line round a panel."""
+        self.box(place, fill=False, edgecolor=FRAME, linewidth=0.6, zorder=3)
+
+    def box(self, place: Place, **style: Any) -> Any:
+        """Draw a rectangle; `style` is what Matplotlib's `Rectangle` takes."""
+        from matplotlib.patches import Rectangle
+
+        left, top, width, height = place
+        return self.ax.add_patch(Rectangle((left, top), width, height, **style))
+
+    def axes(self, place: Place) -> Axes:
+        """New axes in a place."""
+        return self.pen.figure.add_axes(self._share(place))
+
+    def move(self, ax: Axes, place: Place) -> None:
+        """Put axes that are drawn already in a place."""
+        ax.set_position(self._share(place))
+
+    def _share(self, place: Place) -> tuple[float, float, float, float]:
+        left, top, wide, high = place
+        width, height = self.size
+        return left / width, 1 - (top + high) / height, wide / width, high / height
+
+    def colour_bar(
+        self,
+        table: UInt8[np.ndarray, "level rgb"],
+        place: tuple[float, float, float],
+        marks: Mapping[float, str],
+        *,
+        along: bool = False,
+    ) -> None:
+        """The colours of a scale, upright with the lowest below; or along, with the lowest at the left.
+
+        One image with two or three numbers. Matplotlib's own bar, which somebody's own axes get, needs axes and a
+        norm of its own, and has no place for numbers at its ends.
+
+        Args:
+            table: the colours, the lowest first.
+            place: left, top and length.
+            marks: what is written beside the bar, by the share of its length at which it stands.
+            along: whether it lies.
+        """
+        left, top, length = place
+        style: dict[str, Any] = {"size": SMALL, "va": "center", "color": GREY}
+        if along:
+            self.image(table[None], (left, top, length, 0.1), None)
+            self.text(left - 0.05, top + 0.05, marks[0], ha="right", **style)
+            self.text(left + length + 0.05, top + 0.05, marks[1], **style)
+            return
+        self.image(table[::-1, None], (left, top, 0.12, length), None)
+        for share, text in marks.items():
+            y = top + length * (1 - share)
+            self.ax.plot([left + 0.12, left + 0.15], [y, y], color=GREY, linewidth=0.6)
+            self.text(left + 0.18, y, text, **style)
+
+
+def page_of(pen: Pen, width: float, height: float) -> Page:
+    """A page of a size in inches, empty: it gives the figure its size."""
+    pen.figure.set_size_inches(width, height)
+    ax = pen.figure.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, width), ylim=(height, 0))
+    ax.set_axis_off()
+    ax.set_autoscale_on(False)  # what is drawn must not move the edges
+    return Page(pen, ax)
+
+
+def scale_marks(low: float, high: float, precision: int = 3) -> dict[float, str]:
+    """The numbers at both ends of a colour bar and in its middle."""
+    numbers = {share: low + share * (high - low) for share in (0.0, 0.5, 1.0)}
+    return {share: f"{number:.{precision}g}" if number else "0" for share, number in numbers.items()}
 
 
 def canvas(pen: Pen, width: float, height: float) -> Axes:
@@ -45,46 +193,6 @@ def canvas(pen: Pen, width: float, height: float) -> Axes:
     ax.set(xlim=(0, width), ylim=(height, 0))
     ax.set_axis_off()
     return ax
-
-
-def write_caption(ax: Axes, pen: Pen, lines: Lines, bottom: float) -> None:
-    """Write the lines: the sentence and the model at the top, the rest so that it ends at the bottom."""
-    above, model, below = lines
-    title, text = TITLE * pen.larger, TEXT * pen.larger
-    y = MARGIN
-    for line in above:
-        ax.text(MARGIN, y, line, va="top", **pen.style(title))
-        y += 1.35 * title * POINT
-    for line in model:
-        ax.text(MARGIN, y, line, va="top", **pen.style(text + 0.5, color=GREY))
-        y += 1.35 * text * POINT
-    y = bottom - MARGIN - (len(below) - 1) * 1.3 * text * POINT
-    for index, line in enumerate(below):
-        ax.text(MARGIN, y, line, va="baseline", **pen.style(text, color=BLACK if index == 0 else GREY))
-        y += 1.3 * text * POINT
-
-
-def caption_heights(lines: Lines, pen: Pen) -> tuple[float, float]:
-    """How much room they take above and below, in inches."""
-    above, model, below = lines
-    return (
-        MARGIN + (1.35 * (TITLE * len(above) + TEXT * len(model)) + 0.25 * TEXT) * pen.larger * POINT + 0.1,
-        MARGIN + 1.3 * TEXT * len(below) * pen.larger * POINT + 0.06,
-    )
-
-
-def colour_bar(ax: Axes, pen: Pen, sheet: Sheet, palette: str | Colormap, place: tuple[float, float, float]) -> None:
-    """The scale, upright, at (left, top, height)."""
-    left, top, height = place
-    ax.imshow(colours(palette)[::-1, None], extent=(left, left + 0.12, top + height, top), aspect="auto", zorder=2)
-    frame(ax, left, top, 0.12, height)
-    largest = max(panel.top for panel in sheet.panels)
-    own = sheet.scale == "panel" and len(sheet.panels) > 1
-    marks = [(0.0, "0"), (1.0, "max")] if own else [(f, f"{f * largest:.3g}" if f else "0") for f in (0, 0.5, 1)]
-    for fraction, label in marks:
-        y = top + height * (1 - fraction)
-        ax.plot([left + 0.12, left + 0.15], [y, y], color=GREY, linewidth=0.6)
-        ax.text(left + 0.18, y, label, va="center", **pen.style(SMALL, color=GREY))
 
 
 def frame(ax: Axes, left: float, top: float, width: float, height: float) -> None:

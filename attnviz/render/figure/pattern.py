@@ -7,67 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.render.figure.page import canvas, caption, caption_heights, colour_bar, write_caption
-from attnviz.render.figure.pen import (
-    BLACK,
-    FRAME,
-    LARGEST,
-    LEAST_TEXT,
-    MARGIN,
-    PITCH,
-    POINT,
-    SMALL,
-    TEXT,
-    Pen,
-    clipped,
-    ordinal,
-)
+from attnviz.render.figure.pen import BLACK, FRAME, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped, ordinal
 from attnviz.render.palette import colours, ink, levels
-from attnviz.render.sheet import Panel, Sheet, pool
+from attnviz.render.sheet import Panel, Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
-
-BAR = 0.7
-"""Inches that a colour bar takes beside the panels, numbers included."""
-MOST_CELLS = 2000
-"""Rows or columns that one pattern may have before it is pooled: about two pixels each."""
-
-
-def draw_single(
-    sheet: Sheet,
-    palette: str | Colormap,
-    pen: Pen,
-    *,
-    title: str | None = "auto",
-    cbar: bool = True,
-    annot: bool | None = None,
-) -> None:
-    """Draw one pattern on a figure of its own; the arguments are those of `attnviz.heatmaps.figure.figure`."""
-    sheet = pool(sheet, MOST_CELLS, MOST_CELLS)
-    queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
-    n_rows, n_columns = len(queries), len(keys)
-    longest = max(n_rows, n_columns)
-    cell = min(0.5, max(PITCH, 6.0 / longest), LARGEST / longest)
-    left = MARGIN + 0.3 + pen.widest(queries) + 0.08
-    width = max(left + n_columns * cell + BAR * cbar + MARGIN, 4.5)
-    rounded = ["numbers: weights, rounded to 2 decimals"] if number_size(cell, annot) else []
-    lines = caption(sheet, pen, width - 2 * MARGIN, title, *rounded)
-    head, foot = caption_heights(lines, pen)
-    upright = pen.widest(keys) > cell - 0.06
-    top = head + (pen.widest(keys) if upright else PITCH) + 0.36
-    height = top + max(n_rows * cell, 0.8 * cbar) + 0.12 + foot  # as high as the colour bar at least
-    pen.figure.set_size_inches(width, height)
-    bottom = 1 - (top + n_rows * cell) / height
-    ax = pen.figure.add_axes((left / width, bottom, n_columns * cell / width, n_rows * cell / height))
-    draw_pattern(ax, sheet, palette, pen, cell=cell, upright=upright, annot=annot)
-    frame = canvas(pen, width, height)
-    write_caption(frame, pen, lines, height)
-    if cbar:
-        place = (left + n_columns * cell + 0.15, top, max(0.8, n_rows * cell * 0.6))
-        colour_bar(frame, pen, sheet, palette, place)
-    frame.set(xlim=(0, width), ylim=(height, 0))
 
 
 def draw_pattern(
