@@ -1,0 +1,89 @@
+"""Files that attnviz wrote before it was rebuilt still load, draw what they drew then, and are written the same again.
+
+`old_files` holds what version 0.1.0 wrote at its commit 64cde0e, and beside some of it what it printed of it.
+"""
+
+from __future__ import annotations
+
+import lzma
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attnviz.heads.changes.compare import changes
+from attnviz.heads.files import surveys, two_models
+from attnviz.storage import load, save
+from attnviz.walkthroughs.files import load as load_walkthrough
+from attnviz.walkthroughs.files import to_json
+from attnviz.walkthroughs.pages import markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.fixtures.command_line import Result
+
+OLD = Path(__file__).parent / "old_files"
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    """A file that lies compressed among the old ones, in a folder as it was."""
+    path = folder / name
+    path.write_bytes(lzma.decompress((OLD / f"{name}.xz").read_bytes()))
+    return path
+
+
+def printed(name: str) -> str:
+    """What the old command printed of a file."""
+    return (OLD / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz", ".safetensors"])
+def test_a_record(typed: Callable[..., Result], here: Path, suffix: str) -> None:
+    """All three formats hold the same record, verified; it is drawn as it was."""
+    old = OLD / f"record{suffix}"
+    record = load(old)
+    assert record == load(OLD / "record.json")
+    assert record.receipt is not None
+    again = save(record, here / old.name)
+    assert load(again) == record
+    if suffix != ".npz":  # a zip archive holds the hour
+        assert again.read_bytes() == old.read_bytes()
+    drawn = typed("heatmap", "--load", str(again), "--layer", "0", "--head", "1", "-o", "a.png")
+    assert (drawn.status, drawn.output) == (0, printed("record.txt"))
+    assert (here / "a.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("name", ["walkthrough", "example"])
+def test_a_walkthrough(typed: Callable[..., Result], here: Path, name: str) -> None:
+    """Every number is there, is verified as it was, and is written the same again."""
+    shutil.copy(OLD / f"{name}.json", here)
+    walk = load_walkthrough(f"{name}.json")
+    assert to_json(walk) + "\n" == printed(f"{name}.json")
+    assert f"{walk.grids['weights'].values[0, 0]:.2f}" in markdown(walk)
+    assert typed("verify", f"{name}.json").output == printed(f"{name}.txt")
+
+
+def test_a_survey_of_one_model(typed: Callable[..., Result], here: Path) -> None:
+    """A treebank with relations and coreference: merged with itself, compared with itself and drawn as it was."""
+    old = unpacked("one.stats", here)
+    assert surveys.save(surveys.load(old), here / "again.stats").read_bytes() == old.read_bytes()
+    shown = typed("compare-heads", "--load", "one.stats", "-o", "a.csv")
+    assert (shown.status, shown.output) == (0, printed("one.txt"))
+    assert typed("merge", "one.stats", "again.stats", "-o", "both.stats").status == 0
+    assert surveys.load(here / "both.stats").survey.n_sentences == 4
+    assert typed("compare-heads", "--load", "one.stats", "--against", "again.stats", "-o", "b.csv").status == 0
+
+
+def test_a_survey_of_two_models(here: Path) -> None:
+    """What a run of two models goes on from; the change of a head is the one that was found."""
+    old = unpacked("two.stats", here)
+    stats = two_models.load(old)
+    assert two_models.save(stats, here / "again.stats").read_bytes() == old.read_bytes()
+    found = changes(stats.before.survey, stats.after, stats.divergences, corpus="; ".join(stats.before.corpora))
+    head = found.heads[0]
+    assert (head.before.layer, head.before.head) == (0, 0)
+    assert (head.pattern, head.low, head.high) == pytest.approx(
+        (0.19728619481126466, 0.19051022827625275, 0.2040621613462766), rel=1e-12
+    )
