@@ -61,7 +61,7 @@ def test_a_walkthrough(typed: Callable[..., Result], here: Path, name: str) -> N
     shutil.copy(OLD / f"{name}.json", here)
     walk = load_walkthrough(f"{name}.json")
     assert to_json(walk) + "\n" == printed(f"{name}.json")
-    assert f"{walk.grids['weights'].values[0, 0]:.2f}" in markdown(walk)
+    assert f"{walk.grids['context'].values[0, 0]:.2f}" in markdown(walk)
     assert typed("verify", f"{name}.json").output == printed(f"{name}.txt")
 
 
