@@ -110,10 +110,10 @@ def _write(story: Story, path: Path, palette: str) -> None:
         write_whole(path, lambda temporary: temporary.write_text(to_json(story) + "\n", encoding="utf-8"))
     else:
         from attnviz.render.fonts import advice
-        from attnviz.stories.figure.sheet import write
+        from attnviz.stories.figure.sheet import draw
 
         drawn = BytesIO()  # so that what goes wrong while drawing is not taken for a full disk
-        missing = write(story, drawn, suffix, palette).missing
+        missing = draw(story, palette).write(drawn, suffix).missing
         write_whole(path, lambda temporary: temporary.write_bytes(drawn.getvalue()))
         if missing:
             sys.stderr.write(f"attnviz: {advice(missing)}\n")

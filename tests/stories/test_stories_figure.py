@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from attnviz.render.palette import LEVELS, colours, levels
-from attnviz.stories.figure.sheet import figure, write
+from attnviz.stories.figure.sheet import draw
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Series, Story
 
 if TYPE_CHECKING:
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Bbox
 
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
+
+
+def figure(shown: Story, palette: str = "magma") -> Figure:
+    """The figure of a story's picture."""
+    return draw(shown, palette).figure
+
 
 KOREAN = ("나는", "너희", "모두를", "사랑해")
 WEIGHTS = np.array([[1, np.nan, np.nan, np.nan], [0.25, 0.75, np.nan, np.nan], [0.2, 0.3, 0.5, np.nan], [0.25] * 4])
@@ -358,8 +364,8 @@ def test_files() -> None:
     made = story(MASKED, BARS)
     for suffix, begins in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
         first, second = BytesIO(), BytesIO()
-        write(made, first, suffix)
-        typefaces = write(made, second, suffix)
+        draw(made).write(first, suffix)
+        typefaces = draw(made).write(second, suffix)
         assert first.getvalue().startswith(begins)
         assert first.getvalue() == second.getvalue()
         assert typefaces.missing == ""
@@ -369,7 +375,7 @@ def test_files() -> None:
                 assert image.text["Description"] == made.receipt  # type: ignore[attr-defined]
                 assert max(image.size) <= 4000
     with pytest.warns(UserWarning, match="missing from font"):
-        assert write(story(MASKED, title="\U000f0000"), BytesIO(), ".png").missing == "\U000f0000"
+        assert draw(story(MASKED, title="\U000f0000")).write(BytesIO(), ".png").missing == "\U000f0000"
 
 
 def test_settings_of_the_user_do_not_matter() -> None:
@@ -377,9 +383,9 @@ def test_settings_of_the_user_do_not_matter() -> None:
     import matplotlib as mpl
 
     usual, styled = BytesIO(), BytesIO()
-    write(story(MASKED, DOUBLING, BARS), usual, ".png")
+    draw(story(MASKED, DOUBLING, BARS)).write(usual, ".png")
     with mpl.rc_context({"font.size": 30, "axes.facecolor": "black", "text.color": "red", "figure.autolayout": True}):
         before = dict(mpl.rcParams)
-        write(story(MASKED, DOUBLING, BARS), styled, ".png")
+        draw(story(MASKED, DOUBLING, BARS)).write(styled, ".png")
         assert dict(mpl.rcParams) == before
     assert usual.getvalue() == styled.getvalue()

@@ -1,31 +1,26 @@
-"""The picture of a story: its panels on one sheet, as PNG, SVG or PDF.
+"""The picture of a story: its panels on one page.
 
-As in the other figures nothing touches pyplot, and Matplotlib's settings are what they were afterwards. Each panel is
-drawn at its size, Matplotlib measures how far its labels reach, and only then is it put in its place: nothing is cut.
+Each panel is drawn at its size, Matplotlib measures how far its labels reach, and only then is it put in its place:
+nothing is cut.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.render.figure.export import blank_sheet, save, usual_settings
-from attnviz.render.figure.page import canvas
-from attnviz.render.figure.pen import BLACK, GREY, MARGIN, POINT, TEXT, TITLE, Pen
-from attnviz.render.fonts import Typefaces, typefaces_for
+from attnviz.render.figure.export import Picture, blank_figure, usual_settings
+from attnviz.render.figure.page import height_of, lines, page_of, scale_marks
+from attnviz.render.figure.pen import MARGIN, POINT, TEXT, TITLE, Pen
 from attnviz.render.palette import DEFAULT
-from attnviz.stories.figure.chart import draw_bars, draw_lines
-from attnviz.stories.figure.matrix import colour_bar, draw_matrix, print_numbers, same_colours
+from attnviz.stories.figure.panels import draw_bars, draw_lines, draw_matrix, print_numbers, table_of
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WIDEST = 17.0
 """Inches that panels may take side by side before they go on below."""
@@ -37,7 +32,7 @@ BAR = 0.55
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class DrawnPanel:
     """A panel that is drawn but has no place yet; lengths in inches.
 
     Attributes:
@@ -65,31 +60,19 @@ class Block:
     pad: float
 
 
-def figure(story: Story, palette: str = DEFAULT) -> Figure:
-    """A figure with all panels of a story, its title, and below how the numbers were proved."""
-    with usual_settings():
-        pen = blank_sheet(_texts(story))
-        _place([_block(panel, palette, pen) for panel in story.picture], story, palette, pen)
-    return pen.figure
+def draw(story: Story, palette: str = DEFAULT) -> Picture:
+    """A picture with all panels of a story, its title, and below how the numbers were proved.
 
-
-def write(story: Story, path: Path | BytesIO, suffix: str, palette: str = DEFAULT) -> Typefaces:
-    """Draw a story's picture into a file.
-
-    Args:
-        story: what to draw.
-        path: the file, or what it is written into.
-        suffix: `.png`, `.svg` or `.pdf`.
-        palette: one of `attnviz.render.palette.PALETTES`.
-
-    Returns:
-        The fonts used, with the characters that none has.
+    Raises:
+        SelectionError: a palette that is not there.
     """
-    save(figure(story, palette), path, suffix, title=story.title, description=story.receipt)
-    return typefaces_for(_texts(story))
+    with usual_settings():
+        pen = blank_figure(_texts(story))
+        _place([_drawn(panel, palette, pen) for panel in story.picture], story, palette, pen)
+    return Picture(pen, story.title, story.receipt)
 
 
-def _block(panel: Panel, palette: str, pen: Pen) -> Block:
+def _drawn(panel: Panel, palette: str, pen: Pen) -> DrawnPanel:
     """Draw one panel and measure it."""
     pen.figure.set_size_inches(10, 10)
     ax = pen.figure.add_axes((0.2, 0.2, 0.5, 0.5))
@@ -105,9 +88,9 @@ def _block(panel: Panel, palette: str, pen: Pen) -> Block:
         case Bars():
             legend = draw_bars(ax, panel, pen, resize)
     box = ax.get_window_extent()
-    lines = pen.wrap(panel.title, max(box.width / pen.figure.dpi, 2.4), TEXT + 1)
+    title = pen.wrap(panel.title, max(box.width / pen.figure.dpi, 2.4), TEXT + 1)
     pad = 6 + legend / POINT
-    _title(ax, "\n".join(lines), pad, pen)
+    _title(ax, "\n".join(title), pad, pen)
     return _measured(panel, ax, pen, pad)
 
 
@@ -115,14 +98,14 @@ def _title(ax: Axes, text: str, pad: float, pen: Pen) -> None:
     ax.set_title(text, loc="left", pad=pad, linespacing=1.25, **pen.style(TEXT + 1))
 
 
-def _measured(panel: Panel, ax: Axes, pen: Pen, pad: float) -> Block:
+def _measured(panel: Panel, ax: Axes, pen: Pen, pad: float) -> DrawnPanel:
     """How far a panel that is drawn reaches."""
     box = ax.get_window_extent()
     around = ax.get_tightbbox(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
     left, below, right, above = (float(x) / pen.figure.dpi for x in around.extents)  # type: ignore[union-attr]
     x0, y0, x1, y1 = (float(x) / pen.figure.dpi for x in box.extents)
     has_bar = isinstance(panel, Matrix)
-    return Block(
+    return DrawnPanel(
         panel=panel,
         ax=ax,
         width=x1 - x0,
@@ -136,89 +119,85 @@ def _measured(panel: Panel, ax: Axes, pen: Pen, pad: float) -> Block:
     )
 
 
-def _levelled(line: list[Block], pen: Pen) -> list[Block]:
+def _levelled(row: list[DrawnPanel], pen: Pen) -> list[DrawnPanel]:
     """Panels that stand side by side: charts as tall as the matrices, titles at one height."""
-    tall = max((block.height for block in line if isinstance(block.panel, Matrix)), default=0.0)
+    tall = max((one.height for one in row if isinstance(one.panel, Matrix)), default=0.0)
     pen.figure.set_size_inches(10, 10)
     grown = []
-    for block in line:
-        if isinstance(block.panel, Matrix) or not block.height < tall <= TALLEST:
-            grown.append(block)
+    for one in row:
+        if isinstance(one.panel, Matrix) or not one.height < tall <= TALLEST:
+            grown.append(one)
             continue
-        block.ax.set_position((0.2, 0.2, block.width / 10, tall / 10))
-        grown.append(_measured(block.panel, block.ax, pen, block.pad))
-    above = max(block.above for block in grown)
-    for block in grown:
-        higher = block.pad + (above - block.above) / POINT
-        _title(block.ax, block.ax.get_title(loc="left"), higher, pen)
-    return [replace(block, above=above) for block in grown]
+        one.ax.set_position((0.2, 0.2, one.width / 10, tall / 10))
+        grown.append(_measured(one.panel, one.ax, pen, one.pad))
+    above = max(one.above for one in grown)
+    for one in grown:
+        _title(one.ax, one.ax.get_title(loc="left"), one.pad + (above - one.above) / POINT, pen)
+    return [replace(one, above=above) for one in grown]
 
 
-def _place(blocks: list[Block], story: Story, palette: str, pen: Pen) -> None:
-    """Put the panels in their places, in lines and columns, and write what stands above and below them."""
-    lines = [_levelled(line, pen) for line in _lines(blocks)]
-    blocks = [block for line in lines for block in line]
-    across = len(lines[0])
-    lefts = [max(block.left for block in blocks[column::across]) for column in range(across)]
-    widths = [max(block.width + block.right for block in blocks[column::across]) for column in range(across)]
+def _place(panels: list[DrawnPanel], story: Story, palette: str, pen: Pen) -> None:
+    """Put the panels in their places, in rows and columns, and write what stands above and below them."""
+    rows = [_levelled(row, pen) for row in _rows(panels)]
+    panels = [one for row in rows for one in row]
+    across = len(rows[0])
+    lefts = [max(one.left for one in panels[column::across]) for column in range(across)]
+    widths = [max(one.width + one.right for one in panels[column::across]) for column in range(across)]
     starts = [MARGIN + sum(lefts[: c + 1]) + sum(widths[:c]) + GAP * c for c in range(across)]
     width = max(starts[-1] + widths[-1] + MARGIN, 5.0)
-    pen = replace(pen, larger=min(1.4, max(1.0, width / 10)))
-    title = pen.wrap(story.title, width - 2 * MARGIN, TITLE * pen.larger)
-    below = [
-        (line, GREY if index else BLACK)
-        for index, text in enumerate(_said(story))
-        for line in pen.wrap(text, width - 2 * MARGIN, TEXT * pen.larger)
-    ]
-    top = MARGIN + 1.35 * TITLE * pen.larger * POINT * len(title) + 0.12
+    larger = min(1.4, max(1.0, width / 10))
+    title = lines(pen, [story.title], width - 2 * MARGIN, TITLE * larger)
+    below = lines(pen, _words_below(story), width - 2 * MARGIN, TEXT * larger)
+    top = MARGIN + height_of(title) + 0.12
     tops = []
-    for line in lines:
-        top += max(block.above for block in line)
+    for row in rows:
+        top += max(one.above for one in row)
         tops.append(top)
-        top += max(block.height + block.below for block in line) + GAP
+        top += max(one.height + one.below for one in row) + GAP
     top -= GAP / 2
-    height = top + 1.35 * TEXT * pen.larger * POINT * len(below) + MARGIN
-    frame = canvas(pen, width, height)
-    for number, block in enumerate(blocks):
-        row, column = divmod(number, across)
-        x, y = starts[column], tops[row]
-        block.ax.set_position((x / width, 1 - (y + block.height) / height, block.width / width, block.height / height))
-        if isinstance(block.panel, Matrix):
-            print_numbers(block.ax, block.panel, palette, pen)
-            if block.has_bar:
-                place = (x + block.width + 0.1, y, min(block.height, max(0.8, block.height * 0.6)))
-                colour_bar(frame, block.panel, palette, pen, place)
-    y = MARGIN
-    for text in title:
-        frame.text(MARGIN, y, text, va="top", **pen.style(TITLE * pen.larger))
-        y += 1.35 * TITLE * pen.larger * POINT
-    y = top + 1.1 * TEXT * pen.larger * POINT
-    for text, colour in below:
-        frame.text(MARGIN, y, text, va="baseline", **pen.style(TEXT * pen.larger, color=colour))
-        y += 1.35 * TEXT * pen.larger * POINT
-    frame.set(xlim=(0, width), ylim=(height, 0))
+    page = page_of(pen, width, top + height_of(below) + MARGIN)
+    for number, one in enumerate(panels):
+        row_number, column = divmod(number, across)
+        x, y = starts[column], tops[row_number]
+        page.move(one.ax, (x, y, one.width, one.height))
+        if isinstance(one.panel, Matrix):
+            print_numbers(one.ax, one.panel, palette, pen)
+            if one.has_bar:
+                place = (x + one.width + 0.1, y, min(one.height, max(0.8, one.height * 0.6)))
+                page.colour_bar(table_of(one.panel, palette), place, scale_marks(*one.panel.limits))
+    page.write(title, MARGIN)
+    page.write(below, top + 1.1 * TEXT * larger * POINT, va="baseline")
 
 
-def _lines(blocks: list[Block]) -> list[list[Block]]:
-    """As many panels side by side as the sheet has room for, in lines of one length; one bar for equal neighbours."""
-    n = len(blocks)
+def _rows(panels: list[DrawnPanel]) -> list[list[DrawnPanel]]:
+    """As many panels side by side as the page has room for, in rows of one length; one bar for equal neighbours."""
+    n = len(panels)
     for down in range(1, n + 1):
         across = math.ceil(n / down)
-        lines = [blocks[start : start + across] for start in range(0, n, across)]
-        if max(sum(b.left + b.width + b.right + GAP for b in line) for line in lines) <= WIDEST:
+        rows = [panels[start : start + across] for start in range(0, n, across)]
+        if max(sum(one.left + one.width + one.right + GAP for one in row) for row in rows) <= WIDEST:
             break
     return [
         [
-            replace(block, has_bar=False, right=block.right - BAR + 0.1)
-            if after is not None and block.right <= BAR and same_colours(block.panel, after.panel)
-            else block
-            for block, after in zip(line, [*line[1:], None], strict=True)
+            replace(one, has_bar=False, right=one.right - BAR + 0.1)
+            if after is not None and one.right <= BAR and _same_colours(one.panel, after.panel)
+            else one
+            for one, after in zip(row, [*row[1:], None], strict=True)
         ]
-        for line in lines
+        for row in rows
     ]
 
 
-def _said(story: Story) -> list[str]:
+def _same_colours(one: Panel, other: Panel) -> bool:
+    """Whether one colour bar says what the colours of both mean."""
+    return (
+        isinstance(one, Matrix)
+        and isinstance(other, Matrix)
+        and (one.limits, one.diverging) == (other.limits, other.diverging)
+    )
+
+
+def _words_below(story: Story) -> list[str]:
     """What stands below the panels: the receipt, and how to read them."""
     matrices = [panel for panel in story.picture if isinstance(panel, Matrix)]
     intervals = [
@@ -239,7 +218,7 @@ def _said(story: Story) -> list[str]:
 
 def _texts(story: Story) -> list[str]:
     """All that the picture says."""
-    texts = [story.title, *_said(story)]
+    texts = [story.title, *_words_below(story)]
     for panel in story.picture:
         texts.append(panel.title)
         match panel:
