@@ -98,6 +98,24 @@ class Receipt:
         return f"verified: max difference {difference} over {n} layer{'' if n == 1 else 's'}"
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that a reader should know, as data: `attnviz.text.notes` has the sentence, in each language.
+
+    Attributes:
+        code: what is told, such as ``input_truncated_tokens``; ``text`` for a sentence that stands for itself.
+        fields: what differs from case to case, by name.
+    """
+
+    code: str
+    fields: tuple[tuple[str, str | int], ...] = ()
+
+    @classmethod
+    def of(cls, code: str, **fields: str | int) -> Note:
+        """A note and its fields."""
+        return cls(code, tuple(fields.items()))
+
+
 NO_RECEIPT = "not verified: this record came without a receipt"
 
 
@@ -118,7 +136,7 @@ class Attention:
         layers: the number, in the model, of each layer held; counted from 0.
         heads: the number, in the model, of each head held; counted from 0.
         short_rows: why rows may not sum to 1; empty where they do.
-        notes: what was done to the input or the weights, a sentence each; every view prints them.
+        notes: what was done to the input or the weights; every view tells them.
 
     Raises:
         RecordError: the parts do not fit together.
@@ -136,7 +154,7 @@ class Attention:
     layers: tuple[int, ...] = ()
     heads: tuple[int, ...] = ()
     short_rows: tuple[ShortRows, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = field(default=())
 
     def __post_init__(self) -> None:
         weights = np.asarray(self.weights)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from attnviz import errors
-from attnviz.attention import NO_RECEIPT, Attention, Receipt, Token
+from attnviz.attention import NO_RECEIPT, Attention, Note, Receipt, Token
 
 LAYERS, HEADS, QUERIES, KEYS = 2, 3, 5, 7
 
@@ -257,7 +257,7 @@ def test_records_are_equal_by_value() -> None:
         "layers": (0, 2),
         "heads": (0, 1, 3),
         "short_rows": ("pooled",),
-        "notes": ("cut",),
+        "notes": (Note("words_merged"),),
     }
     for name, value in others.items():
         assert record(**{name: value}) != record(), name
@@ -272,7 +272,7 @@ def test_records_have_no_hash() -> None:
 def test_replace_makes_another_record() -> None:
     """A changed copy is checked like any other."""
     made = record()
-    assert replace(made, notes=("words merged",)).notes == ("words merged",)
+    assert replace(made, notes=(Note("words_merged"),)).notes == (Note("words_merged"),)
     assert made.notes == ()
     with pytest.raises(errors.RecordError, match="6 are named"):
         replace(made, key_tokens=tokens(6))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attnviz.attention import Attention, Kind, ShortRows
+from attnviz.attention import Attention, Kind, Note, ShortRows
 from attnviz.capture.source import Source, open_source
 from attnviz.errors import InputError
 from attnviz.text.words import check_text
@@ -86,7 +86,7 @@ def attend_all(
     keep = KeepWeights(_from_start(layers), _from_start(heads))
     receipt = source.stream(batch, [keep])
     short: tuple[ShortRows, ...] = ("sink",) if source.has_sinks else ()
-    sinks = ("heads have sinks: a row sums to less than 1 where its head looks at nothing",) if short else ()
+    sinks = (Note("sinks"),) if short else ()
     records = []
     for index, sentence in enumerate(batch.sentences):
         weights = keep.weights(index)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnviz.attention import Note
 from attnviz.capture.observers import Batch, Sentence
 
 READ = ("input_ids", "words", "source")
@@ -88,7 +89,7 @@ def shuffled(single: Batch, seed: int) -> Batch | None:
 
 
 def _told(sentence: Sentence) -> Sentence:
-    return replace(sentence, notes=(*sentence.notes, "its tokens are shuffled"))
+    return replace(sentence, notes=(*sentence.notes, Note("tokens_shuffled")))
 
 
 def _stacked(rows: Sequence[Tensor]) -> Tensor:

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
-from attnviz.attention import Kind, Token
+from attnviz.attention import Kind, Note, Token
 from attnviz.errors import InputError, NoAttentionError, SelectionError
 
 
@@ -30,7 +30,7 @@ class Sentence:
         tokens: those that look: the queries.
         keys: those that are looked at; None where they are the same.
         target: what the model says, where it says something.
-        notes: what was done, a sentence each.
+        notes: what was done.
         is_cut: whether it has more tokens than the model takes, and only the first of them are here.
     """
 
@@ -39,7 +39,7 @@ class Sentence:
     tokens: tuple[Token, ...]
     keys: tuple[Token, ...] | None = None
     target: str | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     is_cut: bool = False
 
 

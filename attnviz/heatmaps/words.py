@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from attnviz.attention import Attention, Token
+from attnviz.attention import Attention, Note, Token
 from attnviz.errors import SelectionError
 from attnviz.text.display import visible
 
@@ -35,7 +35,7 @@ def merge_words(record: Attention) -> Attention:
         weights=weights.astype(np.float32),
         query_tokens=_merged(record.query_tokens, query_groups, record),
         key_tokens=_merged(record.key_tokens, key_groups, record),
-        notes=(*record.notes, "word pieces merged: to a word the sum over its pieces, from it the mean"),
+        notes=(*record.notes, Note("words_merged")),
     )
 
 
@@ -62,7 +62,7 @@ def hide_special(record: Attention) -> Attention:
         short_rows=tuple(dict.fromkeys((*record.short_rows, "dropped"))),
         notes=(
             *record.notes,
-            f"special tokens hidden ({' '.join(hidden)}); rows not renormalised: what they lack went there",
+            Note.of("specials_hidden", tokens=" ".join(hidden)),
         ),
     )
 

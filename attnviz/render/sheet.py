@@ -10,9 +10,10 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.attention import Attention, Kind
+from attnviz.attention import Attention, Kind, Note
 from attnviz.errors import SelectionError
 from attnviz.text.display import clip, visible
+from attnviz.text.notes import sentence
 
 Scale = Literal["shared", "panel", "unit"]
 
@@ -112,11 +113,11 @@ def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
         Panel(layer=layer, head=head, matrix=matrix, top=top)
         for (layer, head), matrix, top in zip(places, matrices, _tops(list(matrices), scale), strict=True)
     )
-    sentence = f"“{visible(record.text)}”" if record.text else ""
+    text = f"“{visible(record.text)}”" if record.text else ""
     if record.pair is not None:
-        sentence += f" + “{visible(record.pair)}”"
+        text += f" + “{visible(record.pair)}”"
     if record.target is not None:
-        sentence += f" → “{visible(record.target)}”"
+        text += f" → “{visible(record.target)}”"
     return Sheet(
         panels=panels,
         layers=record.layers,
@@ -124,9 +125,9 @@ def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
         query_labels=tuple(token.text for token in record.query_tokens),
         key_labels=tuple(token.text for token in record.key_tokens),
         model=f"{visible(record.model)} · {KINDS[record.kind]}",
-        sentence=sentence,
+        sentence=text,
         scale=scale,
-        notes=tuple(visible(note) for note in record.notes),
+        notes=tuple(map(sentence, record.notes)),
         proof=record.proof,
     )
 
@@ -150,10 +151,7 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
     matrices = [
         np.add.reduceat(np.add.reduceat(panel.matrix, rows, axis=0), columns, axis=1) / sizes for panel in sheet.panels
     ]
-    note = (
-        f"pooled for this size: {n_rows} x {n_columns} tokens in {len(rows)} x {len(columns)} cells "
-        "(to a group the sum, from it the mean)"
-    )
+    note = Note.of("pooled", n_queries=n_rows, n_keys=n_columns, rows=len(rows), columns=len(columns))
     return replace(
         sheet,
         panels=tuple(
@@ -162,7 +160,7 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
         ),
         query_labels=_group_labels(sheet.query_labels, rows),
         key_labels=_group_labels(sheet.key_labels, columns),
-        notes=(*sheet.notes, note),
+        notes=(*sheet.notes, sentence(note)),
     )
 
 

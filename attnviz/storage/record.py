@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 
-from attnviz.attention import AXES, ROUNDED_TOLERANCE, ROW_TOLERANCE, Attention, Kind, ShortRows, Token
+from attnviz.attention import AXES, ROUNDED_TOLERANCE, ROW_TOLERANCE, Attention, Kind, Note, ShortRows, Token
 from attnviz.errors import FileFormatError
 from attnviz.storage.encoding import decode, decode_fields, named, plain
 from attnviz.text.display import visible
@@ -25,12 +25,11 @@ _LATER = frozenset({"target"})
 _NAMES = ("weights", "attention", "attentions")
 """What another program may call its weights."""
 
-_ROUNDED = "the rows sum to 1 only roughly: the file's numbers were rounded"
-
 
 def describe(record: Attention) -> dict[str, object]:
     """Everything but the weights; a receipt brings a digest, which ties it to the weights and the labels."""
     labels = {field.name: getattr(record, field.name) for field in fields(Attention) if field.name != "weights"}
+    labels["notes"] = [_plain_note(note) for note in record.notes]
     described = {"format": FORMAT, "version": VERSION, **labels}
     return described if record.receipt is None else {**described, "digest": _digest(labels, record.weights)}
 
@@ -47,9 +46,12 @@ def rebuild(found: Mapping[str, object]) -> Attention:
     if "weights" not in found:
         raise FileFormatError("it lacks weights")
     weights = _as_weights(found["weights"])
+    if isinstance(notes := found.get("notes"), list):
+        found = {**found, "notes": [_full_note(note) for note in notes]}
     labels = decode_fields(found, Attention, apart={"weights"}, later=_LATER)
     digest = found.get("digest")
-    if (labels["receipt"] is not None or digest is not None) and digest != _digest(labels, weights):
+    signed = {**labels, "notes": [_plain_note(note) for note in labels["notes"]]}
+    if (labels["receipt"] is not None or digest is not None) and digest != _digest(signed, weights):
         raise FileFormatError("its weights or labels were changed after the receipt was issued")
     return Attention(weights=weights, **_harmless(labels))
 
@@ -68,12 +70,27 @@ def _harmless(labels: dict[str, Any]) -> dict[str, Any]:
 
     attnviz writes none, but a file with an escape sequence for a token is easily made and sent to someone.
     """
-    shown = dict(labels, model=visible(labels["model"]), notes=tuple(map(visible, labels["notes"])))
+    shown = dict(labels, model=visible(labels["model"]), notes=tuple(map(_harmless_note, labels["notes"])))
     for name in ("query_tokens", "key_tokens"):
         shown[name] = tuple(replace(token, text=visible(token.text)) for token in labels[name])
     if (receipt := labels["receipt"]) is not None:
         shown["receipt"] = replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype))
     return shown
+
+
+def _harmless_note(note: Note) -> Note:
+    fields = ((visible(name), visible(value) if isinstance(value, str) else value) for name, value in note.fields)
+    return Note(visible(note.code), tuple(fields))
+
+
+def _plain_note(note: Note) -> object:
+    """A note as files have it: a sentence that stands for itself is just that, as all notes of older files are."""
+    return dict(note.fields)["text"] if note.code == "text" else asdict(note)
+
+
+def _full_note(value: object) -> object:
+    """A note of a file with its code and fields."""
+    return {"code": "text", "fields": [["text", value]]} if isinstance(value, str) else value
 
 
 # ------------------------------------------------------------------------------------------- weights
@@ -140,7 +157,7 @@ def adopt(found: Mapping[str, object], name: str) -> Attention:
         model=visible(decode(found.get("model", visible(name)), str, "model")),
         text=decode(found.get("text", ""), str, "text"),
         short_rows=short_rows,
-        notes=(_ROUNDED,) if rounded else (),
+        notes=(Note("rounded"),) if rounded else (),
     )
 
 

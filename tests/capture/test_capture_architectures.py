@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.attention import Note
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
 from attnviz.capture.sources import interface
@@ -81,13 +82,14 @@ class TestSinks:
         assert sums.max() < 1
         assert sums.min() < 0.5
         assert record.short_rows == ("sink",)
-        assert record.notes == ("heads have sinks: a row sums to less than 1 where its head looks at nothing",)
+        assert record.notes == (Note("sinks"),)
 
     def test_others_have_none(self, zoo: Zoo) -> None:
         """Rows of all other models sum to 1."""
         record = attend(LONG, zoo.source("gemma2"))
         np.testing.assert_allclose(record.weights.sum(axis=-1), 1, rtol=0, atol=1e-6)
-        assert record.short_rows == record.notes == ()
+        assert record.short_rows == ()
+        assert record.notes == ()
 
 
 class TestNothingToSee:

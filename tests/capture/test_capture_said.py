@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.attention import Note
 from attnviz.capture.attend import attend
 from attnviz.capture.sources import generation as speaking
 from attnviz.capture.sources import interface
@@ -49,7 +50,7 @@ class TestLabels:
             ["<s>", "The", "love", "too", "</s>"],
             ["<s>", "I", "love", "all", "you", "</s>"],
         )
-        assert record.notes == ("each row is the step that says its token",)
+        assert record.notes == (Note("row_generates_token"),)
         assert {token.segment for token in record.query_tokens} == {2}
         assert [token.special for token in record.query_tokens] == [True, False, False, False, True]
 
@@ -60,10 +61,7 @@ class TestLabels:
             ["<s>", "The", "love", "too", "</s>"],
             ["</s>", "<s>", "The", "love", "too"],
         )
-        assert record.notes == (
-            "each row is the step that says its token",
-            "each column is what the decoder has read: its start, then the tokens said before",
-        )
+        assert record.notes == (Note("row_generates_token"), Note("column_read_tokens"))
         assert record.key_tokens[1:] == record.query_tokens[:-1]
         record = attend("I love all you", zoo.source("t5"), target="love", kind="decoder")
         assert texts(record) == (["<s>", "love"], ["<pad>", "<s>"])
@@ -74,7 +72,7 @@ class TestLabels:
         said, read = texts(record)
         assert said == ["나는", "너희", "모두를", "사랑한다", "<end>"]
         assert read == ["<start>", *said[:-1]]
-        assert record.notes[-1] == "each column is what the decoder has read: its start, then the words said before"
+        assert record.notes[-1] == Note("column_read_words")
 
     def test_places(self, zoo: Zoo) -> None:
         """Each token knows where in the target it stands, and of which word it is."""

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import attnviz
+from attnviz.attention import Note
 from attnviz.capture import source as source_module
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.source import DEFAULT_MODEL, RANDOM, TRAINED, open_source
@@ -52,7 +53,8 @@ class TestRecord:
         assert record.query_tokens == record.key_tokens
         assert [token.text for token in record.query_tokens] == ["[CLS]", "i", "love", "all", "you", "[SEP]"]
         assert (record.model, record.text, record.pair, record.kind) == ("zoo0/distilbert", TEXT, None, "encoder")
-        assert record.notes == record.short_rows == ()
+        assert record.notes == ()
+        assert record.short_rows == ()
 
     def test_tokens(self, zoo: Zoo) -> None:
         """Each token says its piece, number, place, word and whether it is special."""
@@ -75,7 +77,7 @@ class TestRecord:
     def test_pair_without_separator(self, zoo: Zoo) -> None:
         """Where a model puts nothing between the two sentences, the record says so."""
         record = attend("I love", zoo.source("gpt2"), pair="all you")
-        assert record.notes == ("the two sentences run together: this model puts no token between them",)
+        assert record.notes == (Note("sentences_run_together"),)
 
     @pytest.mark.parametrize(
         ("layers", "heads", "expected"),
@@ -130,14 +132,14 @@ class TestTruncation:
     def test_said(self, zoo: Zoo) -> None:
         """Where it is asked for, the record says how much is left, and its weights are those of the beginning."""
         record = attend(self.LONG, zoo.source("gpt2"), truncate=True)
-        assert record.notes == ("input truncated: 61 of 101 tokens",)
+        assert record.notes == (Note.of("input_truncated_tokens", kept=61, total=101),)
         assert record.text == self.LONG
         np.testing.assert_allclose(record.weights, attend(" love" * 61, zoo.source("gpt2")).weights, atol=1e-6)
 
     def test_pair(self, zoo: Zoo) -> None:
         """A pair is cut where it is longest, and keeps its separators."""
         record = attend(" love" * 700, zoo.source("roberta"), pair=" all you", truncate=True)
-        assert record.notes == ("input truncated: 512 of 706 tokens",)
+        assert record.notes == (Note.of("input_truncated_tokens", kept=512, total=706),)
         assert [token.text for token in record.query_tokens[-5:]] == ["</s>", "</s>", "all", "you", "</s>"]
 
     def test_short_text(self, zoo: Zoo) -> None:

@@ -16,6 +16,7 @@ from attnviz.capture.source import Source, open_source
 from attnviz.capture.sources import generation as speaking
 from attnviz.capture.sources import huggingface as pretrained
 from attnviz.errors import ModelError, TooLongError
+from attnviz.text.notes import sentence
 from tests.fixtures.zoo import SENTENCES, make_tokenizer
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ class TestFree:
         """Who does not stop is stopped, and a note says so."""
         record = attend(SENTENCES[0], zoo.source("mt5"), kind="cross")
         assert len(record.query_tokens) == speaking.AT_MOST == 128
-        assert record.notes[0] == "stopped after 128 tokens: it had not come to an end"
+        assert sentence(record.notes[0]) == "stopped after 128 tokens: it had not come to an end"
 
     @pytest.mark.parametrize("name", ["bart", "t5"])
     def test_without_a_head(self, zoo: Zoo, tmp_path: Path, name: str) -> None:
@@ -253,4 +254,7 @@ class TestFree:
             attend(("love " * 60).strip(), taught, target="I")
         cut = attend(("love " * 60).strip(), taught, target=("you " * 60).strip(), truncate=True)
         assert cut.weights.shape[2:] == (40, 40)
-        assert cut.notes[:2] == ("input truncated: 40 of 63 tokens", "target truncated: 40 of 62 tokens")
+        assert tuple(map(sentence, cut.notes[:2])) == (
+            "input truncated: 40 of 63 tokens",
+            "target truncated: 40 of 62 tokens",
+        )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.attention import Note
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.source import TRAINED, open_source
 from attnviz.capture.sources.trained import KINDS
@@ -125,7 +126,7 @@ def test_unknown_words_are_said() -> None:
     """A stranger among the words is shown as typed, and a note says how it was read."""
     record = attend("she is eating a green Zwetschge", "toy-seq2seq")
     assert record.key_tokens[-1].text == "Zwetschge"
-    assert "read as unknown words: Zwetschge" in record.notes
+    assert Note.of("unknown_words", words="Zwetschge") in record.notes
     forced = attend(SENTENCE, "toy-seq2seq", target="그녀는 자두를 먹는다")
     assert [token.text for token in forced.query_tokens] == ["그녀는", "자두를", "먹는다", "<end>"]
 
@@ -142,7 +143,7 @@ def test_refusals(name: str) -> None:
             attend(text, name)
         assert "\n" not in str(caught.value)
     record = attend("love " * 129, name, truncate=True)
-    assert "input truncated: 128 of 129 words" in record.notes
+    assert Note.of("input_truncated_words", kept=128, total=129) in record.notes
 
 
 def test_kinds_and_targets_that_are_not_there() -> None:

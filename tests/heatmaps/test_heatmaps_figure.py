@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.attention import Attention
+from attnviz.attention import Attention, Note
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.figure import draw, draw_on, heatmap
 from attnviz.render.figure.pen import Pen
@@ -157,7 +157,11 @@ def test_every_figure_says_what_it_is(
     fixed_record: Make, texts_of: Texts, n_layers: int, n_heads: int, scale: Scale
 ) -> None:
     """Sentence, model, kind, size, axes, scale, notes and receipt are all written."""
-    record = fixed_record(n_layers=n_layers, n_heads=n_heads, notes=("special tokens hidden", "cut at 6 tokens"))
+    record = fixed_record(
+        n_layers=n_layers,
+        n_heads=n_heads,
+        notes=(Note.of("text", text="special tokens hidden"), Note.of("text", text="cut at 6 tokens")),
+    )
     sheet = resolve(record, scale)
     text = words(texts_of(figure(sheet)))
     for part in (sheet.sentence, sheet.model, AXES, sheet.legend, *sheet.notes, sheet.proof):
@@ -593,7 +597,9 @@ def test_strange_settings_do_not_turn_somebodys_axes_over(fixed_record: Make, us
 def test_mathematics_and_tex_are_characters(fixed_record: Make, texts_of: Texts, n_heads: int) -> None:
     """Dollar signs, backslashes, carets and percent signs are drawn as they are."""
     labels = ["$x^2$", r"\alpha", "$$", "100%", "a_b", r"\$", "{}"]
-    made = figure(resolve(fixed_record(labels, n_heads=n_heads, notes=("costs $5 to $9",), model="a$b$c")))
+    made = figure(
+        resolve(fixed_record(labels, n_heads=n_heads, notes=(Note.of("text", text="costs $5 to $9"),), model="a$b$c"))
+    )
     shown = [text for text, _ in texts_of(made)]
     for label in labels:
         assert label in shown

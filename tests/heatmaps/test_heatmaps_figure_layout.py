@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.attention import Attention
+from attnviz.attention import Attention, Note
 from attnviz.heatmaps.figure import draw
 from attnviz.render.sheet import Scale, Sheet, resolve
 
@@ -95,7 +95,9 @@ def test_long_words_around_keep_clear(
         n_heads=n_heads,
         text=" ".join([LONG] * 50),
         model="/home/somebody/models/" + "very-long-name-" * 8,
-        notes=tuple(f"{LONG} {LONG} was done to what is shown here, number {i}" for i in range(4)),
+        notes=tuple(
+            Note.of("text", text=f"{LONG} {LONG} was done to what is shown here, number {i}") for i in range(4)
+        ),
     )
     assert_clear(resolve(record), texts_of)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
-from attnviz.attention import Attention
+from attnviz.attention import Attention, Note
 from attnviz.heatmaps.terminal import picture
 from attnviz.render.palette import colours, levels, luminance
 from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
@@ -105,7 +105,12 @@ def test_korean_chinese_emoji(fixed_sheet: MakeSheet, printed: Printed, golden: 
 def test_one_large_head_of_a_pair(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
     """One head of cross-attention, 3 queries by 5 keys, with notes and without a receipt."""
     sheet = fixed_sheet(
-        "나는 너를 사랑해", keys="I love you . </s>", receipt=None, layers=(5,), heads=(11,), notes=("cut at 3 tokens",)
+        "나는 너를 사랑해",
+        keys="I love you . </s>",
+        receipt=None,
+        layers=(5,),
+        heads=(11,),
+        notes=(Note.of("text", text="cut at 3 tokens"),),
     )
     golden(printed(sheet, PLAIN))
 
@@ -220,7 +225,7 @@ def test_the_scale_of_pooled_cells_is_said(fixed_record: Make) -> None:
 
 def test_everything_is_said(fixed_record: Make) -> None:
     """The sentence, model, kind, size, axes, scale, notes and the receipt are all there, however narrow."""
-    record = fixed_record(n_layers=2, n_heads=3, notes=("special tokens hidden",))
+    record = fixed_record(n_layers=2, n_heads=3, notes=(Note.of("text", text="special tokens hidden"),))
     sheet = resolve(record)
     for width in (30, 80, 200):
         text = " ".join(" ".join(plain(sheet, Screen(width=width), overview=True)).split())

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.attention import Attention, Receipt, Token
+from attnviz.attention import Attention, Note, Receipt, Token
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.words import hide_special, merge_words
+from attnviz.text.notes import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,11 +97,9 @@ def test_tokens_that_are_words_are_left_alone() -> None:
 
 def test_merging_is_said_once() -> None:
     """A note says how numbers were joined, behind the notes that were there."""
-    notes = merge_words(record(WEIGHTS, DOGS, notes=("cut",))).notes
-    assert notes[0] == "cut"
-    assert len(notes) == 2
-    assert "sum" in notes[1]
-    assert "mean" in notes[1]
+    notes = merge_words(record(WEIGHTS, DOGS, notes=(Note("tokens_shuffled"),))).notes
+    assert notes == (Note("tokens_shuffled"), Note("words_merged"))
+    assert "mean" in sentence(notes[1])
 
 
 def test_the_record_itself_does_not_change() -> None:
@@ -236,10 +235,9 @@ def test_hidden_specials_by_hand() -> None:
 
 def test_hidden_specials_are_said() -> None:
     """The note names each special token once and says that rows were not renormalised; the record allows short rows."""
-    hidden = hide_special(record(WEIGHTS, DOGS, notes=("cut",)))
-    assert hidden.notes[0] == "cut"
-    assert "[CLS] [SEP]" in hidden.notes[1]
-    assert "not renormalised" in hidden.notes[1]
+    hidden = hide_special(record(WEIGHTS, DOGS, notes=(Note("tokens_shuffled"),)))
+    assert hidden.notes == (Note("tokens_shuffled"), Note.of("specials_hidden", tokens="[CLS] [SEP]"))
+    assert "not renormalised" in sentence(hidden.notes[1])
     assert hidden.short_rows == ("dropped",)
 
 
@@ -261,7 +259,7 @@ def test_specials_of_one_side_only() -> None:
     hidden = hide_special(record([[0.2, 0.3, 0.5], [0.6, 0.4, 0.0]], [piece("나", 0), piece("너", 1)], keys))
     np.testing.assert_array_equal(hidden.weights[0, 0], np.array([[0.2, 0.3], [0.6, 0.4]], np.float32))
     assert len(hidden.query_tokens) == 2
-    assert "(</s>)" in hidden.notes[0]
+    assert "(</s>)" in sentence(hidden.notes[0])
 
 
 @pytest.mark.parametrize("keys", [None, [piece("a", 0)]])
@@ -277,7 +275,7 @@ def test_merging_and_hiding_in_either_order() -> None:
     np.testing.assert_allclose(first.weights, second.weights, atol=1e-7)
     np.testing.assert_allclose(first.weights[0, 0], [[0.5, 0.15], [0.5, 0.25]], atol=1e-7)
     assert first.query_tokens == second.query_tokens
-    assert sorted(first.notes) == sorted(second.notes)
+    assert set(first.notes) == set(second.notes)
     assert first.short_rows == second.short_rows == ("dropped",)
 
 

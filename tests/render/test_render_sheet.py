@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.attention import NO_RECEIPT, Attention, Token
+from attnviz.attention import NO_RECEIPT, Attention, Note, Token
 from attnviz.errors import SelectionError
 from attnviz.render.sheet import AXES, Panel, Scale, Sheet, pool, resolve
 
@@ -147,7 +147,7 @@ def test_control_characters_are_spelled_out(field: str) -> None:
 
 def test_notes_and_kind_are_carried(make_record: Make) -> None:
     """What was done to the record is said again, in order, and so is which attention it is."""
-    sheet = resolve(make_record(notes=("cut at 512 tokens", "merged\x07")))
+    sheet = resolve(make_record(notes=(Note.of("text", text="cut at 512 tokens"), Note.of("text", text="merged\x07"))))
     assert sheet.notes == ("cut at 512 tokens", r"merged\x07")
     assert sheet.model == "made by hand · bidirectional self-attention"
 

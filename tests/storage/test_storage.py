@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save as pack_safetensors
 
-from attnviz.attention import Attention, Kind, Receipt, ShortRows, Token
+from attnviz.attention import Attention, Kind, Note, Receipt, ShortRows, Token
 from attnviz.errors import FileFormatError, OutputError, RecordError
 from attnviz.storage import check_writable, load, save, to_json, write_whole
 from attnviz.storage.formats import READERS
@@ -59,7 +59,7 @@ def sample(**changes: Any) -> Attention:
         "receipt": Receipt(native="sdpa", dtype="float32", tolerance=1e-5, layers=(3, 5), differences=(0.0, 2.5e-7)),
         "layers": (3, 5),
         "heads": (0, 1, 7),
-        "notes": ("cut to 7 tokens",),
+        "notes": (Note.of("text", text="cut to 7 tokens"),),
     }
     return Attention(**{**parts, **changes})
 
@@ -86,6 +86,16 @@ TOKENS = st.builds(
     segment=st.integers(0, 1),
 )
 SIZES = st.sampled_from([1, 2, 3, 5, 7])
+
+
+NOTED = st.one_of(
+    SHOWN.map(lambda text: ("text", (("text", text),))),
+    st.tuples(
+        SHOWN.filter(lambda code: code != "text"),
+        st.lists(st.tuples(SHOWN, SHOWN | st.integers(-(2**31), 2**31)), max_size=2).map(tuple),
+    ),
+)
+"""What notes are made of: sentences, and codes with fields."""
 
 
 @st.composite
@@ -126,7 +136,7 @@ def record_parts(draw: st.DrawFn) -> dict[str, Any]:
         "layers": tuple(range(0, 3 * n_layers, 3)),
         "heads": tuple(range(2, 2 + n_heads)),
         "short_rows": tuple(short_rows),
-        "notes": tuple(draw(st.lists(SHOWN, max_size=2))),
+        "notes": tuple(draw(st.lists(NOTED, max_size=2))),
     }
 
 
@@ -153,7 +163,8 @@ def test_a_record_comes_back_as_it_went(
 ) -> None:
     """Every format keeps every bit of the weights and every label."""
     path = folder / f"record{suffix}"
-    record = Attention(**parts, receipt=Receipt(**proof) if proof else None)
+    noted = tuple(Note(*made) for made in parts.pop("notes"))
+    record = Attention(**parts, notes=noted, receipt=Receipt(**proof) if proof else None)
     assert save(record, path) == path
     found = load(path)
     assert found == record
@@ -225,12 +236,12 @@ def test_nothing_a_terminal_obeys_is_read(tmp_path: Path, suffix: str) -> None:
     wicked = replace(
         record,
         model="a\x1b[2Jmodel",
-        notes=("one\ntwo",),
+        notes=(Note.of("text", text="one\ntwo"),),
         key_tokens=tuple(replace(token, text="\u202ereversed") for token in record.key_tokens),
         receipt=replace(record.receipt, native="\x07sdpa"),
     )
     found = load(save(wicked, tmp_path / f"wicked{suffix}"))
-    assert (found.model, found.notes) == (r"a\x1b[2Jmodel", (r"one\ntwo",))
+    assert (found.model, found.notes) == (r"a\x1b[2Jmodel", (Note.of("text", text=r"one\ntwo"),))
     assert found.key_tokens[0].text == r"\u202ereversed"
     assert found.receipt
     assert found.receipt.native == r"\x07sdpa"
@@ -410,7 +421,7 @@ def test_rounded_numbers_are_read_and_noted(tmp_path: Path, last: float) -> None
     path.write_text(json.dumps({"weights": rows, "query_tokens": ["a", "b"], "key_tokens": list("cdef")}))
     record = load(path)
     assert record.short_rows == ("rounded",)
-    assert record.notes == ("the rows sum to 1 only roughly: the file's numbers were rounded",)
+    assert record.notes == (Note("rounded"),)
 
 
 def test_control_characters_of_another_program_are_spelled_out(tmp_path: Path) -> None:

@@ -49,9 +49,7 @@ def test_every_note_that_is_written_has_korean() -> None:
     """Also those that no model at hand gives: their wording is found among the sentences."""
     found = noted()
     beginnings = {parts[0] for parts in found}
-    assert {"target truncated: ", "stopped after ", "input truncated: ", "no single map makes "} <= beginnings
-    assert {f"each row is the step that says its {what}" for what in ("word", "token")} <= beginnings
-    assert {"not the model's own way: ", "small whole numbers, drawn from seed "} <= beginnings
+    assert {"no single map makes ", "not the model's own way: ", "small whole numbers, drawn from seed "} <= beginnings
     for parts in found:
         wording = ".+".join(map(re.escape, parts))
         known = any(re.search(wording, english) for english in KOREAN)

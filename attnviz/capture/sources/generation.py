@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnviz.attention import Kind, Token
+from attnviz.attention import Kind, Note, Token
 from attnviz.capture.observers import Batch
 from attnviz.capture.sources.interface import watch
 from attnviz.capture.sources.loading import first_line, limit_of, quiet
@@ -40,8 +40,8 @@ GREEDY = {
 first (the language that it translates into), stay as its own settings have them. The library's cache is left out: of
 some models it is as deep as the encoder, not the decoder."""
 
-SAYS = "each row is the step that says its token"
-HAS_READ = "each column is what the decoder has read: its start, then the tokens said before"
+ROW_GENERATES = Note("row_generates_token")
+COLUMN_READ = Note("column_read_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +52,13 @@ class Said:
         text: as typed, or what its tokens mean.
         tokens: those that it says, one a step.
         read: those that its decoder reads, one a step: where it starts, then those that were said before.
-        notes: what was done, a sentence each.
+        notes: what was done.
     """
 
     text: str
     tokens: tuple[Token, ...]
     read: tuple[Token, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 class Speaker:
@@ -96,7 +96,7 @@ class Speaker:
             whole = replace(sentence, target=one.text, notes=(*sentence.notes, *one.notes))
             if kind != "encoder":
                 keys = sentence.tokens if kind == "cross" else one.read
-                notes = (*whole.notes, SAYS, *((HAS_READ,) if kind == "decoder" else ()))
+                notes = (*whole.notes, ROW_GENERATES, *((COLUMN_READ,) if kind == "decoder" else ()))
                 whole = replace(whole, tokens=one.tokens, keys=keys, notes=notes)
             sentences.append(whole)
         longest = max(len(one.read) for one in said)
@@ -140,7 +140,7 @@ class Speaker:
     def _forced(self, target: str, *, truncate: bool) -> Said:
         """Teacher forcing: the tokens of a target, whatever the model would have said."""
         encoded = self._tokenizer(text_target=target, verbose=False)
-        ids, notes = encoded["input_ids"], tuple[str, ...]()
+        ids, notes = encoded["input_ids"], tuple[Note, ...]()
         if self._limit is not None and len(ids) > self._limit:
             n_tokens = len(ids)
             if not truncate:
@@ -149,7 +149,7 @@ class Speaker:
                     "or cut it there with --truncate"
                 )
             ids = self._tokenizer(text_target=target, truncation=True, max_length=self._limit)["input_ids"]
-            notes = (f"target truncated: {len(ids):,} of {n_tokens:,} tokens",)
+            notes = (Note.of("target_truncated", kept=len(ids), total=n_tokens),)
         tokens = tokens_said(self._tokenizer, ids, target)
         if all(token.special for token in tokens):
             raise InputError(f"{self._name} finds no token in this target: {visible(target)[:40]!r}")
@@ -179,7 +179,7 @@ class Speaker:
             raise ModelError(f"{self._name} cannot say anything by itself: {first_line(error)}") from error
         end = self._model.generation_config.eos_token_id
         is_over = ids[-1] in (end if isinstance(end, list) else [end])
-        notes = () if is_over else (f"stopped after {most:,} tokens: it had not come to an end",)
+        notes = () if is_over else (Note.of("generation_stopped", n=most),)
         text = meaning(self._tokenizer, ids)
         tokens = tokens_said(self._tokenizer, ids, text)
         return Said(text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from attnviz.attention import Kind, Receipt
+from attnviz.attention import Kind, Note, Receipt
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import calls_shown
 from attnviz.capture.sources.digest import digest_of
@@ -106,7 +106,7 @@ class PretrainedSource:
                 return_special_tokens_mask=True,
                 verbose=False,
             )
-            n_tokens, notes = len(encoded["input_ids"]), tuple[str, ...]()
+            n_tokens, notes = len(encoded["input_ids"]), tuple[Note, ...]()
             if self._limit is not None and n_tokens > self._limit:
                 if not truncate:
                     raise TooLongError(
@@ -121,13 +121,13 @@ class PretrainedSource:
                     return_offsets_mapping=self._tokenizer.is_fast,
                     return_special_tokens_mask=True,
                 )
-                notes = (f"input truncated: {len(encoded['input_ids']):,} of {n_tokens:,} tokens",)
+                notes = (Note.of("input_truncated_tokens", kept=len(encoded["input_ids"]), total=n_tokens),)
             tokens = tokens_read(self._tokenizer, encoded, text, pair)
             is_cut = len(tokens) < n_tokens
             if all(token.special for token in tokens):
                 raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
             if run_together(tokens):
-                notes += ("the two sentences run together: this model puts no token between them",)
+                notes += (Note("sentences_run_together"),)
             sentences.append(Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=is_cut))
             rows.append(encoded)
         batch = self._batch(sentences, rows)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from attnviz.attention import Kind, Receipt, Token
+from attnviz.attention import Kind, Note, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import calls_shown
 from attnviz.capture.sources.digest import digest_of
@@ -34,8 +34,8 @@ KINDS: dict[str, tuple[Kind, ...]] = {
 }
 """What each kind of model can show, the usual one first."""
 
-SAYS = "each row is the step that says its word"
-HAS_READ = "each column is what the decoder has read: its start, then the words said before"
+ROW_GENERATES = Note("row_generates_word")
+COLUMN_READ = Note("column_read_words")
 
 
 class TrainedSource:
@@ -88,7 +88,7 @@ class TrainedSource:
             if shown != "encoder":
                 start = Token(text=START, piece=START, id=self._card.plan.config.start, special=True, segment=2)
                 keys = sentence.tokens if shown == "cross" else (start, *tokens[:-1])
-                notes = (*sentence.notes, SAYS, *((HAS_READ,) if shown == "decoder" else ()))
+                notes = (*sentence.notes, ROW_GENERATES, *((COLUMN_READ,) if shown == "decoder" else ()))
                 spoken = replace(spoken, tokens=tokens, keys=keys, notes=notes)
             whole.append(spoken)
         return Batch(
@@ -156,7 +156,7 @@ class TrainedSource:
         tokens += _words(pair or "", 1, len(tokens), self._card.source)
         if not tokens:
             raise InputError(f"there is no word in this text: {visible(text)[:40]!r}")
-        notes: tuple[str, ...] = ()
+        notes: tuple[Note, ...] = ()
         limit = self._card.plan.config.max_length
         is_cut = len(tokens) > limit
         if is_cut:
@@ -165,7 +165,7 @@ class TrainedSource:
                     f"the text has {len(tokens):,} words, but {self.name} reads at most {limit}: shorten it, or cut it "
                     "there with --truncate"
                 )
-            notes = (f"input truncated: {limit:,} of {len(tokens):,} words",)
+            notes = (Note.of("input_truncated_words", kept=limit, total=len(tokens)),)
             tokens = tokens[:limit]
         unknown = [token.text for token in tokens if not self._card.source.knows(token.piece)]
         if len(unknown) == len(tokens):
@@ -174,7 +174,7 @@ class TrainedSource:
                 "“She is eating a green apple”; any words at all are read by --model toy-random"
             )
         if unknown:
-            notes += (f"read as unknown words: {', '.join(dict.fromkeys(unknown))}",)
+            notes += (Note.of("unknown_words", words=", ".join(dict.fromkeys(unknown))),)
         return Sentence(text=text, pair=pair, tokens=tuple(tokens), notes=notes, is_cut=is_cut)
 
     def _target(self, source: Tensor, given: str | None, truncate: bool) -> tuple[Token, ...]:  # noqa: FBT001

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from attnviz.attention import Kind, Receipt, Token
+from attnviz.attention import Kind, Note, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import calls_shown
 from attnviz.capture.sources.digest import digest_of
@@ -24,7 +24,7 @@ from attnviz.text.words import split_words
 MOST_WEIGHTS = 50_000_000
 """What a model made up on the spot may have: seconds to draw, 200 MB to hold."""
 
-NOTES = ("random weights: they show how attention is computed, not what a model has learned",)
+NOTES = (Note("random_weights"),)
 
 
 class ToySource:

@@ -10,6 +10,7 @@ from attnviz.capture.observers import Batch
 from attnviz.capture.projections import KeepProjections
 from attnviz.capture.source import Source
 from attnviz.errors import NoAttentionError, SelectionError
+from attnviz.text.notes import sentence as in_words
 from attnviz.text.words import check_text
 from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, largest_difference
 from attnviz.walkthroughs.capture.inputs import HomeBuilt, Inputs, write_projections
@@ -193,7 +194,7 @@ def _written(walked: Walked, wish: _Wish, receipt: Receipt) -> Walkthrough:
         difference=difference,
         from_input=from_input,
         receipt=receipt,
-        notes=(*walked.batch.sentences[0].notes, *notes),
+        notes=(*map(in_words, walked.batch.sentences[0].notes), *notes),
     )
 
 
@@ -230,7 +231,8 @@ def _written_whole(walked: Walked, other: Walked | None, row: int | None, receip
         own, notes = write_layer(calculation, parts, first, cross, from_input=from_input)
         differences.append(largest_difference(calculation.grids[own].values, theirs))
     sentence = walked.batch.sentences[0]
-    said = [*sentence.notes, *(() if other is None else (*other.batch.sentences[0].notes, BOTH))]
+    told = (*sentence.notes, *(() if other is None else other.batch.sentences[0].notes))
+    said = [*map(in_words, told), *(() if other is None else (BOTH,))]
     return calculation.walk(
         _title(walked, "all heads"),
         model=walked.source.name,

@@ -1,0 +1,103 @@
+"""Notes in words: what a record's notes mean, in English and in Korean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attnviz.attention import Note
+from attnviz.text.display import visible
+
+Templates = Mapping[str, tuple[str, str]]
+"""By a note's code its sentence in English and in Korean, with a hole for each of its fields."""
+
+NOTES: Templates = {
+    "text": ("{text}", "{text}"),
+    "random_weights": (
+        "random weights: they show how attention is computed, not what a model has learned",
+        "무작위 가중치: 모델이 배운 것이 아니라, 어텐션을 어떻게 계산하는지를 보여 줌",
+    ),
+    "row_generates_word": (
+        "each row is the step that says its word",
+        "각 행은 그 행의 단어를 말하는 단계임",
+    ),
+    "row_generates_token": (
+        "each row is the step that says its token",
+        "각 행은 그 행의 토큰을 말하는 단계임",
+    ),
+    "column_read_words": (
+        "each column is what the decoder has read: its start, then the words said before",
+        "각 열은 디코더가 읽은 것: 시작 표시, 그다음은 앞에서 말한 단어들",
+    ),
+    "column_read_tokens": (
+        "each column is what the decoder has read: its start, then the tokens said before",
+        "각 열은 디코더가 읽은 것: 시작 표시, 그다음은 앞에서 말한 토큰들",
+    ),
+    "input_truncated_words": (
+        "input truncated: {kept:,} of {total:,} words",
+        "입력을 자름: 단어 {total:,}개 가운데 {kept:,}개",
+    ),
+    "input_truncated_tokens": (
+        "input truncated: {kept:,} of {total:,} tokens",
+        "입력을 자름: 토큰 {total:,}개 가운데 {kept:,}개",
+    ),
+    "target_truncated": (
+        "target truncated: {kept:,} of {total:,} tokens",
+        "말할 문장을 자름: 토큰 {total:,}개 가운데 {kept:,}개",
+    ),
+    "generation_stopped": (
+        "stopped after {n:,} tokens: it had not come to an end",
+        "토큰 {n:,}개에서 멈춤: 문장이 아직 끝나지 않았음",
+    ),
+    "unknown_words": ("read as unknown words: {words}", "모르는 단어로 읽음: {words}"),
+    "sentences_run_together": (
+        "the two sentences run together: this model puts no token between them",
+        "두 문장이 이어져 있음: 이 모델은 그 사이에 토큰을 넣지 않음",
+    ),
+    "vocabulary_smaller": (
+        "the tokenizer has {pieces:,} tokens, the model {vectors:,} word vectors: they may not belong together",
+        "토크나이저의 토큰은 {pieces:,}개, 모델의 단어 벡터는 {vectors:,}개: 서로 맞지 않을 수 있음",
+    ),
+    "sinks": (
+        "heads have sinks: a row sums to less than 1 where its head looks at nothing",
+        "헤드에 싱크가 있음: 헤드가 아무것도 보지 않으면 행의 합이 1보다 작음",
+    ),
+    "tokens_shuffled": ("its tokens are shuffled", "토큰의 순서를 섞었음"),
+    "words_merged": (
+        "word pieces merged: to a word the sum over its pieces, from it the mean",
+        "단어 조각을 합침: 단어로 가는 가중치는 합, 단어에서 나오는 가중치는 평균",
+    ),
+    "specials_hidden": (
+        "special tokens hidden ({tokens}); rows not renormalised: what they lack went there",
+        "특수 토큰을 숨김 ({tokens}); 행을 다시 정규화하지 않음: 모자란 만큼은 그 토큰들로 갔음",
+    ),
+    "pooled": (
+        (
+            "pooled for this size: {n_queries} x {n_keys} tokens in {rows} x {columns} cells "
+            "(to a group the sum, from it the mean)"
+        ),
+        (
+            "크기에 맞추어 묶음: 토큰 {n_queries} x {n_keys}개를 칸 {rows} x {columns}개로 "
+            "(묶음으로는 합, 묶음에서는 평균)"
+        ),
+    ),
+    "rounded": (
+        "the rows sum to 1 only roughly: the file's numbers were rounded",
+        "행의 합이 대략 1임: 파일의 수가 반올림되어 있음",
+    ),
+}
+"""Those of records. A feature has its own for what it alone tells of."""
+
+
+def sentence(note: Note, language: str = "en", templates: Templates = NOTES) -> str:
+    """A note in words.
+
+    Args:
+        note: what to tell.
+        language: ``en`` or ``ko``.
+        templates: the sentences; a code that they lack, as of a file of a later version, is told as it is.
+    """
+    fields = {name: visible(value) if isinstance(value, str) else value for name, value in note.fields}
+    if note.code not in templates:
+        return visible(note.code) + "".join(f", {visible(name)}: {value}" for name, value in fields.items())
+    english, korean = templates[note.code]
+    return (korean if language == "ko" else english).format(**fields)
