@@ -10,7 +10,7 @@ from attnviz import options
 
 if TYPE_CHECKING:
     from attnviz.capture.source import Source
-    from attnviz.text.corpus import BadLine, Line
+    from attnviz.text.corpus import BadLine, CorpusLine
 
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 
@@ -18,7 +18,7 @@ OWN = 600
 """Sentences of a home-built model's own language."""
 
 
-def samples(source: Source) -> tuple[Iterable[Line | BadLine], str]:
+def samples(source: Source) -> tuple[Iterable[CorpusLine | BadLine], str]:
     """Sentences, and what they are: of a trained home-built model its own language, of any other the treebank."""
     if source.name in options.TOYS and source.name != options.RANDOM:
         from attnviz.models.language.annotated import annotated

@@ -18,7 +18,7 @@ from attnviz.heads.clusters import Divergences
 from attnviz.heads.record import Estimate
 from attnviz.heads.structure import Found, Relations
 from attnviz.heads.tally import Tally
-from attnviz.text.corpus import Annotated
+from attnviz.text.corpus import Annotation
 
 GROUPS = 16
 """Tables of positions are kept for so many groups of sentences, so that their spread can be seen."""
@@ -91,7 +91,7 @@ class Sample:
     size: int
     texts: Mapping[int, tuple[str, str | None]]
     controls: Mapping[str, PerSentence] = field(default_factory=dict)
-    annotated: Mapping[int, Annotated] = field(default_factory=dict)
+    annotated: Mapping[int, Annotation] = field(default_factory=dict)
     found: Mapping[int, Found] = field(default_factory=dict)
     own: Mapping[int, Found] = field(default_factory=dict)
 
@@ -210,7 +210,7 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
             np.stack([sums[row] for (sums, _), row in parts]),
             np.stack([counts[row] for (_, counts), row in parts]),
         )
-    said: dict[int, Annotated] = {}
+    said: dict[int, Annotation] = {}
     for key, annotated in (*one.annotated.items(), *other.annotated.items()):
         if key in texts:  # of a sentence that is said to be built in two ways, always the same one
             said[key] = min(said.get(key, annotated), annotated, key=repr)
@@ -226,7 +226,7 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
 
 
 def _found(
-    said: Mapping[int, Annotated], parts: Sequence[tuple[Mapping[int, Annotated], Mapping[int, Found]]]
+    said: Mapping[int, Annotation], parts: Sequence[tuple[Mapping[int, Annotation], Mapping[int, Found]]]
 ) -> dict[int, Found]:
     """What was found of each of these sentences in one of the parts; nothing where it is not known of all."""
     found = {

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from attnviz.heads.survey import Survey
     from attnviz.render.fonts import Typefaces
     from attnviz.storage.corpora.corpus import Corpus, Fingerprint
-    from attnviz.text.corpus import BadLine, Line
+    from attnviz.text.corpus import BadLine, CorpusLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,12 +185,12 @@ def check_weights(before: Survey, source: Source, checkpoint: Path | None) -> No
         )
 
 
-def sentences_of(typed: Typed, source: Source) -> tuple[Iterable[Line | BadLine], str]:
+def sentences_of(typed: Typed, source: Source) -> tuple[Iterable[CorpusLine | BadLine], str]:
     """The sentences, and what they are in a few words."""
-    from attnviz.text.corpus import Line
+    from attnviz.text.corpus import CorpusLine
 
     if typed.text is not None:
-        return [Line(number=1, text=typed.text)], f"“{clip(visible(typed.text), 60)}”"
+        return [CorpusLine(number=1, text=typed.text)], f"“{clip(visible(typed.text), 60)}”"
     if typed.corpus is not None:
         return typed.corpus, typed.corpus.name
     return samples(source)

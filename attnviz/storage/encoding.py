@@ -1,7 +1,7 @@
 """The one typed encoder: frozen dataclasses as JSON and back, and as ``.stats`` files, with arrays beside them.
 
-A ``.stats`` file is safetensors: the arrays, and in its metadata everything else as JSON. What is no array is written
-with the name of its class, and read back as a class of that name only. msgspec checks every value against its field's
+A ``.stats`` file is safetensors: the arrays, and in its metadata everything else as JSON. A dataclass is written with a
+name that stands for it, and read back as the class of that name only. msgspec checks every value against its field's
 type; it is imported only where something is read.
 """
 
@@ -34,7 +34,7 @@ WORDS = {ONE: "one model", TWO: "two models"}
 VERSION = 2
 
 Classes: TypeAlias = Mapping[str, type]
-"""The classes that may be read, by their names."""
+"""The classes that may be written and read, by their names in files, which stay when a class is renamed."""
 
 _T = TypeVar("_T")
 
@@ -200,13 +200,14 @@ def _options(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a type
 # ------------------------------------------------------------------------------------------- .stats
 
 
-def write(value: object, path: str | os.PathLike[str], kind: str) -> Path:
+def write(value: object, path: str | os.PathLike[str], kind: str, classes: Classes) -> Path:
     """Write a value as a ``.stats`` file, whole or not at all.
 
     Args:
         value: a frozen dataclass.
         path: where.
         kind: what it is: `ONE` or `TWO`.
+        classes: those that may be in it.
 
     Returns:
         The path.
@@ -218,7 +219,8 @@ def write(value: object, path: str | os.PathLike[str], kind: str) -> Path:
 
     check_ending(path, (SUFFIX,), "what was measured is")
     arrays: dict[str, np.ndarray] = {}
-    described = json.dumps({"format": kind, "version": VERSION, "stats": _packed(value, arrays)})
+    names = {one: name for name, one in classes.items()}
+    described = json.dumps({"format": kind, "version": VERSION, "stats": _packed(value, arrays, names)})
     return write_whole(path, serialised(arrays, {"attnviz": described}))
 
 
@@ -258,20 +260,18 @@ def read(path: str | os.PathLike[str], kind: str, classes: Classes, wanted: type
     raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole")
 
 
-def _packed(value: object, arrays: dict[str, np.ndarray]) -> object:
+def _packed(value: object, arrays: dict[str, np.ndarray], names: Mapping[type, str]) -> object:
     """A value as JSON can write it; arrays are put aside, and their numbers stand for them."""
     if isinstance(value, np.ndarray):
         arrays[str(len(arrays))] = np.ascontiguousarray(value)
         return {"array": str(len(arrays) - 1)}
     if is_dataclass(value):
-        return {
-            "class": type(value).__name__,
-            "fields": {f.name: _packed(getattr(value, f.name), arrays) for f in fields(value)},
-        }
+        members = {field.name: _packed(getattr(value, field.name), arrays, names) for field in fields(value)}
+        return {"class": names[type(value)], "fields": members}
     if isinstance(value, Mapping):
-        return {"mapping": [[_packed(key, arrays), _packed(one, arrays)] for key, one in value.items()]}
+        return {"mapping": [[_packed(key, arrays, names), _packed(one, arrays, names)] for key, one in value.items()]}
     if isinstance(value, tuple | list):
-        return {"tuple": [_packed(one, arrays) for one in value]}
+        return {"tuple": [_packed(one, arrays, names) for one in value]}
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise TypeError(f"a {type(value).__name__} cannot be written")

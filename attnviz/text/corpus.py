@@ -45,7 +45,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parsed:
+class Parse:
     """A sentence of a treebank.
 
     Attributes:
@@ -77,7 +77,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Annotated:
+class Annotation:
     """The words of a sentence, and which of them belong together.
 
     Attributes:
@@ -90,7 +90,7 @@ class Annotated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class CorpusLine:
     """A sentence of a corpus.
 
     Attributes:
@@ -102,8 +102,8 @@ class Line:
 
     number: int
     text: str
-    parsed: Parsed | None = None
-    annotated: Annotated | None = None
+    parsed: Parse | None = None
+    annotated: Annotation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,14 +119,14 @@ class BadLine:
     reason: str
 
 
-def annotation(line: Line) -> Annotated | None:
+def annotation(line: CorpusLine) -> Annotation | None:
     """Which words of a sentence belong together; None where nothing says so."""
     if line.annotated is not None or line.parsed is None:
         return line.annotated
-    return Annotated(words=tuple(word.span for word in line.parsed.words), links=links(line.parsed))
+    return Annotation(words=tuple(word.span for word in line.parsed.words), links=links(line.parsed))
 
 
-def links(parsed: Parsed) -> tuple[Link, ...]:
+def links(parsed: Parse) -> tuple[Link, ...]:
     """What belongs together in a sentence.
 
     Each word with the word that it depends on, but for the root and punctuation; and the head of each mention with

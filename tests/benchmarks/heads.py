@@ -30,7 +30,7 @@ from attnviz.heads.capture.surveying import TOKENS, Wish, survey_corpus
 from attnviz.heads.capture.windows import WINDOW
 from attnviz.heads.compare import compare
 from attnviz.models.language import splits
-from attnviz.text.corpus import Line
+from attnviz.text.corpus import CorpusLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from attnviz.capture.observers import Batch
 
 
-def sentences(n: int) -> list[Line]:
+def sentences(n: int) -> list[CorpusLine]:
     """So many texts of one to four sentences, 24 tokens in the mean."""
     random = Random(0)  # noqa: S311 - it makes sentences, not secrets
     made = splits.sentences("test")
     texts = (" ".join(" ".join(s.words) for s in islice(made, random.choice((1, 1, 2, 2, 3, 4)))) for _ in range(n))
-    return [Line(number=number, text=text) for number, text in enumerate(texts, 1)]
+    return [CorpusLine(number=number, text=text) for number, text in enumerate(texts, 1)]
 
 
 def seconds(do: Callable[[], object]) -> float:
@@ -62,7 +62,7 @@ def plain(source: PretrainedSource, batches: Sequence[Batch]) -> None:
             model(**batch.inputs)
 
 
-def recipe(source: PretrainedSource, lines: Sequence[Line]) -> None:
+def recipe(source: PretrainedSource, lines: Sequence[CorpusLine]) -> None:
     """The weights of each sentence, then each measure of each head, then each pair of heads, in numpy."""
     model = source._model
     model.set_attn_implementation("eager")

@@ -25,7 +25,7 @@ from attnviz.heads.files import surveys
 from attnviz.heads.similarity import divergence_between
 from attnviz.models.language import splits
 from attnviz.models.language.annotated import annotated
-from attnviz.text.corpus import BadLine, Line
+from attnviz.text.corpus import BadLine, CorpusLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,11 +37,11 @@ CHANGED = 3
 """The layer of the real model whose queries get noise: a child tuned in one place."""
 
 
-def sentences(n: int, skip: int = 0) -> list[Line]:
+def sentences(n: int, skip: int = 0) -> list[CorpusLine]:
     """So many sentences that all models know."""
     made = splits.sentences("test")
     words = [next(made).words for _ in range(skip + n)][skip:]
-    return [Line(number=number, text=" ".join(one)) for number, one in enumerate(words, 1)]
+    return [CorpusLine(number=number, text=" ".join(one)) for number, one in enumerate(words, 1)]
 
 
 def tuned(folder: str, noise: float = 0.08) -> Source:
@@ -77,7 +77,7 @@ def entropy(row: np.ndarray) -> float:
     return -float(sum(p * math.log(p) for p in row.tolist() if p > 0))
 
 
-def by_formula(before: Source, after: Source, lines: Sequence[Line], kind: str | None = None) -> np.ndarray:
+def by_formula(before: Source, after: Source, lines: Sequence[CorpusLine], kind: str | None = None) -> np.ndarray:
     """The mean divergence of each head's rows, straight from the definition, sentence by sentence, in double."""
     totals, n = np.zeros(()), 0
     for line in lines:
@@ -248,7 +248,11 @@ def test_a_run_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, name: s
     """From each window that was told: every number of both surveys and of what is between them, to the last bit."""
     source = open_source(name)
     other = source.untrained()
-    lines: list[Line | BadLine] = [*sentences(20), BadLine(number=21, reason="it is no JSON"), *sentences(3, skip=20)]
+    lines: list[CorpusLine | BadLine] = [
+        *sentences(20),
+        BadLine(number=21, reason="it is no JSON"),
+        *sentences(3, skip=20),
+    ]
     monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 6)
     told: list[Progress[Both]] = []
     whole = survey_both(lines, source, other, Wish(controls=4), tell=told.append)
@@ -470,7 +474,7 @@ def test_a_threshold_names_the_heads_above_it(of_real: Both) -> None:
 def test_a_watch_that_sees_nothing_is_not_silent() -> None:
     """One token has no row to compare."""
     source = open_source("toy")
-    found = changed(survey_both([Line(number=1, text="apple")], source, source.untrained(), Wish(controls=1)))
+    found = changed(survey_both([CorpusLine(number=1, text="apple")], source, source.untrained(), Wish(controls=1)))
     assert np.isnan(found.matrix).all()
     with pytest.raises(InputError, match="no row"):
         exceeds(found, 0.1)
@@ -490,7 +494,7 @@ def test_what_never_ends_is_cut_alike() -> None:
 
 def test_other_tokens_are_refused_with_both_spellings(real_model: str) -> None:
     """Which sentence, and how each model cuts it."""
-    lines = [Line(number=7, text="She is eating a green apple")]
+    lines = [CorpusLine(number=7, text="She is eating a green apple")]
     with pytest.raises(ModelError, match=r"line 7, “She is eating.*\[CLS\].*\(8 tokens\).*6 tokens\) to toy"):
         survey_both(lines, open_source(real_model), open_source("toy"))
 
@@ -550,10 +554,10 @@ def test_surveys_measured_otherwise_are_refused(of_toys: Both) -> None:
 def test_bad_lines_are_left_out_of_both_and_named() -> None:
     """What one of the models cannot read, neither is measured on."""
     source = open_source("toy")
-    lines: list[Line | BadLine] = [
+    lines: list[CorpusLine | BadLine] = [
         *sentences(4),
         BadLine(number=5, reason="it is no JSON"),
-        Line(number=6, text="xyzzy plugh"),
+        CorpusLine(number=6, text="xyzzy plugh"),
     ]
     found = survey_both(lines, source, source.untrained(), Wish(controls=2))
     for one in (found.before, found.after):

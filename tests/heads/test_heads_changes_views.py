@@ -28,7 +28,7 @@ from attnviz.models.language import splits
 from attnviz.models.language.annotated import annotated
 from attnviz.render.figure.pen import LEAST_TEXT
 from attnviz.render.terminal.screen import Screen
-from attnviz.text.corpus import Line
+from attnviz.text.corpus import CorpusLine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 def surveyed(n: int, *, same: bool = False) -> Both:
     """The home-built encoder and its twin of random weights, or itself, on so many sentences."""
     made = splits.sentences("test")
-    lines = [Line(number=number, text=" ".join(next(made).words)) for number in range(1, n + 1)]
+    lines = [CorpusLine(number=number, text=" ".join(next(made).words)) for number in range(1, n + 1)]
     source = open_source("toy")
     return survey_both(lines, source, source if same else source.untrained(), Wish(controls=8))
 

@@ -23,7 +23,7 @@ from attnviz.heads.capture.surveying import Wish, survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.models.language.annotated import annotated
 from attnviz.storage.corpora.corpus import read_corpus
-from attnviz.text.corpus import Annotated, Line, Link, annotation
+from attnviz.text.corpus import Annotation, CorpusLine, Link, annotation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,10 +53,10 @@ def tokens_of(*pieces: str) -> tuple[Token, ...]:
     return tuple(made)
 
 
-def said(words: Sequence[str], *links: tuple[int, int]) -> Annotated:
+def said(words: Sequence[str], *links: tuple[int, int]) -> Annotation:
     """Words with a space between them, and which depends on which."""
     starts = accumulate((len(word) + 1 for word in words), initial=0)
-    return Annotated(
+    return Annotation(
         words=tuple((start, start + len(word)) for word, start in zip(words, starts, strict=False)),
         links=tuple(Link(query=query, key=key, relation=f"{query}>{key}") for query, key in links),
     )
@@ -64,7 +64,7 @@ def said(words: Sequence[str], *links: tuple[int, int]) -> Annotated:
 
 def shown(
     tokens: Sequence[tuple[Token, ...]],
-    given: Sequence[Annotated | None],
+    given: Sequence[Annotation | None],
     layers: Sequence[np.ndarray],
     *,
     rows: int = 99,
@@ -212,7 +212,7 @@ class TestGuesses:
         tokens = tokens_of("it", "didn't", "go")
         words = ((0, 2), (3, 6), (6, 9), (10, 12))
         links = tuple(Link(query=q, key=k, relation=name) for q, k, name in ((0, 3, "nsubj"), (1, 3, "aux")))
-        (found,) = shown([tokens], [Annotated(words=words, links=links)], [np.full((1, 2, 3, 3), 1 / 3)])
+        (found,) = shown([tokens], [Annotation(words=words, links=links)], [np.full((1, 2, 3, 3), 1 / 3)])
         assert found is not None
         assert (found.names, found.lost, found.hits.shape) == (("nsubj",), ("aux",), (1, 2, 1, 2))
         assert found.distances.tolist() == [3]  # in the treebank's words
@@ -258,7 +258,7 @@ class TestRealModel:
     """On the real weights, links are those that numpy finds in the library's own attention."""
 
     def test_against_numpy(self, zoo: Zoo) -> None:
-        lines = [line for line in read_corpus(TREEBANK) if isinstance(line, Line)][:24]
+        lines = [line for line in read_corpus(TREEBANK) if isinstance(line, CorpusLine)][:24]
         given = [annotation(line) for line in lines]
         texts = [line.text for line in lines]
         source = zoo.source("real")
@@ -296,7 +296,7 @@ class TestRealModel:
         assert any("a word has no token of its own" in note for note in made.notes)
 
 
-def owners(tokenizer: Any, text: str, given: Annotated) -> tuple[list[int | None], set[int]]:
+def owners(tokenizer: Any, text: str, given: Annotation) -> tuple[list[int | None], set[int]]:
     """Of each token the first of the words that it shares, and the words that are not alone in their tokens."""
     offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
     covers = [{w for w, (a, b) in enumerate(given.words) if any(a <= c < b for c in range(*span))} for span in offsets]
@@ -370,7 +370,7 @@ class TestHomeBuilt:
         assert compare(found, corpus="own sentences").relations == ()
 
 
-def ahead(lines: Sequence[Line]) -> list[Line]:
+def ahead(lines: Sequence[CorpusLine]) -> list[CorpusLine]:
     """The same links the other way round: from the earlier word to the later one."""
     turned = []
     for line in lines:
@@ -442,7 +442,7 @@ class TestChance:
 
     @pytest.mark.parametrize("seed", range(3))
     def test_random_weights(self, seed: int) -> None:
-        lines = [line for line in read_corpus(TREEBANK) if isinstance(line, Line)]
+        lines = [line for line in read_corpus(TREEBANK) if isinstance(line, CorpusLine)]
         found = survey_corpus(lines, open_source("toy-random", sizes={"seed": seed}), replace(QUICK, controls=116))
         check_chance(found)
 

@@ -20,7 +20,7 @@ from attnviz.heads.files.comparisons import to_csv
 from attnviz.heads.terminal.heads import table
 from attnviz.heads.terminal.page import page
 from attnviz.render.terminal.screen import Screen
-from attnviz.text.corpus import Line
+from attnviz.text.corpus import CorpusLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ PLAIN = Screen(width=200, colour=False)
 @pytest.fixture(scope="module")
 def real(real_model: str) -> Comparison:
     """What the real model's heads do on a few sentences."""
-    lines = [Line(number=index + 1, text=text) for index, text in enumerate(SENTENCES)]
+    lines = [CorpusLine(number=index + 1, text=text) for index, text in enumerate(SENTENCES)]
     return compare(survey_corpus(lines, open_source(real_model), Wish()), corpus="six sentences")
 
 

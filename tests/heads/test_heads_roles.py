@@ -14,20 +14,20 @@ from attnviz.heads.capture.surveying import Wish, survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.heads.record import Estimate
 from attnviz.heads.roles import kinds, roles_of
-from attnviz.text.corpus import Line
+from attnviz.text.corpus import CorpusLine
 from tests.heads.by_hand import LAYERS, ByHand
 
 if TYPE_CHECKING:
     from attnviz.heads.record import Comparison
 
 
-def sentences(n: int, seed: int = 0) -> list[Line]:
+def sentences(n: int, seed: int = 0) -> list[CorpusLine]:
     """Words drawn at random, which come once more in the same order, then a full stop."""
     random = Random(seed)  # noqa: S311 - no secret
     lines = []
     for number in range(1, n + 1):
         half = [f"w{random.randrange(21)}" for _ in range(random.randint(5, 12))]
-        lines.append(Line(number=number, text=" ".join([*half, *half, "."])))
+        lines.append(CorpusLine(number=number, text=" ".join([*half, *half, "."])))
     return lines
 
 
@@ -82,7 +82,7 @@ def test_low_thresholds_establish_no_more_than_chance_allows() -> None:
 
 def test_random_weights_of_a_real_architecture(real_model: str) -> None:
     """BERT's architecture: of its 72 heads at most 5 % do more than the best of other random weights."""
-    made = [Line(number=n, text=f"The {a} {b} near the house {c} two old dogs .") for n, (a, b, c) in enumerate(
+    made = [CorpusLine(number=n, text=f"The {a} {b} near the house {c} two old dogs .") for n, (a, b, c) in enumerate(
         [("big", "boy", "sees"), ("small", "girl", "loves"), ("red", "queen", "has"), ("old", "king", "wants")] * 3, 1
     )]  # fmt: skip
     random = open_source(real_model).untrained(seed=7)

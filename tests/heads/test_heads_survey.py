@@ -16,17 +16,17 @@ from attnviz.heads.capture.surveying import Wish, survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.models.language import splits
 from attnviz.models.language.annotated import annotated
-from attnviz.text.corpus import BadLine, Line
+from attnviz.text.corpus import BadLine, CorpusLine
 
 if TYPE_CHECKING:
     from attnviz.heads.capture.windows import Progress
     from attnviz.heads.survey import Survey
 
 
-def sentences(n: int) -> list[Line]:
+def sentences(n: int) -> list[CorpusLine]:
     """So many sentences that `toy` knows."""
     made = splits.sentences("test")
-    return [Line(number=number, text=" ".join(next(made).words)) for number in range(1, n + 1)]
+    return [CorpusLine(number=number, text=" ".join(next(made).words)) for number in range(1, n + 1)]
 
 
 @pytest.fixture(scope="module")
@@ -97,12 +97,12 @@ def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.Monke
 
 def test_bad_lines_are_counted_and_named() -> None:
     """Lines that no model can read, and those that this one cannot, are left out and told."""
-    lines: list[Line | BadLine] = [
-        Line(number=1, text="She is eating a green apple"),
+    lines: list[CorpusLine | BadLine] = [
+        CorpusLine(number=1, text="She is eating a green apple"),
         BadLine(number=2, reason="it is no JSON"),
-        Line(number=3, text="xyzzy plugh"),
-        Line(number=4, text="the " * 500),
-        Line(number=5, text="There is a prince"),
+        CorpusLine(number=3, text="xyzzy plugh"),
+        CorpusLine(number=4, text="the " * 500),
+        CorpusLine(number=5, text="There is a prince"),
     ]
     found = survey_corpus(lines, open_source("toy"), Wish(controls=2))
     assert (found.n_sentences, found.n_bad) == (2, 3)
@@ -120,7 +120,7 @@ def test_no_sentence_left(lines: list[BadLine]) -> None:
 
 def test_one_sentence_of_one_word() -> None:
     """All is NaN, nothing is divided by zero, and it is said why."""
-    comparison = compare(survey_corpus([Line(number=1, text="apple")], open_source("toy")), corpus="one word")
+    comparison = compare(survey_corpus([CorpusLine(number=1, text="apple")], open_source("toy")), corpus="one word")
     assert np.isnan(comparison.estimates.value).all()
     assert not any(head.roles for head in comparison.heads)
     assert any("one sentence" in note for note in comparison.notes)
@@ -200,7 +200,7 @@ def test_relations_without_random_weights_are_not_established() -> None:
 def test_sentences_that_are_cut_are_counted_and_said() -> None:
     """Whatever is left out of a sentence is said, of parts and of the whole."""
     source = open_source("toy")
-    long = Line(number=1, text=" ".join(["the dog sees the cat ."] * 30))
+    long = CorpusLine(number=1, text=" ".join(["the dog sees the cat ."] * 30))
     cut = survey_corpus([long, *sentences(3)], source, Wish(truncate=True))
     assert (cut.n_cut, cut.n_sentences) == (1, 4)
     assert (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from attnviz.storage.corpora.conllu import parse
 from attnviz.storage.corpora.conllu_lines import Block, Row, blocks, named, quoted
-from attnviz.text.corpus import BadLine, Parsed, universal
+from attnviz.text.corpus import BadLine, Parse, universal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -84,7 +84,7 @@ def _check_word(block: Block, row: Row) -> None:
             block.fault(row.number, f"the features of {named(row)} are not in the order of the alphabet")
 
 
-def _check_tree(block: Block, parsed: Parsed) -> None:
+def _check_tree(block: Block, parsed: Parse) -> None:
     rows = block.words()
     taken: set[tuple[int, str]] = set()
     for place, word in enumerate(parsed.words):

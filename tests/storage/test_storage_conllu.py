@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from attnviz.models.language.vocabulary import english
 from attnviz.storage.corpora.conllu import read_conllu
 from attnviz.storage.corpora.conllu_lines import MOST_LINES
-from attnviz.text.corpus import COREFERENCE, BadLine, Link, Mention, Parsed, Word, links, universal
+from attnviz.text.corpus import COREFERENCE, BadLine, Link, Mention, Parse, Word, links, universal
 from attnviz.text.words import split_words
 from tests.storage.conllu_check import check_conllu
 
@@ -34,16 +34,16 @@ GOOD = """\
 """
 
 
-def first(text: str) -> Parsed | BadLine:
+def first(text: str) -> Parse | BadLine:
     """The only sentence."""
     (found,) = read_conllu(text.splitlines())
     return found
 
 
-def parsed(text: str) -> Parsed:
+def parsed(text: str) -> Parse:
     """The same, where it is a good one."""
     found = first(text)
-    assert isinstance(found, Parsed), found
+    assert isinstance(found, Parse), found
     return found
 
 
@@ -186,8 +186,8 @@ def test_a_mistake_is_named(old: str, new: str, line: int, reason: str) -> None:
     assert old in GOOD
     bad = GOOD.replace(old, new, 1)
     before, found, after = read_conllu((GOOD + bad + GOOD).splitlines(keepends=True))
-    assert isinstance(before, Parsed)
-    assert isinstance(after, Parsed)
+    assert isinstance(before, Parse)
+    assert isinstance(after, Parse)
     assert isinstance(found, BadLine)
     assert found.reason.startswith(reason)
     assert found.number == line + 12
@@ -209,14 +209,14 @@ def test_a_sentence_without_end() -> None:
     (found,) = read_conllu(lines)
     assert found == BadLine(number=MOST_LINES + 1, reason=f"the sentence has more than {MOST_LINES:,} lines")
     (fits,) = read_conllu(lines[:MOST_LINES])
-    assert isinstance(fits, Parsed)
+    assert isinstance(fits, Parse)
 
 
 def test_a_long_chain() -> None:
     """Thousands of words, each the head of the next, do not go too deep."""
     n = 3_000
     found = first(rows(*(f"w {number + 1 if number < n else 0} x" for number in range(1, n + 1))))
-    assert isinstance(found, Parsed)
+    assert isinstance(found, Parse)
     assert found.words[0].head == 1
 
 
@@ -256,7 +256,7 @@ def test_guidelines(old: str, new: str, line: int, reason: str) -> None:
     """What the format allows and Universal Dependencies does not: readable, and still reported."""
     assert old in GOOD
     bad = GOOD.replace(old, new, 1)
-    assert isinstance(first(bad), Parsed)
+    assert isinstance(first(bad), Parse)
     (found,) = check_conllu(bad.splitlines())
     assert found.number == line
     assert found.reason.startswith(reason)
@@ -274,12 +274,12 @@ def test_a_name_given_twice() -> None:
 
 
 @pytest.fixture(scope="module")
-def bank() -> list[Parsed]:
+def bank() -> list[Parse]:
     """The sentences of the packaged treebank."""
     with TREEBANK.open(encoding="utf-8") as file:
         found = list(read_conllu(file))
-    assert all(isinstance(sentence, Parsed) for sentence in found)
-    return [sentence for sentence in found if isinstance(sentence, Parsed)]
+    assert all(isinstance(sentence, Parse) for sentence in found)
+    return [sentence for sentence in found if isinstance(sentence, Parse)]
 
 
 def test_ours_has_no_mistake() -> None:
@@ -288,7 +288,7 @@ def test_ours_has_no_mistake() -> None:
         assert list(check_conllu(file)) == []
 
 
-def test_ours_is_large_and_varied(bank: list[Parsed]) -> None:
+def test_ours_is_large_and_varied(bank: list[Parse]) -> None:
     """Enough sentences, none twice, of many lengths; every relation several times."""
     assert len(bank) >= 80
     assert len({sentence.text for sentence in bank}) == len(bank)
@@ -304,7 +304,7 @@ def test_ours_is_large_and_varied(bank: list[Parsed]) -> None:
     assert {relation for relation in expected.split() if counts[relation] < 3} == set()
 
 
-def test_pronouns_of_ours(bank: list[Parsed]) -> None:
+def test_pronouns_of_ours(bank: list[Parse]) -> None:
     """Many pronouns have an antecedent in their sentence, near and far, the nearest noun and another."""
     found = []
     for sentence in bank:
@@ -318,7 +318,7 @@ def test_pronouns_of_ours(bank: list[Parsed]) -> None:
     assert min(sum(nearest for _, _, nearest in found), sum(not nearest for _, _, nearest in found)) >= 15
 
 
-def test_what_the_small_model_can_read(bank: list[Parsed]) -> None:
+def test_what_the_small_model_can_read(bank: list[Parse]) -> None:
     """Many sentences have only words of the home-built language, pronouns with two candidates among them."""
     known = [
         sentence
@@ -382,8 +382,8 @@ def test_any_heads(data: st.DataObject, n: int) -> None:
 
     is_tree = heads.count(0) == 1 and all(reaches(word) for word in range(1, n + 1))
     found = first(rows(*(f"w {head} dep" for head in heads)))
-    assert isinstance(found, Parsed) == is_tree
-    if isinstance(found, Parsed):
+    assert isinstance(found, Parse) == is_tree
+    if isinstance(found, Parse):
         assert [word.head + 1 for word in found.words] == heads
         assert {universal(link.relation) for link in links(found)} <= {"dep"}
         assert len(links(found)) == n - 1

@@ -25,7 +25,7 @@ from attnviz.errors import InputError
 from attnviz.storage.corpora import conllu_lines
 from attnviz.storage.corpora.corpus import Fingerprint, fingerprint, read_corpus
 from attnviz.storage.corpora.unpacked import LONGEST
-from attnviz.text.corpus import BadLine, Line
+from attnviz.text.corpus import BadLine, CorpusLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,7 +174,7 @@ def test_a_treebank(tmp_path: Path, packed: str) -> None:
         (14, "Birds sing."),
     ]
     line = next(read_corpus(path))
-    assert isinstance(line, Line)
+    assert isinstance(line, CorpusLine)
     assert line.parsed is not None
     assert [word.relation for word in line.parsed.words] == ["nsubj", "root", "punct"]
 
@@ -219,7 +219,7 @@ def test_a_file_that_breaks_off(tmp_path: Path, packed: str) -> None:
     got: list[str] = []
     with pytest.raises(InputError, match=r"breaks off in line [\d,]+: it was not packed whole") as caught:  # noqa: PT012
         for line in read_corpus(write(tmp_path, whole[: len(whole) // 2], "a.txt" + packed)):
-            assert isinstance(line, Line)
+            assert isinstance(line, CorpusLine)
             got.append(line.text)
     assert got == LINES[: len(got)]
     assert f"line {len(got) + 1:,}:" in str(caught.value)

@@ -23,7 +23,7 @@ from attnviz.heads.changes.compare import check_alike, check_heads
 from attnviz.heads.similarity import divergence_between
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import Tally
-from attnviz.text.corpus import Annotated, BadLine, Line, annotation
+from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
 from attnviz.text.display import clip, visible
 from attnviz.text.words import check_text
 
@@ -76,7 +76,7 @@ class _Side(Runner):
         # What a model says that never ends has a word more than may be given: cut alike, both say the same.
         return self.source.encode([text], [pair], truncate=True, kind=self._wish.kind, targets=[target])
 
-    def run(self, batch: Batch, annotated: Sequence[Annotated | None]) -> Ran:
+    def run(self, batch: Batch, annotated: Sequence[Annotation | None]) -> Ran:
         """Measure a batch, its rows kept."""
         return self._run(batch, annotated, keep_rows=True)
 
@@ -92,7 +92,7 @@ class _Side(Runner):
 
 
 def survey_both(
-    lines: Iterable[Line | BadLine],
+    lines: Iterable[CorpusLine | BadLine],
     before: Source,
     after: Source,
     wish: Wish | None = None,
@@ -175,11 +175,11 @@ def _read_by(one: _Side, other: _Side, text: str, where: str) -> tuple[Batch, Ba
     return first, second
 
 
-def _measured(one: _Side, other: _Side, wish: Wish, lines: Sequence[Line], bad: list[BadLine]) -> Iterator[Both]:
+def _measured(one: _Side, other: _Side, wish: Wish, lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Both]:
     """What each batch that the lines make says of both models."""
     singles: list[Batch] = []
     partners: dict[int, Batch] = {}
-    annotated: dict[int, Annotated | None] = {}
+    annotated: dict[int, Annotation | None] = {}
     for line in lines:
         try:
             first, second = _read_by(one, other, line.text, f"line {line.number}, ")

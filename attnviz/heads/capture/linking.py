@@ -17,7 +17,7 @@ from attnviz.capture.stream import Layer, visible_keys
 from attnviz.heads.capture.measuring import marks_of
 from attnviz.heads.measures import Specials, rows_of
 from attnviz.heads.structure import Found
-from attnviz.text.corpus import Annotated, Link
+from attnviz.text.corpus import Annotation, Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class FindLinks:
         specials: whether special tokens take part; if not, rows are scaled as if they were masked.
     """
 
-    def __init__(self, annotated: Sequence[Annotated | None], specials: Specials = "keep") -> None:
+    def __init__(self, annotated: Sequence[Annotation | None], specials: Specials = "keep") -> None:
         self._annotated, self._specials = annotated, specials
 
     def begin(self, batch: Batch) -> None:
@@ -102,7 +102,7 @@ class FindLinks:
             first += len(links)
         return tuple(found)
 
-    def _sentences(self) -> list[tuple[int, Annotated, tuple[int | None, ...]]]:
+    def _sentences(self) -> list[tuple[int, Annotation, tuple[int | None, ...]]]:
         """The sentences that have words given: number, what is given, the unit of each word."""
         return [
             (number, one, aligned.words)

@@ -18,7 +18,7 @@ from attnviz.heads.clusters import Divergences
 from attnviz.heads.similarity import divergences
 from attnviz.heads.structure import Found, Relations
 from attnviz.heads.survey import Examples, Places, Sample, Survey
-from attnviz.text.corpus import Annotated
+from attnviz.text.corpus import Annotation
 
 KEPT_BYTES = 64 * 2**20
 """Numbers of sentences kept until they are added up: one product for a whole window of a model of 72 heads."""
@@ -37,7 +37,7 @@ class Ran:
 
     measured: Measured
     receipt: Receipt
-    annotated: tuple[Annotated | None, ...]
+    annotated: tuple[Annotation | None, ...]
     found: tuple[Found | None, ...]
 
 
@@ -74,7 +74,7 @@ class Part:
     examples: Examples
     likeness: Divergences | None
     receipt: Receipt
-    annotated: tuple[Annotated | None, ...]
+    annotated: tuple[Annotation | None, ...]
     found: tuple[Found | None, ...]
 
 
@@ -157,9 +157,9 @@ def is_much(parts: Sequence[Part]) -> bool:
     return sum(part.sums.nbytes for part in parts) > KEPT_BYTES
 
 
-def _kept(parts: Sequence[Part], texts: Mapping[int, object]) -> dict[int, Annotated]:
+def _kept(parts: Sequence[Part], texts: Mapping[int, object]) -> dict[int, Annotation]:
     """The words that belong together of these sentences; of one that comes in two ways, always the same."""
-    kept: dict[int, Annotated] = {}
+    kept: dict[int, Annotation] = {}
     for part in parts:
         for key, annotated, found in zip(part.keys, part.annotated, part.found, strict=True):
             if key in texts and annotated is not None and found is not None:

@@ -25,7 +25,7 @@ from attnviz.heads.record import MAX_OFFSET
 from attnviz.heads.roles import CHANCE, SHUFFLED, UNTRAINED
 from attnviz.heads.structure import Found
 from attnviz.heads.survey import Survey
-from attnviz.text.corpus import Annotated, BadLine, Line, annotation
+from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
 from attnviz.text.words import check_text
 
 TOKENS = 2048
@@ -59,7 +59,7 @@ class Wish:
 
 
 def survey_corpus(
-    lines: Iterable[Line | BadLine],
+    lines: Iterable[CorpusLine | BadLine],
     source: Source,
     wish: Wish | None = None,
     *,
@@ -102,10 +102,10 @@ class Runner:
     def _digest(self) -> str:
         return self._source.digest()
 
-    def measured(self, lines: Sequence[Line], bad: list[BadLine]) -> Iterator[Survey]:
+    def measured(self, lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Survey]:
         """Surveys of the lines; those that the model cannot read are added to the bad ones."""
         singles: list[Batch] = []
-        annotated: dict[int, Annotated | None] = {}
+        annotated: dict[int, Annotation | None] = {}
         for line in lines:
             try:
                 check_text(line.text)
@@ -150,7 +150,7 @@ class Runner:
     def _run(
         self,
         batch: Batch,
-        annotated: Sequence[Annotated | None] = (),
+        annotated: Sequence[Annotation | None] = (),
         *,
         keep_rows: bool = False,
         dealt: Sequence[int] | None = None,
@@ -174,7 +174,7 @@ class Runner:
         return Ran(measured=observer.measured(), receipt=receipt, annotated=said, found=found)
 
     def _control(
-        self, singles: Mapping[int, Batch], annotated: Mapping[int, Annotated] | None = None, *, dealt: bool = False
+        self, singles: Mapping[int, Batch], annotated: Mapping[int, Annotation] | None = None, *, dealt: bool = False
     ) -> tuple[survey.PerSentence, dict[int, Found]]:
         """The measures of these sentences, in the order of their keys, and which of their links heads find."""
         keys = {id(single): key for key, single in singles.items()}

@@ -9,7 +9,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from attnviz.errors import InputError
 from attnviz.heads.survey import BAD_LINES
-from attnviz.text.corpus import BadLine, Line
+from attnviz.text.corpus import BadLine, CorpusLine
 
 WINDOW = 512
 """So many lines are sorted by length before they are cut into batches."""
@@ -43,13 +43,13 @@ class Gathering(Generic[T]):
         with_bad: the same with bad lines: the first of them, and how many there are.
     """
 
-    measured: Callable[[Sequence[Line], list[BadLine]], Iterable[T]]
+    measured: Callable[[Sequence[CorpusLine], list[BadLine]], Iterable[T]]
     merged: Callable[[T, T], T]
     with_bad: Callable[[T, Bad, int], T]
 
 
 def gathered(
-    lines: Iterable[Line | BadLine],
+    lines: Iterable[CorpusLine | BadLine],
     gathering: Gathering[T],
     so_far: Progress[T] | None = None,
     tell: Callable[[Progress[T]], None] | None = None,
@@ -71,7 +71,7 @@ def gathered(
     rest = islice(lines, n_lines, None)
     while window := list(islice(rest, WINDOW)):
         bad += [line for line in window if isinstance(line, BadLine)]
-        for one in gathering.measured([line for line in window if isinstance(line, Line)], bad):
+        for one in gathering.measured([line for line in window if isinstance(line, CorpusLine)], bad):
             found = one if found is None else gathering.merged(found, one)
         n_lines += len(window)
         bad.sort(key=lambda line: line.number)

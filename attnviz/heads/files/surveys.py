@@ -11,7 +11,7 @@ from attnviz.heads import structure, survey, tally
 from attnviz.heads.clusters import Divergences
 from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint
-from attnviz.text.corpus import Annotated, Link
+from attnviz.text.corpus import Annotation, Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +34,11 @@ class Stats:
 
 
 CLASSES: encoding.Classes = {
-    one.__name__: one
-    for one in (
-        Stats, Fingerprint, survey.Survey, survey.Places, survey.Examples, survey.Sample, Divergences, tally.Tally,
-        structure.Relations, structure.Found, Annotated, Link,
-    )
+    "Stats": Stats, "Fingerprint": Fingerprint, "Survey": survey.Survey, "Places": survey.Places,
+    "Examples": survey.Examples, "Sample": survey.Sample, "Divergences": Divergences, "Tally": tally.Tally,
+    "Relations": structure.Relations, "Found": structure.Found, "Annotated": Annotation, "Link": Link,
 }  # fmt: skip
+"""What may be in a file, by the names that files have for it."""
 
 
 def save(stats: Stats, path: str | os.PathLike[str]) -> Path:
@@ -51,7 +50,7 @@ def save(stats: Stats, path: str | os.PathLike[str]) -> Path:
     Raises:
         OutputError: another ending than ``.stats``, or a file that cannot be written.
     """
-    return encoding.write(stats, path, encoding.ONE)
+    return encoding.write(stats, path, encoding.ONE, CLASSES)
 
 
 def load(path: str | os.PathLike[str]) -> Stats:

@@ -30,6 +30,9 @@ class BothStats:
     divergences: Tally
 
 
+_CLASSES: encoding.Classes = {**CLASSES, "BothStats": BothStats}
+
+
 def save(stats: BothStats, path: str | os.PathLike[str]) -> Path:
     """Write both surveys, whole or not at all.
 
@@ -39,7 +42,7 @@ def save(stats: BothStats, path: str | os.PathLike[str]) -> Path:
     Raises:
         OutputError: another ending than ``.stats``, or a file that cannot be written.
     """
-    return encoding.write(stats, path, encoding.TWO)
+    return encoding.write(stats, path, encoding.TWO, _CLASSES)
 
 
 def load(path: str | os.PathLike[str]) -> BothStats:
@@ -48,8 +51,7 @@ def load(path: str | os.PathLike[str]) -> BothStats:
     Raises:
         FileFormatError: the file cannot be read, or holds something else, such as one model; the message is one line.
     """
-    classes = {**CLASSES, BothStats.__name__: BothStats}
-    return encoding.read(path, encoding.TWO, classes, BothStats, _fits)
+    return encoding.read(path, encoding.TWO, _CLASSES, BothStats, _fits)
 
 
 def _fits(found: BothStats) -> bool:

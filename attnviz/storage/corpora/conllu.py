@@ -8,12 +8,12 @@ from itertools import pairwise
 
 from attnviz.storage.corpora.conllu_entities import mentions
 from attnviz.storage.corpora.conllu_lines import Block, Row, blocks, named, quoted, take_apart
-from attnviz.text.corpus import BadLine, Parsed, Word
+from attnviz.text.corpus import BadLine, Parse, Word
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,5}")
 
 
-def read_conllu(lines: Iterable[str | BadLine]) -> Iterator[Parsed | BadLine]:
+def read_conllu(lines: Iterable[str | BadLine]) -> Iterator[Parse | BadLine]:
     """The sentences of a treebank, one after another.
 
     Args:
@@ -28,7 +28,7 @@ def read_conllu(lines: Iterable[str | BadLine]) -> Iterator[Parsed | BadLine]:
         yield block.faults[0] if parsed is None else parsed
 
 
-def parse(block: Block) -> Parsed | None:
+def parse(block: Block) -> Parse | None:
     """A sentence from its lines; None where they are malformed, and the block then says why."""
     if not take_apart(block):
         return None
@@ -41,7 +41,7 @@ def parse(block: Block) -> Parsed | None:
         Word(form=row.form, span=span, upos=row.columns[3], head=head, relation=row.columns[7])
         for row, span, head in zip(block.words(), spans, heads, strict=True)
     ]
-    return Parsed(text=text, words=tuple(words), mentions=tuple(found), line=block.line)
+    return Parse(text=text, words=tuple(words), mentions=tuple(found), line=block.line)
 
 
 def _heads(block: Block) -> list[int]:

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 from attnviz.errors import InputError
 from attnviz.storage.corpora.conllu import read_conllu
 from attnviz.storage.corpora.unpacked import COMPRESSED, STANDARD_INPUT, Unpacked
-from attnviz.text.corpus import BadLine, Line
+from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import clip, visible
 from attnviz.text.words import check_text
 
@@ -64,10 +64,10 @@ class Corpus:
         """How many of these bytes have been read."""
         return self._file.count
 
-    def __iter__(self) -> Iterator[Line | BadLine]:
+    def __iter__(self) -> Iterator[CorpusLine | BadLine]:
         return self
 
-    def __next__(self) -> Line | BadLine:
+    def __next__(self) -> CorpusLine | BadLine:
         return next(self._items)
 
     def __enter__(self) -> Corpus:  # noqa: PYI034 - the tests' type checks do not know Self
@@ -134,7 +134,7 @@ def _kind(path: str | os.PathLike[str], field: str | None) -> Format:
     return named or ("lines" if field is None else "jsonl")
 
 
-def _sentences(file: Unpacked, field: str | None) -> Iterator[Line | BadLine]:
+def _sentences(file: Unpacked, field: str | None) -> Iterator[CorpusLine | BadLine]:
     for number, line in enumerate(file, start=1):
         if isinstance(line, BadLine):
             yield line
@@ -143,13 +143,13 @@ def _sentences(file: Unpacked, field: str | None) -> Iterator[Line | BadLine]:
             yield text if isinstance(text, BadLine) else _checked(text.strip(), number)
 
 
-def _treebank(file: Unpacked) -> Iterator[Line | BadLine]:
+def _treebank(file: Unpacked) -> Iterator[CorpusLine | BadLine]:
     for parsed in read_conllu(file):
         if isinstance(parsed, BadLine):
             yield parsed
         else:
             line = _checked(parsed.text, parsed.line)
-            yield line if isinstance(line, BadLine) else Line(number=line.number, text=line.text, parsed=parsed)
+            yield line if isinstance(line, BadLine) else CorpusLine(number=line.number, text=line.text, parsed=parsed)
 
 
 def _field(line: str, field: str, number: int) -> str | BadLine:
@@ -169,7 +169,7 @@ def _field(line: str, field: str, number: int) -> str | BadLine:
     return text if isinstance(text, str) else BadLine(number=number, reason=f"field {clip(field, 40)!r} is no text")
 
 
-def _checked(text: str, number: int) -> Line | BadLine:
+def _checked(text: str, number: int) -> CorpusLine | BadLine:
     """A sentence, if a model can read it and a person can see it."""
     if "\0" in text:
         return BadLine(number=number, reason=f"a NUL (\\0) at character {text.index(chr(0)) + 1}")
@@ -179,4 +179,4 @@ def _checked(text: str, number: int) -> Line | BadLine:
         return BadLine(number=number, reason=str(error))
     if not any(unicodedata.category(character) not in _UNSEEN for character in text):
         return BadLine(number=number, reason=f"nothing in it can be seen: {clip(visible(text), 30)}")
-    return Line(number=number, text=text)
+    return CorpusLine(number=number, text=text)

@@ -8,7 +8,7 @@ from attnviz.models.language import annotated as module
 from attnviz.models.language import english, lexicon, splits
 from attnviz.models.language.annotated import annotated, line_of
 from attnviz.models.language.english import AGREEMENT
-from attnviz.text.corpus import COREFERENCE, Line
+from attnviz.text.corpus import COREFERENCE, CorpusLine
 from attnviz.text.words import split_words
 from tests.models.language.conftest import seeded
 
@@ -25,7 +25,7 @@ BEFORE = [
 """The first sentences of a seed, as they were before they had links."""
 
 
-def linked(line: Line) -> list[tuple[str, str, str]]:
+def linked(line: CorpusLine) -> list[tuple[str, str, str]]:
     """The words of each link as they stand in the text."""
     said = line.annotated
     assert said is not None
