@@ -55,7 +55,7 @@ def test_the_rules_hold() -> None:
         ("attention.py", "import torch", 1),
         ("render/palette.py", "from transformers import AutoModel", 1),
         ("heads/record.py", "def late() -> None:\n    import torch", 1),
-        ("models/shapes.py", "import rich", 2),
+        ("models/checks.py", "import rich", 2),
         ("capture/sources/hub.py", "def late() -> None:\n    import matplotlib.pyplot", 2),
         ("walkthroughs/verify/__init__.py", "import numpy", 3),
     ],

@@ -350,17 +350,17 @@ def test_pictures_have_their_commands() -> None:
 
 def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
     """What is said of the trained models is what their own files say was measured."""
-    from attnviz.models.training import shipped
+    from attnviz.models.training import files
 
     text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
     said = {name: figures for name, *figures in rows if name.startswith("`toy-") and len(figures) == 3}
     assert len(said) == 2
     for name, figures in said.items():
-        quality = shipped.load_card(shipped.FOLDER / f"{name.split('`')[1]}.safetensors").quality
+        quality = files.load_card(files.FOLDER / f"{name.split('`')[1]}.safetensors").quality
         names = ("translated without a fault", "alignment error", "alignment error of the diagonal")
         assert figures == [f"{100 * quality[what]:.1f} %" for what in names]
-    quality = shipped.load_card(shipped.FOLDER / "toy.safetensors").quality
+    quality = files.load_card(files.FOLDER / "toy.safetensors").quality
     layer, head = quality["reference layer"], quality["reference head"]
     figures = [row[1] for row in rows[rows.index(["`toy`", ""]) + 2 :][:6]]
     measured = [value for what, value in quality.items() if what not in {"reference layer", "reference head"}]

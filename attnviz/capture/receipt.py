@@ -1,11 +1,13 @@
-"""Proof that what was captured is what the model computed."""
+"""Proof that what was captured is what the model computed, and the digest that says which model it was."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import torch
+from torch import nn
 
 from attnviz.errors import NotVerifiedError
 
@@ -54,3 +56,15 @@ def check_layer(layer: int, difference: float, scale: float, dtype: torch.dtype,
         fault = "its output, or its captured weights times its values, is not a finite number"
         why = "its weights may be damaged, or too large for this number format (try --dtype float32)"
     raise NotVerifiedError(f"refused, because layer {layer} is not verified: {fault}; {why}")
+
+
+def digest_of(model: nn.Module) -> str:
+    """A short digest of all of a model's weights, with their names, shapes and number formats.
+
+    Every byte is read, seconds for each gigabyte: whoever changes a single row of embeddings has another model.
+    """
+    found = blake2b(digest_size=8)
+    for name, tensor in sorted(model.state_dict().items()):
+        found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return found.hexdigest()

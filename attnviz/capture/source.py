@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from attnviz.capture.observers import Batch, Observer
-    from attnviz.models.toy import ToyConfig
+    from attnviz.models.config import ToyConfig
 
 DEFAULT_MODEL = "distilbert-base-uncased"
 TOY = "toy"
@@ -97,7 +97,7 @@ def open_source(
         InputError: sizes for another model than ``toy-random``, or of another name.
     """
     if model == RANDOM:
-        from attnviz.capture.sources.untrained import ToySource
+        from attnviz.capture.sources.home_built import ToySource
 
         return ToySource(toy_config(sizes or {}), device=_device(device), dtype=_dtype(dtype))
     if sizes:
@@ -132,7 +132,7 @@ def toy_config(sizes: Mapping[str, int]) -> ToyConfig:
     Raises:
         InputError: a size of another name.
     """
-    from attnviz.models.toy import ToyConfig
+    from attnviz.models.config import ToyConfig
 
     strange = set(sizes) - {"seed", "d_model", "n_heads", "n_layers"}
     if strange:
@@ -162,7 +162,7 @@ def _expect_home_built(model: str) -> None:
 
 
 def _trained(name: str, device: str, dtype: str) -> Source:
-    from attnviz.capture.sources.trained import TrainedSource
+    from attnviz.capture.sources.home_built import TrainedSource
 
     return TrainedSource(name, device=_device(device), dtype=_dtype(dtype))
 

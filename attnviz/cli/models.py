@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from attnviz import options
+from attnviz.models.registry import BOTTLENECK, HOME_BUILT, NAMES, SEEDS
 from attnviz.text.display import visible
 
 EXAMPLES = """Examples:
@@ -24,21 +24,23 @@ def command(
     ] = False,
 ) -> None:
     """List the models: those that come with attnviz, with their measured quality, and those in the cache."""
-    from attnviz.models.training import shipped
+    from attnviz.models.training.files import load_home_built
+    from attnviz.models.training.measure import quality, quality_lines
 
     typer.echo("Come with attnviz:\n")
-    for name in options.TOYS:
-        if name == options.RANDOM:
-            typer.echo(f"{name}: an encoder with random weights, of any size; it reads any words of any language\n")
+    for name in NAMES:
+        about = HOME_BUILT[name]
+        if about.recipe is None:
+            typer.echo(f"{name}: {about.about}\n")
             continue
-        card, model = shipped.load(shipped.FOLDER / f"{name}.safetensors")
+        card, model = load_home_built(name)
         recipe = card.plan.recipe
         n_weights = sum(parameter.numel() for parameter in model.parameters())
         typer.echo(f"{name}: {card.plan.learns}")
         typer.echo(f"  {n_weights:,} weights; {recipe.steps:,} batches of {recipe.batch}; seed {recipe.seed}")
         if measure:
             sys.stderr.write(f"measuring {name} ...\n")
-        for line in shipped.told(shipped.quality(model) if measure else card.quality):
+        for line in quality_lines(quality(model) if measure else card.quality):
             typer.echo(f"  {line}")
         typer.echo("")
     _tell_bottleneck(measure=measure)
@@ -50,8 +52,6 @@ def command(
 
 def _tell_bottleneck(*, measure: bool) -> None:
     """The translators that differ in attention alone, and how far they are apart."""
-    from attnviz.models.training.shipped import BOTTLENECK, SEEDS
-
     names = " and ".join(f"bottleneck-{which}-{SEEDS[0]} to -{SEEDS[-1]}" for which, *_ in BOTTLENECK)
     typer.echo(f"{names}: translators that differ in attention alone, for attnviz demo bottleneck")
     if measure:

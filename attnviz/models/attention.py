@@ -1,8 +1,9 @@
-"""Attention: the formula first, then one head, then many side by side.
+"""Attention: the formula first, then one head, then many side by side, then their projections as one.
 
 References:
     Vaswani et al. 2017, "Attention Is All You Need", section 3.2: https://arxiv.org/abs/1706.03762
     Rush 2018, "The Annotated Transformer": https://nlp.seas.harvard.edu/annotated-transformer/
+    Radford et al. 2019, GPT-2, whose `c_attn` is one projection for all three: https://github.com/openai/gpt-2
 
 Everywhere: rows are queries, columns are keys, and True in a mask means "may look". The trails of shapes use
 B batch, H heads, Q queries, K keys, d the width of a head (d_k) and D the width of the model (d_model).
@@ -18,11 +19,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
-from attnviz.models.shapes import expect_shape
-from attnviz.models.sizes import expect_sizes
+from attnviz.models.checks import expect_shape, expect_sizes
 
 AttendFunction: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor | None]]
-"""What stands between the maps of every layer: (query, key, value, mask) -> (context, weights).
+"""What stands between the projections of every layer: (query, key, value, mask) -> (context, weights).
 
 Query and context are [batch, head, query, d_k], key and value [batch, head, key, d_k], the weights
 [batch, head, query, key]; the mask is [batch, 1, query, key], already checked, or None. The weights may be
@@ -116,8 +116,36 @@ def full_mask(mask: Tensor, shape: Sequence[int]) -> Tensor:
     return full
 
 
-class SelfAttention(nn.Module):
-    """One head: three maps of the same sequence, and the formula.
+class Projecting(nn.Module):
+    """A module with projections of its own: ``query_projection`` is called ``query_map`` in files of weights.
+
+    That was its name when the first weights were saved. Files keep it, so all of them load, and a model's digest, which
+    reads the names too, stays what it was.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_state_dict_post_hook(_name_as_in_files)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_pre_hook(_name_as_here)  # type: ignore[no-untyped-call]
+
+
+def _name_as_in_files(_: nn.Module, state: dict[str, Tensor], prefix: str, *_rest: object) -> None:
+    _rename(state, prefix, "_projection.", "_map.")
+
+
+def _name_as_here(_: nn.Module, state: dict[str, Tensor], prefix: str, *_rest: object) -> None:
+    _rename(state, prefix, "_map.", "_projection.")
+
+
+def _rename(state: dict[str, Tensor], prefix: str, old: str, new: str) -> None:
+    """Exchange the end of a projection's name, in the parameters of the module with this prefix; order is kept."""
+    renamed = {name.replace(old, new) if name.startswith(prefix) else name: tensor for name, tensor in state.items()}
+    state.clear()
+    state.update(renamed)
+
+
+class SelfAttention(Projecting):
+    """One head: three projections of the same sequence, and the formula.
 
     Args:
         d_model: the width of the words' vectors.
@@ -131,9 +159,9 @@ class SelfAttention(nn.Module):
         super().__init__()
         expect_sizes(d_model=d_model, d_k=d_k)
         self.d_model = d_model
-        self.query_map = nn.Linear(d_model, d_k)
-        self.key_map = nn.Linear(d_model, d_k)
-        self.value_map = nn.Linear(d_model, d_k)
+        self.query_projection = nn.Linear(d_model, d_k)
+        self.key_projection = nn.Linear(d_model, d_k)
+        self.value_projection = nn.Linear(d_model, d_k)
 
     def forward(
         self,
@@ -148,16 +176,16 @@ class SelfAttention(nn.Module):
             ModelError: x is not d_model wide, or the mask does not fit.
         """
         expect_shape("x", x, "batch", "tokens", self.d_model)
-        query = self.query_map(x)[:, None]  # (B, T, D) -> (B, 1, T, d): one head
-        key = self.key_map(x)[:, None]
-        value = self.value_map(x)[:, None]
+        query = self.query_projection(x)[:, None]  # (B, T, D) -> (B, 1, T, d): one head
+        key = self.key_projection(x)[:, None]
+        value = self.value_projection(x)[:, None]
         context, weights = attend(query, key, value, _for_all_heads(mask, x, x))  # (B, 1, T, d), (B, 1, T, T)
         return context[:, 0], None if weights is None else weights[:, 0]
 
 
 # MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, where head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
-class MultiHeadAttention(nn.Module):
-    """Many heads side by side, each d_model / n_heads wide, concatenated and mapped by W^O.
+class MultiHeadAttention(Projecting):
+    """Many heads side by side, each d_model / n_heads wide, concatenated and projected by W^O.
 
     Args:
         d_model: the width of the words' vectors.
@@ -175,10 +203,10 @@ class MultiHeadAttention(nn.Module):
         if n_heads < 1 or d_model % n_heads:
             raise ModelError(f"n_heads must divide d_model: expected a divisor of {d_model}, got {n_heads} heads")
         self.d_model, self.n_heads, self.d_k = d_model, n_heads, d_model // n_heads
-        self.query_map = nn.Linear(d_model, d_model)  # W_1^Q .. W_h^Q, stacked
-        self.key_map = nn.Linear(d_model, d_model)
-        self.value_map = nn.Linear(d_model, d_model)
-        self.output_map = nn.Linear(d_model, d_model)  # W^O
+        self.query_projection = nn.Linear(d_model, d_model)  # W_1^Q .. W_h^Q, stacked
+        self.key_projection = nn.Linear(d_model, d_model)
+        self.value_projection = nn.Linear(d_model, d_model)
+        self.output_projection = nn.Linear(d_model, d_model)  # W^O
 
     def forward(
         self,
@@ -198,13 +226,13 @@ class MultiHeadAttention(nn.Module):
         memory = x if memory is None else memory
         expect_shape("x", x, "batch", "query", self.d_model)
         expect_shape("memory", memory, len(x), "key", self.d_model)
-        query = self._heads(self.query_map(x))  # (B, Q, D) -> (B, H, Q, d)
-        key = self._heads(self.key_map(memory))  # (B, K, D) -> (B, H, K, d)
-        value = self._heads(self.value_map(memory))  # (B, K, D) -> (B, H, K, d)
+        query = self._heads(self.query_projection(x))  # (B, Q, D) -> (B, H, Q, d)
+        key = self._heads(self.key_projection(memory))  # (B, K, D) -> (B, H, K, d)
+        value = self._heads(self.value_projection(memory))  # (B, K, D) -> (B, H, K, d)
         mask = _for_all_heads(mask, x, memory)  # (B, 1, Q, K)
         context, weights = attend(query, key, value, mask)  # (B, H, Q, d) and (B, H, Q, K)
         concatenated = context.transpose(1, 2).flatten(start_dim=2)  # (B, H, Q, d) -> (B, Q, H * d)
-        return self.output_map(concatenated), weights  # (B, Q, D) and (B, H, Q, K)
+        return self.output_projection(concatenated), weights  # (B, Q, D) and (B, H, Q, K)
 
     def _heads(self, x: Tensor) -> Tensor:
         batch, tokens, _ = x.shape
@@ -214,3 +242,41 @@ class MultiHeadAttention(nn.Module):
 def _for_all_heads(mask: Tensor | None, x: Tensor, memory: Tensor) -> Tensor | None:
     """The mask in full, with the axis of the heads: (Q, K) or (B, Q, K) -> (B, 1, Q, K)."""
     return None if mask is None else full_mask(mask, (len(x), x.shape[1], memory.shape[1]))[:, None]
+
+
+# x [W^Q W^K W^V] = [x W^Q, x W^K, x W^V]
+def fuse(query_projection: nn.Linear, key_projection: nn.Linear, value_projection: nn.Linear) -> nn.Linear:
+    """One projection from d_model to 3 h d_k that gives query, key and value side by side, in one multiplication.
+
+    Raises:
+        ModelError: the three projections differ in shape, or only some have a bias.
+    """
+    projections = (query_projection, key_projection, value_projection)
+    kinds = {(*p.weight.shape, "no bias" if p.bias is None else "bias") for p in projections}
+    if len(kinds) > 1:
+        raise ModelError(f"projections to be fused must be of one kind: expected one, got {sorted(kinds)}")
+    bias = None if query_projection.bias is None else torch.cat([p.bias for p in projections])
+    return _linear(torch.cat([p.weight for p in projections]), bias)
+
+
+def split(fused: nn.Linear) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
+    """The three projections that one fused projection holds: the inverse of ``fuse``.
+
+    Raises:
+        ModelError: its output does not divide by three.
+    """
+    if fused.out_features % 3:
+        raise ModelError(f"a fused projection holds three: expected a width that 3 divides, got {fused.out_features}")
+    biases = (None, None, None) if fused.bias is None else fused.bias.chunk(3)
+    query_projection, key_projection, value_projection = map(_linear, fused.weight.chunk(3), biases)
+    return query_projection, key_projection, value_projection
+
+
+def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    d_out, d_in = weight.shape
+    # On the device without data, where no random numbers are drawn only to be overwritten.
+    linear = nn.Linear(d_in, d_out, bias=bias is not None, device="meta")
+    linear.weight = nn.Parameter(weight.detach().clone())
+    if bias is not None:
+        linear.bias = nn.Parameter(bias.detach().clone())
+    return linear

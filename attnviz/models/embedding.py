@@ -1,4 +1,7 @@
-"""Words as numbers: which numbers are special, how they become vectors, and how one is chosen again.
+"""Words as vectors: how their numbers become vectors, where each word stands, and how a word is chosen again.
+
+Attention by itself sees a set of words, not a sequence: shuffle the words, and each gets the vector it had. So a vector
+for its position is added to the word's own.
 
 References:
     Vaswani et al. 2017, "Attention Is All You Need", sections 3.4 and 3.5: https://arxiv.org/abs/1706.03762
@@ -8,55 +11,29 @@ The trails of shapes use B batch, T tokens, W words of the vocabulary and D the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attnviz.errors import InputError, ModelError, TooLongError
-from attnviz.models.positions import sinusoidal_positions
-from attnviz.models.shapes import expect_shape
-from attnviz.models.sizes import expect_share, expect_sizes
+from attnviz.models.checks import expect_shape, expect_sizes
+from attnviz.models.config import WordsConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordsConfig:
-    """What every model that reads numbers of words is told about them.
+# PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same)
+def sinusoidal_positions(n: int, d_model: int) -> Float[Tensor, "position d_model"]:
+    """The first n positions as waves of ever lower frequency: shape [position, d_model].
 
-    Attributes:
-        pad: the number that fills a batch up, always after the words.
-        unknown: that of any word which is not in the vocabulary.
-        start: what a decoder begins with.
-        end: what a decoder stops with.
-        mask: what an encoder hides a word behind; a model that hides none may give it any other's number.
-        max_length: how many words the model reads or says at most.
-        dropout: the share that training leaves out, of the words' vectors and, in a Transformer, of what each
-            sub-layer adds.
+    Source: Vaswani et al. 2017, section 3.5.
     """
-
-    pad: int = 0
-    unknown: int = 1
-    start: int = 2
-    end: int = 3
-    mask: int = 4
-    max_length: int = 128
-    dropout: float = 0.0
-
-    def expect_sense(self, n_words: int) -> None:
-        """Refuse what makes no sense with a vocabulary of this size.
-
-        Raises:
-            ModelError: special numbers that are alike or that it cannot hold, no length, or no share.
-        """
-        special = (self.pad, self.unknown, self.start, self.end)
-        if len(set(special)) < len(special) or min(*special, self.mask) < 0:
-            raise ModelError(f"special words must differ: expected 4 numbers from 0 on, got {special}")
-        least = max(*special, self.mask) + 1
-        if n_words < least:
-            raise ModelError(f"a vocabulary must hold the special words: expected at least {least}, got {n_words}")
-        expect_sizes(max_length=self.max_length)
-        expect_share(dropout=self.dropout)
+    # In double precision: at position 10,000 single precision has no good sine left.
+    position = torch.arange(n, dtype=torch.float64)
+    two_i = torch.arange(0, d_model, 2, dtype=torch.float64)
+    angle = position[:, None] / 10_000 ** (two_i / d_model)  # (n, 1) / (D / 2) -> (n, D / 2)
+    table = torch.empty(n, d_model)
+    table[:, 0::2] = angle.sin()
+    table[:, 1::2] = angle[:, : d_model // 2].cos()  # an odd d_model ends with a sine
+    return table
 
 
 # x = sqrt(d_model) E[word] + PE
@@ -77,7 +54,7 @@ class WordEmbedding(nn.Module):
 
     def __init__(self, config: WordsConfig, n_words: int, d_model: int, *, positions: bool = True) -> None:
         super().__init__()
-        config.expect_sense(n_words)
+        config.check(n_words)
         expect_sizes(d_model=d_model)
         self.config, self.positions = config, positions
         self.table = nn.Embedding(n_words, d_model, padding_idx=config.pad)
@@ -122,7 +99,7 @@ class WordEmbedding(nn.Module):
 
 
 def after_start(words: Int[Tensor, "batch tokens"], start: int) -> Int[Tensor, "batch tokens"]:
-    """What a decoder reads while it is made to say these words: the start, then each word but the last.
+    """What a decoder reads under teacher forcing of these words: the start, then each word but the last.
 
     Source: Vaswani et al. 2017, section 3.1, "offset by one position".
     """
@@ -130,13 +107,13 @@ def after_start(words: Int[Tensor, "batch tokens"], start: int) -> Int[Tensor, "
 
 
 def likeliest(logits: Float[Tensor, "*batch words"], config: WordsConfig) -> Int[Tensor, "*batch"]:
-    """The word with the largest logit; padding and start are never said."""
+    """The word with the largest logit; padding and start are never chosen."""
     never = torch.tensor([config.pad, config.start], device=logits.device)
     return logits.index_fill(-1, never, -torch.inf).argmax(dim=-1)  # (.., W) -> (..)
 
 
 def most_steps(max_length: int | None, config: WordsConfig) -> int:
-    """How many words to say at most: as many as asked for, and no more than the model ever says.
+    """How many words to generate at most: as many as wished, and no more than the model ever generates.
 
     Raises:
         ModelError: fewer than one.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -22,13 +22,11 @@ from torch import Tensor, nn
 
 from attnviz.errors import ModelError
 from attnviz.models.attention import attention_scores
-from attnviz.models.shapes import expect_shape
-from attnviz.models.sizes import expect_sizes
+from attnviz.models.checks import expect_shape, expect_sizes
+from attnviz.models.config import ScoreName
 
 ScoreFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """(query [..., query, d_k], key [..., key, d_k]) -> scores [..., query, key], before the softmax."""
-
-ScoreName = Literal["dot", "scaled_dot", "general", "additive"]
 
 
 # score(q, k) = q . k
@@ -57,10 +55,10 @@ def general(
     key: Float[Tensor, "*batch key d_k"],
     weight: Float[Tensor, "d_q d_k"],
 ) -> Float[Tensor, "*batch query key"]:
-    """The dot product after a learned map, so that query and key need not be alike: shape [..., query, key].
+    """The dot product after a learned projection, so query and key may be of two kinds: shape [..., query, key].
 
     Raises:
-        ModelError: the keys do not match the queries, or the map does not match both.
+        ModelError: the keys do not match the queries, or the projection does not match both.
 
     Source: Luong et al. 2015, equation 8, "general".
     """
@@ -81,7 +79,7 @@ def additive(
     """A small network that sees the sum of query and key: shape [..., query, key].
 
     Raises:
-        ModelError: the keys do not match the queries, or the maps do not match both.
+        ModelError: the keys do not match the queries, or the projections do not match both.
 
     Source: Bahdanau et al. 2015, appendix A.1.2.
     """
@@ -89,15 +87,15 @@ def additive(
     expect_shape("query_weight", query_weight, len(direction), query.shape[-1])
     expect_shape("key_weight", key_weight, len(direction), "d_k")
     _expect_key(query, key, key_weight.shape[-1])
-    mapped_query = query @ query_weight.T  # (.., Q, d) x (d, A) -> (.., Q, A)
-    mapped_key = key @ key_weight.T  # (.., K, d) x (d, A) -> (.., K, A)
-    together = torch.tanh(mapped_query.unsqueeze(-2) + mapped_key.unsqueeze(-3))  # -> (.., Q, K, A)
+    projected_query = query @ query_weight.T  # (.., Q, d) x (d, A) -> (.., Q, A)
+    projected_key = key @ key_weight.T  # (.., K, d) x (d, A) -> (.., K, A)
+    together = torch.tanh(projected_query.unsqueeze(-2) + projected_key.unsqueeze(-3))  # -> (.., Q, K, A)
     scores: Tensor = together @ direction  # (.., Q, K, A) x (A) -> (.., Q, K)
     return scores
 
 
 class General(nn.Module):
-    """``general`` with the map that it learns.
+    """``general`` with the projection that it learns.
 
     Args:
         d_k: the width of queries and keys.
@@ -119,7 +117,7 @@ class General(nn.Module):
 
 
 class Additive(nn.Module):
-    """``additive`` with the maps and the direction that it learns.
+    """``additive`` with the projections and the direction that it learns.
 
     Args:
         d_k: the width of queries and keys, and of their sum.

@@ -1,4 +1,4 @@
-"""Recurrent sequence to sequence: one network reads the sentence, another says it anew, word by word.
+"""Recurrent sequence to sequence: one network reads the sentence, another writes it in another language, word by word.
 
 Without attention all that the second knows of the sentence is the first one's last state. With attention it asks at
 each step, with its own state, which of the first one's states matters now.
@@ -10,14 +10,13 @@ References:
     Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation":
         https://arxiv.org/abs/1508.04025
 
-The trails of shapes use B batch, S source, T steps, W words that can be said, E the width of the words' vectors
+The trails of shapes use B batch, S source, T steps, W words that can be generated, E the width of the words' vectors
 (d_embedding) and D that of the states (d_hidden).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -25,13 +24,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attnviz.errors import ModelError
-from attnviz.models.attention import AttendFunction, weigh
-from attnviz.models.embedding import WordEmbedding, WordsConfig, likeliest, most_steps
-from attnviz.models.scores import ScoreName, score_named
-from attnviz.models.shapes import expect_shape
-from attnviz.models.sizes import expect_sizes
-
-Cell = Literal["gru", "lstm", "rnn"]
+from attnviz.models.attention import AttendFunction, Projecting, weigh
+from attnviz.models.checks import expect_shape, expect_sizes
+from attnviz.models.config import RecurrentConfig, ScoreName
+from attnviz.models.embedding import WordEmbedding, likeliest, most_steps
+from attnviz.models.scores import score_named
 
 NETWORKS = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
 CELLS = {"gru": nn.GRUCell, "lstm": nn.LSTMCell, "rnn": nn.RNNCell}
@@ -40,32 +37,8 @@ State: TypeAlias = tuple[Tensor, ...]
 """What a cell hands to its next step: the hidden state [batch, d_hidden] and, in an LSTM, the cell's beside it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecurrentConfig(WordsConfig):
-    """The sizes of a recurrent encoder-decoder.
-
-    Attributes:
-        n_source_words: how many words it can read, special ones included.
-        n_target_words: how many words it can say, special ones included.
-        d_embedding: the width of the words' vectors.
-        d_hidden: the width of the states.
-        cell: ``gru``, ``lstm`` or ``rnn``.
-        attention: the name of its score function; None for a model without attention.
-        forgetful: whether the encoder's gates, before training, let little of the past through, so that each state is
-            at first about its own word, and the decoder learns to look for the others.
-    """
-
-    n_source_words: int
-    n_target_words: int
-    d_embedding: int = 32
-    d_hidden: int = 64
-    cell: Cell = "gru"
-    attention: ScoreName | None = "scaled_dot"
-    forgetful: bool = False
-
-
 # context = softmax(score(s W^Q, H W^K)) H W^V
-class RecurrentAttention(nn.Module):
+class RecurrentAttention(Projecting):
     """The decoder's state s asks, the encoder's states H answer.
 
     Args:
@@ -82,21 +55,21 @@ class RecurrentAttention(nn.Module):
         super().__init__()
         expect_sizes(d_hidden=d_hidden)
         self.d_hidden = d_hidden
-        self.query_map = nn.Linear(d_hidden, d_hidden)  # W^Q
-        self.key_map = nn.Linear(d_hidden, d_hidden)  # W^K
-        self.value_map = nn.Linear(d_hidden, d_hidden)  # W^V
+        self.query_projection = nn.Linear(d_hidden, d_hidden)  # W^Q
+        self.key_projection = nn.Linear(d_hidden, d_hidden)  # W^K
+        self.value_projection = nn.Linear(d_hidden, d_hidden)  # W^V
         self.score = score_named(score, d_hidden)
 
     def keys_and_values(
         self, states: Float[Tensor, "batch source hidden"]
     ) -> tuple[Float[Tensor, "batch source hidden"], Float[Tensor, "batch source hidden"]]:
-        """The encoder's states, mapped: the same at every step, so computed once.
+        """The encoder's states, projected: the same at every step, so computed once.
 
         Raises:
             ModelError: the states are not d_hidden wide.
         """
         expect_shape("states", states, "batch", "source", self.d_hidden)
-        return self.key_map(states), self.value_map(states)  # (B, S, D) each
+        return self.key_projection(states), self.value_projection(states)  # (B, S, D) each
 
     def forward(
         self,
@@ -118,7 +91,7 @@ class RecurrentAttention(nn.Module):
         expect_shape("state", state, "batch", self.d_hidden)
         expect_shape("key", key, len(state), "source", self.d_hidden)
         expect_shape("value", value, *key.shape)
-        query = self.query_map(state)[:, None, None]  # (B, D) -> (B, 1, 1, D)
+        query = self.query_projection(state)[:, None, None]  # (B, D) -> (B, 1, 1, D)
         mask = None if mask is None else mask[:, None, None]  # (B, S) -> (B, 1, 1, S)
         context, weights = (attend or self.attend)(query, key[:, None], value[:, None], mask)
         return context[:, 0, 0], None if weights is None else weights[:, 0, 0]  # (B, D), (B, S)
@@ -135,8 +108,8 @@ class Encoded(NamedTuple):
         states: one for each source word, zero at the padding [batch, source, hidden].
         last: what the encoder held after each sentence's last word; the decoder begins with it.
         mask: True where there is a word [batch, source].
-        key: the states mapped to keys; None without attention.
-        value: the states mapped to values; None without attention.
+        key: the states projected to keys; None without attention.
+        value: the states projected to values; None without attention.
     """
 
     states: Tensor
@@ -147,13 +120,13 @@ class Encoded(NamedTuple):
 
 
 class RecurrentTranslation(NamedTuple):
-    """What the decoder says, step by step.
+    """What the decoder generates, step by step.
 
     Attributes:
         words: its own choice at each step, padding after the end [batch, step].
         logits: how likely each word was [batch, step, words].
-        weights: which source words it looked at [batch, step, source]; None without attention, or where whoever
-            attended kept them.
+        weights: which source words it looked at [batch, step, source]; None without attention, or where the `attend`
+            function kept them.
     """
 
     words: Tensor
@@ -162,7 +135,7 @@ class RecurrentTranslation(NamedTuple):
 
 
 # s_t = cell([y_(t-1), context(s_(t-1))], s_(t-1)), logits_t = s_t W^O
-class RecurrentTranslator(nn.Module):
+class RecurrentTranslator(Projecting):
     """Encoder, decoder and the attention between them; without it the encoder's last state alone.
 
     Args:
@@ -187,7 +160,7 @@ class RecurrentTranslator(nn.Module):
         self.attention = None if config.attention is None else RecurrentAttention(d_hidden, config.attention)
         d_context = 0 if self.attention is None else d_hidden
         self.cell = CELLS[config.cell](d_embedding + d_context, d_hidden)
-        self.word_map = nn.Linear(d_hidden, config.n_target_words)
+        self.word_projection = nn.Linear(d_hidden, config.n_target_words)
         if config.forgetful:
             forget(self.encoder)
 
@@ -221,7 +194,7 @@ class RecurrentTranslator(nn.Module):
             context, weights = self.attention(state[0], encoded.key, encoded.value, encoded.mask, attend=attend)
             x = torch.cat([x, context], dim=-1)  # (B, E) and (B, D) -> (B, E + D)
         state = self.cell(x, state) if self.config.cell == "lstm" else (self.cell(x, *state),)
-        return self.word_map(state[0]), state, weights  # (B, D) -> (B, W)
+        return self.word_projection(state[0]), state, weights  # (B, D) -> (B, W)
 
     def forward(
         self,
@@ -230,9 +203,9 @@ class RecurrentTranslator(nn.Module):
         *,
         attend: AttendFunction | None = None,
     ) -> RecurrentTranslation:
-        """Teacher forcing: at each step it reads the right word before, whatever it would have said.
+        """Teacher forcing: at each step it reads the right word before, whatever it would have chosen itself.
 
-        ``target`` is what should be said, its end included; ``logits[:, i]`` is about ``target[:, i]``.
+        ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.
 
         Raises:
             InputError: a sentence without words, or too long.
@@ -240,7 +213,7 @@ class RecurrentTranslator(nn.Module):
         """
         expect_shape("target", target, len(source), "target")
         self.target_embedding.expect_words(target)
-        return self._say(source, target, target.shape[1], attend)
+        return self._generate(source, target, target.shape[1], attend)
 
     @torch.no_grad()
     def translate(
@@ -256,9 +229,9 @@ class RecurrentTranslator(nn.Module):
             InputError: a sentence without words, or too long.
             ModelError: numbers that are no words'.
         """
-        return self._say(source, None, most_steps(max_length, self.config), attend)
+        return self._generate(source, None, most_steps(max_length, self.config), attend)
 
-    def _say(
+    def _generate(
         self, source: Tensor, target: Tensor | None, n_steps: int, attend: AttendFunction | None
     ) -> RecurrentTranslation:
         config = self.config

@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -18,31 +16,9 @@ from torch import Tensor, nn
 
 from attnviz.errors import InputError, ModelError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
-from attnviz.models.positions import sinusoidal_positions
+from attnviz.models.config import ToyConfig
+from attnviz.models.embedding import sinusoidal_positions
 from attnviz.models.transformer import Encoder
-
-Positions = Literal["sinusoidal", "none"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToyConfig:
-    """The sizes of a toy.
-
-    Attributes:
-        d_model: the width of the words' vectors.
-        n_heads: how many heads share it.
-        n_layers: how many layers follow one another.
-        d_ff: the width inside the feed-forward networks.
-        seed: another seed, another model; the same seed, the same model.
-        positions: ``none`` for a model that cannot tell the order of its words.
-    """
-
-    d_model: int = 20
-    n_heads: int = 4
-    n_layers: int = 2
-    d_ff: int = 80
-    seed: int = 0
-    positions: Positions = "sinusoidal"
 
 
 def word_vector(word: str, d_model: int, seed: int = 0) -> Float[Tensor, " d_model"]:
@@ -75,7 +51,7 @@ class ToyEncoder(nn.Module):
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay the caller's
             # Not torch.manual_seed, which would seed every other device's generator too.
             torch.default_generator.manual_seed(config.seed)
-            self.encoder = Encoder(config.n_layers, config.d_model, config.n_heads, config.d_ff)
+            self.encoder = Encoder(config)
             # As The Annotated Transformer does. PyTorch's own choice is smaller: attention would be flat.
             for parameter in self.encoder.parameters():
                 if parameter.ndim > 1:
@@ -109,5 +85,5 @@ class ToyEncoder(nn.Module):
             InputError: there are no words.
             ModelError: the mask does not fit.
         """
-        output, weights = self.encoder(self.embed(words)[None], mask, attend=attend)
+        output, weights, _ = self.encoder(self.embed(words)[None], mask, attend=attend)
         return output, weights

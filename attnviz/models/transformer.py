@@ -1,29 +1,34 @@
-"""The Transformer's encoder: attention, then a small network at each position, N times over.
+"""The Transformer between its embeddings and its words: a layer, a stack of layers, an encoder, a decoder, both halves.
 
 References:
     Vaswani et al. 2017, "Attention Is All You Need", section 3.1 and figure 1: https://arxiv.org/abs/1706.03762
     Rush 2018, "The Annotated Transformer": https://nlp.seas.harvard.edu/annotated-transformer/
+    Radford et al. 2018, GPT, a decoder without an encoder: https://openai.com/research/language-unsupervised
 
-As in the paper the norm comes after each residual sum (post-norm), and dropout, where it is asked for, before it.
-The trails of shapes use B batch, T tokens, D the width of the model (d_model), F that of the feed-forward network
-(d_ff).
+As in the paper the norm comes after each residual sum (post-norm), and dropout, where there is any, before it.
+The trails of shapes use B batch, H heads, T tokens, S tokens of the memory (what the encoder computed), D the width of
+the model (d_model), F that of the feed-forward network (d_ff).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
-from attnviz.models.attention import AttendFunction, MultiHeadAttention, scaled_dot_product_attention
-from attnviz.models.shapes import expect_shape
-from attnviz.models.sizes import expect_share, expect_sizes
-
-Activation = Literal["relu", "gelu"]
+from attnviz.models.attention import (
+    AttendFunction,
+    MultiHeadAttention,
+    causal_mask,
+    full_mask,
+    scaled_dot_product_attention,
+)
+from attnviz.models.checks import expect_shape, expect_share, expect_sizes
+from attnviz.models.config import Activation, StackConfig
 
 
 # FFN(x) = max(0, x W_1 + b_1) W_2 + b_2
@@ -32,7 +37,7 @@ class FeedForward(nn.Module):
 
     Args:
         d_model: the width of the words' vectors.
-        d_ff: the width between the two maps.
+        d_ff: the width inside the network, between its two projections.
         activation: ``relu`` as in the paper, or ``gelu`` as in BERT and GPT.
 
     Raises:
@@ -57,16 +62,27 @@ class FeedForward(nn.Module):
         return out
 
 
-# y = LayerNorm(x + MultiHead(x, x, x)), then LayerNorm(y + FFN(y))
-class EncoderLayer(nn.Module):
-    """Attention and feed-forward, each followed by a residual sum and a layer norm.
+class LayerOutput(NamedTuple):
+    """What a layer computes.
+
+    Attributes:
+        states: a vector for each token [batch, tokens, d_model].
+        weights: of its self-attention [batch, head, query, key]; None where the `attend` function kept them.
+        cross_weights: of its cross attention [batch, head, query, source]; None likewise, or where there is none.
+    """
+
+    states: Tensor
+    weights: Tensor | None
+    cross_weights: Tensor | None
+
+
+# y = LayerNorm(x + MultiHead(x, x, x)), [z = LayerNorm(y + MultiHead(y, memory, memory)),] LayerNorm(z + FFN(z))
+class Layer(nn.Module):
+    """Self-attention, in a decoder cross attention, and feed-forward; after each a residual sum and a layer norm.
 
     Args:
-        d_model: the width of the words' vectors.
-        n_heads: how many heads share it.
-        d_ff: the width inside the feed-forward network.
-        activation: ``relu`` or ``gelu``.
-        dropout: the share of what each sub-layer adds that training leaves out; 0.1 in the paper.
+        config: the sizes of the stack that it is part of.
+        cross: whether there is cross attention, and so a memory to look at.
 
     Raises:
         ModelError: n_heads does not divide d_model, or a size or share that makes no sense.
@@ -74,45 +90,68 @@ class EncoderLayer(nn.Module):
     Source: Vaswani et al. 2017, sections 3.1 and 5.4.
     """
 
-    def __init__(
-        self, d_model: int, n_heads: int, d_ff: int, activation: Activation = "relu", *, dropout: float = 0.0
-    ) -> None:
+    def __init__(self, config: StackConfig, *, cross: bool = False) -> None:
         super().__init__()
-        expect_share(dropout=dropout)
-        self.attention = MultiHeadAttention(d_model, n_heads)
+        d_model = config.d_model
+        expect_share(dropout=config.dropout)
+        self.attention = MultiHeadAttention(d_model, config.n_heads)
         self.attention_norm = nn.LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, activation)
+        self.cross_attention = MultiHeadAttention(d_model, config.n_heads) if cross else None
+        self.cross_attention_norm = nn.LayerNorm(d_model) if cross else None
+        self.feed_forward = FeedForward(d_model, config.d_ff, config.activation)
         self.feed_forward_norm = nn.LayerNorm(d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(config.dropout)
 
     def forward(
         self,
         x: Float[Tensor, "batch tokens d_model"],
         mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
         *,
+        memory: Float[Tensor, "batch source d_model"] | None = None,
+        memory_mask: Bool[Tensor, "*#batch #tokens #source"] | None = None,
         attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch tokens d_model"], Float[Tensor, "batch head tokens tokens"] | None]:
-        """The output [batch, tokens, d_model] and the weights [batch, head, query, key].
+        attend_cross: AttendFunction = scaled_dot_product_attention,
+    ) -> LayerOutput:
+        """The output [batch, tokens, d_model], the weights of self-attention and those of cross attention.
 
         Raises:
-            ModelError: x is not d_model wide, or the mask does not fit.
+            ModelError: x or memory is not d_model wide, a mask does not fit, or a memory came to a layer without
+                cross attention, or none to a layer with it.
         """
-        attended, weights = self.attention(x, mask, attend=attend)
+        if (memory is None) != (self.cross_attention is None):
+            expected, got = ("no memory", "one") if self.cross_attention is None else ("a memory", "none")
+            raise ModelError(f"a memory goes with cross attention: expected {expected}, got {got}")
+        attended, weights = self.attention(x, mask, attend=attend)  # (B, T, D), (B, H, T, T)
         x = self.attention_norm(x + self.dropout(attended))
+        cross_weights = None
+        if self.cross_attention is not None and self.cross_attention_norm is not None:
+            attended, cross_weights = self.cross_attention(x, memory_mask, memory=memory, attend=attend_cross)
+            x = self.cross_attention_norm(x + self.dropout(attended))  # (B, T, D), (B, H, T, S)
         x = self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
-        return x, weights
+        return LayerOutput(x, weights, cross_weights)
 
 
-class Encoder(nn.Module):
-    """N layers, each reading what the one before wrote.
+class StackOutput(NamedTuple):
+    """What a stack of layers computes.
+
+    Attributes:
+        states: the last layer's vectors [batch, tokens, d_model].
+        weights: each layer's, of self-attention [batch, head, query, key].
+        cross_weights: each layer's, of cross attention [batch, head, query, source]; empty where there is none.
+    """
+
+    states: Tensor
+    weights: list[Tensor | None]
+    cross_weights: list[Tensor | None]
+
+
+class Stack(nn.Module):
+    """N layers, each reading what the one before computed.
 
     Args:
-        n_layers: how many; N = 6 in the paper.
-        d_model: the width of the words' vectors; 512 in the paper.
-        n_heads: how many heads share it; 8 in the paper.
-        d_ff: the width inside the feed-forward networks; 2048 in the paper.
-        activation: ``relu`` or ``gelu``.
-        dropout: the share of what each sub-layer adds that training leaves out; 0.1 in the paper.
+        config: its sizes.
+        causal: whether no token may look at those after it.
+        cross: whether its layers have cross attention, and so a memory to look at.
 
     Raises:
         ModelError: there is no layer, n_heads does not divide d_model, or a size or share that makes no sense.
@@ -120,40 +159,121 @@ class Encoder(nn.Module):
     Source: Vaswani et al. 2017, section 3.1.
     """
 
-    def __init__(
-        self,
-        n_layers: int,
-        d_model: int,
-        n_heads: int,
-        d_ff: int,
-        activation: Activation = "relu",
-        *,
-        dropout: float = 0.0,
-    ) -> None:
+    def __init__(self, config: StackConfig, *, causal: bool, cross: bool) -> None:
         super().__init__()
-        if n_layers < 1:
-            raise ModelError(f"an encoder needs layers: expected at least 1, got {n_layers}")
-        self.layers = nn.ModuleList(
-            EncoderLayer(d_model, n_heads, d_ff, activation, dropout=dropout) for _ in range(n_layers)
-        )
+        if config.n_layers < 1:
+            raise ModelError(f"a stack needs layers: expected at least 1, got {config.n_layers}")
+        self.config, self.causal, self.cross = config, causal, cross
+        self.layers = nn.ModuleList(Layer(config, cross=cross) for _ in range(config.n_layers))
 
     def forward(
         self,
         x: Float[Tensor, "batch tokens d_model"],
         mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
         *,
+        memory: Float[Tensor, "batch source d_model"] | None = None,
+        memory_mask: Bool[Tensor, "*#batch #tokens #source"] | None = None,
         attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch tokens d_model"], list[Float[Tensor, "batch head tokens tokens"] | None]]:
-        """The last output [batch, tokens, d_model] and each layer's weights [batch, head, query, key].
+        attend_cross: AttendFunction = scaled_dot_product_attention,
+    ) -> StackOutput:
+        """The last states [batch, tokens, d_model], each layer's weights and each layer's cross weights.
+
+        A causal mask is made here; ``mask`` may hide more.
 
         Raises:
-            ModelError: x is not d_model wide, or the mask does not fit.
+            ModelError: x or memory is not d_model wide, a mask does not fit, or a memory came to a stack without
+                cross attention, or none to a stack with it.
         """
-        weights = []
+        expect_shape("x", x, "batch", "tokens", self.config.d_model)
+        if self.causal:
+            batch, n, _ = x.shape
+            causal = causal_mask(n, x.device)  # (T, T)
+            mask = causal if mask is None else full_mask(mask, (batch, n, n)) & causal  # (B, T, T)
+        all_weights, all_cross_weights = [], []
         for layer in self.layers:
-            x, layer_weights = layer(x, mask, attend=attend)
-            weights.append(layer_weights)
-        return x, weights
+            x, weights, cross_weights = layer(
+                x, mask, memory=memory, memory_mask=memory_mask, attend=attend, attend_cross=attend_cross
+            )
+            all_weights.append(weights)
+            all_cross_weights.append(cross_weights)
+        return StackOutput(x, all_weights, all_cross_weights if self.cross else [])
+
+
+class Encoder(Stack):
+    """A stack in which every token looks at every token: BERT's kind, and the left half of the Transformer."""
+
+    def __init__(self, config: StackConfig) -> None:
+        super().__init__(config, causal=False, cross=False)
+
+
+class Decoder(Stack):
+    """A stack in which no token looks ahead.
+
+    With cross attention it is the right half of the Transformer; with ``cross=False`` it stands alone, as GPT does.
+    """
+
+    def __init__(self, config: StackConfig, *, cross: bool = True) -> None:
+        super().__init__(config, causal=True, cross=cross)
+
+
+class Weights(NamedTuple):
+    """The attention of an encoder-decoder, by kind: of each, one tensor a layer.
+
+    Attributes:
+        encoder: the source at itself [batch, head, source, source].
+        decoder: the target at itself, never ahead [batch, head, target, target].
+        cross: the target at the source [batch, head, target, source].
+    """
+
+    encoder: list[Tensor | None]
+    decoder: list[Tensor | None]
+    cross: list[Tensor | None]
+
+
+class EncoderDecoder(nn.Module):
+    """The Transformer between its embeddings and its output projection: vectors in, vectors out.
+
+    Args:
+        config: its sizes; each half has n_layers.
+
+    Raises:
+        ModelError: there is no layer, n_heads does not divide d_model, or a size or share that makes no sense.
+
+    Source: Vaswani et al. 2017, figure 1.
+    """
+
+    def __init__(self, config: StackConfig) -> None:
+        super().__init__()
+        self.encoder, self.decoder = Encoder(config), Decoder(config)
+
+    def forward(
+        self,
+        source: Float[Tensor, "batch source d_model"],
+        target: Float[Tensor, "batch target d_model"],
+        source_mask: Bool[Tensor, "*#batch 1 source"] | None = None,
+        target_mask: Bool[Tensor, "*#batch #target #target"] | None = None,
+        *,
+        attend_encoder: AttendFunction = scaled_dot_product_attention,
+        attend_decoder: AttendFunction = scaled_dot_product_attention,
+        attend_cross: AttendFunction = scaled_dot_product_attention,
+    ) -> tuple[Float[Tensor, "batch target d_model"], Weights]:
+        """The last output [batch, target, d_model] and the weights by kind.
+
+        ``source_mask`` says which source words are there, for both halves, which look at them.
+
+        Raises:
+            ModelError: vectors that are not d_model wide, or a mask that does not fit.
+        """
+        memory, encoder, _ = self.encoder(source, source_mask, attend=attend_encoder)  # (B, S, D)
+        output, decoder, cross = self.decoder(
+            target,
+            target_mask,
+            memory=memory,
+            memory_mask=source_mask,
+            attend=attend_decoder,
+            attend_cross=attend_cross,
+        )  # (B, T, D)
+        return output, Weights(encoder, decoder, cross)
 
 
 def pad(

@@ -1,57 +1,27 @@
-"""Whole models of one language: numbers of words in, and for each place how likely each word is.
+"""Whole Transformers, of one language and of two: numbers of words in, and for each place how likely each word is.
 
 References:
     Vaswani et al. 2017, "Attention Is All You Need": https://arxiv.org/abs/1706.03762
     Devlin et al. 2019, "BERT", section 3.1, the hidden words: https://arxiv.org/abs/1810.04805
     Radford et al. 2018, GPT, the next word: https://openai.com/research/language-unsupervised
 
-The trails of shapes use B batch, T tokens, W words of the vocabulary and D the width of the model (d_model).
+The trails of shapes use B batch, S source, T tokens (or target), W words of the vocabulary and D the width of the model
+(d_model).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
-from attnviz.models.decoder import Decoder
-from attnviz.models.embedding import WordEmbedding, WordsConfig
-from attnviz.models.transformer import Activation, Encoder
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransformerConfig(WordsConfig):
-    """The sizes that every Transformer has.
-
-    Attributes:
-        d_model: the width of the words' vectors.
-        n_heads: how many heads share it.
-        n_layers: how many layers follow one another (in each half, where there are two).
-        d_ff: the width inside the feed-forward networks.
-        activation: ``relu`` or ``gelu``.
-        positions: whether the vectors say where a word stands.
-    """
-
-    d_model: int = 48
-    n_heads: int = 6
-    n_layers: int = 3
-    d_ff: int = 192
-    activation: Activation = "relu"
-    positions: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageConfig(TransformerConfig):
-    """The sizes of a model of one language.
-
-    Attributes:
-        n_words: how many words it knows, special ones included.
-    """
-
-    n_words: int
+from attnviz.models.attention import AttendFunction, Projecting, scaled_dot_product_attention
+from attnviz.models.checks import expect_shape
+from attnviz.models.config import LanguageConfig, TranslationConfig
+from attnviz.models.embedding import WordEmbedding, after_start, likeliest, most_steps
+from attnviz.models.transformer import Decoder, Encoder, EncoderDecoder, Weights
 
 
 class Reading(NamedTuple):
@@ -60,7 +30,7 @@ class Reading(NamedTuple):
     Attributes:
         logits: how likely each word stands at each place [batch, tokens, words].
         referents: how likely each word is what the one at each place stands for [batch, tokens, words].
-        vectors: what the encoder wrote [batch, tokens, d_model].
+        vectors: what the encoder computed [batch, tokens, d_model].
         weights: each layer's [batch, head, query, key].
     """
 
@@ -70,7 +40,7 @@ class Reading(NamedTuple):
     weights: list[Tensor | None]
 
 
-class LanguageEncoder(nn.Module):
+class LanguageEncoder(Projecting):
     """It reads in both directions, names hidden words, and names what a pronoun stands for.
 
     Args:
@@ -87,11 +57,9 @@ class LanguageEncoder(nn.Module):
         self.config = config
         d_model = config.d_model
         self.embedding = WordEmbedding(config, config.n_words, d_model, positions=config.positions)
-        self.encoder = Encoder(
-            config.n_layers, d_model, config.n_heads, config.d_ff, config.activation, dropout=config.dropout
-        )
-        self.word_map = nn.Linear(d_model, config.n_words)
-        self.referent_map = nn.Linear(d_model, config.n_words)
+        self.encoder = Encoder(config)
+        self.word_projection = nn.Linear(d_model, config.n_words)
+        self.referent_projection = nn.Linear(d_model, config.n_words)
         initialise(self)
 
     def forward(
@@ -109,12 +77,12 @@ class LanguageEncoder(nn.Module):
         """
         here = self.embedding.expect_words(words)  # (B, T)
         x = self.embedding(words, positions=positions)  # (B, T) -> (B, T, D)
-        x, weights = self.encoder(x, here[:, None], attend=attend)
-        return Reading(self.word_map(x), self.referent_map(x), x, weights)  # (B, T, D) -> (B, T, W)
+        x, weights, _ = self.encoder(x, here[:, None], attend=attend)
+        return Reading(self.word_projection(x), self.referent_projection(x), x, weights)  # (B, T, D) -> (B, T, W)
 
 
-class LanguageDecoder(nn.Module):
-    """It reads from left to right and says at each word which one comes next.
+class LanguageDecoder(Projecting):
+    """It reads from left to right and predicts at each word which one comes next.
 
     Args:
         config: its sizes.
@@ -130,16 +98,8 @@ class LanguageDecoder(nn.Module):
         self.config = config
         d_model = config.d_model
         self.embedding = WordEmbedding(config, config.n_words, d_model, positions=config.positions)
-        self.decoder = Decoder(
-            config.n_layers,
-            d_model,
-            config.n_heads,
-            config.d_ff,
-            config.activation,
-            cross=False,
-            dropout=config.dropout,
-        )
-        self.word_map = nn.Linear(d_model, config.n_words)
+        self.decoder = Decoder(config, cross=False)
+        self.word_projection = nn.Linear(d_model, config.n_words)
         initialise(self)
 
     def forward(
@@ -160,11 +120,125 @@ class LanguageDecoder(nn.Module):
         self.embedding.expect_words(words)
         x = self.embedding(words, positions=positions)  # (B, T) -> (B, T, D)
         x, weights, _ = self.decoder(x, attend=attend)
-        return self.word_map(x), weights  # (B, T, D) -> (B, T, W)
+        return self.word_projection(x), weights  # (B, T, D) -> (B, T, W)
+
+
+class Translation(NamedTuple):
+    """What an encoder-decoder generates, step by step.
+
+    Attributes:
+        words: its own choice at each step, padding after the end [batch, target].
+        logits: how likely each word was [batch, target, words].
+        weights: by kind, each layer's.
+    """
+
+    words: Tensor
+    logits: Tensor
+    weights: Weights
+
+
+class TranslationTransformer(Projecting):
+    """The Transformer whole: embeddings, encoder, decoder, and a projection to the words it can generate.
+
+    Args:
+        config: its sizes.
+
+    Raises:
+        ModelError: sizes that make no sense.
+
+    Source: Vaswani et al. 2017, figure 1.
+    """
+
+    def __init__(self, config: TranslationConfig) -> None:
+        super().__init__()
+        self.config = config
+        d_model, positions = config.d_model, config.positions
+        self.source_embedding = WordEmbedding(config, config.n_source_words, d_model, positions=positions)
+        self.target_embedding = WordEmbedding(config, config.n_target_words, d_model, positions=positions)
+        self.transformer = EncoderDecoder(config)
+        self.word_projection = nn.Linear(d_model, config.n_target_words)
+        initialise(self)
+
+    def forward(
+        self,
+        source: Int[Tensor, "batch source"],
+        target: Int[Tensor, "batch target"],
+        *,
+        positions: bool = True,
+        attend_encoder: AttendFunction = scaled_dot_product_attention,
+        attend_decoder: AttendFunction = scaled_dot_product_attention,
+        attend_cross: AttendFunction = scaled_dot_product_attention,
+    ) -> Translation:
+        """Teacher forcing: at each step it has read the right words before it, whatever it would have chosen itself.
+
+        ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.
+
+        Raises:
+            InputError: a sentence without words, or too long.
+            ModelError: numbers that are no words', or not one target for each source.
+        """
+        config = self.config
+        here = self.source_embedding.expect_words(source)  # (B, S)
+        expect_shape("target", target, len(source), "target")
+        there = self.target_embedding.expect_words(target)  # (B, T)
+        x, weights = self.transformer(
+            self.source_embedding(source, positions=positions),  # (B, S) -> (B, S, D)
+            self.target_embedding(after_start(target, config.start), positions=positions),  # (B, T) -> (B, T, D)
+            here[:, None],
+            attend_encoder=attend_encoder,
+            attend_decoder=attend_decoder,
+            attend_cross=attend_cross,
+        )
+        logits = self.word_projection(x)  # (B, T, D) -> (B, T, W)
+        words = likeliest(logits, config).masked_fill(~there, config.pad)
+        return Translation(words, logits, weights)
+
+    @torch.no_grad()
+    def translate(
+        self,
+        source: Int[Tensor, "batch source"],
+        *,
+        max_length: int | None = None,
+        positions: bool = True,
+        attend_encoder: AttendFunction = scaled_dot_product_attention,
+        attend_decoder: AttendFunction = scaled_dot_product_attention,
+        attend_cross: AttendFunction = scaled_dot_product_attention,
+    ) -> Translation:
+        """Free running: at each step it has read its own words, each the likeliest, until the end.
+
+        Since no word looks ahead, what it computed on the way is what it computes under teacher forcing of its own
+        words; the logits and the weights come from that last pass, the only one that the ``attend`` functions see.
+
+        Raises:
+            InputError: a sentence without words, or too long.
+            ModelError: numbers that are no words'.
+        """
+        config = self.config
+        here = self.source_embedding.expect_words(source)[:, None]  # (B, 1, S)
+        memory, _, _ = self.transformer.encoder(self.source_embedding(source, positions=positions), here)  # (B, S, D)
+        read = source.new_full((len(source), 1), config.start)  # (B, 1), one longer with each step
+        finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)
+        for _ in range(most_steps(max_length, config)):
+            x = self.target_embedding(read, positions=positions)  # (B, T, D)
+            x, _, _ = self.transformer.decoder(x, memory=memory, memory_mask=here)
+            word = likeliest(self.word_projection(x[:, -1]), config).masked_fill(finished, config.pad)  # (B)
+            read = torch.cat([read, word[:, None]], dim=1)
+            finished |= word == config.end
+            if finished.all():
+                break
+        translation: Translation = self(
+            source,
+            read[:, 1:],
+            positions=positions,
+            attend_encoder=attend_encoder,
+            attend_decoder=attend_decoder,
+            attend_cross=attend_cross,
+        )
+        return translation._replace(words=read[:, 1:])
 
 
 def initialise(model: nn.Module) -> None:
-    """Draw every map anew, as The Annotated Transformer does: PyTorch's own choice is smaller, attention flat."""
+    """Draw every projection anew, as The Annotated Transformer does: PyTorch's own are smaller, attention flat."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)

@@ -17,9 +17,10 @@ from attnviz.capture.source import open_source
 from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
-from attnviz.models.training import measure, shipped
-from attnviz.models.translation import TranslationTransformer
-from attnviz.stories.looking import ROWS, head_name, opened
+from attnviz.models.training import measure
+from attnviz.models.training.files import ModelCard
+from attnviz.models.wholes import TranslationTransformer
+from attnviz.stories.common import ROWS, head_name, open_model
 from attnviz.stories.record import Cell, Matrix, Story, Table
 
 RECURRENT, TRANSFORMER = "toy-seq2seq", "toy-transformer"
@@ -39,7 +40,7 @@ GOLD_WORDS = range(9, 14)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aligned:
+class AlignmentHead:
     """One head's look at one sentence.
 
     Attributes:
@@ -78,7 +79,7 @@ class Aligned:
         )
 
 
-def alignment_head(card: shipped.Card) -> measure.Head:
+def alignment_head(card: ModelCard) -> measure.Head:
     """The head that was found to align best on validation pairs."""
     return int(card.quality["alignment layer"]), int(card.quality["alignment head"])
 
@@ -104,20 +105,20 @@ def golds(pair: Pair) -> tuple[tuple[int, ...], ...]:
 def tell() -> Story:
     """The demo: two sentences whose order Korean turns around, one unseen pair with its gold, the error rate."""
     pair = crossing_pair()
-    card, recurrent = opened(RECURRENT, RecurrentTranslator)
-    other, transformer = opened(TRANSFORMER, TranslationTransformer)
+    card, recurrent = open_model(RECURRENT, RecurrentTranslator)
+    other, transformer = open_model(TRANSFORMER, TranslationTransformer)
     heads = [alignment_head(card), alignment_head(other)]
     sources = [open_source(name) for name in (RECURRENT, TRANSFORMER)]
-    shown: list[tuple[Aligned, Aligned]] = []
+    shown: list[tuple[AlignmentHead, AlignmentHead]] = []
     own: list[tuple[str | None, ...]] = []
     for sentence, right in zip(SENTENCES, RIGHT, strict=True):
         one, two = (
-            Aligned(record=attend(sentence, source, target=right), head=head)
+            AlignmentHead(record=attend(sentence, source, target=right), head=head)
             for source, head in zip(sources, heads, strict=True)
         )
         shown.append((one, two))
         own.append(tuple(attend(sentence, source).target for source in sources))
-    gold = Aligned(
+    gold = AlignmentHead(
         record=attend(" ".join(pair.english), sources[0], target=" ".join(pair.korean)),
         head=heads[0],
     )
@@ -146,7 +147,7 @@ def _least_proved(records: Sequence[Attention]) -> str:
     return max(records, key=lambda one: one.receipt.max_difference if one.receipt else np.inf).proof
 
 
-def _what_is_seen(shown: Sequence[Aligned], model: RecurrentTranslator) -> str:
+def _what_is_seen(shown: Sequence[AlignmentHead], model: RecurrentTranslator) -> str:
     shapes = " and ".join(f"{one.pattern.shape[0]} x {one.pattern.shape[1]}" for one in shown)
     said = (
         f"{RECURRENT} reads an English sentence and says it in Korean, a word a step. At each step the decoder's state "
@@ -165,7 +166,7 @@ def _what_is_seen(shown: Sequence[Aligned], model: RecurrentTranslator) -> str:
     return f"{said}Both models are made to say the right Korean, so that their steps can be compared."
 
 
-def _steps(one: Aligned, other: Aligned) -> Table:
+def _steps(one: AlignmentHead, other: AlignmentHead) -> Table:
     """The steps of both models side by side."""
     return Table(
         title=f"“{one.record.text}”, step by step",
@@ -176,7 +177,7 @@ def _steps(one: Aligned, other: Aligned) -> Table:
     )  # fmt: skip
 
 
-def _look(one: Aligned, step: int) -> tuple[Cell, ...]:
+def _look(one: AlignmentHead, step: int) -> tuple[Cell, ...]:
     place = one.looks[step]
     return f"{one.words[place]} ({place})", float(one.pattern[step, place])
 
@@ -195,7 +196,7 @@ def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> str:
     return "By themselves both models say these very words to both sentences."
 
 
-def _crossing(shown: Sequence[Aligned]) -> str:
+def _crossing(shown: Sequence[AlignmentHead]) -> str:
     said = "Korean puts the verb last, so the steps do not walk through the English sentence from left to right. "
     for one, which in zip(shown, ("first", "second"), strict=True):
         path = ", ".join(map(str, one.path))
@@ -206,7 +207,7 @@ def _crossing(shown: Sequence[Aligned]) -> str:
     return f"{said}The weights of {TRANSFORMER} are those of its cross attention."
 
 
-def _against_gold(one: Aligned, pair: Pair) -> Table:
+def _against_gold(one: AlignmentHead, pair: Pair) -> Table:
     rows = []
     for step, (word, gold) in enumerate(zip(pair.korean, golds(pair), strict=True)):
         hit = (step, one.looks[step]) in pair.possible
@@ -246,7 +247,7 @@ def _errors(models: Sequence[measure.Translator], heads: Sequence[measure.Head])
     )
 
 
-def _panel(one: Aligned) -> Matrix:
+def _panel(one: AlignmentHead) -> Matrix:
     name = one.record.model
     return Matrix(
         title=f"{name}, {head_name(one.head)}: “{one.record.text}”",

@@ -13,16 +13,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnviz.errors import FileFormatError
+from attnviz.models import registry
 from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
-from attnviz.models.training import shipped
+from attnviz.models.training.files import ModelCard
 from attnviz.models.training.tasks import padded
-from attnviz.stories.looking import opened, percent
+from attnviz.stories.common import open_model, percent, wilson
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
-from attnviz.stories.ways import wilson
 
-SEEDS = len(shipped.SEEDS)
+SEEDS = len(registry.SEEDS)
 WITH, WITHOUT = "with", "without"
 CLAUSES = (1, 2, 3)
 """In a test sentence: as many as in training."""
@@ -34,7 +34,7 @@ STUDENT = 4.302653
 """Standard errors on each side of the mean that hold 95 % of Student's t with 2 degrees of freedom, for 3 seeds."""
 
 
-class Estimate(NamedTuple):
+class SeedMean(NamedTuple):
     """A mean with its 95 % interval."""
 
     mean: float
@@ -67,7 +67,7 @@ class Group:
 class Trained:
     """The models of one kind, one for each seed, and what is known about them."""
 
-    card: shipped.Card
+    card: ModelCard
     models: tuple[RecurrentTranslator, ...]
 
     @property
@@ -84,7 +84,7 @@ def trained(kind: str) -> Trained:
     """
     cards, models = [], []
     for seed in range(SEEDS):
-        card, model = opened(f"bottleneck-{kind}-{seed}", RecurrentTranslator)
+        card, model = open_model(f"bottleneck-{kind}-{seed}", RecurrentTranslator)
         if (model.attention is None) != (kind == WITHOUT):
             raise FileFormatError(f"{card.name} must be a recurrent model {kind} attention")
         cards.append(card)
@@ -104,7 +104,7 @@ def unseen(n: int = N_SENTENCES) -> list[list[Pair]]:
     return found
 
 
-def numbered(card: shipped.Card, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
+def numbered(card: ModelCard, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
     """Pairs as numbers of words: the sources, and the targets with their end; zeros after the shorter ones."""
     says = card.target or card.source
     return (
@@ -133,7 +133,7 @@ def measured(kind: Trained, pairs: Sequence[Pair]) -> Group:
     )
 
 
-def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
+def share(values: Float[Tensor, "seed sentence"]) -> SeedMean:
     """The mean of shares over seeds and sentences, with an interval for other seeds and other sentences.
 
     The seeds are few, so theirs is Student's t. All seeds read the same sentences, so how far these can mislead is
@@ -144,18 +144,18 @@ def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
     mean = float(values.mean())
     of_seeds = STUDENT * float(by_seed.std()) / math.sqrt(len(by_seed))
     low, high = wilson(mean, n)
-    return Estimate(
+    return SeedMean(
         mean, max(0.0, mean - math.hypot(of_seeds, mean - low)), min(1.0, mean + math.hypot(of_seeds, high - mean))
     )
 
 
-def difference(one: Estimate, other: Estimate) -> Estimate:
+def difference(one: SeedMean, other: SeedMean) -> SeedMean:
     """One share minus another, its interval put together from theirs.
 
     Source: Newcombe 1998, "Interval Estimation for the Difference between Independent Proportions", method 10.
     """
     apart = one.mean - other.mean
-    return Estimate(
+    return SeedMean(
         apart,
         apart - math.hypot(one.mean - one.low, other.high - other.mean),
         apart + math.hypot(one.high - one.mean, other.mean - other.low),
@@ -167,7 +167,7 @@ def compared(kinds: dict[str, Trained], groups: Sequence[Sequence[Pair]]) -> dic
     return {kind: [measured(models, pairs) for pairs in groups] for kind, models in kinds.items()}
 
 
-def gaps(results: dict[str, list[Group]]) -> tuple[Estimate, Estimate]:
+def gaps(results: dict[str, list[Group]]) -> tuple[SeedMean, SeedMean]:
     """With attention minus without: the share of faultless sentences, on the shorter and the longer lengths."""
     half = len(LENGTHS) // 2
     apart = []

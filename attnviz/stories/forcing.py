@@ -9,6 +9,8 @@ from itertools import islice
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
 
 from attnviz.attention import Attention
 from attnviz.capture.attend import attend
@@ -16,13 +18,13 @@ from attnviz.capture.source import open_source
 from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.language.vocabulary import Vocabulary
+from attnviz.models.registry import Recipe
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
-from attnviz.models.training.tasks import Recipe, padded
+from attnviz.models.training.tasks import padded
 from attnviz.stories.alignment import RECURRENT
-from attnviz.stories.looking import ROWS, opened, percent
+from attnviz.stories.common import ROWS, open_model, percent, wilson
 from attnviz.stories.record import Cell, Lines, Matrix, Series, Story, Table
-from attnviz.stories.ways import Both, both_ways, wilson
 
 SENTENCE = "She is eating a green apple"
 FORCED = "그녀는 초록색 사과를 먹는다 있다"
@@ -40,7 +42,87 @@ SEVERAL = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class After:
+    """What is right so many steps after the first error.
+
+    Attributes:
+        steps: how many.
+        n: of the sentences that are so long.
+        forced: how many have the right word there, forced.
+        free: the same, running free.
+    """
+
+    steps: int
+    n: int
+    forced: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoWays:
+    """What a model says to the same sentences forced and free; the end counts as a word.
+
+    Attributes:
+        target: the right words, zeros after their end.
+        forced: what it says after the right words.
+        free: what it says after its own, which may go on where the right words end; zeros after its end.
+    """
+
+    target: Int[Tensor, "sentence step"]
+    forced: Int[Tensor, "sentence step"]
+    free: Int[Tensor, "sentence longer"]
+
+    @property
+    def here(self) -> Bool[Tensor, "sentence step"]:
+        """Where there is a word to be said."""
+        return self.target != 0
+
+    @property
+    def firsts(self) -> list[tuple[int, int]]:
+        """The sentences with an error, and the step of the first: the same both ways, as it has read the same."""
+        wrong = (self.free[:, : self.target.shape[1]] != self.target) & self.here
+        return [(row, int(steps.nonzero()[0])) for row, steps in enumerate(wrong) if steps.any()]
+
+    def goes_on(self, said: Int[Tensor, "sentence longer"], row: int, first: int) -> int:
+        """How many words of a sentence are wrong one after another, from a step on."""
+        right = (said[row, first : self.target.shape[1]] == self.target[row, first:]) | ~self.here[row, first:]
+        return int(right.nonzero()[0]) if right.any() else len(right)
+
+    def accuracy(self, said: Int[Tensor, "sentence longer"]) -> float:
+        """The share of the right words that are said, at their place."""
+        return int((said[:, : self.target.shape[1]] == self.target)[self.here].sum()) / int(self.here.sum())
+
+    def in_order(self, said: Int[Tensor, "sentence longer"]) -> float:
+        """The share of the right words that are said in the right order, wherever they stand (longest common row)."""
+        longest = torch.zeros(len(said), said.shape[1] + 1, dtype=torch.long)  # common words up to each one said
+        for word, here in zip(self.target.T, self.here.T, strict=True):
+            same = (said == word[:, None]) & here[:, None]  # (B, S)
+            longest[:, 1:] = torch.where(same, longest[:, :-1] + 1, longest[:, 1:]).cummax(dim=1).values
+        return int(longest[:, -1].sum()) / int(self.here.sum())
+
+    def after_error(self, most: int) -> tuple[After, ...]:
+        """Step by step after the first error, as many as asked for, as far as there are sentences that long."""
+        found = []
+        for steps in range(1, most + 1):
+            places = [(row, first + steps) for row, first in self.firsts if first + steps < self.target.shape[1]]
+            places = [place for place in places if self.here[place]]
+            forced, free = (sum(bool(w[p] == self.target[p]) for p in places) for w in (self.forced, self.free))
+            if places:
+                found.append(After(steps=steps, n=len(places), forced=forced, free=free))
+        return tuple(found)
+
+
+@torch.inference_mode()
+def both_ways(model: Translator, source: Tensor, target: Tensor) -> TwoWays:
+    """Say each sentence twice: after the right words, and after its own, at most twice as many as are right."""
+    n_steps = target.shape[1]
+    free = model.translate(source, max_length=2 * n_steps).words
+    free = torch.nn.functional.pad(free, (0, max(0, n_steps - free.shape[1])))
+    return TwoWays(target=target, forced=model(source, target).words, free=free)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForcedStep:
     """One step of a sentence.
 
     Attributes:
@@ -57,14 +139,14 @@ class Step:
 
 
 @torch.inference_mode()
-def read(model: Translator, vocabulary: Vocabulary, record: Attention) -> tuple[Step, ...]:
+def read(model: Translator, vocabulary: Vocabulary, record: Attention) -> tuple[ForcedStep, ...]:
     """What the model expects at each step of what it said, or was made to say."""
     source, target = (
         torch.tensor([[token.id or 0 for token in tokens]]) for tokens in (record.key_tokens, record.query_tokens)
     )
     chances = model(source, target).logits[0].softmax(dim=-1)
     return tuple(
-        Step(
+        ForcedStep(
             said=token.text,
             chance=float(chance[token.id or 0]),
             expected=vocabulary.words[int(chance.argmax())],
@@ -76,7 +158,7 @@ def read(model: Translator, vocabulary: Vocabulary, record: Attention) -> tuple[
 
 def tell() -> Story:
     """The demo: one sentence with a wrong word forced on it, and unseen sentences too long for the model."""
-    card, model = opened(RECURRENT, RecurrentTranslator)
+    card, model = open_model(RECURRENT, RecurrentTranslator)
     says = card.target or card.source
     source = open_source(RECURRENT)
     free, forced = attend(SENTENCE, source), attend(SENTENCE, source, target=FORCED)
@@ -119,8 +201,8 @@ def _two_ways(recipe: Recipe) -> str:
     )
 
 
-def _wrong_word(free: Sequence[Step], forced: Sequence[Step]) -> Table:
-    """Both readings side by side, as far as the longer one goes."""
+def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Table:
+    """TwoWays readings side by side, as far as the longer one goes."""
     rows = []
     for place, (own, made) in enumerate(itertools.zip_longest(free, forced)):
         left: tuple[Cell, ...] = (own.said, own.chance) if own else ("", "")
@@ -133,7 +215,7 @@ def _wrong_word(free: Sequence[Step], forced: Sequence[Step]) -> Table:
     )
 
 
-def _what_follows(free: Sequence[Step], forced: Sequence[Step]) -> str:
+def _what_follows(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> str:
     """What the model makes of the wrong word: at that step and at the next."""
     wrong = [place for place, (own, made) in enumerate(zip(free, forced, strict=False)) if own.said != made.said]
     if not wrong or wrong[0] + 1 >= min(len(free), len(forced)):
@@ -164,12 +246,12 @@ def _patterns(free: Attention, forced: Attention) -> str:
             f"{same.index(False) - 1}: a step looks with the state of the step before, and only then reads its word. "
         )
     return said + (
-        f'Both patterns are drawn by `attnviz heatmap "{SENTENCE}" --model {RECURRENT}`, without and with '
+        f'TwoWays patterns are drawn by `attnviz heatmap "{SENTENCE}" --model {RECURRENT}`, without and with '
         f'`--target "{FORCED}"`. {ROWS}'
     )
 
 
-def _measured(both: Both) -> tuple[str | Table, ...]:
+def _measured(both: TwoWays) -> tuple[str | Table, ...]:
     """How often each way is right: in all, step by step after the first error, and wherever the words stand."""
     n, after = len(both.target), both.after_error(AFTER)
     said = (
@@ -200,7 +282,7 @@ def _measured(both: Both) -> tuple[str | Table, ...]:
     return said, Table(title=title, columns=columns, rows=rows), _moved(both)
 
 
-def _moved(both: Both) -> str:
+def _moved(both: TwoWays) -> str:
     """How much of the difference is words at another place, not words lost."""
     ordered = [both.in_order(said) for said in (both.forced, both.free)]
     placed = [both.accuracy(said) for said in (both.forced, both.free)]
@@ -213,7 +295,7 @@ def _moved(both: Both) -> str:
     )
 
 
-def _one_sentence(both: Both, pairs: Sequence[Pair], vocabulary: Vocabulary) -> tuple[Table, ...]:
+def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) -> tuple[Table, ...]:
     """The words around the first error of the first sentence in which its own error goes on and a mended one does not.
 
     Where there is no such sentence, of the first with an error.
@@ -248,8 +330,8 @@ def _pattern(how: str, record: Attention) -> Matrix:
     )
 
 
-def _lines(both: Both) -> tuple[Lines, ...]:
-    """Both ways, step by step after the first error, with their intervals."""
+def _lines(both: TwoWays) -> tuple[Lines, ...]:
+    """TwoWays ways, step by step after the first error, with their intervals."""
     after = both.after_error(AFTER)
     if not after:
         return ()

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cosine_similarity, layer_norm
 
-from attnviz.models.transformer import EncoderLayer
+from attnviz.models.transformer import Layer
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.looking import numbers, opened, small, words_of
+from attnviz.stories.common import numbers, open_model, small, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -20,7 +20,7 @@ STEPS = ("came in", "attention", "+ came in", "norm", "feed-forward", "+ normed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class LayerStep:
     """The words' vectors at one place in a layer.
 
     Attributes:
@@ -34,7 +34,7 @@ class Step:
     alike: float
 
 
-def parts(layer: EncoderLayer, x: torch.Tensor) -> list[torch.Tensor]:
+def parts(layer: Layer, x: torch.Tensor) -> list[torch.Tensor]:
     """The vectors [tokens, d_model] at each of the steps, computed one after another as the layer does."""
     attended, _ = layer.attention(x)
     summed = x + attended
@@ -57,11 +57,11 @@ def likeness(x: torch.Tensor) -> torch.Tensor:
     return cosine_similarity(x[:, None], x[None], dim=-1)
 
 
-def measured(x: torch.Tensor, came: torch.Tensor) -> Step:
+def measured(x: torch.Tensor, came: torch.Tensor) -> LayerStep:
     """What there is to say of vectors [tokens, d_model] on their way."""
     alike = likeness(x)
     n = len(x)
-    return Step(
+    return LayerStep(
         length=float(x.norm(dim=-1).mean()),
         kept=float(cosine_similarity(x, came, dim=-1).mean()),
         alike=float((alike.sum() - alike.trace()) / (n * (n - 1))),
@@ -71,16 +71,16 @@ def measured(x: torch.Tensor, came: torch.Tensor) -> Step:
 @torch.inference_mode()
 def tell() -> Story:
     """The demo: lengths and directions through every layer of the trained encoder."""
-    card, model = opened("toy", LanguageEncoder)
+    card, model = open_model("toy", LanguageEncoder)
     words = words_of(SENTENCE)
     shown = numbers(card.source, [words])
     x = first = model.embedding(shown)
     steps, differences = [], []
-    layers = [layer for layer in model.encoder.layers if isinstance(layer, EncoderLayer)]
+    layers = [layer for layer in model.encoder.layers if isinstance(layer, Layer)]
     for layer in layers:
         vectors = parts(layer, x)
         steps.append([measured(part, vectors[0]) for part in vectors])
-        x, _ = layer(x)
+        x = layer(x).states
         differences.append(float((vectors[-1] - x[0]).abs().max()))
     differences.append(float((model(shown).vectors - x).abs().max()))
     last = through(layers[-1].feed_forward_norm, vectors[-2])
@@ -96,7 +96,7 @@ def tell() -> Story:
     )
 
 
-def _told(steps: list[list[Step]], d_model: int) -> tuple[str, ...]:
+def _told(steps: list[list[LayerStep]], d_model: int) -> tuple[str, ...]:
     low, high = (pick(step[1].length / step[0].length for step in steps) for pick in (min, max))
     return (
         (
@@ -114,7 +114,7 @@ def _told(steps: list[list[Step]], d_model: int) -> tuple[str, ...]:
     )
 
 
-def _summed_up(steps: list[list[Step]], d_model: int, last: tuple[float, float, float]) -> tuple[str, ...]:
+def _summed_up(steps: list[list[LayerStep]], d_model: int, last: tuple[float, float, float]) -> tuple[str, ...]:
     summed = [step[place].length for step in steps for place in (2, 5)]
     return (
         (
@@ -144,7 +144,7 @@ def _likeness_told(alike: list[float]) -> str:
     )
 
 
-def _table(steps: list[list[Step]]) -> Table:
+def _table(steps: list[list[LayerStep]]) -> Table:
     return Table(
         title="the vectors on their way, means over the words",
         columns=("layer", "step", "length", "cosine with what came in", "cosine between words"),
@@ -159,7 +159,7 @@ def _table(steps: list[list[Step]]) -> Table:
 
 
 def _picture(
-    steps: list[list[Step]], words: list[str], before: torch.Tensor, after: torch.Tensor
+    steps: list[list[LayerStep]], words: list[str], before: torch.Tensor, after: torch.Tensor
 ) -> tuple[Bars | Matrix, ...]:
     bars = Bars(
         title="length of the vectors at each step",

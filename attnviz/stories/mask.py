@@ -14,7 +14,7 @@ from attnviz.capture.source import open_source
 from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_product_attention
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
-from attnviz.stories.looking import ROWS, head_name, numbers, opened, small, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, small, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 SENTENCE = "She is eating a green apple"
@@ -85,10 +85,10 @@ def scores_of(model: LanguageDecoder, shown: torch.Tensor, head: Head) -> torch.
 def tell() -> Story:
     """The demo: the trained encoder beside the trained decoder."""
     words = words_of(SENTENCE)
-    card, both = opened("toy", LanguageEncoder)
+    card, both = open_model("toy", LanguageEncoder)
     one, other = (numbers(card.source, [words_of(text)]) for text in (SENTENCE, OTHER))
     ways = read("toy", [both(shown).vectors[0] for shown in (one, other)])
-    card, onward = opened("toy-decoder", LanguageDecoder)
+    card, onward = open_model("toy-decoder", LanguageDecoder)
     one, other = (numbers(card.source, [words_of(text)]) for text in (SENTENCE, OTHER))
     causal = read("toy-decoder", [onward(shown)[0][0] for shown in (one, other)])
     forward, backward = _busiest(future_of(ways.record.weights)), _busiest(_past_of(causal.record.weights))

@@ -15,10 +15,10 @@ from attnviz.models.language.english import English
 from attnviz.models.language.lexicon import COLOURS_AND_SIZES
 from attnviz.models.language.splits import Split
 from attnviz.models.language.vocabulary import Vocabulary
-from attnviz.models.training import shipped
+from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.looking import ROWS, head_name, numbers, opened, percent, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 SENTENCE = "She is eating a green apple"
@@ -86,11 +86,11 @@ def looks(model: LanguageEncoder, vocabulary: Vocabulary, found: Sequence[Englis
 def tell() -> Story:
     """The demo: three pairs of one sentence, over all heads and in the heads that other sentences choose."""
     record = attend(SENTENCE, "toy")
-    card, model = opened("toy", LanguageEncoder)
+    card, model = open_model("toy", LanguageEncoder)
     validation, test = sentences("validation"), sentences("test")
     heads = looks(model, card.source, validation).heads
     tried = looks(model, card.source, test).of(heads)
-    new = shipped.untrained(model.config)
+    new = measure.untrained(model.config)
     beside = looks(new, card.source, test).of(looks(new, card.source, validation).heads)
     words = words_of(SENTENCE)
     return Story(

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from attnviz.models.positions import sinusoidal_positions
+from attnviz.models.embedding import sinusoidal_positions
 from attnviz.stories.record import Cell, Lines, Matrix, Series, Story, Table
 
 D_MODEL = 512

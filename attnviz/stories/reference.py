@@ -10,10 +10,11 @@ import torch
 from attnviz.attention import Attention
 from attnviz.capture.attend import attend_all
 from attnviz.capture.source import open_source
-from attnviz.models.training import measure, shipped
+from attnviz.models.training import measure
+from attnviz.models.training.files import ModelCard
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.looking import ROWS, head_name, numbers, opened, percent, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 TIRED = "The animal didn't cross the street because it was too tired."
@@ -57,7 +58,7 @@ class Shares:
 def measured(model: LanguageEncoder, head: Head) -> Shares:
     """Try a head, and what stands beside it, on unseen sentences."""
     test, validation = measure.references("test", SENTENCES), measure.references("validation", SENTENCES)
-    new = shipped.untrained(model.config)
+    new = measure.untrained(model.config)
     other = measure.reference_head(new, SENTENCES)
     offset = measure.fixed_offset(validation)
     references = [s.reference for s in test if s.reference]
@@ -76,7 +77,7 @@ def measured(model: LanguageEncoder, head: Head) -> Shares:
     )
 
 
-def chosen_head(card: shipped.Card) -> Head:
+def chosen_head(card: ModelCard) -> Head:
     """The head that, on validation sentences, looks from "it" at the right noun most often."""
     return int(card.quality["reference layer"]), int(card.quality["reference head"])
 
@@ -84,7 +85,7 @@ def chosen_head(card: shipped.Card) -> Head:
 @torch.inference_mode()
 def tell() -> Story:
     """The demo: one row of attention in two sentences that differ in their last word."""
-    card, model = opened("toy", LanguageEncoder)
+    card, model = open_model("toy", LanguageEncoder)
     head = chosen_head(card)
     texts = (TIRED, WIDE)
     records = attend_all(texts, open_source("toy"))

@@ -48,7 +48,7 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class ScoreStatistics:
     """What scores of one width come to; each a mean over queries.
 
     Attributes:
@@ -115,7 +115,7 @@ def tell() -> Story:
 
 
 @torch.inference_mode()
-def experiment() -> tuple[list[Measured], list[Measured]]:
+def experiment() -> tuple[list[ScoreStatistics], list[ScoreStatistics]]:
     """What comes of random queries and keys, for each width: without division, and with it."""
     random = torch.Generator().manual_seed(SEED)
     plain, divided = [], []
@@ -127,13 +127,13 @@ def experiment() -> tuple[list[Measured], list[Measured]]:
     return plain, divided
 
 
-def measure(scores: Tensor) -> Measured:
+def measure(scores: Tensor) -> ScoreStatistics:
     """What scores [query, key] of mean 0 come to."""
     weights = scores.softmax(dim=-1)
     largest = weights.amax(dim=-1)
     # The softmax's slopes are weight_i (1 - weight_i) for i = j and -weight_i weight_j else; in a row of the table
     # both kinds have the same sum of sizes.
-    return Measured(
+    return ScoreStatistics(
         variance=_mean(scores.square().mean(dim=-1)),  # the mean is known to be 0
         largest=_mean(largest),
         entropy=_mean(-torch.special.xlogy(weights, weights).sum(dim=-1)),
@@ -151,7 +151,7 @@ def _even() -> float:
     return float(torch.tensor(N_KEYS, dtype=torch.float64).log())
 
 
-def _table(plain: list[Measured], divided: list[Measured]) -> Table:
+def _table(plain: list[ScoreStatistics], divided: list[ScoreStatistics]) -> Table:
     return Table(
         title="scores as they are, and divided by sqrt(d_k)",
         columns=(
@@ -178,7 +178,7 @@ def _table(plain: list[Measured], divided: list[Measured]) -> Table:
     )  # fmt: skip
 
 
-def _picture(plain: list[Measured], divided: list[Measured]) -> tuple[Lines, ...]:
+def _picture(plain: list[ScoreStatistics], divided: list[ScoreStatistics]) -> tuple[Lines, ...]:
     def lines(title: str, y_title: str, name: str, **more: object) -> Lines:
         both = (("as they are", plain), ("divided by sqrt(d_k)", divided))
         series = []

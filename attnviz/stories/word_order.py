@@ -14,7 +14,7 @@ from torch import nn
 from attnviz.capture.attend import attend_all
 from attnviz.capture.source import open_source
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.looking import ROWS, head_name, numbers, opened, percent, small, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, small, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 SHORT = ("There is a prince", "Is there a prince")
@@ -124,7 +124,7 @@ def moved(first: np.ndarray, second: np.ndarray, places: Sequence[int]) -> np.nd
 @torch.inference_mode()
 def tell() -> Story:
     """The demo: two pairs of sentences, each of the same words, with positions and without."""
-    card, model = opened("toy", LanguageEncoder)
+    card, model = open_model("toy", LanguageEncoder)
     model = model.double()  # so that rounding is far below what is to be seen
     found = []
     for pair in (SHORT, LONG):

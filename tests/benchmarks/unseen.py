@@ -12,7 +12,7 @@ import argparse
 from itertools import islice
 
 from attnviz.models.language import splits
-from attnviz.models.training import measure, shipped
+from attnviz.models.training import files, measure
 from attnviz.models.wholes import LanguageEncoder
 
 SEEDS = (101, 102, 103)
@@ -23,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=1000)
     n = parser.parse_args().pairs
-    card, model = shipped.load(shipped.FOLDER / "toy.safetensors")
+    card, model = files.load_home_built("toy")
     assert isinstance(model, LanguageEncoder)
     head = int(card.quality["reference layer"]), int(card.quality["reference head"])
     for seed in SEEDS:
@@ -31,7 +31,7 @@ def main() -> None:
         right, turns = float(measure.right_looks(model, found)[head]), measure.turning_looks(model, head, found)
         print(f"toy, draw {seed}: looks right {right:.1%}, turns {turns:.1%}", flush=True)
     for name in ("toy-seq2seq", "toy-transformer"):
-        card, translator = shipped.load(shipped.FOLDER / f"{name}.safetensors")
+        card, translator = files.load_home_built(name)
         assert isinstance(translator, measure.Translator)
         head = int(card.quality["alignment layer"]), int(card.quality["alignment head"])
         errors = []

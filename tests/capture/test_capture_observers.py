@@ -12,7 +12,7 @@ from torch import Tensor
 from attnviz.capture import observers, stream
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.observers import Batch, Block, KeepWeights
-from attnviz.capture.sources.untrained import ToySource
+from attnviz.capture.sources.home_built import ToySource
 from attnviz.errors import InputError, NoAttentionError, SelectionError
 
 if TYPE_CHECKING:

@@ -11,32 +11,33 @@ import torch
 from attnviz.attention import Note
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.source import TRAINED, open_source
-from attnviz.capture.sources.trained import KINDS
 from attnviz.errors import InputError, SelectionError, TooLongError
+from attnviz.models.registry import HOME_BUILT, KINDS
+from attnviz.models.registry import TRAINED as ALL_TRAINED
 from attnviz.models.seq2seq import RecurrentTranslator
-from attnviz.models.training import shipped
-from attnviz.models.training.tasks import padded
-from attnviz.models.translation import TranslationTransformer
-from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
+from attnviz.models.training import files, measure
+from attnviz.models.training.tasks import Model, padded
+from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
 if TYPE_CHECKING:
     from attnviz.attention import Kind
+    from attnviz.models.training.files import ModelCard
 
 SENTENCE = "she is eating a green apple ."
 
 
-def loaded(name: str) -> tuple[shipped.Card, shipped.Model]:
+def loaded(name: str) -> tuple[ModelCard, Model]:
     """A shipped model, without attnviz looking on."""
-    return shipped.load(shipped.FOLDER / f"{name}.safetensors")
+    return files.load_home_built(name)
 
 
 def test_every_plan_is_shipped() -> None:
     """Each trained model that there is a plan for is there, with all that is known about it."""
-    assert {path.stem for path in shipped.FOLDER.iterdir()} == set(shipped.plans())
-    for name in shipped.plans():
+    assert {path.stem for path in files.FOLDER.iterdir()} == set(ALL_TRAINED)
+    for name in ALL_TRAINED:
         card, _ = loaded(name)
         assert card.name == name
-        assert card.plan == shipped.plans()[name]
+        assert card.plan == HOME_BUILT[name].plan()
         assert card.quality
 
 
@@ -59,16 +60,16 @@ def test_quality_is_good_enough() -> None:
 def test_quality_is_what_is_measured(name: str) -> None:
     """What a model's file says of its quality is what measuring it again gives."""
     card, model = loaded(name)
-    assert shipped.quality(model) == pytest.approx(dict(card.quality), abs=0.005)
+    assert measure.quality(model) == pytest.approx(dict(card.quality), abs=0.005)
 
 
 def test_shipped_weights_are_small() -> None:
     """All shipped weights together take at most 8 MB."""
-    assert sum(path.stat().st_size for path in shipped.FOLDER.iterdir()) <= 8_000_000
+    assert sum(path.stat().st_size for path in files.FOLDER.iterdir()) <= 8_000_000
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [(name, kind) for name in TRAINED for kind in KINDS[shipped.plans()[name].kind]]
+    ("name", "kind"), [(name, kind) for name in TRAINED for kind in KINDS[HOME_BUILT[name].architecture]]
 )
 def test_weights_are_the_models_own(name: str, kind: Kind) -> None:
     """The record holds what the model returns beside its output, run without anybody looking on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attnviz import options
-from attnviz.models.training import shipped
+from attnviz.models.training import files, measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,9 +23,9 @@ def test_list(typed: Callable[..., Result]) -> None:
     heads = [line.partition(":")[0] for line in result.output.splitlines() if line.startswith("toy")]
     assert heads == list(options.TOYS)
     for name in set(options.TOYS) - {options.RANDOM}:
-        card = shipped.load_card(shipped.FOLDER / f"{name}.safetensors")
+        card = files.load_card(files.FOLDER / f"{name}.safetensors")
         assert f"{name}: {card.plan.learns}\n" in result.output
-        for line in shipped.told(card.quality):
+        for line in measure.quality_lines(card.quality):
             assert f"  {line}\n" in result.output
 
 
@@ -41,18 +41,18 @@ def test_cache(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tm
 
 def test_measured_again(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     """With --measure the figures are new ones, not those on the card."""
-    monkeypatch.setattr(shipped, "quality", lambda model: {"nats a word": float(sum(1 for _ in model.parameters()))})
+    monkeypatch.setattr(measure, "quality", lambda model: {"nats a word": float(sum(1 for _ in model.parameters()))})
     result = typed("models", "--measure")
     assert result.status == 0
     for name in set(options.TOYS) - {options.RANDOM}:
-        _, model = shipped.load(shipped.FOLDER / f"{name}.safetensors")
+        _, model = files.load_home_built(name)
         assert f"  nats a word: {sum(1 for _ in model.parameters()):.3f}\n" in result.output
 
 
 def test_told() -> None:
     """Shares in percent, heads as layer.head, nats as they are."""
     quality = {"words right": 0.12345, "reference layer": 2, "reference head": 4, "nats a word": 0.5}
-    assert shipped.told(quality) == [
+    assert measure.quality_lines(quality) == [
         "reference head, found on validation sentences: 2.4 (layer.head)",
         "words right: 12.3 %",
         "nats a word: 0.500",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from attnviz.models.training import loop, shipped
+from attnviz.models.training import files, loop, measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,9 +73,9 @@ def test_trains(typed: Callable[..., Result], here: Path) -> None:
     assert result.status == 0, result.errors
     assert result.errors.endswith("wrote new/x.safetensors\n")
     assert [path.name for path in (here / "new").iterdir()] == ["x.safetensors"]
-    card, _ = shipped.load(here / "new" / "x.safetensors")
+    card, _ = files.load(here / "new" / "x.safetensors")
     assert (card.name, card.plan.recipe.steps, card.plan.recipe.seed) == ("toy-decoder", 3, 2)
-    assert result.output == "".join(f"{line}\n" for line in shipped.told(card.quality))
+    assert result.output == "".join(f"{line}\n" for line in measure.quality_lines(card.quality))
     assert result.output.startswith("nats a word: ")
 
 
@@ -134,7 +134,7 @@ def test_ctrl_c_while_it_is_measured(typed: Callable[..., Result], here: Path, m
         raise AssertionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(shipped, "quality", interrupted)
+        patch.setattr(measure, "quality", interrupted)
         assert typed(*arguments).status == 130
     assert [path.name for path in here.iterdir()] == ["x.unfinished.safetensors"]
     result = typed(*arguments)
@@ -180,7 +180,7 @@ def test_ctrl_c_in_the_middle(
     assert f"stopped after step {step}," in said.decode()
     assert [path.name for path in here.iterdir()] == ["x.safetensors"]
     assert typed(*arguments[:-1], "whole.safetensors").status == 0
-    whole, broken = (shipped.load(here / name) for name in ("whole.safetensors", "x.safetensors"))
+    whole, broken = (files.load(here / name) for name in ("whole.safetensors", "x.safetensors"))
     assert whole[0] == broken[0]
     for name, tensor in whole[1].state_dict().items():
         assert torch.equal(tensor, broken[1].state_dict()[name])

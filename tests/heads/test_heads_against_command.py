@@ -217,7 +217,7 @@ def test_two_models_again_after_the_end(typed: Typed, long: Path, monkeypatch: p
         raise AssertionError("a model was run for nothing")
 
     monkeypatch.setattr("attnviz.heads.capture.against.survey_both", fail)
-    monkeypatch.setattr("attnviz.capture.sources.untrained.ToySource.stream", fail)
+    monkeypatch.setattr("attnviz.capture.sources.home_built.ToySource.stream", fail)
     again = typed(*command, "-o", "b.csv")
     assert (again.status, again.output, again.errors) == (0, first.output, "wrote b.csv\n")
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()

@@ -101,7 +101,7 @@ def test_again_after_the_end(typed: Callable[..., Result], corpus: Path, monkeyp
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("the model was run for nothing")
 
-    monkeypatch.setattr("attnviz.capture.sources.trained.TrainedSource.stream", fail)
+    monkeypatch.setattr("attnviz.capture.sources.home_built.TrainedSource.stream", fail)
     again = typed(*command, "-o", "b.csv")
     assert (again.status, again.output, again.errors) == (0, first.output, "wrote b.csv\n")
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()

@@ -19,9 +19,10 @@ from attnviz.models.attention import (
     SelfAttention,
     attention_scores,
     causal_mask,
+    fuse,
     scaled_dot_product_attention,
+    split,
 )
-from attnviz.models.fused import split
 
 # Different primes, so that no two axes can be confused; only d_model must divide by the heads: 3 x 7.
 BATCH, QUERIES, KEYS, HEADS, D_K, D_V = 2, 11, 13, 3, 7, 5
@@ -29,11 +30,11 @@ D_MODEL = HEADS * D_K
 
 
 def copy_into(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
-    """Give the home-built module the weights of PyTorch's, which holds the three maps fused."""
+    """Give the home-built module the weights of PyTorch's, which holds the three projections fused."""
     fused = nn.Linear(D_MODEL, 3 * D_MODEL)
     fused.load_state_dict({"weight": theirs.in_proj_weight, "bias": theirs.in_proj_bias})
-    mine.query_map, mine.key_map, mine.value_map = split(fused)
-    mine.output_map.load_state_dict(theirs.out_proj.state_dict())
+    mine.query_projection, mine.key_projection, mine.value_projection = split(fused)
+    mine.output_projection.load_state_dict(theirs.out_proj.state_dict())
 
 
 class TestTheFormula:
@@ -121,10 +122,11 @@ class TestSelfAttention:
         assert weights.shape == (1, 4, 4)
         assert_close(weights.sum(dim=-1), torch.ones(1, 4))
 
-    def test_is_the_formula_on_three_maps(self) -> None:
-        """The module adds nothing to the function but the maps."""
+    def test_is_the_formula_on_three_projections(self) -> None:
+        """The module adds nothing to the function but the projections."""
         attention, x = SelfAttention(D_MODEL, D_K), torch.randn(BATCH, QUERIES, D_MODEL)
-        expected = scaled_dot_product_attention(attention.query_map(x), attention.key_map(x), attention.value_map(x))
+        projections = (attention.query_projection, attention.key_projection, attention.value_projection)
+        expected = scaled_dot_product_attention(*(projection(x) for projection in projections))
         assert_close(attention(x), expected)
 
     def test_one_head_at_distilberts_size(self) -> None:
@@ -151,13 +153,13 @@ class TestMultiHeadAttention:
         contexts = []
         for head in range(HEADS):
             single, rows = SelfAttention(D_MODEL, D_K), slice(head * D_K, (head + 1) * D_K)
-            for name in ("query_map", "key_map", "value_map"):
+            for name in ("query_projection", "key_projection", "value_projection"):
                 one, all_heads = getattr(single, name), getattr(attention, name)
                 one.load_state_dict({"weight": all_heads.weight[rows], "bias": all_heads.bias[rows]})
             context, pattern = single(x)
             assert_close(pattern, weights[:, head])
             contexts.append(context)
-        assert_close(output, attention.output_map(torch.cat(contexts, dim=-1)))
+        assert_close(output, attention.output_projection(torch.cat(contexts, dim=-1)))
 
     @pytest.mark.parametrize("mask", [None, causal_mask(QUERIES)])
     def test_parity_with_torch_self(self, mask: Tensor | None) -> None:
@@ -191,7 +193,7 @@ class TestMultiHeadAttention:
         shuffled = torch.randperm(QUERIES)
         assert_close(module(x[:, shuffled])[0], module(x)[0][:, shuffled])
 
-    def test_gradients_reach_every_map(self) -> None:
+    def test_gradients_reach_every_projection(self) -> None:
         """Nothing stands between the output and the parameters, so the module can be trained."""
         attention = MultiHeadAttention(D_MODEL, HEADS)
         attention(torch.randn(BATCH, QUERIES, D_MODEL))[0].square().sum().backward()
@@ -233,6 +235,57 @@ class TestAttendFunction:
         output, weights = module(x, mask, attend=by_rows)
         assert weights is None
         assert_close(output, module(x, mask)[0])
+
+
+def whole_numbers(linear: nn.Linear) -> nn.Linear:
+    """The projection with small whole numbers, on which floating point makes no rounding error in any order."""
+    for parameter in linear.parameters():
+        nn.init.trunc_normal_(parameter, std=3, a=-9, b=9)
+        parameter.data.round_()
+    return linear
+
+
+class TestFusedProjection:
+    """One projection for query, key and value."""
+
+    def test_fused_is_separate(self) -> None:
+        """On whole numbers, where nothing is rounded, the fused projection gives exactly what three give."""
+        projections = [whole_numbers(nn.Linear(D_MODEL, HEADS * D_K)) for _ in range(3)]
+        x = torch.randint(-9, 9, (BATCH, QUERIES, D_MODEL)).float()
+        parts = fuse(*projections)(x).chunk(3, dim=-1)
+        for part, one in zip(parts, projections, strict=True):
+            assert part.abs().max() > 0
+            assert torch.equal(part, one(x))
+
+    @pytest.mark.parametrize("bias", [False, True])
+    def test_split_is_the_inverse(self, *, bias: bool) -> None:
+        """Split what was fused, and the projections are the same to the last bit."""
+        projections = [nn.Linear(D_MODEL, D_K, bias=bias) for _ in range(3)]
+        for before, after in zip(projections, split(fuse(*projections)), strict=True):
+            assert (after.in_features, after.out_features) == (D_MODEL, D_K)
+            assert_close(after.state_dict(), before.state_dict(), rtol=0, atol=0)
+
+    def test_multi_head_attention_from_a_fused_projection(self) -> None:
+        """Attention whose projections were fused and split again is the same attention."""
+        attention, x = MultiHeadAttention(D_MODEL, HEADS), torch.randn(BATCH, QUERIES, D_MODEL)
+        before = attention(x)
+        fused = fuse(attention.query_projection, attention.key_projection, attention.value_projection)
+        attention.query_projection, attention.key_projection, attention.value_projection = split(fused)
+        assert_close(attention(x), before, rtol=0, atol=0)
+
+    def test_no_random_number_is_drawn(self) -> None:
+        """Fusing and splitting leave the caller's random numbers alone."""
+        projections = [nn.Linear(D_MODEL, D_K) for _ in range(3)]
+        before = torch.get_rng_state()
+        split(fuse(*projections))
+        assert torch.equal(torch.get_rng_state(), before)
+
+    def test_refuses_what_is_not_three_alike(self) -> None:
+        """Projections of two widths, or a width that 3 does not divide."""
+        with pytest.raises(ModelError, match=re.escape("expected one, got [(5, 21, 'bias'), (7, 21, 'bias')]")):
+            fuse(nn.Linear(D_MODEL, D_K), nn.Linear(D_MODEL, D_K), nn.Linear(D_MODEL, D_V))
+        with pytest.raises(ModelError, match="expected a width that 3 divides, got 7"):
+            split(nn.Linear(D_MODEL, 7))
 
 
 @pytest.mark.usefixtures("as_installed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -12,21 +13,27 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from attnviz.errors import ModelError
-from attnviz.models.attention import AttendFunction, MultiHeadAttention, causal_mask, scaled_dot_product_attention
-from attnviz.models.decoder import Decoder, DecoderLayer, EncoderDecoder
-from attnviz.models.fused import split
-from attnviz.models.transformer import Activation, pad
+from attnviz.models.attention import (
+    AttendFunction,
+    MultiHeadAttention,
+    causal_mask,
+    scaled_dot_product_attention,
+    split,
+)
+from attnviz.models.config import Activation, StackConfig
+from attnviz.models.transformer import Decoder, EncoderDecoder, Layer, pad
 
 # Different primes; only d_model must divide by the heads: 3 x 7.
 BATCH, TOKENS, SOURCE, HEADS, D_MODEL, D_FF, LAYERS = 2, 11, 13, 3, 21, 17, 5
+SIZES = StackConfig(n_layers=LAYERS, d_model=D_MODEL, n_heads=HEADS, d_ff=D_FF)
 
 
 def copy_attention(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
-    """Give home-built attention the weights of PyTorch's, which holds the three maps fused."""
+    """Give home-built attention the weights of PyTorch's, which holds the three projections fused."""
     fused = nn.Linear(D_MODEL, 3 * D_MODEL)
     fused.load_state_dict({"weight": theirs.in_proj_weight, "bias": theirs.in_proj_bias})
-    mine.query_map, mine.key_map, mine.value_map = split(fused)
-    mine.output_map.load_state_dict(theirs.out_proj.state_dict())
+    mine.query_projection, mine.key_projection, mine.value_projection = split(fused)
+    mine.output_projection.load_state_dict(theirs.out_proj.state_dict())
 
 
 def copy_decoder_layer(mine: Any, theirs: Any) -> None:
@@ -76,7 +83,7 @@ def watched(shapes: list[tuple[tuple[int, ...], ...]]) -> AttendFunction:
     return attend
 
 
-class TestDecoderLayer:
+class TestCrossLayer:
     """Self-attention, cross attention, feed-forward, each with its sum and norm."""
 
     @pytest.mark.parametrize("activation", ["relu", "gelu"])
@@ -86,7 +93,7 @@ class TestDecoderLayer:
         theirs = stirred(
             nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True)
         ).double()
-        mine = DecoderLayer(D_MODEL, HEADS, D_FF, activation).double()
+        mine = Layer(replace(SIZES, activation=activation), cross=True).double()
         copy_decoder_layer(mine, theirs)
         mine, x, memory = mine.double(), vectors(BATCH, TOKENS, D_MODEL), vectors(BATCH, SOURCE, D_MODEL)
         here = torch.arange(SOURCE) < torch.tensor([[SOURCE], [4]])
@@ -107,7 +114,7 @@ class TestDecoderLayer:
     def test_without_cross_attention(self) -> None:
         """What is left is an encoder's layer, and there are no cross weights."""
         theirs = stirred(nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True)).double()
-        mine = DecoderLayer(D_MODEL, HEADS, D_FF, cross=False)
+        mine = Layer(SIZES)
         copy_encoder_layer(mine, theirs)
         x = vectors(BATCH, TOKENS, D_MODEL)
         output, weights, cross_weights = mine.double()(x, causal_mask(TOKENS))
@@ -123,7 +130,7 @@ class TestDecoder:
         """PyTorch's stack, told not to look ahead, gives the same vectors."""
         layer = nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True)
         theirs = stirred(nn.TransformerDecoder(layer, LAYERS)).double()
-        mine = Decoder(LAYERS, D_MODEL, HEADS, D_FF)
+        mine = Decoder(SIZES)
         for ours, other in zip(mine.layers.children(), theirs.layers.children(), strict=True):
             copy_decoder_layer(ours, other)
         x, memory = vectors(BATCH, TOKENS, D_MODEL), vectors(BATCH, SOURCE, D_MODEL)
@@ -136,7 +143,7 @@ class TestDecoder:
         """Alone it is PyTorch's encoder, told not to look ahead."""
         layer = nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True)
         theirs = stirred(nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)).double()
-        mine = Decoder(LAYERS, D_MODEL, HEADS, D_FF, cross=False)
+        mine = Decoder(SIZES, cross=False)
         for ours, other in zip(mine.layers.children(), theirs.layers.children(), strict=True):
             copy_encoder_layer(ours, other)
         x = vectors(BATCH, TOKENS, D_MODEL)
@@ -148,7 +155,7 @@ class TestDecoder:
     @pytest.mark.parametrize("cross", [False, True])
     def test_a_later_word_changes_no_earlier_row(self, *, cross: bool) -> None:
         """New words at the end leave vectors and weights before them as they were, to the last bit."""
-        decoder, x = Decoder(LAYERS, D_MODEL, HEADS, D_FF, cross=cross).double(), vectors(BATCH, TOKENS, D_MODEL)
+        decoder, x = Decoder(SIZES, cross=cross).double(), vectors(BATCH, TOKENS, D_MODEL)
         memory = vectors(BATCH, SOURCE, D_MODEL) if cross else None
         changed = x.clone()
         changed[:, 7:] = vectors(BATCH, TOKENS - 7, D_MODEL)
@@ -162,7 +169,7 @@ class TestDecoder:
 
     def test_padding_changes_nothing(self) -> None:
         """In a batch each target gets the numbers that it gets alone, with its own memory alone."""
-        decoder = Decoder(LAYERS, D_MODEL, HEADS, D_FF).double()
+        decoder = Decoder(SIZES).double()
         targets, sources = ([vectors(n, D_MODEL) for n in lengths] for lengths in ((5, 11, 1), (13, 2, 7)))
         (x, mask), (memory, memory_mask) = pad(targets), pad(sources)
         output, weights, cross_weights = decoder(x, mask, memory=memory, memory_mask=memory_mask)
@@ -180,7 +187,7 @@ class TestDecoder:
         """Each of the two functions sees its own attention, once a layer, and may keep the weights to itself."""
         own: list[tuple[tuple[int, ...], ...]] = []
         across: list[tuple[tuple[int, ...], ...]] = []
-        decoder = Decoder(LAYERS, D_MODEL, HEADS, D_FF)
+        decoder = Decoder(SIZES)
         x, memory = torch.randn(BATCH, TOKENS, D_MODEL), torch.randn(BATCH, SOURCE, D_MODEL)
         output, weights, cross_weights = decoder(x, memory=memory, attend=watched(own), attend_cross=watched(across))
         assert torch.equal(output, decoder(x, memory=memory)[0])
@@ -206,7 +213,7 @@ class TestEncoderDecoder:
         theirs = stirred(
             nn.Transformer(D_MODEL, HEADS, custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
         ).double()
-        mine = EncoderDecoder(LAYERS, D_MODEL, HEADS, D_FF)
+        mine = EncoderDecoder(SIZES)
         for ours, other in zip(mine.encoder.layers, encoder.layers, strict=True):
             copy_encoder_layer(ours, other)
         for ours, other in zip(mine.decoder.layers, decoder.layers, strict=True):
@@ -225,7 +232,7 @@ class TestEncoderDecoder:
 
     def test_the_papers_size(self) -> None:
         """Six layers in each half, 512 wide, eight heads."""
-        model = EncoderDecoder(n_layers=6, d_model=512, n_heads=8, d_ff=2048)
+        model = EncoderDecoder(StackConfig())
         output, weights = model(torch.randn(1, 5, 512), torch.randn(1, 3, 512))
         assert output.shape == (1, 3, 512)
         assert [tuple(pattern.shape) for pattern in weights.encoder] == [(1, 8, 5, 5)] * 6
@@ -235,7 +242,7 @@ class TestEncoderDecoder:
     def test_attend_tells_the_three_kinds_apart(self) -> None:
         """Encoder, decoder and cross attention each go through their own function, and only through that."""
         seen: dict[str, list[tuple[tuple[int, ...], ...]]] = {"encoder": [], "decoder": [], "cross": []}
-        model = EncoderDecoder(LAYERS, D_MODEL, HEADS, D_FF)
+        model = EncoderDecoder(SIZES)
         source, target = torch.randn(BATCH, SOURCE, D_MODEL), torch.randn(BATCH, TOKENS, D_MODEL)
         hooks = {f"attend_{kind}": watched(shapes) for kind, shapes in seen.items()}
         output, weights = model(source, target, **hooks)
@@ -250,7 +257,7 @@ class TestEncoderDecoder:
 
     def test_dropout_is_for_training(self) -> None:
         """In training two passes differ; after that they do not, and it is as if there were no dropout."""
-        model, without = (EncoderDecoder(2, D_MODEL, HEADS, D_FF, dropout=share) for share in (0.5, 0.0))
+        model, without = (EncoderDecoder(replace(SIZES, n_layers=2, dropout=share)) for share in (0.5, 0.0))
         without.load_state_dict(model.state_dict())
         source, target = torch.randn(BATCH, SOURCE, D_MODEL), torch.randn(BATCH, TOKENS, D_MODEL)
         assert not torch.allclose(model(source, target)[0], model(source, target)[0])
@@ -264,30 +271,30 @@ class TestRefusals:
     def test_sizes(self) -> None:
         """No layer, no width, heads that do not divide, a dropout of everything."""
         for n in (0, -1):
-            with pytest.raises(ModelError, match=f"a decoder needs layers: expected at least 1, got {n}"):
-                Decoder(n, D_MODEL, HEADS, D_FF)
+            with pytest.raises(ModelError, match=f"a stack needs layers: expected at least 1, got {n}"):
+                Decoder(replace(SIZES, n_layers=n))
         with pytest.raises(ModelError, match="expected a divisor of 21, got 2 heads"):
-            Decoder(LAYERS, D_MODEL, 2, D_FF)
+            Decoder(replace(SIZES, n_heads=2))
         with pytest.raises(ModelError, match="d_model is too small: expected at least 1, got -21"):
-            EncoderDecoder(LAYERS, -D_MODEL, HEADS, D_FF)
+            EncoderDecoder(replace(SIZES, d_model=-D_MODEL))
         with pytest.raises(ModelError, match="d_ff is too small: expected at least 1, got 0"):
-            EncoderDecoder(LAYERS, D_MODEL, HEADS, 0)
+            EncoderDecoder(replace(SIZES, d_ff=0))
         with pytest.raises(ModelError, match=re.escape("dropout must be a share: expected at least 0 and less than 1")):
-            EncoderDecoder(LAYERS, D_MODEL, HEADS, D_FF, dropout=1.0)
+            EncoderDecoder(replace(SIZES, dropout=1.0))
 
     def test_memory(self) -> None:
         """Cross attention without a memory, a memory without cross attention, a memory of another width."""
         x, memory = torch.ones(BATCH, TOKENS, D_MODEL), torch.ones(BATCH, SOURCE, D_MODEL)
         with pytest.raises(ModelError, match="expected a memory, got none"):
-            Decoder(LAYERS, D_MODEL, HEADS, D_FF)(x)
+            Decoder(SIZES)(x)
         with pytest.raises(ModelError, match="expected no memory, got one"):
-            Decoder(LAYERS, D_MODEL, HEADS, D_FF, cross=False)(x, memory=memory)
+            Decoder(SIZES, cross=False)(x, memory=memory)
         with pytest.raises(ModelError, match=re.escape("expected (2, key, 21), got (2, 13, 19)")):
-            Decoder(LAYERS, D_MODEL, HEADS, D_FF)(x, memory=memory[:, :, :19])
+            Decoder(SIZES)(x, memory=memory[:, :, :19])
 
     def test_masks(self) -> None:
         """A mask of another size, and one that together with the causal one hides everything from a word."""
-        decoder, x = Decoder(LAYERS, D_MODEL, HEADS, D_FF, cross=False), torch.ones(BATCH, TOKENS, D_MODEL)
+        decoder, x = Decoder(SIZES, cross=False), torch.ones(BATCH, TOKENS, D_MODEL)
         with pytest.raises(ModelError, match=re.escape("expected (2, 11, 11) or 1 for a size, got (2, 1, 13)")):
             decoder(x, torch.ones(BATCH, 1, SOURCE, dtype=torch.bool))
         late = torch.arange(TOKENS) > 0
@@ -299,4 +306,4 @@ class TestRefusals:
         with pytest.raises(
             ModelError, match=re.escape("x has the wrong shape: expected (batch, tokens, 21), got (2, 11, 19)")
         ):
-            Decoder(LAYERS, D_MODEL, HEADS, D_FF, cross=False)(torch.ones(BATCH, TOKENS, 19))
+            Decoder(SIZES, cross=False)(torch.ones(BATCH, TOKENS, 19))

@@ -13,7 +13,8 @@ from torch.testing import assert_close
 
 from attnviz.errors import ModelError
 from attnviz.models.attention import scaled_dot_product_attention, weigh
-from attnviz.models.scores import SCORES, Additive, General, ScoreName, additive, dot, general, scaled_dot, score_named
+from attnviz.models.config import ScoreName
+from attnviz.models.scores import SCORES, Additive, General, additive, dot, general, scaled_dot, score_named
 
 # Different primes, so that no two axes can be confused.
 BATCH, QUERIES, KEYS, D_K, D_QUERY, D_ADD = 2, 11, 13, 7, 5, 3
@@ -66,15 +67,15 @@ class TestFunctions:
     def test_additive_pair_by_pair(self) -> None:
         """Each score is the network's output for its own query and key."""
         query, key = torch.randn(BATCH, QUERIES, D_QUERY), torch.randn(BATCH, KEYS, D_K)
-        query_map, key_map, out = (
+        query_projection, key_projection, out = (
             nn.Linear(D_QUERY, D_ADD, bias=False),
             nn.Linear(D_K, D_ADD, bias=False),
             torch.randn(D_ADD),
         )
-        scores = additive(query, key, query_map.weight, key_map.weight, out)
+        scores = additive(query, key, query_projection.weight, key_projection.weight, out)
         assert scores.shape == (BATCH, QUERIES, KEYS)
         for i, j in ((0, 0), (10, 12), (3, 7)):
-            expected = (out * torch.tanh(query_map(query[1, i]) + key_map(key[1, j]))).sum()
+            expected = (out * torch.tanh(query_projection(query[1, i]) + key_projection(key[1, j]))).sum()
             assert_close(scores[1, i, j], expected)
 
 
@@ -130,7 +131,7 @@ class TestRefusals:
         ):
             score(torch.ones(BATCH, QUERIES, D_K), torch.ones(3, KEYS, D_K))
 
-    def test_maps_that_do_not_fit(self) -> None:
+    def test_projections_that_do_not_fit(self) -> None:
         """A map as wide as the query on one side and as the key on the other."""
         query, key = torch.ones(QUERIES, D_QUERY), torch.ones(KEYS, D_K)
         with pytest.raises(ModelError, match=re.escape("weight has the wrong shape: expected (5, d_k), got (7, 5)")):

@@ -13,13 +13,12 @@ from torch.testing import assert_close
 
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import scaled_dot_product_attention
-from attnviz.models.scores import SCORES, ScoreName
+from attnviz.models.config import Cell, RecurrentConfig, ScoreName
+from attnviz.models.scores import SCORES
 from attnviz.models.seq2seq import (
     CELLS,
     NETWORKS,
-    Cell,
     RecurrentAttention,
-    RecurrentConfig,
     RecurrentTranslator,
 )
 
@@ -53,7 +52,7 @@ def model(request: pytest.FixtureRequest) -> RecurrentTranslator:
 
 def plain(attention: RecurrentAttention) -> RecurrentAttention:
     """Its three maps made to change nothing."""
-    for linear in (attention.query_map, attention.key_map, attention.value_map):
+    for linear in (attention.query_projection, attention.key_projection, attention.value_projection):
         nn.init.eye_(linear.weight)
         nn.init.zeros_(linear.bias)
     return attention
@@ -89,9 +88,9 @@ class TestRecurrentAttention:
         mask = torch.arange(SOURCE) < torch.tensor([[SOURCE], [1], [7]]) if masked else None
         context, weights = attention(state, *attention.keys_and_values(states), mask)
         expected = nn.functional.scaled_dot_product_attention(
-            attention.query_map(state)[:, None],
-            attention.key_map(states),
-            attention.value_map(states),
+            attention.query_projection(state)[:, None],
+            attention.key_projection(states),
+            attention.value_projection(states),
             None if mask is None else mask[:, None],
         )
         assert_close(context, expected[:, 0])
@@ -105,7 +104,7 @@ class TestRecurrentAttention:
         state, states = torch.randn(BATCH, HIDDEN), torch.randn(BATCH, SOURCE, HIDDEN)
         key, value = attention.keys_and_values(states)
         _, weights = attention(state, key, value)
-        scores = attention.score(attention.query_map(state)[:, None], key)
+        scores = attention.score(attention.query_projection(state)[:, None], key)
         assert_close(weights, scores[:, 0].softmax(dim=-1))
 
 
@@ -141,7 +140,7 @@ class TestDecoding:
         states, _ = theirs(model.target_embedding(read), last if cell == "lstm" else last[0])
         logits = model(source, target).logits
         assert logits.shape == (BATCH, STEPS, SAID)
-        assert_close(logits, model.word_map(states))
+        assert_close(logits, model.word_projection(states))
 
     @pytest.mark.parametrize("cell", CELLS)
     def test_parity_with_torch_with_attention(self, cell: Cell) -> None:
@@ -152,7 +151,7 @@ class TestDecoding:
         theirs = NETWORKS[cell](EMBEDDING + HIDDEN, HIDDEN, batch_first=True).double()
         theirs.load_state_dict({f"{name}_l0": tensor for name, tensor in model.cell.state_dict().items()})
         maps = nn.MultiheadAttention(HIDDEN, 1, batch_first=True).double()
-        linears = (attention.query_map, attention.key_map, attention.value_map)
+        linears = (attention.query_projection, attention.key_projection, attention.value_projection)
         maps.load_state_dict(
             {
                 "in_proj_weight": torch.cat([linear.weight for linear in linears]),
@@ -171,7 +170,7 @@ class TestDecoding:
             x = torch.cat([model.target_embedding(read[:, step : step + 1]), context], dim=-1)
             hidden, state = theirs(x, state if cell == "lstm" else state[0])
             state = state if cell == "lstm" else (state,)
-            assert_close(translation.logits[:, step], model.word_map(hidden[:, 0]))
+            assert_close(translation.logits[:, step], model.word_projection(hidden[:, 0]))
             assert_close(translation.weights[:, step], weights[:, 0])
 
     def test_one_row_for_each_step(self) -> None:
@@ -275,7 +274,7 @@ class TestFreeRunning:
         source = words(READ, *range(1, 11))
         first = outspoken(model).translate(source, max_length=1).logits[:, 0]
         lead = first[:, CONFIG.end + 1 :].amax(dim=1) - first[:, CONFIG.end]
-        model.word_map.bias.data[CONFIG.end] += lead.quantile(0.5)  # for half of them, the end comes at once
+        model.word_projection.bias.data[CONFIG.end] += lead.quantile(0.5)  # for half of them, the end comes at once
         together = model.translate(source, max_length=29)
         lengths = []
         for row, said in enumerate(together.words):
@@ -292,16 +291,16 @@ class TestFreeRunning:
     def test_it_stops(self) -> None:
         """At the end, at the length asked for, and never after the model's own."""
         model, source = translator(replace(CONFIG, max_length=17)), words(READ, 5, 5)
-        model.word_map.bias.data[CONFIG.end] = -99
+        model.word_projection.bias.data[CONFIG.end] = -99
         assert [model.translate(source, max_length=n).words.shape[1] for n in (1, 7, 29)] == [1, 7, 17]
         assert model.translate(source).words.shape[1] == 17
-        model.word_map.bias.data[CONFIG.end] = 99
+        model.word_projection.bias.data[CONFIG.end] = 99
         assert model.translate(source).words.tolist() == [[CONFIG.end]] * 2
 
     def test_padding_and_start_are_never_said(self) -> None:
         """Not even where they are the likeliest."""
         model = translator()
-        model.word_map.bias.data[[CONFIG.pad, CONFIG.start]] = 99
+        model.word_projection.bias.data[[CONFIG.pad, CONFIG.start]] = 99
         said = model.translate(words(READ, 5), max_length=7).words
         assert not torch.isin(said, torch.tensor([CONFIG.pad, CONFIG.start])).any()
 

@@ -14,8 +14,9 @@ from torch.testing import assert_close
 
 from attnviz.errors import InputError, ModelError
 from attnviz.models.attention import causal_mask, scaled_dot_product_attention
-from attnviz.models.positions import sinusoidal_positions
-from attnviz.models.toy import ToyConfig, ToyEncoder, word_vector
+from attnviz.models.config import ToyConfig
+from attnviz.models.embedding import sinusoidal_positions
+from attnviz.models.toy import ToyEncoder, word_vector
 from attnviz.models.transformer import pad
 
 WORDS = ["I", "love", "you", "all"]
@@ -114,7 +115,7 @@ class TestToyEncoder:
         """Padded into one batch, each sentence gets what it gets alone."""
         toy = ToyEncoder()
         sentences = [WORDS, ["나는", "너를", "사랑해"], ["yes"]]
-        output, weights = toy.encoder(*pad([toy.embed(words) for words in sentences]))
+        output, weights, _ = toy.encoder(*pad([toy.embed(words) for words in sentences]))
         for row, words in enumerate(sentences):
             n = len(words)
             alone, patterns = toy(words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,22 +11,23 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from attnviz.errors import ModelError
-from attnviz.models.attention import causal_mask, scaled_dot_product_attention
-from attnviz.models.fused import split
-from attnviz.models.transformer import Activation, Encoder, EncoderLayer, FeedForward, pad
+from attnviz.models.attention import causal_mask, scaled_dot_product_attention, split
+from attnviz.models.config import Activation, StackConfig
+from attnviz.models.transformer import Encoder, FeedForward, Layer, pad
 
 # Different primes; only d_model must divide by the heads: 3 x 7.
 BATCH, TOKENS, HEADS, D_MODEL, D_FF, LAYERS = 2, 11, 3, 21, 17, 5
+SIZES = StackConfig(n_layers=LAYERS, d_model=D_MODEL, n_heads=HEADS, d_ff=D_FF)
 
 
-def copy_into(mine: EncoderLayer, theirs: nn.TransformerEncoderLayer) -> None:
+def copy_into(mine: Layer, theirs: nn.TransformerEncoderLayer) -> None:
     """Give the home-built layer the weights of PyTorch's."""
     fused = nn.Linear(D_MODEL, 3 * D_MODEL)
     fused.load_state_dict({"weight": theirs.self_attn.in_proj_weight, "bias": theirs.self_attn.in_proj_bias})
     attention = mine.attention
-    attention.query_map, attention.key_map, attention.value_map = split(fused)
+    attention.query_projection, attention.key_projection, attention.value_projection = split(fused)
     for ours, other in (
-        (attention.output_map, theirs.self_attn.out_proj), (mine.attention_norm, theirs.norm1),
+        (attention.output_projection, theirs.self_attn.out_proj), (mine.attention_norm, theirs.norm1),
         (mine.feed_forward.widen, theirs.linear1), (mine.feed_forward.narrow, theirs.linear2),
         (mine.feed_forward_norm, theirs.norm2),
     ):  # fmt: skip
@@ -43,7 +45,7 @@ class TestFeedForward:
         assert network(torch.tensor([[[5.0], [-5.0]]])).tolist() == [[[10], [15]]]
 
 
-class TestEncoderLayer:
+class TestLayer:
     """Attention, sum, norm, feed-forward, sum, norm."""
 
     @pytest.mark.parametrize("activation", ["relu", "gelu"])
@@ -53,7 +55,7 @@ class TestEncoderLayer:
         theirs = nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True)
         for parameter in theirs.parameters():
             nn.init.normal_(parameter)  # the norms' weights and the biases too, which begin as ones and zeros
-        mine, x = EncoderLayer(D_MODEL, HEADS, D_FF, activation), torch.randn(BATCH, TOKENS, D_MODEL)
+        mine, x = Layer(replace(SIZES, activation=activation)), torch.randn(BATCH, TOKENS, D_MODEL)
         copy_into(mine, theirs)
         mine, theirs, x = mine.double(), theirs.double(), x.double()
         here = torch.arange(TOKENS) < torch.tensor([[TOKENS], [4]])
@@ -62,13 +64,13 @@ class TestEncoderLayer:
             "causal": (causal_mask(TOKENS), {"src_mask": ~causal_mask(TOKENS)}),
             "padding": (here[:, None], {"src_key_padding_mask": ~here}),
         }[mask]
-        output, weights = mine(x, may_look)
+        output, weights, _ = mine(x, may_look)
         assert weights.shape == (BATCH, HEADS, TOKENS, TOKENS)
         assert_close(output, theirs(x, **hidden))
 
     def test_each_vector_leaves_the_norm_standardised(self) -> None:
         """Fresh from its making, a layer puts out vectors of mean 0 and variance 1."""
-        output, _ = EncoderLayer(D_MODEL, HEADS, D_FF)(9 * torch.randn(BATCH, TOKENS, D_MODEL))
+        output, *_ = Layer(SIZES)(9 * torch.randn(BATCH, TOKENS, D_MODEL))
         assert_close(output.mean(dim=-1), torch.zeros(BATCH, TOKENS), rtol=0, atol=1e-5)
         assert_close(output.var(dim=-1, correction=0), torch.ones(BATCH, TOKENS), rtol=0, atol=1e-3)
 
@@ -78,22 +80,22 @@ class TestEncoder:
 
     def test_the_papers_size(self) -> None:
         """Six layers, 512 wide, eight heads."""
-        output, weights = Encoder(n_layers=6, d_model=512, n_heads=8, d_ff=2048)(torch.randn(1, 5, 512))
+        output, weights, _ = Encoder(StackConfig())(torch.randn(1, 5, 512))
         assert output.shape == (1, 5, 512)
         assert [tuple(pattern.shape) for pattern in weights] == [(1, 8, 5, 5)] * 6
 
     def test_each_layer_reads_the_one_before(self) -> None:
         """The stack is its layers, called in order."""
-        encoder, x = Encoder(LAYERS, D_MODEL, HEADS, D_FF), torch.randn(BATCH, TOKENS, D_MODEL)
-        output, weights = encoder(x)
+        encoder, x = Encoder(SIZES), torch.randn(BATCH, TOKENS, D_MODEL)
+        output, weights, _ = encoder(x)
         for layer, pattern in zip(encoder.layers, weights, strict=True):
-            x, expected = layer(x)
+            x, expected, _ = layer(x)
             assert torch.equal(pattern, expected)
         assert torch.equal(output, x)
 
     def test_a_later_word_changes_no_earlier_row(self) -> None:
         """With the causal mask, new words at the end leave those before as they were; without, not."""
-        encoder, x = Encoder(LAYERS, D_MODEL, HEADS, D_FF), torch.randn(BATCH, TOKENS, D_MODEL)
+        encoder, x = Encoder(SIZES), torch.randn(BATCH, TOKENS, D_MODEL)
         changed = x.clone()
         changed[:, 7:] = torch.randn(BATCH, TOKENS - 7, D_MODEL)
         mask = causal_mask(TOKENS)
@@ -103,7 +105,7 @@ class TestEncoder:
 
     def test_order_is_not_seen(self) -> None:
         """Without positions, shuffled words give the same vectors, shuffled."""
-        encoder, x = Encoder(LAYERS, D_MODEL, HEADS, D_FF), torch.randn(BATCH, TOKENS, D_MODEL)
+        encoder, x = Encoder(SIZES), torch.randn(BATCH, TOKENS, D_MODEL)
         shuffled = torch.randperm(TOKENS)
         assert_close(encoder(x[:, shuffled])[0], encoder(x)[0][:, shuffled], rtol=0, atol=1e-5)
 
@@ -116,10 +118,10 @@ class TestEncoder:
             streamed.append(weights)
             return context, None
 
-        encoder, x = Encoder(LAYERS, D_MODEL, HEADS, D_FF), torch.randn(BATCH, TOKENS, D_MODEL)
-        output, weights = encoder(x, attend=attend)
+        encoder, x = Encoder(SIZES), torch.randn(BATCH, TOKENS, D_MODEL)
+        output, weights, _ = encoder(x, attend=attend)
         assert weights == [None] * LAYERS
-        assert_close((output, streamed), encoder(x), rtol=0, atol=0)
+        assert_close((output, streamed), encoder(x)[:2], rtol=0, atol=0)
 
 
 class TestPad:
@@ -134,13 +136,13 @@ class TestPad:
     @pytest.mark.parametrize("causal", [False, True])
     def test_padding_changes_nothing(self, *, causal: bool) -> None:
         """In a batch each sentence gets the numbers that it gets alone, and the padding no weight."""
-        encoder = Encoder(LAYERS, D_MODEL, HEADS, D_FF).double()  # rounds too little to hide a mistake
+        encoder = Encoder(SIZES).double()  # rounds too little to hide a mistake
         sentences = [torch.randn(length, D_MODEL, dtype=torch.float64) for length in (5, 11, 1, 7)]
         x, mask = pad(sentences)
-        output, weights = encoder(x, mask & causal_mask(11) if causal else mask)
+        output, weights, _ = encoder(x, mask & causal_mask(11) if causal else mask)
         for row, sentence in enumerate(sentences):
             n = len(sentence)
-            alone, patterns = encoder(sentence[None], causal_mask(n) if causal else None)
+            alone, patterns, _ = encoder(sentence[None], causal_mask(n) if causal else None)
             assert_close(output[row, :n], alone[0], rtol=0, atol=1e-12)
             for together, pattern in zip(weights, patterns, strict=True):
                 assert_close(together[row, :, :n, :n], pattern[0], rtol=0, atol=1e-12)
@@ -154,16 +156,16 @@ class TestRefusals:
     def test_sizes(self) -> None:
         """No layer, an activation that is not there, heads that do not divide."""
         with pytest.raises(ModelError, match="expected at least 1, got 0"):
-            Encoder(0, D_MODEL, HEADS, D_FF)
+            Encoder(replace(SIZES, n_layers=0))
         with pytest.raises(ModelError, match="expected relu or gelu, got tanh"):
             FeedForward(D_MODEL, D_FF, "tanh")  # type: ignore[arg-type]
         with pytest.raises(ModelError, match="expected a divisor of 21, got 2 heads"):
-            Encoder(LAYERS, D_MODEL, 2, D_FF)
+            Encoder(replace(SIZES, n_heads=2))
 
     def test_shapes(self) -> None:
         """Vectors of another width, in the encoder and in a batch; a batch of none."""
-        with pytest.raises(ModelError, match=re.escape("expected (batch, query, 21), got (2, 11, 19)")):
-            Encoder(LAYERS, D_MODEL, HEADS, D_FF)(torch.ones(BATCH, TOKENS, 19))
+        with pytest.raises(ModelError, match=re.escape("expected (batch, tokens, 21), got (2, 11, 19)")):
+            Encoder(SIZES)(torch.ones(BATCH, TOKENS, 19))
         with pytest.raises(ModelError, match=re.escape("expected (tokens, 3), got (2, 5)")):
             pad([torch.ones(2, 3), torch.ones(2, 5)])
         with pytest.raises(ModelError, match="expected at least 1, got 0"):

@@ -14,10 +14,9 @@ from torch.testing import assert_close
 
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
-from attnviz.models.embedding import WordEmbedding, WordsConfig, after_start, likeliest
-from attnviz.models.positions import sinusoidal_positions
-from attnviz.models.translation import TranslationConfig, TranslationTransformer
-from attnviz.models.wholes import LanguageConfig, LanguageDecoder, LanguageEncoder
+from attnviz.models.config import LanguageConfig, TranslationConfig, WordsConfig
+from attnviz.models.embedding import WordEmbedding, after_start, likeliest, sinusoidal_positions
+from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
 # Different primes; only d_model must divide by the heads: 3 x 7.
 BATCH, SOURCE, TARGET, READ, SAID, HEADS, D_MODEL, D_FF, LAYERS = 3, 11, 5, 23, 19, 3, 21, 17, 2
@@ -98,10 +97,10 @@ class TestLanguageEncoder:
         assert [tuple(pattern.shape) for pattern in reading.weights] == [(BATCH, HEADS, SOURCE, SOURCE)] * LAYERS
 
     def test_is_its_parts(self) -> None:
-        """Embedding, encoder, and a map each for the hidden word and for what is meant."""
+        """Embedding, encoder, and a projection each for the hidden word and for what is meant."""
         model, sentence = LanguageEncoder(LANGUAGE), words(READ, 11)
-        vectors, weights = model.encoder(model.embedding(sentence))
-        expected = (model.word_map(vectors), model.referent_map(vectors), vectors, weights)
+        vectors, weights, _ = model.encoder(model.embedding(sentence))
+        expected = (model.word_projection(vectors), model.referent_projection(vectors), vectors, weights)
         assert_close(tuple(model(sentence)), expected, rtol=0, atol=0)
 
     def test_padding_changes_nothing(self) -> None:
@@ -148,7 +147,7 @@ class TestLanguageDecoder:
         """Embedding, decoder without cross attention, and a map to the next word."""
         model, sentence = LanguageDecoder(LANGUAGE), words(READ, 11)
         vectors, weights, _ = model.decoder(model.embedding(sentence))
-        assert_close(model(sentence), (model.word_map(vectors), weights), rtol=0, atol=0)
+        assert_close(model(sentence), (model.word_projection(vectors), weights), rtol=0, atol=0)
         assert [tuple(pattern.shape) for pattern in weights] == [(1, HEADS, SOURCE, SOURCE)] * LAYERS
 
     def test_a_later_word_changes_nothing_before_it(self) -> None:
@@ -183,7 +182,7 @@ class TestLanguageDecoder:
 
 def outspoken(model: Any) -> Any:
     """The model with a larger last map, so that it does not say one word again and again."""
-    model.word_map.weight.data.mul_(4)
+    model.word_projection.weight.data.mul_(4)
     return model
 
 
@@ -206,7 +205,7 @@ class TestTranslationTransformer:
         read = torch.cat([torch.tensor([[TRANSLATION.start]]), target[:, :-1]], dim=1)
         vectors, weights = model.transformer(model.source_embedding(source), model.target_embedding(read))
         translation = model(source, target)
-        assert_close(translation.logits, model.word_map(vectors), rtol=0, atol=0)
+        assert_close(translation.logits, model.word_projection(vectors), rtol=0, atol=0)
         assert_close(tuple(translation.weights), tuple(weights), rtol=0, atol=0)
 
     def test_a_later_word_changes_no_earlier_logit(self) -> None:
@@ -245,7 +244,7 @@ class TestTranslationTransformer:
         model, source = outspoken(ready(TranslationTransformer(TRANSLATION))), words(READ, 11, 1, 5, 7)
         first = model.translate(source, max_length=1).logits[:, 0]
         lead = first[:, TRANSLATION.end + 1 :].amax(dim=1) - first[:, TRANSLATION.end]
-        model.word_map.bias.data[TRANSLATION.end] += lead.quantile(0.5)  # for half of them, the end comes at once
+        model.word_projection.bias.data[TRANSLATION.end] += lead.quantile(0.5)  # for half of them the end comes at once
         together = model.translate(source, max_length=5).words
         lengths = []
         for row, said in enumerate(together):
@@ -261,7 +260,7 @@ class TestTranslationTransformer:
     def test_it_stops(self) -> None:
         """At the length asked for, and never after the model's own."""
         model, source = TranslationTransformer(replace(TRANSLATION, max_length=5, n_layers=1)), words(READ, 5)
-        model.word_map.bias.data[TRANSLATION.end] = -99
+        model.word_projection.bias.data[TRANSLATION.end] = -99
         assert [model.translate(source, max_length=n).words.shape[1] for n in (1, 3, 29)] == [1, 3, 5]
         assert model.translate(source).words.shape[1] == 5
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from safetensors import safe_open
 
-from attnviz.models.training.shipped import FOLDER
+from attnviz.models.training.files import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Layer:
 
 
 @cache
-def opened(name: str) -> tuple[dict[str, Array], dict[str, object]]:
+def open_model(name: str) -> tuple[dict[str, Array], dict[str, object]]:
     """A model's weights in float64, and its card."""
     with safe_open(FOLDER / f"{name}.safetensors", framework="np") as file:
         card: dict[str, object] = json.loads(file.metadata()["card"])
@@ -57,7 +57,7 @@ def normed(x: Array, weight: Array, bias: Array) -> Array:
 
 def read(name: str, words: Sequence[str], *, positions: bool = True) -> list[Layer]:
     """Each layer's numbers for one sentence, words in lower case or not."""
-    weights, card = opened(name)
+    weights, card = open_model(name)
     config, vocabulary = card["config"], card["source"]
     assert isinstance(config, dict)
     assert isinstance(vocabulary, list)
@@ -110,6 +110,6 @@ def patterns(name: str, words: Sequence[str]) -> Array:
 
 def logits(name: str, words: Sequence[str], output: str) -> Array:
     """What a map to the vocabulary makes of the last vectors [token, word]."""
-    weights, _ = opened(name)
+    weights, _ = open_model(name)
     result: Array = read(name, words)[-1].steps[-1] @ weights[f"{output}.weight"].T + weights[f"{output}.bias"]
     return result

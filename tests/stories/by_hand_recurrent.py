@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests.stories.by_hand import opened, softmax
+from tests.stories.by_hand import open_model, softmax
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Said:
 
 def vocabularies(name: str) -> tuple[list[str], list[str]]:
     """The words that a model reads, and those that it says."""
-    _, card = opened(name)
+    _, card = open_model(name)
     source, target = card["source"], card["target"]
     assert isinstance(source, list)
     assert isinstance(target, list)
@@ -43,7 +43,7 @@ def vocabularies(name: str) -> tuple[list[str], list[str]]:
 
 def say(name: str, english: Sequence[str], forced: Sequence[str] | None = None, most: int = 128) -> Said:
     """One sentence, after its own words or after those forced on it; the end is a word."""
-    weights, card = opened(name)
+    weights, card = open_model(name)
     config = card["config"]
     assert isinstance(config, dict)
     assert (config["cell"], config["attention"]) in {("gru", "scaled_dot"), ("gru", None)}

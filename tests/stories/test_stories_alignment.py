@@ -13,8 +13,8 @@ import torch
 
 from attnviz.capture.attend import attend
 from attnviz.models.language import korean, splits
-from attnviz.models.training import shipped
-from attnviz.models.translation import TranslationTransformer
+from attnviz.models.training import files
+from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories import alignment
 from attnviz.stories.record import Matrix, Story, Table
 from tests.stories import by_hand_recurrent
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attnviz.models.language.korean import Pair
+    from attnviz.models.training.files import ModelCard
 
 SENTENCES = [sentence.split() for sentence in alignment.SENTENCES]
 RIGHT = [sentence.split() for sentence in alignment.RIGHT]
@@ -46,9 +47,9 @@ def tables(story: Story) -> list[Table]:
 
 
 @cache
-def transformer() -> tuple[shipped.Card, TranslationTransformer]:
+def transformer() -> tuple[ModelCard, TranslationTransformer]:
     """The Transformer, opened once."""
-    card, model = shipped.load(shipped.FOLDER / f"{TRANSFORMER}.safetensors")
+    card, model = files.load_home_built(TRANSFORMER)
     assert isinstance(model, TranslationTransformer)
     return card, model
 

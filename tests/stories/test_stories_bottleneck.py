@@ -13,7 +13,7 @@ import torch
 
 from attnviz.models.language import splits
 from attnviz.stories import bottleneck
-from attnviz.stories.bottleneck import Estimate
+from attnviz.stories.bottleneck import SeedMean
 from attnviz.stories.record import Lines, Story, Table
 from tests.stories import by_hand, by_hand_recurrent
 
@@ -135,7 +135,7 @@ def test_without_attention_short_sentences_are_learned(story: Story) -> None:
 
 def test_the_models_were_trained_alike(story: Story) -> None:
     """One recipe, seeds 0 to 2; about as many weights, so that it is not size that wins."""
-    cards = {kind: [by_hand.opened(f"bottleneck-{kind}-{seed}") for seed in range(3)] for kind in KINDS}
+    cards = {kind: [by_hand.open_model(f"bottleneck-{kind}-{seed}") for seed in range(3)] for kind in KINDS}
     recipes = [card["recipe"] for found in cards.values() for _, card in found]
     assert [recipe["seed"] for recipe in recipes] == [0, 1, 2, 0, 1, 2]  # type: ignore[index]
     assert all(recipe | {"seed": 0} == recipes[0] for recipe in recipes)  # type: ignore[operator]
@@ -157,7 +157,7 @@ def test_the_models_were_trained_alike(story: Story) -> None:
 def test_no_two_models_are_the_same() -> None:
     """Three seeds are three trainings."""
     for kind in KINDS:
-        maps = [by_hand.opened(f"bottleneck-{kind}-{seed}")[0]["word_map.weight"] for seed in range(3)]
+        maps = [by_hand.open_model(f"bottleneck-{kind}-{seed}")[0]["word_map.weight"] for seed in range(3)]
         assert all(abs(one - other).max() > 1e-2 for one, other in pairwise([*maps, maps[0]]))
 
 
@@ -182,7 +182,7 @@ def test_an_interval_of_seeds_that_differ() -> None:
 
 def test_difference() -> None:
     """Newcombe 1998, table II, method 10: 56 of 70 and 48 of 80."""
-    one, other = (Estimate(hits / n, *wilson(hits / n, n)) for hits, n in ((56, 70), (48, 80)))
+    one, other = (SeedMean(hits / n, *wilson(hits / n, n)) for hits, n in ((56, 70), (48, 80)))
     assert bottleneck.difference(one, other) == pytest.approx((0.2, 0.0524, 0.3339), abs=1e-4)
 
 

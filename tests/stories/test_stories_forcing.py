@@ -12,8 +12,8 @@ import torch
 
 from attnviz.capture.attend import attend
 from attnviz.models.language import splits
-from attnviz.models.training import shipped
-from attnviz.stories import forcing, ways
+from attnviz.models.training import files
+from attnviz.stories import common, forcing
 from attnviz.stories.record import Lines, Matrix, Story, Table
 from tests.stories import by_hand_recurrent
 
@@ -183,14 +183,14 @@ def test_the_first_error_is_the_same_both_ways(story: Story) -> None:
 
 def test_the_training_is_told_from_the_card(story: Story) -> None:
     """The share of words before that it was not shown; nothing of it where there was none."""
-    recipe = shipped.load_card(shipped.FOLDER / f"{RECURRENT}.safetensors").plan.recipe
+    recipe = files.load_card(files.FOLDER / f"{RECURRENT}.safetensors").plan.recipe
     assert recipe.forget > 0
     assert f"but for {percent(recipe.forget)} of the words before, which were shown as unknown" in told(story)
     assert "unknown" not in forcing._two_ways(replace(recipe, forget=0.0))
 
 
 def test_an_error_goes_on_when_free(story: Story) -> None:
-    """Step by step after it; at the last step forced is better beyond both intervals."""
+    """ForcedStep by step after it; at the last step forced is better beyond both intervals."""
     table, lines = tables(story)[1], story.picture[2]
     assert isinstance(lines, Lines)
     assert [row[0] for row in table.rows] == [int(x) for x in lines.x] == list(range(1, forcing.AFTER + 1))
@@ -244,14 +244,14 @@ def test_one_sentence_around_its_first_error(story: Story) -> None:
 )
 def test_wilson(hits: int, n: int, low: float, high: float) -> None:
     """Known intervals: Newcombe 1998, and by symmetry."""
-    assert ways.wilson(hits / n, n) == pytest.approx((low, high), abs=1e-4)
+    assert common.wilson(hits / n, n) == pytest.approx((low, high), abs=1e-4)
 
 
 def test_common_rows_of_words() -> None:
     """A word left out costs itself by order, and all that follow by place; padding counts nowhere."""
     target = torch.tensor([[5, 6, 7, 8, 3], [5, 6, 3, 0, 0]])
     free = torch.tensor([[5, 7, 8, 3, 0], [5, 6, 3, 0, 0]])
-    both = ways.Both(target=target, forced=target, free=free)
+    both = forcing.TwoWays(target=target, forced=target, free=free)
     assert both.accuracy(both.forced) == both.in_order(both.forced) == 1
     assert both.accuracy(both.free) == pytest.approx(4 / 8)
     assert both.in_order(both.free) == pytest.approx(7 / 8)
@@ -263,10 +263,10 @@ def test_how_long_an_error_goes_on() -> None:
     """Up to the next right word, or the end; where none goes on, the example says only that there is an error."""
     target = torch.tensor([[5, 6, 7, 8, 3], [5, 6, 3, 0, 0]])
     free = torch.tensor([[5, 9, 9, 8, 3], [5, 9, 9, 9, 0]])
-    both = ways.Both(target=target, forced=target, free=free)
+    both = forcing.TwoWays(target=target, forced=target, free=free)
     assert [both.goes_on(both.free, *place) for place in both.firsts] == [2, 2]
     assert [both.goes_on(both.forced, *place) for place in both.firsts] == [0, 0]
-    vocabulary = shipped.load_card(shipped.FOLDER / f"{RECURRENT}.safetensors").source
+    vocabulary = files.load_card(files.FOLDER / f"{RECURRENT}.safetensors").source
     (table,) = forcing._one_sentence(both, pairs()[:2], vocabulary)
     assert table.title.startswith("the first of them with an error, around its first error")
 
@@ -274,7 +274,7 @@ def test_how_long_an_error_goes_on() -> None:
 def test_a_model_without_errors_says_so() -> None:
     """Nothing is claimed of errors that are not there."""
     target = torch.tensor([[5, 6, 3]])
-    both = ways.Both(target=target, forced=target, free=target)
+    both = forcing.TwoWays(target=target, forced=target, free=target)
     (text,) = forcing._measured(both)
     assert isinstance(text, str)
     assert "There is nothing that could go on." in text
@@ -284,4 +284,4 @@ def test_a_model_without_errors_says_so() -> None:
 def test_the_models_file_is_the_one_told(story: Story) -> None:
     """The receipt proves both runs, and the model is the one that ships."""
     assert story.receipt.count("verified: max difference") == 2
-    assert shipped.load_card(shipped.FOLDER / f"{RECURRENT}.safetensors").name in told(story)
+    assert files.load_card(files.FOLDER / f"{RECURRENT}.safetensors").name in told(story)

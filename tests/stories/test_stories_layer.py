@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attnviz.stories import layer
-from attnviz.stories.looking import words_of
+from attnviz.stories.common import words_of
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories import by_hand
 
@@ -58,7 +58,7 @@ def test_the_table_is_what_the_formulas_give(story: Story, steps: list[tuple[np.
 
 def test_the_norm_makes_all_vectors_equally_long(steps: list[tuple[np.ndarray, ...]], story: Story) -> None:
     """What the story says of it: length sqrt(d_model) before the learned factors and shift."""
-    weights, _ = by_hand.opened("toy")
+    weights, _ = by_hand.open_model("toy")
     last = f"encoder.layers.{len(steps) - 1}.feed_forward_norm"
     before = (steps[-1][-1] - weights[f"{last}.bias"]) / weights[f"{last}.weight"]
     width = before.shape[1]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.stories import mask
-from attnviz.stories.looking import words_of
+from attnviz.stories.common import words_of
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories import by_hand
 

@@ -8,7 +8,7 @@ import pytest
 from attnviz.models.language import lexicon
 from attnviz.models.language.splits import split_of
 from attnviz.stories import pairs
-from attnviz.stories.looking import words_of
+from attnviz.stories.common import words_of
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories import by_hand
 

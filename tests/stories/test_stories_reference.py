@@ -10,7 +10,7 @@ import pytest
 
 from attnviz.models.language import lexicon, splits
 from attnviz.stories import reference
-from attnviz.stories.looking import words_of
+from attnviz.stories.common import words_of
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories import by_hand
 
@@ -30,7 +30,7 @@ def story() -> Story:
 @pytest.fixture(scope="module")
 def head() -> tuple[int, int]:
     """The head that the model's card names."""
-    _, card = by_hand.opened("toy")
+    _, card = by_hand.open_model("toy")
     quality = card["quality"]
     assert isinstance(quality, dict)
     return int(quality["reference layer"]), int(quality["reference head"])
@@ -58,7 +58,7 @@ def test_it_is_the_animal_that_was_tired_and_the_street_that_was_wide(story: Sto
     for words, noun in ((TIRED, "animal"), (WIDE, "street")):
         row = by_hand.patterns("toy", words)[(*head, IT)]
         assert words[row.argmax()] == noun
-        _, card = by_hand.opened("toy")
+        _, card = by_hand.open_model("toy")
         vocabulary = card["source"]
         assert isinstance(vocabulary, list)
         assert vocabulary[by_hand.logits("toy", words, "referent_map")[IT].argmax()] == noun
@@ -88,7 +88,7 @@ def test_how_often_the_head_is_right(story: Story, head: tuple[int, int], test_s
     living = [adjective.english for adjective in lexicon.FEELINGS]
     dead = [adjective.english for adjective in lexicon.SHAPES]
     right, both, named = [], [], []
-    _, card = by_hand.opened("toy")
+    _, card = by_hand.open_model("toy")
     vocabulary = card["source"]
     assert isinstance(vocabulary, list)
     for number, sentence in enumerate(test_sentences):
@@ -125,7 +125,7 @@ def test_what_stands_beside_it(story: Story, test_sentences: list[English]) -> N
 
 def test_the_shares_are_those_of_the_card(story: Story) -> None:
     """The head's, that of random weights and that of the fixed offset: one definition, as many sentences."""
-    _, card = by_hand.opened("toy")
+    _, card = by_hand.open_model("toy")
     quality = card["quality"]
     assert isinstance(quality, dict)
     table = [part for part in story.parts if isinstance(part, Table)][1]

@@ -11,7 +11,7 @@ from torch import nn
 
 from attnviz.models.attention import scaled_dot_product_attention
 from attnviz.stories import word_order
-from attnviz.stories.looking import words_of
+from attnviz.stories.common import words_of
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories import by_hand
 

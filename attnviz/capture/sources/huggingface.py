@@ -14,7 +14,7 @@ import torch
 from attnviz.attention import Kind, Note, Receipt
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import calls_shown
-from attnviz.capture.sources.digest import digest_of
+from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources.generation import Speaker
 from attnviz.capture.sources.hub import Location
 from attnviz.capture.sources.interface import native_of, watch, watched_by

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.training.tasks import Recipe, Task
+from attnviz.models.registry import Recipe
+from attnviz.models.training.tasks import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def rate_at(step: int, recipe: Recipe) -> float:
 
 def _state(step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
     tensors = {f"weights.{name}": tensor.detach().clone() for name, tensor in model.state_dict().items()}
-    for name, parameter in model.named_parameters():
+    for name, parameter in model.state_dict(keep_vars=True).items():
         for key, value in optimizer.state[parameter].items():
             tensors[f"optimizer.{name}.{key}"] = value.detach().clone()
     return State(step, tensors)
@@ -90,7 +91,7 @@ def _restore(state: State, model: nn.Module, optimizer: torch.optim.Optimizer) -
     model.load_state_dict(
         {name.removeprefix(prefix): tensor for name, tensor in state.tensors.items() if name.startswith(prefix)}
     )
-    for name, parameter in model.named_parameters():
+    for name, parameter in model.state_dict(keep_vars=True).items():
         start = f"optimizer.{name}."
         optimizer.state[parameter] = {
             key.removeprefix(start): tensor.clone() for key, tensor in state.tensors.items() if key.startswith(start)

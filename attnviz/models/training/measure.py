@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle, islice
 
 import torch
 from torch import Tensor
 
+from attnviz.models.config import LanguageConfig
 from attnviz.models.language import splits, vocabulary
 from attnviz.models.language.english import English
 from attnviz.models.language.korean import Pair
 from attnviz.models.language.lexicon import FEELINGS, SHAPES
 from attnviz.models.language.splits import Split
 from attnviz.models.seq2seq import RecurrentTranslator
-from attnviz.models.training.tasks import encoded, padded
-from attnviz.models.translation import TranslationTransformer
-from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
+from attnviz.models.training.tasks import Model, encoded, padded
+from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
 Translator = RecurrentTranslator | TranslationTransformer
 Head = tuple[int, int]
@@ -215,6 +215,66 @@ def diagonal_error(pairs: Sequence[Pair]) -> float:
 def alignment_head(model: Translator, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)) -> Head:
     """The head that aligns best, chosen on validation pairs."""
     return _best(-alignment_errors(model, some_pairs("validation", n, clauses)))
+
+
+def quality(model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)) -> dict[str, float]:
+    """What is measured of a model on test sentences, by name; heads are chosen on validation sentences.
+
+    Args:
+        model: any of those that ship.
+        n: how many sentences of each split.
+        clauses: of a model that translates: what its plan says.
+    """
+    if isinstance(model, LanguageEncoder):
+        head = reference_head(model, n)
+        test = references("test", n)
+        new = untrained(model.config)
+        by_chance = reference_head(new, n)
+        return {
+            "decided words right": decided_words(model, n=n),
+            "referents named right": named_referents(model, n=n),
+            "reference layer": head[0],
+            "reference head": head[1],
+            "reference head looks right": float(right_looks(model, test)[head]),
+            "reference head turns with the last word": turning_looks(model, head, test),
+            "best head of random weights looks right": float(right_looks(new, test)[by_chance]),
+            "best fixed offset looks right": offset_looks(fixed_offset(references("validation", n)), test),
+        }
+    if isinstance(model, LanguageDecoder):
+        return {"nats a word": next_words(model, n=n)}
+    pairs = some_pairs("test", n, clauses)
+    found = {
+        "translated without a fault": exact_match(model, pairs),
+        "words right": word_accuracy(model, pairs),
+    }
+    if isinstance(model, TranslationTransformer) or model.attention is not None:
+        head = alignment_head(model, n, clauses)
+        found |= {
+            "alignment layer": head[0],
+            "alignment head": head[1],
+            "alignment error": float(alignment_errors(model, pairs)[head]),
+            "alignment error of the diagonal": diagonal_error(pairs),
+        }
+    return found
+
+
+def untrained(config: LanguageConfig, seed: int = 0) -> LanguageEncoder:
+    """An encoder of these sizes with random weights: what a trained one is held against."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return LanguageEncoder(config).eval()
+
+
+def quality_lines(quality: Mapping[str, float]) -> list[str]:
+    """What `quality` measured, a line each: shares in percent, heads as layer.head."""
+    lines, rest = [], dict(quality)
+    for what in [what for what in rest if what.endswith(" layer")]:
+        of = what.removesuffix(" layer")
+        head = f"{rest.pop(what):.0f}.{rest.pop(f'{of} head'):.0f}"
+        lines.append(f"{of} head, found on validation sentences: {head} (layer.head)")
+    for what, value in rest.items():
+        lines.append(f"{what}: {value:.3f}" if what.startswith("nats") else f"{what}: {value:.1%}".replace("%", " %"))
+    return lines
 
 
 def _best(scores: Tensor) -> Head:

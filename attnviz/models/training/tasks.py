@@ -5,11 +5,11 @@ Only words are targets. What the heads look at is whatever helped to say the rig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from random import Random
-from typing import Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -18,37 +18,41 @@ from torch.nn.functional import cross_entropy
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.language import splits, vocabulary
 from attnviz.models.language.korean import Pair
+from attnviz.models.registry import Architecture, Recipe, TrainingPlan
 from attnviz.models.seq2seq import RecurrentTranslator
-from attnviz.models.translation import TranslationTransformer
-from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
+from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
 IGNORED = -100
 """The target that no loss counts."""
 
+Model: TypeAlias = LanguageEncoder | LanguageDecoder | RecurrentTranslator | TranslationTransformer
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """How a model is trained.
+CLASSES: Mapping[Architecture, type[Model]] = MappingProxyType(
+    {
+        "encoder": LanguageEncoder,
+        "decoder": LanguageDecoder,
+        "recurrent": RecurrentTranslator,
+        "translation": TranslationTransformer,
+    }
+)
+"""What each architecture that is trained is built of."""
 
-    Attributes:
-        steps: how many batches it sees.
-        batch: sentences in each.
-        rate: the largest learning rate; it rises over the first twentieth and falls to nothing as a cosine.
-        seed: of the first weights and of the sentences.
-        drop_heads: the share of heads left out in each sentence, so that each learns to do its part alone (Zhou et al.
-            2020, "Scheduled DropHead").
-        unknown: the share of words shown as unknown, so that a stranger among them does no harm.
-        forget: the share of its own earlier words that a decoder is shown as unknown, so that it must ask the source
-            (Bowman et al. 2016, "Generating Sentences from a Continuous Space", section 3.1, word dropout).
-    """
 
-    steps: int
-    batch: int = 128
-    rate: float = 3e-3
-    seed: int = 0
-    drop_heads: float = 0.0
-    unknown: float = 0.01
-    forget: float = 0.0
+def new_model(plan: TrainingPlan) -> Model:
+    """A model with its first weights, drawn from the seed of its recipe."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(plan.recipe.seed)
+        return CLASSES[plan.kind](plan.config)  # type: ignore[arg-type]  # each architecture has its own config
+
+
+def task_of(plan: TrainingPlan) -> Task:
+    """The model with its first weights, and what it learns."""
+    model = new_model(plan)
+    if isinstance(model, LanguageEncoder):
+        return HiddenWords(model, plan.recipe)
+    if isinstance(model, LanguageDecoder):
+        return NextWord(model, plan.recipe)
+    return Translate(model, plan.recipe, plan.clauses)
 
 
 @runtime_checkable
@@ -56,7 +60,7 @@ class Task(Protocol):
     """A model and what it learns."""
 
     @property
-    def model(self) -> nn.Module:
+    def model(self) -> Model:
         """The model that learns."""
 
     @property

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 import jaxtyping
 import pytest
 
+from attnviz.models.config import LanguageConfig, RecurrentConfig, TranslationConfig
 from attnviz.models.language import vocabulary
-from attnviz.models.seq2seq import RecurrentConfig
-from attnviz.models.training.shipped import Plan
-from attnviz.models.training.tasks import Recipe
-from attnviz.models.translation import TranslationConfig
-from attnviz.models.wholes import LanguageConfig
+from attnviz.models.registry import Recipe, TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from attnviz.models.registry import Architecture
 
 KINDS = ("encoder", "decoder", "recurrent", "translation")
 
@@ -27,10 +26,10 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def plan() -> Callable[..., Plan]:
+def plan() -> Callable[..., TrainingPlan]:
     """A plan for a tiny model of a kind; everything of its recipe can be set."""
 
-    def make(kind: str, **recipe: Any) -> Plan:
+    def make(kind: Architecture, **recipe: Any) -> TrainingPlan:
         english, source, target = (len(v()) for v in (vocabulary.english, vocabulary.source, vocabulary.korean))
         both: dict[str, Any] = {"n_source_words": source, "n_target_words": target}
         small: dict[str, Any] = {"d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 13}
@@ -42,6 +41,6 @@ def plan() -> Callable[..., Plan]:
         else:
             config = LanguageConfig(n_words=english, **small)
         told: dict[str, Any] = {"steps": 12, "batch": 7, "rate": 1e-2, "drop_heads": 0.3, "forget": 0.1} | recipe
-        return Plan(kind=kind, config=config, recipe=Recipe(**told), learns="a little")
+        return TrainingPlan(kind=kind, config=config, recipe=Recipe(**told), learns="a little")
 
     return make

@@ -10,8 +10,10 @@ import torch
 from torch import nn
 
 from attnviz.errors import FileFormatError
-from attnviz.models.training import loop, shipped
-from attnviz.models.training.tasks import Recipe, Task, dropping_heads, padded
+from attnviz.models.registry import Recipe
+from attnviz.models.training import files, loop
+from attnviz.models.training.files import ModelCard
+from attnviz.models.training.tasks import Task, dropping_heads, padded, task_of
 from tests.models.language.conftest import seeded
 from tests.models.training.conftest import KINDS
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from attnviz.models.training.shipped import Plan
+    from attnviz.models.registry import TrainingPlan
 
 
 def equal(one: loop.State, other: loop.State) -> bool:
@@ -42,31 +44,31 @@ class TestTrain:
     """One loop for all models."""
 
     @pytest.mark.usefixtures("unchecked")
-    def test_loss_falls(self, plan: Callable[..., Plan], kind: str) -> None:
+    def test_loss_falls(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
         """By more than four fifths of a nat in 120 small steps."""
         losses: list[float] = []
-        task = plan(kind, steps=120, batch=16).task()
+        task = task_of(plan(kind, steps=120, batch=16))
         loop.train(task, progress=lambda step, loss: losses.append(loss) if step == len(losses) else None)
         assert len(losses) == 120
         assert sum(losses[-10:]) / 10 < sum(losses[:5]) / 5 - 0.8
         assert not task.model.training
 
-    def test_same_seed_same_weights(self, plan: Callable[..., Plan], kind: str) -> None:
+    def test_same_seed_same_weights(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
         """Whatever random numbers others drew meanwhile; another seed, other weights."""
-        one = loop.train(plan(kind, steps=4).task())
+        one = loop.train(task_of(plan(kind, steps=4)))
         torch.rand(5)
-        assert equal(one, loop.train(plan(kind, steps=4).task()))
-        assert not equal(one, loop.train(plan(kind, steps=4, seed=1).task()))
+        assert equal(one, loop.train(task_of(plan(kind, steps=4))))
+        assert not equal(one, loop.train(task_of(plan(kind, steps=4, seed=1))))
 
-    def test_stopped_and_resumed(self, plan: Callable[..., Plan], kind: str, tmp_path: Path) -> None:
+    def test_stopped_and_resumed(self, plan: Callable[..., TrainingPlan], kind: str, tmp_path: Path) -> None:
         """Stopped after step 7, kept in a file, and taken up by a new model: the same weights as without a stop."""
-        whole, path = loop.train(plan(kind).task()), tmp_path / "kept.safetensors"
-        stopped = loop.train(plan(kind).task(), stop=after(7))
+        whole, path = loop.train(task_of(plan(kind))), tmp_path / "kept.safetensors"
+        stopped = loop.train(task_of(plan(kind)), stop=after(7))
         assert stopped.step == 7
-        shipped.save_state(path, "tiny", plan(kind), stopped)
-        kept = shipped.load_state(path, "tiny", plan(kind))
+        files.save_state(path, "tiny", plan(kind), stopped)
+        kept = files.load_state(path, "tiny", plan(kind))
         assert equal(kept, stopped)
-        task = plan(kind, seed=0).task()
+        task = task_of(plan(kind, seed=0))
         seen: list[int] = []
         resumed = loop.train(task, state=kept, progress=lambda step, _: seen.append(step))
         assert seen == list(range(7, 12))
@@ -74,9 +76,9 @@ class TestTrain:
         for name, tensor in task.model.state_dict().items():
             assert torch.equal(tensor, whole.tensors[f"weights.{name}"])
 
-    def test_only_words_are_targets(self, plan: Callable[..., Plan], kind: str) -> None:
+    def test_only_words_are_targets(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
         """A model that keeps all its attention maps to itself has the same loss."""
-        task = plan(kind).task()
+        task = task_of(plan(kind))
         told = task.loss(3)
 
         def withhold(_: nn.Module, __: Any, said: Any) -> Any:
@@ -85,9 +87,9 @@ class TestTrain:
         task.model.register_forward_hook(withhold)
         assert torch.equal(task.loss(3), told)
 
-    def test_the_step_decides_the_batch(self, plan: Callable[..., Plan], kind: str) -> None:
+    def test_the_step_decides_the_batch(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
         """The same step, the same loss; another step, another."""
-        task = plan(kind).task()
+        task = task_of(plan(kind))
         assert torch.equal(task.loss(2), task.loss(2))
         assert not torch.equal(task.loss(2), task.loss(3))
 
@@ -95,17 +97,17 @@ class TestTrain:
 class TestStop:
     """When training ends."""
 
-    def test_at_once(self, plan: Callable[..., Plan]) -> None:
+    def test_at_once(self, plan: Callable[..., TrainingPlan]) -> None:
         """No step is taken, and nothing is lost."""
-        first = loop.train(plan("decoder").task(), stop=lambda: True)
+        first = loop.train(task_of(plan("decoder")), stop=lambda: True)
         assert first.step == 0
-        assert equal(loop.train(plan("decoder").task(), state=first), loop.train(plan("decoder").task()))
+        assert equal(loop.train(task_of(plan("decoder")), state=first), loop.train(task_of(plan("decoder"))))
 
-    def test_at_the_end(self, plan: Callable[..., Plan]) -> None:
+    def test_at_the_end(self, plan: Callable[..., TrainingPlan]) -> None:
         """What has ended stays as it is."""
-        done = loop.train(plan("decoder").task())
+        done = loop.train(task_of(plan("decoder")))
         assert done.step == 12
-        assert equal(loop.train(plan("decoder").task(), state=done), done)
+        assert equal(loop.train(task_of(plan("decoder")), state=done), done)
 
 
 class TestRate:
@@ -127,47 +129,47 @@ class TestKept:
     """Where training stopped, as a file."""
 
     @pytest.fixture
-    def kept(self, plan: Callable[..., Plan], tmp_path: Path) -> Path:
+    def kept(self, plan: Callable[..., TrainingPlan], tmp_path: Path) -> Path:
         """A decoder's training stopped after a step."""
         path = tmp_path / "kept.safetensors"
-        state = loop.train(plan("decoder").task(), stop=after(1))
-        shipped.save_state(path, "tiny", plan("decoder"), state)
+        state = loop.train(task_of(plan("decoder")), stop=after(1))
+        files.save_state(path, "tiny", plan("decoder"), state)
         return path
 
     @pytest.mark.parametrize(
         "other", [{"seed": 1}, {"steps": 13}, {"batch": 8}, {"rate": 2e-2}, {"unknown": 0.5}, {"forget": 0.5}]
     )
-    def test_of_another_recipe(self, plan: Callable[..., Plan], kept: Path, other: dict[str, Any]) -> None:
+    def test_of_another_recipe(self, plan: Callable[..., TrainingPlan], kept: Path, other: dict[str, Any]) -> None:
         """It is refused, and the message says what to do."""
         with pytest.raises(FileFormatError, match=r"another training .* remove it to begin anew"):
-            shipped.load_state(kept, "tiny", plan("decoder", **other))
+            files.load_state(kept, "tiny", plan("decoder", **other))
 
-    def test_of_another_model(self, plan: Callable[..., Plan], kept: Path) -> None:
+    def test_of_another_model(self, plan: Callable[..., TrainingPlan], kept: Path) -> None:
         """Likewise another name or kind."""
         for name, kind in (("other", "decoder"), ("tiny", "encoder")):
             with pytest.raises(FileFormatError, match="another training"):
-                shipped.load_state(kept, name, plan(kind))
+                files.load_state(kept, name, plan(kind))
 
-    def test_damaged(self, plan: Callable[..., Plan], kept: Path) -> None:
+    def test_damaged(self, plan: Callable[..., TrainingPlan], kept: Path) -> None:
         """Cut off, empty, something else, a folder, or not there: one kind of error."""
         whole = kept.read_bytes()
         for damaged in (whole[:-1], whole[: len(whole) // 2], whole[:7], b"", b"no tensors at all"):
             kept.write_bytes(damaged)
             with pytest.raises(FileFormatError, match="holds no training to go on with"):
-                shipped.load_state(kept, "tiny", plan("decoder"))
+                files.load_state(kept, "tiny", plan("decoder"))
         for path in (kept.parent, kept.parent / "none.safetensors"):
             with pytest.raises(FileFormatError, match="holds no training to go on with"):
-                shipped.load_state(path, "tiny", plan("decoder"))
+                files.load_state(path, "tiny", plan("decoder"))
 
-    def test_a_finished_model_is_no_training(self, plan: Callable[..., Plan], tmp_path: Path) -> None:
+    def test_a_finished_model_is_no_training(self, plan: Callable[..., TrainingPlan], tmp_path: Path) -> None:
         """A model's file cannot be gone on with."""
         from attnviz.models.language import vocabulary
 
-        path, task = tmp_path / "done.safetensors", plan("decoder").task()
-        card = shipped.Card(name="tiny", plan=plan("decoder"), source=vocabulary.english())
-        shipped.save(path, card, task.model)
+        path, task = tmp_path / "done.safetensors", task_of(plan("decoder"))
+        card = ModelCard(name="tiny", plan=plan("decoder"), source=vocabulary.english())
+        files.save(path, card, task.model)
         with pytest.raises(FileFormatError, match="holds no training to go on with"):
-            shipped.load_state(path, "tiny", plan("decoder"))
+            files.load_state(path, "tiny", plan("decoder"))
 
 
 class TestTasks:
@@ -189,9 +191,9 @@ class TestTasks:
         assert weights is not None
         torch.testing.assert_close(weights.sum(-1), torch.ones(101, 5, 2))
 
-    def test_hidden_words(self, plan: Callable[..., Plan]) -> None:
+    def test_hidden_words(self, plan: Callable[..., TrainingPlan]) -> None:
         """Three in twenty are asked for; of those three in five are hidden, one in five is another, one as it was."""
-        task: Any = plan("encoder", unknown=0.05).task()
+        task: Any = task_of(plan("encoder", unknown=0.05))
         words = torch.randint(5, task.model.config.n_words, (200, 101))
         words[:, 90:] = 0
         shown, hidden = task._hide(seeded(0), words)
@@ -207,9 +209,9 @@ class TestTasks:
         assert 0.03 < (shown[rest] == 1).sum() / n < 0.07
         assert ((shown[rest] == words[rest]) | (shown[rest] == 1)).all()
 
-    def test_forgetting_is_reading_only(self, plan: Callable[..., Plan]) -> None:
+    def test_forgetting_is_reading_only(self, plan: Callable[..., TrainingPlan]) -> None:
         """A decoder that is shown only unknown words is still asked for the right ones."""
-        task: Task = plan("translation", forget=1.0, unknown=0.0, drop_heads=0.0).task()
+        task: Task = task_of(plan("translation", forget=1.0, unknown=0.0, drop_heads=0.0))
         read: list[torch.Tensor] = []
         task.model.register_forward_pre_hook(lambda _, given: read.append(given[1]))
         assert task.loss(0) > 4
@@ -220,10 +222,10 @@ class TestTasks:
 class TestFirstWeights:
     """A plan's model."""
 
-    def test_leave_other_random_numbers_alone(self, plan: Callable[..., Plan], kind: str) -> None:
+    def test_leave_other_random_numbers_alone(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
         """Making one draws nothing from the program's own random numbers."""
         torch.manual_seed(5)
-        plan(kind).task()
+        task_of(plan(kind))
         drawn = torch.rand(3)
         torch.manual_seed(5)
         assert torch.equal(torch.rand(3), drawn)

@@ -10,12 +10,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from attnviz.models.config import LanguageConfig, RecurrentConfig
 from attnviz.models.language import english, splits, vocabulary
 from attnviz.models.language.english import English, Reference
 from attnviz.models.language.korean import Pair
-from attnviz.models.seq2seq import RecurrentConfig, RecurrentTranslation, RecurrentTranslator
+from attnviz.models.seq2seq import RecurrentTranslation, RecurrentTranslator
 from attnviz.models.training import measure
-from attnviz.models.wholes import LanguageConfig, LanguageDecoder, LanguageEncoder, Reading
+from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, Reading
 from tests.models.language.conftest import seeded
 
 WORDS, SOURCE, KOREAN = vocabulary.english(), vocabulary.source(), vocabulary.korean()

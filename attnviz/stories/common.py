@@ -1,7 +1,8 @@
-"""What demos share: a trained model of words, sentences as its numbers, figures as words."""
+"""What demos share: a trained model, sentences as numbers of words, numbers as text, the interval of a share."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -9,11 +10,11 @@ import torch
 
 from attnviz.errors import FileFormatError
 from attnviz.models.language.vocabulary import Vocabulary
-from attnviz.models.training import shipped
-from attnviz.models.training.tasks import padded
+from attnviz.models.training.files import ModelCard, load_home_built
+from attnviz.models.training.tasks import Model, padded
 from attnviz.text.words import split_words
 
-Kind = TypeVar("Kind", bound=shipped.Model)
+M = TypeVar("M", bound=Model)
 
 ROWS = "Rows are queries, columns are keys; layers and heads count from 0."
 """What every picture of patterns says."""
@@ -21,19 +22,22 @@ ROWS = "Rows are queries, columns are keys; layers and heads count from 0."
 LEAST = 1e-3
 """What three digits after the point can tell from 0."""
 
+NORMAL = 1.959964
+"""Standard deviations on each side of the middle that hold 95 % of a normal distribution."""
+
 
 def words_of(text: str) -> list[str]:
     """The words and punctuation marks of a sentence."""
     return [text[start:end] for start, end in split_words(text)]
 
 
-def opened(name: str, kind: type[Kind]) -> tuple[shipped.Card, Kind]:
+def open_model(name: str, kind: type[M]) -> tuple[ModelCard, M]:
     """A trained model of this kind, with its card.
 
     Raises:
         FileFormatError: its file holds another kind of model.
     """
-    card, model = shipped.load(shipped.FOLDER / f"{name}.safetensors")
+    card, model = load_home_built(name)
     if not isinstance(model, kind):
         raise FileFormatError(f"{name} must be of the kind {kind.__name__}: its file holds a {type(model).__name__}")
     return card, model
@@ -59,3 +63,14 @@ def percent(share: float) -> str:
 def head_name(head: tuple[int, int]) -> str:
     """A layer and a head, in words."""
     return f"layer {head[0]}, head {head[1]}"
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share of n things.
+
+    Source: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference".
+    """
+    z = NORMAL
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return middle - half, middle + half

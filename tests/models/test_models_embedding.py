@@ -1,15 +1,13 @@
-"""Positions: the paper's waves and a learned table."""
+"""Positions: the paper's waves."""
 
 from __future__ import annotations
 
 import math
 
-import pytest
 import torch
 from torch.testing import assert_close
 
-from attnviz.errors import TooLongError
-from attnviz.models.positions import LearnedPositions, sinusoidal_positions
+from attnviz.models.embedding import sinusoidal_positions
 
 
 class TestSinusoidalPositions:
@@ -47,24 +45,3 @@ class TestSinusoidalPositions:
         """No two of 512 positions share a vector, 20 wide."""
         distances = torch.cdist(sinusoidal_positions(512, 20), sinusoidal_positions(512, 20))
         assert (distances + torch.eye(512)).min() > 0.1
-
-
-class TestLearnedPositions:
-    """A table of parameters."""
-
-    def test_the_first_rows(self) -> None:
-        """Three positions are the first three rows, and they can be trained."""
-        positions = LearnedPositions(11, 5)
-        assert torch.equal(positions(3), positions.table[:3])
-        positions(3).sum().backward()
-        assert positions.table.grad is not None
-        assert positions.table.grad.sum(dim=-1).tolist() == [5] * 3 + [0] * 8
-
-    def test_as_many_as_there_are(self) -> None:
-        """The last position can still be had."""
-        assert LearnedPositions(11, 5)(11).shape == (11, 5)
-
-    def test_refuses_more(self) -> None:
-        """One position too many is refused, with both numbers."""
-        with pytest.raises(TooLongError, match="expected at most 11, got 12"):
-            LearnedPositions(11, 5)(12)

@@ -1,4 +1,4 @@
-"""The trained home-built models as sources: words in, and for those that translate, words out."""
+"""The home-built models as sources: those that were trained, and the one with random weights."""
 
 from __future__ import annotations
 
@@ -12,37 +12,133 @@ from torch import Tensor
 from attnviz.attention import Kind, Note, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import calls_shown
-from attnviz.capture.sources.digest import digest_of
+from attnviz.capture.receipt import digest_of
 from attnviz.capture.stream import Run, Scoring
-from attnviz.errors import InputError, TooLongError
+from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
-from attnviz.models.embedding import after_start
+from attnviz.models.config import ToyConfig
+from attnviz.models.embedding import after_start, sinusoidal_positions
 from attnviz.models.language.vocabulary import END, START, Vocabulary
-from attnviz.models.positions import sinusoidal_positions
-from attnviz.models.training import shipped
-from attnviz.models.training.tasks import padded
-from attnviz.models.translation import TranslationTransformer
-from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
+from attnviz.models.registry import KINDS
+from attnviz.models.toy import ToyEncoder, word_vector
+from attnviz.models.training.files import load_home_built
+from attnviz.models.training.tasks import new_model, padded
+from attnviz.models.transformer import pad
+from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 from attnviz.text.display import clip, visible
 from attnviz.text.words import split_words
 
-KINDS: dict[str, tuple[Kind, ...]] = {
-    "encoder": ("encoder",),
-    "decoder": ("decoder",),
-    "recurrent": ("cross",),
-    "translation": ("cross", "encoder", "decoder"),
-}
-"""What each kind of model can show, the usual one first."""
+MOST_WEIGHTS = 50_000_000
+"""What a model made up on the spot may have: seconds to draw, 200 MB to hold."""
+
+NOTES = (Note("random_weights"),)
 
 ROW_GENERATES = Note("row_generates_word")
 COLUMN_READ = Note("column_read_words")
+
+
+class ToySource:
+    """The home-built encoder; a word is a token.
+
+    Args:
+        config: its sizes and seed.
+        device: where it runs.
+        dtype: its number format; None is float32.
+
+    Raises:
+        ModelError: sizes that do not fit together, or too large.
+    """
+
+    def __init__(
+        self,
+        config: ToyConfig | None = None,
+        *,
+        device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        config = config or ToyConfig()
+        n_weights = config.n_layers * (4 * config.d_model**2 + 2 * config.d_model * config.d_ff)
+        if n_weights > MOST_WEIGHTS:
+            raise ModelError(f"these sizes make {n_weights:,} weights: at most {MOST_WEIGHTS:,} are drawn")
+        usual = ToyConfig()
+        other = [
+            f", {size} {getattr(config, size)}"
+            for size in ("d_model", "n_heads", "n_layers")
+            if getattr(config, size) != getattr(usual, size)
+        ]
+        self.name = f"toy-random (seed {config.seed}{''.join(other)})"
+        self.has_sinks = False
+        self.kinds = KINDS["random"]
+        self.speaks = False
+        self._device = device or torch.device("cpu")
+        self._model = ToyEncoder(config).to(self._device, dtype or torch.float32)
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
+        *,
+        truncate: bool = False,
+        kind: Kind | None = None,
+        targets: Sequence[str | None] | None = None,
+    ) -> Batch:
+        """Split sentences into words; there is no longest sentence, so nothing is ever truncated.
+
+        Raises:
+            InputError: a sentence has no word.
+            SelectionError: another kind of attention than that of an encoder, or a target.
+        """
+        del truncate
+        expect_kind(self, kind, targets)
+        sentences = []
+        for text, pair in zip(texts, pairs or [None] * len(texts), strict=True):
+            tokens = _words(text, 0, 0)
+            tokens += _words(pair or "", 1, len(tokens))
+            if not tokens:
+                raise InputError(f"there is no word in this text: {visible(text)[:40]!r}")
+            sentences.append(Sentence(text=text, pair=pair, tokens=tuple(tokens), notes=NOTES))
+        lengths = torch.tensor([len(sentence.tokens) for sentence in sentences])
+        return Batch(
+            sentences=tuple(sentences),
+            inputs={},
+            real=torch.arange(int(lengths.max())) < lengths[:, None],
+        )
+
+    def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
+        """Run the model once; every observer sees every block of rows.
+
+        Raises:
+            NotVerifiedError: a layer's weights are not proved to be the model's own.
+        """
+        run = Run(batch=batch, observers=observers, native="home-built")
+        with torch.inference_mode(), calls_shown(self._model, observers):
+            vectors = [self._model.embed([token.piece for token in s.tokens]) for s in batch.sentences]
+            x, mask = pad(vectors)
+            self._model.encoder(x, None if batch.real.all() else mask, attend=_watched(run))
+        return run.receipt(self.name)
+
+    def digest(self) -> str:
+        """What tells the model's weights from others."""
+        return digest_of(self._model)
+
+    def untrained(self, seed: int = 0) -> ToySource:
+        """The same sizes, other random weights."""
+        config = replace(self._model.config, seed=self._model.config.seed + 1 + seed)
+        weight = next(self._model.parameters())
+        return ToySource(config, device=self._device, dtype=weight.dtype)
+
+    def embedded(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
+        words, config = [token.piece for token in batch.sentences[0].tokens], self._model.config
+        vectors = torch.stack([word_vector(word, config.d_model, config.seed) for word in words])
+        return vectors, sinusoidal_positions(len(words), config.d_model)
 
 
 class TrainedSource:
     """A trained home-built model; a word is a token.
 
     Args:
-        name: as in `shipped.plans`.
+        name: as in `registry.HOME_BUILT`.
         device: where it runs.
         dtype: its number format; None is float32.
     """
@@ -51,7 +147,7 @@ class TrainedSource:
         self.name = name
         self.has_sinks = False
         self._device = device or torch.device("cpu")
-        self._card, model = shipped.load(shipped.FOLDER / f"{name}.safetensors")
+        self._card, model = load_home_built(name)
         self._model = model.to(self._device, dtype or torch.float32)
         self.kinds = KINDS[self._card.plan.kind]
         self.speaks = self._card.target is not None
@@ -127,10 +223,10 @@ class TrainedSource:
         """The same architecture with its first weights, drawn from a seed."""
         other = copy.copy(self)
         plan = self._card.plan
-        first = replace(plan, recipe=replace(plan.recipe, seed=seed)).task().model
+        first = new_model(replace(plan, recipe=replace(plan.recipe, seed=seed)))
         weight = next(self._model.parameters())
         other.name = f"{self.name} with random weights"
-        other._model = first.to(weight.device, weight.dtype).eval()  # type: ignore[assignment]  # noqa: SLF001 - its own
+        other._model = first.to(weight.device, weight.dtype).eval()  # noqa: SLF001 - its own
         return other
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
@@ -208,10 +304,10 @@ def _numbers(rows: Sequence[Sequence[Token]]) -> Tensor:
     return padded([[token.id or 0 for token in row] for row in rows])
 
 
-def _words(text: str, segment: int, before: int, vocabulary: Vocabulary) -> list[Token]:
-    """The words of a sentence as tokens, numbered on from those before it."""
+def _words(text: str, segment: int, before: int, vocabulary: Vocabulary | None = None) -> list[Token]:
+    """The words of a sentence as tokens, numbered on from those before it; with their numbers in a vocabulary."""
     spans = split_words(text)
-    numbers = vocabulary.encode(text[start:end] for start, end in spans)
+    numbers = vocabulary.encode(text[start:end] for start, end in spans) if vocabulary else [None] * len(spans)
     return [
         Token(
             text=visible(text[start:end]),

@@ -13,15 +13,17 @@ from safetensors.torch import load_file, save_file
 
 from attnviz.errors import FileFormatError
 from attnviz.models.language import vocabulary
-from attnviz.models.training import shipped
-from attnviz.models.training.shipped import Card
+from attnviz.models.registry import HOME_BUILT, NAMES, TRAINED
+from attnviz.models.training import files, measure
+from attnviz.models.training.files import ModelCard
+from attnviz.models.training.tasks import new_model, task_of
 from tests.models.training.conftest import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from attnviz.models.training.shipped import Plan
+    from attnviz.models.registry import TrainingPlan
 
 
 def header(path: Path) -> dict[str, Any]:
@@ -31,19 +33,19 @@ def header(path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def written(plan: Callable[..., Plan], tmp_path: Path) -> Callable[[str], tuple[Path, Card, Any]]:
+def written(plan: Callable[..., TrainingPlan], tmp_path: Path) -> Callable[[str], tuple[Path, ModelCard, Any]]:
     """A model of a kind in a file, its card, and the model itself."""
 
-    def write(kind: str) -> tuple[Path, Card, Any]:
-        path, model = tmp_path / f"{kind}.safetensors", plan(kind).task().model
-        card = Card(
+    def write(kind: str) -> tuple[Path, ModelCard, Any]:
+        path, model = tmp_path / f"{kind}.safetensors", task_of(plan(kind)).model
+        card = ModelCard(
             name=f"tiny-{kind}",
             plan=plan(kind, seed=5),
             source=vocabulary.source() if kind in {"recurrent", "translation"} else vocabulary.english(),
             target=vocabulary.korean() if kind in {"recurrent", "translation"} else None,
             quality={"words right": 0.125, "layer": 1},
         )
-        shipped.save(path, card, model)
+        files.save(path, card, model)
         return path, card, model
 
     return write
@@ -53,25 +55,25 @@ def written(plan: Callable[..., Plan], tmp_path: Path) -> Callable[[str], tuple[
 class TestRoundTrip:
     """Written and read."""
 
-    def test_everything_comes_back(self, written: Callable[[str], tuple[Path, Card, Any]], kind: str) -> None:
+    def test_everything_comes_back(self, written: Callable[[str], tuple[Path, ModelCard, Any]], kind: str) -> None:
         """Weights to the last bit; name, sizes, recipe, words and quality."""
         path, card, model = written(kind)
-        found, loaded = shipped.load(path)
-        assert found == card == shipped.load_card(path)
+        found, loaded = files.load(path)
+        assert found == card == files.load_card(path)
         assert type(loaded) is type(model)
         assert not loaded.training
         assert loaded.state_dict().keys() == model.state_dict().keys()
         for name, tensor in model.state_dict().items():
             assert torch.equal(loaded.state_dict()[name], tensor)
 
-    def test_runs_as_before(self, written: Callable[[str], tuple[Path, Card, Any]], kind: str) -> None:
+    def test_runs_as_before(self, written: Callable[[str], tuple[Path, ModelCard, Any]], kind: str) -> None:
         """It computes the same, to the last bit.
 
         In double precision both lie in memory of their own. As they come from a file, in single precision, they may lie
         at addresses at which a processor adds in another order.
         """
         path, card, model = written(kind)
-        loaded = shipped.load(path)[1].double()
+        loaded = files.load(path)[1].double()
         words = torch.tensor([card.source.encode(["there", "is", "a", "prince", "."])])
         given = (words,) if card.target is None else (words, torch.tensor([[7, 8, 3]]))
         with torch.inference_mode():
@@ -79,7 +81,9 @@ class TestRoundTrip:
                 if isinstance(one, torch.Tensor):
                     assert torch.equal(one, other)
 
-    def test_is_readable_without_attnviz(self, written: Callable[[str], tuple[Path, Card, Any]], kind: str) -> None:
+    def test_is_readable_without_attnviz(
+        self, written: Callable[[str], tuple[Path, ModelCard, Any]], kind: str
+    ) -> None:
         """The file begins with JSON that holds the card as JSON: nothing in it is code, so nothing is unpickled."""
         path, card, model = written(kind)
         told = json.loads(header(path)["__metadata__"]["card"])
@@ -100,15 +104,15 @@ class TestRefused:
         path = tmp_path / "foreign.safetensors"
         for told in (None, {"format": "pt"}, {"card": "{"}, {"card": "null"}, {"card": "[]"}, {"card": "{}"}):
             save_file({"weight": torch.zeros(2, 3)}, path, told)
-            for read in (shipped.load, shipped.load_card):
+            for read in (files.load, files.load_card):
                 with pytest.raises(FileFormatError, match=r"foreign\.safetensors holds no model of attnviz"):
                     read(path)
         for raw in (b"", b"PK\x03\x04", b"\x80\x04}"):
             path.write_bytes(raw)
             with pytest.raises(FileFormatError, match="holds no model of attnviz"):
-                shipped.load(path)
+                files.load(path)
         with pytest.raises(FileFormatError, match="holds no model of attnviz"):
-            shipped.load(tmp_path / "none.safetensors")
+            files.load(tmp_path / "none.safetensors")
 
     def test_a_pickle(self, tmp_path: Path) -> None:
         """A file that torch would unpickle is refused, and none of its code runs."""
@@ -120,21 +124,21 @@ class TestRefused:
 
         torch.save({"weight": Wicked()}, path)
         with pytest.raises(FileFormatError, match="holds no model of attnviz"):
-            shipped.load(path)
+            files.load(path)
         assert not ran.exists()
 
-    def test_unfinished_training(self, plan: Callable[..., Plan], tmp_path: Path) -> None:
+    def test_unfinished_training(self, plan: Callable[..., TrainingPlan], tmp_path: Path) -> None:
         """Where training stopped is no model yet."""
         from attnviz.models.training.loop import State
 
         path = tmp_path / "kept.safetensors"
-        shipped.save_state(path, "tiny", plan("decoder"), State(3, {"weights.a": torch.zeros(2)}))
+        files.save_state(path, "tiny", plan("decoder"), State(3, {"weights.a": torch.zeros(2)}))
         with pytest.raises(FileFormatError, match="holds no model of attnviz"):
-            shipped.load(path)
+            files.load(path)
 
     @pytest.mark.parametrize("change", ["missing", "more", "shape", "kind", "size", "word"])
     def test_weights_that_are_not_the_cards(
-        self, written: Callable[[str], tuple[Path, Card, Any]], change: str
+        self, written: Callable[[str], tuple[Path, ModelCard, Any]], change: str
     ) -> None:
         """Weights and card must fit each other."""
         path, _, model = written("decoder")
@@ -145,7 +149,7 @@ class TestRefused:
         elif change == "more":
             weights["more"] = torch.zeros(2)
         elif change == "shape":
-            weights["word_map.bias"] = torch.zeros(2)
+            weights["word_projection.bias"] = torch.zeros(2)
         elif change == "kind":
             told["kind"] = "encoder"
         elif change == "size":
@@ -154,24 +158,29 @@ class TestRefused:
             told["config"]["colour"] = "red"
         save_file(weights, path, {"card": json.dumps(told)})
         with pytest.raises(FileFormatError, match="holds no model of attnviz") as raised:
-            shipped.load(path)
+            files.load(path)
         assert "\n" not in str(raised.value)
 
 
 class TestPlans:
     """The models that ship."""
 
-    def test_names_are_the_command_lines(self) -> None:
-        """What `attnviz train` offers is what there are plans for."""
-        from attnviz.cli.train import NAMES
+    def test_each_can_be_had(self) -> None:
+        """Every trained model of the table has its file, and nothing else lies there."""
+        assert {path.stem for path in files.FOLDER.iterdir()} == set(TRAINED)
+        assert set(NAMES) - set(TRAINED) == {"toy-random"}
 
-        assert tuple(shipped.plans()) == NAMES
+    def test_random_weights_are_not_trained(self) -> None:
+        """There is no plan for what learns nothing."""
+        assert not HOME_BUILT["toy-random"].has_language
+        with pytest.raises(ValueError, match="toy-random is not trained"):
+            HOME_BUILT["toy-random"].plan()
 
     @pytest.mark.parametrize("name", ["toy", "toy-decoder", "toy-seq2seq", "toy-transformer"])
     def test_make_sense(self, name: str) -> None:
         """Each can be built, reads every word, and prints whole: heads at most 12 wide, the toy's at most 8."""
-        plan = shipped.plans()[name]
-        model: Any = plan.task().model
+        plan = HOME_BUILT[name].plan()
+        model: Any = new_model(plan)
         if plan.kind in {"recurrent", "translation"}:
             model(*(torch.tensor([[len(words()) - 1]]) for words in (vocabulary.source, vocabulary.korean)))
         else:
@@ -181,15 +190,15 @@ class TestPlans:
 
     def test_all_weights_together(self) -> None:
         """At most 8 MB."""
-        sizes = [sum(p.numel() * 4 for p in plan.task().model.parameters()) for plan in shipped.plans().values()]
+        sizes = [sum(p.numel() * 4 for p in new_model(HOME_BUILT[name].plan()).parameters()) for name in TRAINED]
         assert sum(sizes) < 8e6
 
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("kind", KINDS)
-def test_quality(plan: Callable[..., Plan], kind: str) -> None:
+def test_quality(plan: Callable[..., TrainingPlan], kind: str) -> None:
     """Whatever is measured is a number, and shares are shares."""
-    found = shipped.quality(plan(kind).task().model.eval(), n=10)  # type: ignore[arg-type]
+    found = measure.quality(task_of(plan(kind)).model.eval(), n=10)
     assert all(isinstance(value, float | int) for value in found.values())
     for what, value in found.items():
         if any(word in what for word in ("right", "turns", "error", "fault")):
@@ -197,9 +206,9 @@ def test_quality(plan: Callable[..., Plan], kind: str) -> None:
     assert ("alignment error" in found) == (kind in {"recurrent", "translation"})
 
 
-def test_quality_without_attention(plan: Callable[..., Plan]) -> None:
+def test_quality_without_attention(plan: Callable[..., TrainingPlan]) -> None:
     """A model without attention has no alignment."""
     given = plan("recurrent")
     bare = replace(given, config=replace(given.config, attention=None))  # type: ignore[arg-type]
-    found = shipped.quality(bare.task().model.eval(), n=10)  # type: ignore[arg-type]
+    found = measure.quality(task_of(bare).model.eval(), n=10)
     assert set(found) == {"translated without a fault", "words right"}

@@ -1,0 +1,154 @@
+"""The sizes of the home-built models, each model's as one frozen value; to read them needs no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from attnviz.errors import ModelError
+from attnviz.models.checks import expect_share, expect_sizes
+
+Activation = Literal["relu", "gelu"]
+Cell = Literal["gru", "lstm", "rnn"]
+Positions = Literal["sinusoidal", "none"]
+ScoreName = Literal["dot", "scaled_dot", "general", "additive"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackConfig:
+    """The sizes of a stack of layers; as they stand here, those of the paper (Vaswani et al. 2017, table 3, "base").
+
+    Attributes:
+        d_model: the width of the words' vectors.
+        n_heads: how many heads share it.
+        n_layers: how many layers follow one another (in each half, where there are two).
+        d_ff: the width inside the feed-forward networks.
+        activation: ``relu`` as in the paper, or ``gelu`` as in BERT and GPT.
+        dropout: the share of what each sub-layer adds that training leaves out; 0.1 in the paper.
+    """
+
+    d_model: int = 512
+    n_heads: int = 8
+    n_layers: int = 6
+    d_ff: int = 2048
+    activation: Activation = "relu"
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToyConfig(StackConfig):
+    """The sizes of the encoder with random weights, which reads any words.
+
+    Attributes:
+        seed: another seed, another model; the same seed, the same model.
+        positions: ``none`` for a model that cannot tell the order of its words.
+    """
+
+    d_model: int = 20
+    n_heads: int = 4
+    n_layers: int = 2
+    d_ff: int = 80
+    seed: int = 0
+    positions: Positions = "sinusoidal"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordsConfig:
+    """What every model that reads numbers of words must know about them.
+
+    Attributes:
+        pad: the number that fills a batch up, always after the words.
+        unknown: that of any word which is not in the vocabulary.
+        start: what a decoder begins with.
+        end: what a decoder stops with.
+        mask: what an encoder hides a word behind; a model that hides none may give it any other's number.
+        max_length: how many words the model reads or generates at most.
+        dropout: the share that training leaves out, of the words' vectors and, in a Transformer, of what each
+            sub-layer adds.
+    """
+
+    pad: int = 0
+    unknown: int = 1
+    start: int = 2
+    end: int = 3
+    mask: int = 4
+    max_length: int = 128
+    dropout: float = 0.0
+
+    def check(self, n_words: int) -> None:
+        """Refuse what makes no sense with a vocabulary of this size.
+
+        Raises:
+            ModelError: special numbers that are equal or that the vocabulary cannot hold, no length, or no share.
+        """
+        special = (self.pad, self.unknown, self.start, self.end)
+        if len(set(special)) < len(special) or min(*special, self.mask) < 0:
+            raise ModelError(f"special words must differ: expected 4 numbers from 0 on, got {special}")
+        least = max(*special, self.mask) + 1
+        if n_words < least:
+            raise ModelError(f"a vocabulary must hold the special words: expected at least {least}, got {n_words}")
+        expect_sizes(max_length=self.max_length)
+        expect_share(dropout=self.dropout)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig(WordsConfig, StackConfig):
+    """The sizes that every Transformer of words has.
+
+    Attributes:
+        positions: whether the vectors say where a word stands.
+    """
+
+    d_model: int = 48
+    n_heads: int = 6
+    n_layers: int = 3
+    d_ff: int = 192
+    positions: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageConfig(TransformerConfig):
+    """The sizes of a model of one language.
+
+    Attributes:
+        n_words: how many words it knows, special ones included.
+    """
+
+    n_words: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationConfig(TransformerConfig):
+    """The sizes of a Transformer that translates.
+
+    Attributes:
+        n_source_words: how many words it can read, special ones included.
+        n_target_words: how many words it can generate, special ones included.
+    """
+
+    n_source_words: int
+    n_target_words: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig(WordsConfig):
+    """The sizes of a recurrent encoder-decoder.
+
+    Attributes:
+        n_source_words: how many words it can read, special ones included.
+        n_target_words: how many words it can generate, special ones included.
+        d_embedding: the width of the words' vectors.
+        d_hidden: the width of the states.
+        cell: ``gru``, ``lstm`` or ``rnn``.
+        attention: the name of its score function; None for a model without attention.
+        forgetful: whether the encoder's gates, before training, let little of the past through, so that each state is
+            at first about its own word, and the decoder learns to look for the others.
+    """
+
+    n_source_words: int
+    n_target_words: int
+    d_embedding: int = 32
+    d_hidden: int = 64
+    cell: Cell = "gru"
+    attention: ScoreName | None = "scaled_dot"
+    forgetful: bool = False

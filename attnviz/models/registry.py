@@ -1,0 +1,207 @@
+"""The home-built models: one table says all there is to know of each before its weights are read.
+
+To add a model is to add an entry. Reading the table needs no torch, so that names can be completed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from attnviz.models.config import LanguageConfig, RecurrentConfig, ScoreName, ToyConfig, TranslationConfig
+
+if TYPE_CHECKING:
+    from attnviz.attention import Kind
+
+Architecture = Literal["random", "encoder", "decoder", "recurrent", "translation"]
+Config: TypeAlias = LanguageConfig | RecurrentConfig | TranslationConfig
+
+KINDS: Mapping[Architecture, tuple[Kind, ...]] = MappingProxyType(
+    {
+        "random": ("encoder",),
+        "encoder": ("encoder",),
+        "decoder": ("decoder",),
+        "recurrent": ("cross",),
+        "translation": ("cross", "encoder", "decoder"),
+    }
+)
+"""The kinds of attention that each architecture has, the usual one first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a model is trained.
+
+    Attributes:
+        steps: how many batches it sees.
+        batch: sentences in each.
+        rate: the largest learning rate; it rises over the first twentieth and falls to nothing as a cosine.
+        seed: of the first weights and of the sentences.
+        drop_heads: the share of heads left out in each sentence, so that each learns to do its part alone (Zhou et al.
+            2020, "Scheduled DropHead").
+        unknown: the share of words shown as unknown, so that an unknown word among them does no harm.
+        forget: the share of its own earlier words that a decoder is shown as unknown, so that it must look at the
+            source (Bowman et al. 2016, "Generating Sentences from a Continuous Space", section 3.1, word dropout).
+    """
+
+    steps: int
+    batch: int = 128
+    rate: float = 3e-3
+    seed: int = 0
+    drop_heads: float = 0.0
+    unknown: float = 0.01
+    forget: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingPlan:
+    """A model to be trained: what it is, what it learns, and how. Files of weights hold it.
+
+    Attributes:
+        kind: its architecture.
+        config: its sizes.
+        recipe: how it is trained.
+        learns: what it is trained on, in words.
+        clauses: of a model that translates: how many clauses the sentences of a batch have, each as often as the
+            others; None is any number, mostly one.
+    """
+
+    kind: Architecture
+    config: Config
+    recipe: Recipe
+    learns: str
+    clauses: tuple[int | None, ...] = (None,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeBuilt:
+    """A home-built model.
+
+    Attributes:
+        name: what it is called.
+        architecture: which of the home-built architectures it has; what it can show follows from it (`KINDS`).
+        about: what it was trained on, or what it is, in words.
+        config: makes its sizes; a function, since a vocabulary is counted for them.
+        recipe: how it is trained; None for random weights.
+        clauses: as in `TrainingPlan`.
+        for_a_demo: whether it is there for a demo alone, and cannot be chosen by its name.
+    """
+
+    name: str
+    architecture: Architecture
+    about: str
+    config: Callable[[], Config | ToyConfig]
+    recipe: Recipe | None = None
+    clauses: tuple[int | None, ...] = (None,)
+    for_a_demo: bool = False
+
+    @property
+    def has_language(self) -> bool:
+        """Whether it was trained on a language of its own, of which there are sentences that it never saw."""
+        return self.recipe is not None
+
+    def plan(self) -> TrainingPlan:
+        """How it is trained.
+
+        Raises:
+            ValueError: it is not; its weights are random.
+        """
+        config = self.config()
+        if self.recipe is None or isinstance(config, ToyConfig):
+            raise ValueError(f"{self.name} is not trained: its weights are random")
+        return TrainingPlan(
+            kind=self.architecture, config=config, recipe=self.recipe, learns=self.about, clauses=self.clauses
+        )
+
+
+SEEDS = (0, 1, 2)
+"""Of the models that are compared in the demo of the bottleneck, as many of each kind."""
+BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (("with", 60, "scaled_dot"), ("without", 76, None))
+"""Translators that differ in attention alone: as many weights each, so the states of those without it are wider."""
+
+_TRANSLATES = "English-Korean sentence pairs of the small language: to say each in Korean"
+
+
+def _count(language: Literal["english", "source", "korean"]) -> int:
+    """How many words a vocabulary has: of English, of the English that is translated, of Korean."""
+    from attnviz.models.language import vocabulary
+
+    return len(getattr(vocabulary, language)())
+
+
+def _language() -> LanguageConfig:
+    return LanguageConfig(n_words=_count("english"))
+
+
+def _bottleneck(which: str, d_hidden: int, attention: ScoreName | None, seed: int) -> HomeBuilt:
+    return HomeBuilt(
+        name=f"bottleneck-{which}-{seed}",
+        architecture="recurrent",
+        about=_TRANSLATES,
+        config=lambda: RecurrentConfig(
+            n_source_words=_count("source"),
+            n_target_words=_count("korean"),
+            d_embedding=24,
+            d_hidden=d_hidden,
+            attention=attention,
+        ),
+        recipe=Recipe(steps=4000, rate=4e-3, seed=seed),
+        clauses=(1, 1, 2, 3),
+        for_a_demo=True,
+    )
+
+
+_MODELS = (
+    HomeBuilt(
+        name="toy",
+        architecture="encoder",
+        about="English sentences of the small language: to name hidden words, and at 'it' the noun it stands for",
+        config=_language,
+        recipe=Recipe(steps=1500, seed=2, drop_heads=0.5),
+    ),
+    HomeBuilt(
+        name="toy-random",
+        architecture="random",
+        about="an encoder with random weights, of any size; it reads any words of any language",
+        config=ToyConfig,
+    ),
+    HomeBuilt(
+        name="toy-decoder",
+        architecture="decoder",
+        about="English sentences of the small language: to say the next word",
+        config=_language,
+        recipe=Recipe(steps=1500),
+    ),
+    HomeBuilt(
+        name="toy-seq2seq",
+        architecture="recurrent",
+        about=_TRANSLATES,
+        config=lambda: RecurrentConfig(
+            n_source_words=_count("source"),
+            n_target_words=_count("korean"),
+            d_embedding=48,
+            d_hidden=96,
+            forgetful=True,
+        ),
+        recipe=Recipe(steps=3500, forget=0.3),
+    ),
+    HomeBuilt(
+        name="toy-transformer",
+        architecture="translation",
+        about=_TRANSLATES,
+        config=lambda: TranslationConfig(
+            n_source_words=_count("source"), n_target_words=_count("korean"), n_heads=4, n_layers=2
+        ),
+        recipe=Recipe(steps=4000, drop_heads=0.3, forget=0.4),
+    ),
+    *(_bottleneck(*kind, seed) for kind in BOTTLENECK for seed in SEEDS),
+)
+
+HOME_BUILT: Mapping[str, HomeBuilt] = MappingProxyType({model.name: model for model in _MODELS})
+"""All of them, by name."""
+NAMES = tuple(model.name for model in _MODELS if not model.for_a_demo)
+"""Those that a user can choose."""
+TRAINED = tuple(model.name for model in _MODELS if model.recipe is not None)
+"""Those that can be trained again."""

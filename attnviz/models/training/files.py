@@ -1,0 +1,161 @@
+"""Trained models as files: weights as safetensors, all that is known about a model in the metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from attnviz.errors import FileFormatError, ModelError
+from attnviz.models.config import LanguageConfig, RecurrentConfig, TranslationConfig
+from attnviz.models.language.vocabulary import Vocabulary
+from attnviz.models.registry import Config, Recipe, TrainingPlan
+from attnviz.models.training.loop import State
+from attnviz.models.training.tasks import CLASSES, Model
+
+FOLDER = Path(__file__).parent.parent / "weights"
+"""Where the weights lie that come with attnviz."""
+
+_CONFIGS: dict[str, type[Config]] = {
+    "encoder": LanguageConfig,
+    "decoder": LanguageConfig,
+    "recurrent": RecurrentConfig,
+    "translation": TranslationConfig,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCard:
+    """What is known about a trained model.
+
+    Attributes:
+        name: its name.
+        plan: how it was made.
+        source: the words it reads.
+        target: the words it generates; None where they are those it reads.
+        quality: what was measured on test sentences, by name.
+    """
+
+    name: str
+    plan: TrainingPlan
+    source: Vocabulary
+    target: Vocabulary | None = None
+    quality: Mapping[str, float] = field(default_factory=dict)
+
+
+def save(path: Path, card: ModelCard, model: nn.Module) -> None:
+    """Write a model's weights and its card into one file."""
+    from safetensors.torch import save as serialised
+
+    described = {
+        "name": card.name,
+        "kind": card.plan.kind,
+        "config": asdict(card.plan.config),
+        "recipe": asdict(card.plan.recipe),
+        "learns": card.plan.learns,
+        "clauses": card.plan.clauses,
+        "source": card.source.words,
+        "target": card.target.words if card.target else None,
+        "quality": dict(card.quality),
+    }
+    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    path.write_bytes(serialised(weights, {"card": json.dumps(described, ensure_ascii=False)}))
+
+
+def save_state(path: Path, name: str, plan: TrainingPlan, state: State) -> None:
+    """Write where training stopped, so that it can go on."""
+    from safetensors.torch import save as serialised
+
+    path.write_bytes(serialised(state.tensors, {"step": str(state.step), "plan": _described(name, plan)}))
+
+
+def load_state(path: Path, name: str, plan: TrainingPlan) -> State:
+    """Read where training stopped.
+
+    Raises:
+        FileFormatError: the file is damaged, or of another model, seed or recipe.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            if metadata["plan"] != _described(name, plan):
+                raise FileFormatError(
+                    f"{path} is of another training (model, seed, steps or sentences differ): remove it to begin anew"
+                )
+            tensors = {tensor: file.get_tensor(tensor) for tensor in file.keys()}  # noqa: SIM118 - it is no dictionary
+            return State(int(metadata["step"]), tensors)
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise FileFormatError(f"{path} holds no training to go on with: {error}") from error
+
+
+def _described(name: str, plan: TrainingPlan) -> str:
+    return json.dumps([name, asdict(plan)], sort_keys=True)
+
+
+def load_home_built(name: str) -> tuple[ModelCard, Model]:
+    """A model that comes with attnviz, by its name in `HOME_BUILT`, and its card.
+
+    Raises:
+        FileFormatError: its file is not there, or is damaged.
+    """
+    return load(FOLDER / f"{name}.safetensors")
+
+
+def load_card(path: Path) -> ModelCard:
+    """The card of a model, without its weights.
+
+    Raises:
+        FileFormatError: the file holds no model of attnviz.
+    """
+    return _open(path)[0]
+
+
+def load(path: Path) -> tuple[ModelCard, Model]:
+    """A trained model, ready to run, and its card.
+
+    Raises:
+        FileFormatError: the file holds no model of attnviz.
+    """
+    card, weights = _open(path)
+    try:
+        # Drawing first weights that are then replaced takes milliseconds; the meta device, which draws none, takes
+        # a second to get ready.
+        with torch.random.fork_rng(devices=[]):
+            model = CLASSES[card.plan.kind](card.plan.config)  # type: ignore[arg-type]
+        model.load_state_dict(weights, assign=True)
+    except (ModelError, RuntimeError, TypeError) as error:
+        raise FileFormatError(f"{path} holds no model of attnviz: its weights are not of the sizes it tells") from error
+    return card, model.eval()
+
+
+def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            described = json.loads((file.metadata() or {})["card"])
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
+        plan = TrainingPlan(
+            kind=described["kind"],
+            config=_CONFIGS[described["kind"]](**described["config"]),
+            recipe=Recipe(**described["recipe"]),
+            learns=described["learns"],
+            clauses=tuple(described["clauses"]),
+        )
+        target = described["target"]
+        card = ModelCard(
+            name=described["name"],
+            plan=plan,
+            source=Vocabulary(tuple(described["source"])),
+            target=Vocabulary(tuple(target)) if target else None,
+            quality=described["quality"],
+        )
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{path} holds no model of attnviz: {type(error).__name__}: {error}") from error
+    return card, weights

@@ -1,0 +1,115 @@
+"""A home-built model trained from its recipe, from the first weights to the file, whatever interrupts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from attnviz.errors import InputError
+from attnviz.models.language import vocabulary
+from attnviz.models.registry import HOME_BUILT, TRAINED, TrainingPlan
+from attnviz.models.training import files, loop, measure
+from attnviz.models.training.files import ModelCard
+from attnviz.models.training.loop import State
+from attnviz.models.training.tasks import Model, task_of
+
+
+def write_plainly(path: Path, write: Callable[[Path], object]) -> object:
+    """Write a file in its place; a power cut may leave half of it."""
+    return write(path)
+
+
+def unfinished(path: Path) -> Path:
+    """Where the training whose weights shall lie at a path is kept when it is stopped."""
+    return path.with_name(f"{path.stem}.unfinished.safetensors")
+
+
+def plan_of(name: str, *, seed: int | None = None, steps: int | None = None) -> TrainingPlan:
+    """How a model is trained, by another seed or in another number of steps where one is given.
+
+    Raises:
+        InputError: there is no trained home-built model of this name.
+    """
+    if name not in TRAINED:
+        raise InputError(f"there is no home-built model {name!r} to train: there are {', '.join(TRAINED)}")
+    plan = HOME_BUILT[name].plan()
+    own = plan.recipe
+    return replace(plan, recipe=replace(own, seed=own.seed if seed is None else seed, steps=steps or own.steps))
+
+
+def train_home_built(
+    name: str,
+    path: Path,
+    *,
+    seed: int | None = None,
+    steps: int | None = None,
+    begin: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, float], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    write: Callable[[Path, Callable[[Path], object]], object] = write_plainly,
+) -> ModelCard | State:
+    """Train a home-built model as the one that comes with attnviz was: the same seed gives the same weights.
+
+    Training that was stopped is kept beside the path (`unfinished`); the same call goes on from there. At the end the
+    weights, with all that is known about them and how good they are on unseen sentences, are written to the path.
+
+    Args:
+        name: one of `TRAINED`.
+        path: where the weights shall lie, a ``.safetensors`` file.
+        seed: of the first weights and of the sentences; None is the recipe's.
+        steps: batches to learn from; None is the recipe's.
+        begin: is called once with the first step and the number of all steps.
+        progress: is called after each step with its number and its loss, in nats.
+        stop: is called after each step; training stops where it returns True.
+        write: writes a file with the function that it is given, whole or not at all if it can.
+
+    Returns:
+        The card of the finished model, or the state that was kept.
+
+    Raises:
+        InputError: there is no trained home-built model of this name.
+        FileFormatError: what was kept is damaged, or of another model, seed or recipe.
+    """
+    plan, kept = plan_of(name, seed=seed, steps=steps), unfinished(path)
+    state = files.load_state(kept, name, plan) if kept.exists() else None
+    task = task_of(plan)
+    if begin is not None:
+        begin(state.step if state else 0, plan.recipe.steps)
+    with _reproducible():
+        reached = loop.train(task, state=state, stop=stop, progress=progress)
+        write(kept, lambda temporary: files.save_state(temporary, name, plan, reached))
+        if reached.step < plan.recipe.steps:
+            return reached
+        card = card_of(name, plan, task.model)
+    write(path, lambda temporary: files.save(temporary, card, task.model))
+    kept.unlink(missing_ok=True)
+    return card
+
+
+def card_of(name: str, plan: TrainingPlan, model: Model) -> ModelCard:
+    """All that is known about a trained model, measured on unseen sentences."""
+    translates = plan.kind in {"recurrent", "translation"}
+    return ModelCard(
+        name=name,
+        plan=plan,
+        source=vocabulary.source() if translates else vocabulary.english(),
+        target=vocabulary.korean() if translates else None,
+        quality=measure.quality(model, clauses=plan.clauses),
+    )
+
+
+@contextmanager
+def _reproducible() -> Iterator[None]:
+    """Within it sums are added in one order; one thread is as fast for models this small."""
+    threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(mode=True)
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(mode=deterministic)
+        torch.set_num_threads(threads)
