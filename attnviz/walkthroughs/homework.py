@@ -10,29 +10,34 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import TypeAlias, get_args
 
 import numpy as np
 
 from attnviz.errors import FileFormatError, RecordError, SelectionError
 from attnviz.text.display import clip, visible
 from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, attend
+from attnviz.walkthroughs.homework_file import Entry, NumberTable, expect, match, read_entries, read_table
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.rows import chosen_row
-from attnviz.walkthroughs.typed_lines import Line, read_lines
-from attnviz.walkthroughs.typed_tables import Table, expect, match, read_table
 from attnviz.walkthroughs.verify.saved import named, number
 
 DIRECT = ("query", "keys", "values")
-MAPPED = ("X", "Wq", "Wk", "Wv")
+PROJECTIONS = ("X", "Wq", "Wk", "Wv")
 NEEDED = ("query", "keys", "X", "Wq", "Wk")
 """Of these, whichever of the two is typed, what must not be left out."""
 BIASES = ("bq", "bk", "bv")
-NUMBERS = (*DIRECT, *MAPPED, *BIASES, "Wo", "bo", "W", "U", "v", "mask")
+NUMBERS = (*DIRECT, *PROJECTIONS, *BIASES, "Wo", "bo", "W", "U", "v", "mask")
 NO_VALUES = "no values are given: the calculation ends at the weights"
 LABELS = ("words", "query_words")
 OTHERS = ("title", "score", "scale", "causal")
 KNOWN = (*NUMBERS, *LABELS, *OTHERS)
+
+Fields: TypeAlias = Mapping[str, Entry]
+"""What the file holds, by name."""
+
+Tables: TypeAlias = Mapping[str, NumberTable]
+"""The tables of numbers in it, by name."""
 
 
 def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Walkthrough:
@@ -47,7 +52,7 @@ def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Wal
         FileFormatError: the file cannot be read, or its numbers do not fit together; the message is one line.
         SelectionError: there is no such query.
     """
-    whole = read_lines(path)
+    whole = read_entries(path)
     try:
         return _calculated(_fields(whole), query)
     except SelectionError as error:
@@ -57,7 +62,7 @@ def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Wal
     raise FileFormatError(visible(f"{path}: {reason}"))
 
 
-def _fields(whole: Line) -> Mapping[str, Line]:
+def _fields(whole: Entry) -> Fields:
     """What the file holds by name, if it may hold all of it together."""
     found = whole.value
     if not isinstance(found, dict):
@@ -70,24 +75,24 @@ def _fields(whole: Line) -> Mapping[str, Line]:
             hint = f": did you mean {near[0]}?" if near else f": there are {', '.join(KNOWN)}"
             raise FileFormatError(f"line {field.line}: {clip(name, 40)!r} is not known{hint}")
     fields = {name: field for name, field in found.items() if field.value is not None or name == "scale"}
-    direct, mapped = ([name for name in names if name in fields] for names in (DIRECT, (*MAPPED, *BIASES)))
-    if direct and mapped:
+    direct, projected = ([name for name in names if name in fields] for names in (DIRECT, (*PROJECTIONS, *BIASES)))
+    if direct and projected:
         raise FileFormatError(
-            f"{_where(fields, direct[0])} and {_where(fields, mapped[0])} do not go together: give query, keys and "
+            f"{_where(fields, direct[0])} and {_where(fields, projected[0])} do not go together: give query, keys and "
             f"values, or X with Wq, Wk and Wv"
         )
-    if missing := [name for name in (MAPPED if mapped else DIRECT) if name in NEEDED and name not in fields]:
+    if missing := [name for name in (PROJECTIONS if projected else DIRECT) if name in NEEDED and name not in fields]:
         raise FileFormatError(f"it lacks {', '.join(missing)}: give query, keys and values, or X with Wq, Wk and Wv")
-    if not mapped and "values" not in fields and "Wo" in fields:
-        raise FileFormatError(f"{_where(fields, 'Wo')} has no values that it could map")
-    if mapped and "Wv" not in fields and (spare := [name for name in ("bv", "Wo") if name in fields]):
+    if not projected and "values" not in fields and "Wo" in fields:
+        raise FileFormatError(f"{_where(fields, 'Wo')} has no values that it could project")
+    if projected and "Wv" not in fields and (spare := [name for name in ("bv", "Wo") if name in fields]):
         raise FileFormatError(f"{_where(fields, spare[0])} is of no use without Wv")
     if "bo" in fields and "Wo" not in fields:
         raise FileFormatError(f"{_where(fields, 'bo')} has no Wo that it could be added to")
     return fields
 
 
-def _calculated(fields: Mapping[str, Line], wanted: str | int | None) -> Walkthrough:
+def _calculated(fields: Fields, wanted: str | int | None) -> Walkthrough:
     tables = {name: read_table(name, fields[name]) for name in NUMBERS if name in fields}
     _check_shapes(tables)
     score = _score(fields)
@@ -97,7 +102,7 @@ def _calculated(fields: Mapping[str, Line], wanted: str | int | None) -> Walkthr
     if row is not None and not looking:
         looking = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
     calculation = Calculation()
-    query = (_given if "query" in tables else _mapped)(calculation, tables, looking, words, row)
+    query = (_given if "query" in tables else _projections)(calculation, tables, looking, words, row)
     _check_scores(score, calculation.grids[query], calculation.grids["K"], tables)
     mask = _mask(fields, tables, looking, words, n_queries)
     has_values = "V" in calculation.grids
@@ -122,7 +127,11 @@ def _calculated(fields: Mapping[str, Line], wanted: str | int | None) -> Walkthr
 
 
 def _given(
-    calculation: Calculation, tables: Mapping[str, Table], looking: Sequence[str], words: Sequence[str], row: int | None
+    calculation: Calculation,
+    tables: Tables,
+    looking: Sequence[str],
+    words: Sequence[str],
+    row: int | None,
 ) -> str:
     """Write down queries, or the one that is followed, keys and values as they are given; the queries' name."""
     queries = Grid(values=tables["query"].values, rows=tuple(looking))
@@ -133,10 +142,14 @@ def _given(
     return name
 
 
-def _mapped(
-    calculation: Calculation, tables: Mapping[str, Table], looking: Sequence[str], words: Sequence[str], row: int | None
+def _projections(
+    calculation: Calculation,
+    tables: Tables,
+    looking: Sequence[str],
+    words: Sequence[str],
+    row: int | None,
 ) -> str:
-    """Write down the input and its maps to queries, or to the one that is followed, keys and values; likewise."""
+    """Write down the input and its projections, to queries or the one that is followed, keys and values; likewise."""
     x = calculation.give("X", Grid(values=tables["X"].values, rows=tuple(words)))
     if row is not None:
         x = calculation.step("row", "x", "row", x, number=float(row), rows=tuple(looking[row : row + 1]))
@@ -161,7 +174,7 @@ def _of_row(grid: Grid, row: int | None) -> Grid:
 # ------------------------------------------------------------------------------------------- what is typed
 
 
-def _labels(fields: Mapping[str, Line], tables: Mapping[str, Table]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _labels(fields: Fields, tables: Tables) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names for the keys, and for the queries."""
     if "X" not in tables:
         return _words(fields, "words", tables["keys"]), _words(fields, "query_words", tables["query"])
@@ -171,7 +184,7 @@ def _labels(fields: Mapping[str, Line], tables: Mapping[str, Table]) -> tuple[tu
     return words, words
 
 
-def _words(fields: Mapping[str, Line], name: str, table: Table) -> tuple[str, ...]:
+def _words(fields: Fields, name: str, table: NumberTable) -> tuple[str, ...]:
     """Names for the rows of a table; empty where none are typed."""
     if name not in fields:
         return ()
@@ -189,19 +202,19 @@ def _words(fields: Mapping[str, Line], name: str, table: Table) -> tuple[str, ..
     return tuple(visible(_word(word)) for word in found)
 
 
-def _word(word: Line) -> str:
+def _word(word: Entry) -> str:
     return str(word.value).lower() if isinstance(word.value, bool) else str(word.value)
 
 
-def _title(fields: Mapping[str, Line]) -> str:
-    title = fields.get("title", Line("Attention, from numbers typed by hand", 0))
+def _title(fields: Fields) -> str:
+    title = fields.get("title", Entry("Attention, from numbers typed by hand", 0))
     if not isinstance(title.value, str) or not title.value.strip():
         raise FileFormatError(f"line {title.line}: title must be text, not {named(title.value)}")
     return " ".join(visible(title.value.replace("\n", " ")).split())
 
 
-def _score(fields: Mapping[str, Line]) -> Score:
-    found = fields.get("score", Line("scaled_dot", 0))
+def _score(fields: Fields) -> Score:
+    found = fields.get("score", Entry("scaled_dot", 0))
     scores: tuple[Score, ...] = get_args(Score)
     if found.value not in scores:
         raise FileFormatError(f"line {found.line}: score must be one of {', '.join(scores)}, not {named(found.value)}")
@@ -214,7 +227,7 @@ def _score(fields: Mapping[str, Line]) -> Score:
     return score
 
 
-def _scaling(fields: Mapping[str, Line], score: Score) -> float | None:
+def _scaling(fields: Fields, score: Score) -> float | None:
     """What scores are multiplied with; None is 1 / sqrt(d_k)."""
     if "scale" not in fields:
         return None
@@ -234,10 +247,14 @@ def _scaling(fields: Mapping[str, Line], score: Score) -> float | None:
 
 
 def _mask(
-    fields: Mapping[str, Line], tables: Mapping[str, Table], looking: Sequence[str], words: Sequence[str], queries: int
+    fields: Fields,
+    tables: Tables,
+    looking: Sequence[str],
+    words: Sequence[str],
+    queries: int,
 ) -> Grid | None:
     """1 where a query may look."""
-    causal = fields.get("causal", Line(value=False, line=0))
+    causal = fields.get("causal", Entry(value=False, line=0))
     if not isinstance(causal.value, bool):
         raise FileFormatError(f"line {causal.line}: causal must be true or false, not {named(causal.value)}")
     keys = tables["keys" if "keys" in tables else "X"]
@@ -271,7 +288,7 @@ def _mask(
 # ------------------------------------------------------------------------------------------- what fits what
 
 
-def _check_shapes(tables: Mapping[str, Table]) -> None:
+def _check_shapes(tables: Tables) -> None:
     """Refuse tables of which two numbers clash."""
     if "X" in tables:
         for letter in "qkv":
@@ -286,7 +303,7 @@ def _check_shapes(tables: Mapping[str, Table]) -> None:
         match(tables["bo"], "columns", tables["Wo"], "columns")
 
 
-def _check_scores(score: Score, query: Grid, keys: Grid, tables: Mapping[str, Table]) -> None:
+def _check_scores(score: Score, query: Grid, keys: Grid, tables: Tables) -> None:
     """Refuse queries and keys that the way to score does not fit."""
     d_q, d_k = query.values.shape[1], keys.values.shape[1]
     if score == "general":
@@ -302,5 +319,5 @@ def _check_scores(score: Score, query: Grid, keys: Grid, tables: Mapping[str, Ta
                  (tables["Wq"], "columns", tables["Wk"], "columns")))  # fmt: skip
 
 
-def _where(fields: Mapping[str, Line], name: str) -> str:
+def _where(fields: Fields, name: str) -> str:
     return f"line {fields[name].line}: {name}"

@@ -16,14 +16,14 @@ import yaml
 from attnviz.errors import FileFormatError, SelectionError
 from attnviz.walkthroughs.files import save
 from attnviz.walkthroughs.homework import KNOWN, read
-from attnviz.walkthroughs.typed_lines import LARGEST, Line, read_lines
+from attnviz.walkthroughs.homework_file import LARGEST, Entry, read_entries
 from attnviz.walkthroughs.verify import verify
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
 
 SAMPLES = Path(__file__).parents[2] / "sample_inputs"
-README = SAMPLES.parent / "README.md"
+GUIDE = SAMPLES.parent / "docs" / "walkthroughs.md"
 
 DIRECT = """query: [1, 2, 0, 1]
 keys:
@@ -223,9 +223,9 @@ def test_the_samples(name: str) -> None:
     assert f"`{name}`" in (SAMPLES / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_readme_s(tmp_path: Path) -> None:
-    """The file that the README shows can be typed as it stands, and one of its words followed."""
-    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+def test_the_guide_s(tmp_path: Path) -> None:
+    """The file that the guide shows can be typed as it stands, and one of its words followed."""
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert typed(tmp_path, shown).grids["weights"].rows == ("I", "love", "you")
     assert typed(tmp_path, shown, query="love").grids["alignment"].rows == ("I", "love", "you")
 
@@ -234,13 +234,13 @@ def test_the_scanner_of_python_reads_the_same(tmp_path: Path, monkeypatch: pytes
     """Where PyYAML has no C library, its own scanner finds the same values on the same lines."""
     path = tmp_path / "n.yaml"
     path.write_text(DIRECT + MAPPED + "words: ['1', \"2\", ~, 3, x: y]\n")
-    fast = read_lines(path)
+    fast = read_entries(path)
     assert isinstance(fast.value, dict)
     words = fast.value["words"].value
     assert isinstance(words, list)
     assert [word.value for word in words[:4]] == ["1", "2", None, 3]
     monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
-    assert read_lines(path) == fast
+    assert read_entries(path) == fast
 
 
 @pytest.mark.parametrize("escape", [r"\UFFFFFFFF", r"\U00110000"])
@@ -429,6 +429,6 @@ def test_a_line_is_the_key_s_own(tmp_path: Path) -> None:
     """A block that begins on the line after its name is found at its name."""
     path = tmp_path / "n.yml"
     path.write_text("\ufeff# first\nkeys:\n\n  - [1,\n     2]\n", encoding="utf-8")
-    found = read_lines(path)
+    found = read_entries(path)
     assert isinstance(found.value, dict)
-    assert found.value["keys"] == Line([Line([Line(1, 4), Line(2, 5)], 4)], 2)
+    assert found.value["keys"] == Entry([Entry([Entry(1, 4), Entry(2, 5)], 4)], 2)
