@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from attnviz.attention import Attention, Kind, Note, ShortRows
-from attnviz.capture.source import Source, open_source
+from attnviz.capture.source import Loading, Model, Source, as_source
 from attnviz.errors import InputError
 from attnviz.text.words import check_text
 
 
 def attend(
     text: str,
-    model: str | Source | None = None,
+    model: Model = None,
+    tokenizer: object = None,
     *,
     pair: str | None = None,
     target: str | None = None,
@@ -20,42 +22,40 @@ def attend(
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
     truncate: bool = False,
-    device: str = "auto",
-    dtype: str = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
+    **loading: Unpack[Loading],
 ) -> Attention:
     """Run a model on a sentence and return its attention, proved to be the model's own.
 
     Args:
         text: the sentence.
-        model: a home-built model (such as ``toy``), a name on the hub, a folder, or a source that is already open;
-            None is DistilBERT, or ``toy`` (with a warning) where that cannot be had.
+        model: a home-built model (such as ``toy``), a name on the hub, a folder, a Hugging Face model that is in
+            memory, or a source that is already open; None is DistilBERT, or ``toy`` (with a warning) where that cannot
+            be had. A model in memory may have any head (classification, question answering, masked or causal words,
+            sequence to sequence), and stays as it was found.
+        tokenizer: of a model in memory, its own.
         pair: a second sentence, for models that read two.
-        target: what a model that translates is made to say (teacher forcing); None lets it run free.
+        target: what a model that translates is made to generate (teacher forcing); None lets it run free.
         kind: which attention to show, where the model has several; None is the usual one.
         layers: the layers to keep, counted from 0, negative from the end; None keeps all.
         heads: the heads to keep, likewise.
-        truncate: cut the text where the model's positions end, and say so in the record, instead of refusing it.
-        device: as for `open_source`.
-        dtype: as for `open_source`.
-        revision: as for `open_source`.
-        trust_remote_code: as for `open_source`.
+        truncate: cut the text where the model's positions end, and tell so in the record, instead of refusing it.
+        loading: ``device``, ``dtype``, ``revision`` and ``trust_remote_code``, as for `open_source`.
 
     Returns:
         The record: `weights` of shape (layer, head, query, key), float32.
 
     Raises:
         InputError: the text is empty, or longer than the model takes.
-        SelectionError: a layer, head or kind of attention that is not there, or a target for a model that says nothing.
-        ModelError: the model cannot be used, or its weights are not proved.
+        SelectionError: a layer, head or kind of attention that is not there, or a target for a model that generates
+            nothing.
+        ModelError: the model cannot be used, its weights are not proved, or the tokenizer is not its own.
+        SettingsError: a tokenizer for a model that has its own, or ways to load one that is loaded.
     """
     _check_texts([text], [pair], [target])  # before a model is loaded for nothing
-    if model is None or isinstance(model, str):
-        model = open_source(model, device=device, dtype=dtype, revision=revision, trust_remote_code=trust_remote_code)
     (record,) = attend_all(
-        [text], model, pairs=[pair], targets=[target], kind=kind, layers=layers, heads=heads, truncate=truncate
-    )
+        [text], as_source(model, tokenizer, **loading), pairs=[pair], targets=[target], kind=kind, layers=layers,
+        heads=heads, truncate=truncate,
+    )  # fmt: skip
     return record
 
 

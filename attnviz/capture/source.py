@@ -6,15 +6,16 @@ import difflib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
 
 from attnviz.attention import Kind, Receipt
 from attnviz.capture.sources.hub import locate
-from attnviz.errors import AttnvizWarning, InputError, ModelError, UnknownModelError
+from attnviz.errors import AttnvizWarning, InputError, ModelError, SettingsError, UnknownModelError
 from attnviz.text.display import clip, visible
 
 if TYPE_CHECKING:
     import torch
+    from transformers import PreTrainedModel
 
     from attnviz.capture.observers import Batch, Observer
     from attnviz.models.config import ToyConfig
@@ -68,6 +69,48 @@ class Source(Protocol):
         """The same architecture with random weights, drawn from a seed: what a trained model is held against."""
 
 
+class Loading(TypedDict, total=False):
+    """How a model is found and loaded: the arguments of `open_source` but the model."""
+
+    device: str
+    dtype: str
+    revision: str | None
+    trust_remote_code: bool
+    sizes: Mapping[str, int] | None
+    notify: Callable[[str], None] | None
+
+
+Model: TypeAlias = "str | Path | Source | PreTrainedModel | None"
+"""What names or is a model: see `as_source`."""
+
+
+def as_source(model: Model = None, tokenizer: object = None, **loading: Unpack[Loading]) -> Source:
+    """The source that a model's attention streams from.
+
+    Args:
+        model: a name or a folder, as for `open_source`; a Hugging Face model that is in memory, of any head, which
+            stays as it was found; or a source, which is returned as it is.
+        tokenizer: of a model in memory, its own.
+        loading: as for `open_source`; a model in memory is loaded already.
+
+    Raises:
+        ModelError: the model cannot be used, or the tokenizer is not its own.
+        SettingsError: a tokenizer for a model that has its own, or ways to load one that is loaded.
+    """
+    is_named = model is None or isinstance(model, str | Path)
+    if tokenizer is not None and (is_named or isinstance(model, Source)):
+        raise SettingsError("a tokenizer goes with a model that is in memory: this one has its own")
+    if is_named:
+        return open_source(None if model is None else str(model), **loading)
+    if given := [name for name, value in loading.items() if value not in (None, "auto", False)]:
+        raise SettingsError(f"the model is loaded already: {' and '.join(given)} cannot be chosen")
+    if isinstance(model, Source):
+        return model
+    from attnviz.capture.sources.huggingface import from_memory
+
+    return from_memory(model, tokenizer)
+
+
 def open_source(
     model: str | None = None,
     *,
@@ -108,9 +151,9 @@ def open_source(
         _expect_home_built(model)
     try:
         location = locate(DEFAULT_MODEL if model is None else model, revision)
-        from attnviz.capture.sources.huggingface import PretrainedSource
+        from attnviz.capture.sources.huggingface import open_pretrained
 
-        return PretrainedSource(
+        return open_pretrained(
             location,
             device=_device(device),
             dtype=_dtype(dtype),

@@ -77,7 +77,6 @@ class Speaker:
         self._native, self._has_head = native, has_head
         self._limit = limit_of(model.get_decoder(), tokenizer)
         self._kinds = kinds_of(model)
-        model.generation_config.update(**GREEDY)
 
     def spoken(self, batch: Batch, targets: Sequence[str | None], kind: Kind, *, truncate: bool) -> Batch:
         """The batch with what is said: the target where there is one, the model's own words where there is none.
@@ -170,8 +169,9 @@ class Speaker:
             )
         most = min(AT_MOST, self._limit or AT_MOST)
         try:
-            with torch.inference_mode(), quiet():
+            with torch.no_grad(), quiet():
                 watch(self._model, self._native)
+                self._model.generation_config.update(**GREEDY)
                 start, *ids = self._model.generate(
                     input_ids=source[None], attention_mask=torch.ones_like(source)[None], max_new_tokens=most
                 )[0].tolist()

@@ -18,7 +18,7 @@ from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources.generation import Speaker
 from attnviz.capture.sources.hub import Location
 from attnviz.capture.sources.interface import native_of, watch, watched_by
-from attnviz.capture.sources.loading import first_line, in_one_line, limit_of, load, quiet
+from attnviz.capture.sources.loading import Loaded, adopt, first_line, in_one_line, keep_state, limit_of, load, quiet
 from attnviz.capture.sources.tokens import run_together, tokens_read
 from attnviz.capture.stream import Run
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
@@ -30,36 +30,59 @@ very numbers of `output_attentions=True`. Beyond, its fused one does, which roun
 matrix."""
 
 
-class PretrainedSource:
-    """A pretrained model, run as its own library runs it.
+def open_pretrained(
+    location: Location,
+    *,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> PretrainedSource:
+    """Load a pretrained model.
 
     Raises:
         ModelError: it cannot be loaded, or only in ways that would not show the model's own numbers.
     """
+    options = {
+        "revision": revision or "main",
+        "local_files_only": location.where != "hub",
+        "trust_remote_code": trust_remote_code,
+    }
+    # The library may draw random numbers while it loads; the caller's stay the caller's.
+    with in_one_line(location), quiet(), torch.random.fork_rng(devices=[]):
+        loaded = load(location, dtype, options)
+        (loaded.model if loaded.whole is None else loaded.whole).to(device).eval()
+        return PretrainedSource(location.name, loaded)
 
-    def __init__(
-        self,
-        location: Location,
-        *,
-        device: torch.device,
-        dtype: torch.dtype | None = None,
-        revision: str | None = None,
-        trust_remote_code: bool = False,
-    ) -> None:
-        self.name = location.name
+
+def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
+    """A model that is in memory already, of any head; it is left as it was found.
+
+    Raises:
+        ModelError: it is no Hugging Face model, or the tokenizer is not its own.
+    """
+    loaded = adopt(model, tokenizer)
+    origin = visible(getattr(model.config, "name_or_path", "") or "")
+    name = f"{type(model).__name__} in memory"
+    return PretrainedSource(f"{name}, from {origin}" if origin else name, loaded, owner=model)
+
+
+class PretrainedSource:
+    """A pretrained model, run as its own library runs it.
+
+    Args:
+        name: what pictures call it.
+        loaded: the model and its tokenizer.
+        owner: the model as its owner has it, which stays as it was found; None where nobody else has it.
+    """
+
+    def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
+        self.name = name
         self.has_sinks = False
-        self._device = device
-        options = {
-            "revision": revision or "main",
-            "local_files_only": location.where != "hub",
-            "trust_remote_code": trust_remote_code,
-        }
-        # The library may draw random numbers while it loads; the caller's stay the caller's.
-        with in_one_line(location), quiet(), torch.random.fork_rng(devices=[]):
-            loaded = load(location, dtype, options)
-            self._tokenizer, self._model, self._whole = loaded.tokenizer, loaded.model, loaded.whole
-            self._native = native_of(self._model)
-        (self._model if self._whole is None else self._whole).to(device).eval()
+        self._tokenizer, self._model, self._whole = loaded.tokenizer, loaded.model, loaded.whole
+        self._owner, self._notes = owner, loaded.notes
+        self._native = native_of(self._model)
+        self._device = self._model.device
         causal = any(getattr(module, "is_causal", False) is True for module in self._model.modules())
         self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
         self._speaker: Speaker | None = None
@@ -97,46 +120,38 @@ class PretrainedSource:
         shown = expect_kind(self, kind, targets)
         targets = targets or [None] * len(texts)
         pairs = pairs or [None] * len(texts)
-        sentences, rows = [], []
-        for text, pair in zip(texts, pairs, strict=True):
-            encoded = self._tokenizer(
-                text,
-                pair,
-                return_offsets_mapping=self._tokenizer.is_fast,
-                return_special_tokens_mask=True,
-                verbose=False,
-            )
-            n_tokens, notes = len(encoded["input_ids"]), tuple[Note, ...]()
-            if self._limit is not None and n_tokens > self._limit:
-                if not truncate:
-                    raise TooLongError(
-                        f"the text has {n_tokens:,} tokens, but {self.name} has {self._limit:,} positions: shorten it, "
-                        "or cut it there with --truncate"
-                    )
-                encoded = self._tokenizer(
-                    text,
-                    pair,
-                    truncation=True,
-                    max_length=self._limit,
-                    return_offsets_mapping=self._tokenizer.is_fast,
-                    return_special_tokens_mask=True,
-                )
-                notes = (Note.of("input_truncated_tokens", kept=len(encoded["input_ids"]), total=n_tokens),)
-            tokens = tokens_read(self._tokenizer, encoded, text, pair)
-            is_cut = len(tokens) < n_tokens
-            if all(token.special for token in tokens):
-                raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
-            if run_together(tokens):
-                notes += (Note("sentences_run_together"),)
-            sentences.append(Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=is_cut))
-            rows.append(encoded)
-        batch = self._batch(sentences, rows)
+        encoded = [self._sentence(text, pair, truncate) for text, pair in zip(texts, pairs, strict=True)]
+        batch = self._batch([sentence for sentence, _ in encoded], [row for _, row in encoded])
         if self._speaker is None:
             return batch
         has_target = any(target is not None for target in targets)
         if shown == "encoder" and not has_target:
             return replace(batch, kind=shown)
-        return self._speaker.spoken(batch, targets, kind or "cross", truncate=truncate)
+        with keep_state(self._owner):
+            return self._speaker.spoken(batch, targets, kind or "cross", truncate=truncate)
+
+    def _sentence(self, text: str, pair: str | None, truncate: bool) -> tuple[Sentence, Any]:  # noqa: FBT001
+        """A sentence with its tokens, and what the tokenizer made of it."""
+        more: dict[str, Any] = {
+            "return_offsets_mapping": self._tokenizer.is_fast, "return_special_tokens_mask": True
+        }  # fmt: skip
+        encoded = self._tokenizer(text, pair, verbose=False, **more)
+        n_tokens, notes = len(encoded["input_ids"]), self._notes
+        if self._limit is not None and n_tokens > self._limit:
+            if not truncate:
+                raise TooLongError(
+                    f"the text has {n_tokens:,} tokens, but {self.name} has {self._limit:,} positions: shorten it, "
+                    "or cut it there with --truncate"
+                )
+            encoded = self._tokenizer(text, pair, truncation=True, max_length=self._limit, **more)
+            notes += (Note.of("input_truncated_tokens", kept=len(encoded["input_ids"]), total=n_tokens),)
+        tokens = tokens_read(self._tokenizer, encoded, text, pair)
+        if all(token.special for token in tokens):
+            raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
+        if run_together(tokens):
+            notes += (Note("sentences_run_together"),)
+        is_cut = len(tokens) < n_tokens
+        return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=is_cut), encoded
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model once; every observer sees every block of rows.
@@ -153,7 +168,15 @@ class PretrainedSource:
             n_tokens = max(batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids"))
         native = "eager" if n_sentences * n_tokens**2 <= EAGER_UP_TO else self._native
         run = Run(batch=batch, observers=observers, native=native)
-        with torch.inference_mode(), watched_by(run, is_shown), calls_shown(model, observers), quiet():
+        # Tensors of inference mode that a model keeps could not be trained with afterwards.
+        without_gradients = torch.inference_mode if self._owner is None else torch.no_grad
+        with (
+            keep_state(self._owner),
+            without_gradients(),
+            watched_by(run, is_shown),
+            calls_shown(model, observers),
+            quiet(),
+        ):
             try:
                 watch(model, native)
                 model(**batch.inputs)
@@ -180,6 +203,7 @@ class PretrainedSource:
             # Its own config: an implementation chosen for a model is written into it.
             new = type(whole)(copy.deepcopy(whole.config)).to(self._device, whole.dtype).eval()
         other.name = f"{self.name} with random weights"
+        other._owner = None  # noqa: SLF001 - its own
         other._model = new if self._whole is None else new.get_encoder()  # noqa: SLF001 - its own
         other._whole = None if self._whole is None else new  # noqa: SLF001 - its own
         if self._speaker is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from attnviz.attention import Note
 from attnviz.capture.sources.hub import Location
 from attnviz.errors import ModelError, UnreachableModelError
 from attnviz.text.display import clip, visible
@@ -28,12 +30,14 @@ class Loaded:
         model: what reads: of an encoder-decoder its encoder.
         whole: the encoder-decoder, with the map to its words; None where the model is none, or none of text.
         has_head: whether that map is the model's own, so that it can say something by itself.
+        notes: what a reader of its pictures should know.
     """
 
     tokenizer: Any
     model: Any
     whole: Any = None
     has_head: bool = False
+    notes: tuple[Note, ...] = ()
 
 
 def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any]) -> Loaded:
@@ -87,6 +91,85 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
         whole=model,
         has_head=bool(head) and not is_borrowed and not any(name in head for name in report["missing_keys"]),
     )
+
+
+LEAST_SHARE = 0.98
+"""The share of a model's word vectors that its tokenizer has tokens for; the rest is padding of the table."""
+
+
+def adopt(model: Any, tokenizer: Any) -> Loaded:
+    """A model that is in memory, and its tokenizer: its base, whatever head it has.
+
+    Raises:
+        ModelError: it is no Hugging Face model, there is no tokenizer, or the tokenizer belongs to another model.
+    """
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    if not isinstance(model, PreTrainedModel):
+        what = "a torch module of another library" if isinstance(model, nn.Module) else f"a {type(model).__name__}"
+        raise ModelError(f"the model must be a name, a folder or a Hugging Face model, not {what}")
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        given = "there is none" if tokenizer is None else f"this is a {type(tokenizer).__name__}"
+        raise ModelError(f"a model in memory needs its Hugging Face tokenizer, as in tokenizer=...: {given}")
+    table: Any = model.get_input_embeddings()
+    pieces, vectors = len(tokenizer), int(table.weight.shape[0])
+    if pieces > vectors:
+        raise ModelError(
+            f"the tokenizer has {pieces:,} tokens, but {type(model).__name__} has {vectors:,} word vectors: it belongs "
+            "to another model"
+        )
+    notes = () if pieces >= LEAST_SHARE * vectors else (Note.of("vocabulary_smaller", pieces=pieces, vectors=vectors),)
+    if not model.config.is_encoder_decoder:
+        return Loaded(tokenizer=tokenizer, model=model.base_model, notes=notes)
+    has_head = model.can_generate() and model.get_output_embeddings() is not None
+    return Loaded(
+        tokenizer=tokenizer, model=model.get_encoder(), whole=model if has_head else None, has_head=has_head,
+        notes=notes,
+    )  # fmt: skip
+
+
+@contextmanager
+def keep_state(model: Any) -> Iterator[None]:
+    """A model switched to evaluation, which afterwards is as it was found: its configurations, and whether it trains.
+
+    Args:
+        model: somebody's model; None where nobody else has it.
+    """
+    if model is None:
+        yield
+        return
+    training = [(module, module.training) for module in model.modules()]
+    configs = {id(config): config for config in _configs(model)}
+    kept = [(config, dict(vars(config))) for config in configs.values()]
+    generation = getattr(model, "generation_config", None)
+    try:
+        if generation is not None:
+            model.generation_config = copy.deepcopy(generation)
+        model.config.use_cache = False
+        model.eval()
+        yield
+    finally:
+        if generation is not None:
+            model.generation_config = generation
+        for config, fields in kept:
+            vars(config).clear()
+            vars(config).update(fields)
+        for module, was_training in training:
+            module.training = was_training
+
+
+def _configs(model: Any) -> Iterator[Any]:
+    """All configurations of a model: those of its modules, and those within them."""
+    from transformers import PreTrainedConfig
+
+    waiting = [getattr(module, "config", None) for module in model.modules()]
+    seen = set()
+    while waiting:
+        config = waiting.pop()
+        if isinstance(config, PreTrainedConfig) and id(config) not in seen:
+            seen.add(id(config))
+            yield config
+            waiting += vars(config).values()
 
 
 def _head_of(model: Any) -> tuple[str, ...]:

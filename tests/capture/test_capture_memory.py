@@ -1,0 +1,162 @@
+"""Models that are in memory already: any head, the same numbers, and everything left as it was found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+import attnviz
+from attnviz.attention import Note
+from attnviz.errors import ModelError, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TEXT = "I love all you"
+BERT = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 32}
+GPT2 = {"n_embd": 24, "n_layer": 2, "n_head": 3}
+T5 = {"d_model": 24, "num_layers": 2, "num_heads": 3, "d_kv": 8, "d_ff": 32, "decoder_start_token_id": 0}
+BART = {
+    "d_model": 24, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 3,
+    "decoder_attention_heads": 3, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32,
+}  # fmt: skip
+
+HEADS = {
+    "BertModel": BERT,
+    "BertForSequenceClassification": BERT,
+    "BertForQuestionAnswering": BERT,
+    "BertForMaskedLM": BERT,
+    "GPT2LMHeadModel": GPT2,
+    "GPT2ForSequenceClassification": GPT2,
+    "T5EncoderModel": T5,
+    "T5ForConditionalGeneration": T5,
+    "BartForConditionalGeneration": BART,
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer(real_model: str) -> Any:
+    """The real model's own."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(real_model)
+
+
+@pytest.fixture
+def make(tokenizer: Any) -> Callable[..., Any]:
+    """A tiny model of a class with random weights, in training, with as many word vectors as there are tokens."""
+    import transformers
+
+    def build(name: str, **more: Any) -> Any:
+        torch.manual_seed(0)
+        kind = getattr(transformers, name)
+        return kind(kind.config_class(**{"vocab_size": len(tokenizer), **HEADS[name], **more})).train()
+
+    return build
+
+
+def state(model: Any) -> tuple[object, ...]:
+    """What must not change: configurations, what trains, the implementation, the generation's settings, the weights."""
+    generation = getattr(model, "generation_config", None)
+    return (
+        dict(vars(model.config)),
+        [module.training for module in model.modules()],
+        [(name, weight.requires_grad, weight.sum().item()) for name, weight in model.named_parameters()],
+        None if generation is None else (id(generation), generation.to_dict()),
+    )
+
+
+@pytest.mark.parametrize("gradients", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("name", HEADS)
+def test_any_head(name: str, gradients: Callable[[], Any], make: Callable[..., Any], tokenizer: Any) -> None:
+    """The model's own attention, proved; it and its configuration are as they were, and it can be trained on."""
+    model = make(name)
+    before = state(model)
+    with gradients():
+        record = attnviz.attend(TEXT, model, tokenizer)
+    assert state(model) == before
+    assert record.model == f"{name} in memory"
+    assert record.receipt is not None
+    made = tokenizer(TEXT, return_tensors="pt")
+    reader = model.get_encoder() if model.config.is_encoder_decoder else model
+    reader.set_attn_implementation("eager")
+    with torch.no_grad():
+        expected = reader.eval()(**_accepted(reader, made), output_attentions=True).attentions
+    np.testing.assert_allclose(record.weights, torch.cat(expected).numpy(), atol=1e-6)
+    reader(**_accepted(reader, made))[0].sum().backward()
+    assert any(weight.grad is not None for weight in model.parameters())
+
+
+def _accepted(model: Any, made: Any) -> dict[str, Any]:
+    names = {"input_ids", "attention_mask"} | (
+        {"token_type_ids"} if model.config.model_type in {"bert", "gpt2"} else set()
+    )
+    return {name: value for name, value in made.items() if name in names}
+
+
+@pytest.mark.parametrize("name", ["T5ForConditionalGeneration", "BartForConditionalGeneration"])
+@pytest.mark.parametrize("target", [None, "you love me"])
+def test_generation(name: str, target: str | None, make: Callable[..., Any], tokenizer: Any) -> None:
+    """An encoder-decoder generates, or is made to, and keeps its own settings of generation."""
+    model = make(name, eos_token_id=tokenizer.sep_token_id)
+    model.generation_config.num_beams = 4
+    before = state(model)
+    record = attnviz.attend(TEXT, model, tokenizer, target=target, kind="cross")
+    assert state(model) == before
+    assert record.kind == "cross"
+    assert record.target if target is None else record.target == target
+
+
+def test_left_as_found_after_an_error(
+    make: Callable[..., Any], tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that fails in its middle is as it was, too."""
+    model = make("BertForMaskedLM")
+    before = state(model)
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a layer fails")
+
+    monkeypatch.setattr(model.bert.encoder.layer[1], "forward", fail)
+    with pytest.raises(ModelError, match="cannot be run on this text: a layer fails"):
+        attnviz.attend(TEXT, model, tokenizer)
+    assert state(model) == before
+
+
+def test_where_it_came_from(real_model: str, tokenizer: Any) -> None:
+    """A model that was loaded by its own library says from where, and has the numbers of the folder's."""
+    from transformers import AutoModel
+
+    model = AutoModel.from_pretrained(real_model)
+    record = attnviz.attend(TEXT, model, tokenizer)
+    assert record.model == f"BertModel in memory, from {real_model}"
+    np.testing.assert_allclose(record.weights, attnviz.attend(TEXT, real_model).weights, atol=1e-6)
+
+
+def test_a_tokenizer_of_another_model(make: Callable[..., Any], tokenizer: Any) -> None:
+    """More tokens than word vectors: refused. Far fewer: told in a note, since tables are padded."""
+    with pytest.raises(ModelError, match=r"30,522 tokens, but BertModel has 1,000 word vectors: it belongs to anot"):
+        attnviz.attend(TEXT, make("BertModel", vocab_size=1000), tokenizer)
+    record = attnviz.attend(TEXT, make("BertModel", vocab_size=50000), tokenizer)
+    assert record.notes == (Note.of("vocabulary_smaller", pieces=30522, vectors=50000),)
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
+    """What is no model, no tokenizer, or a model that is loaded already and is to be loaded otherwise."""
+    with pytest.raises(ModelError, match="a Hugging Face model, not a dict"):
+        attnviz.attend(TEXT, {}, tokenizer)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="a Hugging Face model, not a torch module of another library"):
+        attnviz.attend(TEXT, torch.nn.Linear(2, 2), tokenizer)  # type: ignore[arg-type]
+    model = make("BertModel")
+    with pytest.raises(ModelError, match=r"needs its Hugging Face tokenizer, .*: there is none"):
+        attnviz.attend(TEXT, model)
+    with pytest.raises(ModelError, match="this is a str"):
+        attnviz.attend(TEXT, model, "bert")
+    with pytest.raises(SettingsError, match="a tokenizer goes with a model that is in memory"):
+        attnviz.attend(TEXT, "toy", tokenizer)
+    with pytest.raises(SettingsError, match="loaded already: device and dtype cannot be chosen"):
+        attnviz.attend(TEXT, model, tokenizer, device="cpu", dtype="float64")
