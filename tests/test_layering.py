@@ -58,6 +58,7 @@ def test_the_rules_hold() -> None:
         ("models/checks.py", "import rich", 2),
         ("capture/sources/hub.py", "def late() -> None:\n    import matplotlib.pyplot", 2),
         ("walkthroughs/verify/__init__.py", "import numpy", 3),
+        ("walkthroughs/verify/saved.py", "from attnviz.text import display", 3),
     ],
 )
 def test_a_breach_is_noticed(copy: Path, module: str, line: str, contract: int) -> None:

@@ -8,7 +8,7 @@ from typing import Unpack
 from attnviz.attention import Attention, Kind, Note, ShortRows
 from attnviz.capture.source import Loading, Model, Source, as_source
 from attnviz.errors import InputError
-from attnviz.text.words import check_text
+from attnviz.text.display import check_text
 
 
 def attend(

@@ -16,8 +16,7 @@ from attnviz.capture.notices import opened
 from attnviz.errors import InputError, RecordError
 from attnviz.heads.asked import Asked, check_can_go_on, check_same_run, told
 from attnviz.heads.samples import samples
-from attnviz.text.display import clip, visible
-from attnviz.text.words import check_text
+from attnviz.text.display import check_text, clip, visible
 
 if TYPE_CHECKING:
     from attnviz.capture.source import Source

@@ -96,7 +96,7 @@ def _captured(
     text: HeatmapText, model: ModelSettings, selection: HeatmapSelection, output: OutputSettings
 ) -> Attention:
     """The record of a run of the model on the sentence; what cannot be read or written is refused before."""
-    from attnviz.text.words import check_text
+    from attnviz.text.display import check_text
 
     sentence = read_text(text.text, text.file)
     pair = None if text.pair is None else read_text(text.pair, None, "the second sentence")

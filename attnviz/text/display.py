@@ -1,14 +1,31 @@
-"""Text that a person can read and that no terminal obeys."""
+"""Text that a model can read, that a person can read, and that no terminal obeys."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
+from attnviz.errors import InputError
+
 JOINERS = "\u200c\u200d"
 """Zero-width characters that shape their neighbours (Persian, Indic scripts, emoji): behind a character they stay."""
 
 _NAMED = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
+
+
+def check_text(text: str, what: str = "the text") -> None:
+    """Refuse a text that no model can read.
+
+    Raises:
+        InputError: it is empty, only spaces, or holds half a character.
+    """
+    if not text.strip():
+        raise InputError(f"{what} is empty" + (" (only spaces)" if text else ""))
+    for index, character in enumerate(text):
+        if "\ud800" <= character <= "\udfff":
+            raise InputError(
+                f"{what} is not valid Unicode: character {index + 1} is a lone surrogate (\\u{ord(character):04x})"
+            )
 
 
 def visible(text: str) -> str:

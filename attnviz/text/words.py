@@ -1,4 +1,4 @@
-"""Where a person would say the words of a sentence are, and texts that have none."""
+"""Where a person would say the words of a sentence are."""
 
 from __future__ import annotations
 
@@ -9,22 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from attnviz.attention import Token
-from attnviz.errors import InputError
-
-
-def check_text(text: str, what: str = "the text") -> None:
-    """Refuse a text that no model can read.
-
-    Raises:
-        InputError: it is empty, only spaces, or holds half a character.
-    """
-    if not text.strip():
-        raise InputError(f"{what} is empty" + (" (only spaces)" if text else ""))
-    for index, character in enumerate(text):
-        if "\ud800" <= character <= "\udfff":
-            raise InputError(
-                f"{what} is not valid Unicode: character {index + 1} is a lone surrogate (\\u{ord(character):04x})"
-            )
 
 
 @functools.cache

@@ -245,7 +245,7 @@ def _followed(
     `loading` holds the arguments of `attnviz.capture.source.open_source`, `queries` and `chosen` those of
     `attnviz.walkthroughs.capture.walks.walk`.
     """
-    from attnviz.text.words import check_text
+    from attnviz.text.display import check_text
 
     check_text(text)
     if chosen["pair"] is not None:

@@ -24,8 +24,7 @@ from attnviz.heads.similarity import divergence_between
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
-from attnviz.text.display import clip, visible
-from attnviz.text.words import check_text
+from attnviz.text.display import check_text, clip, visible
 
 TOKENS_SHOWN = 6
 """Of a sentence that two models cut in two ways, so many tokens are named, from the last one that is the same on."""

@@ -26,7 +26,7 @@ from attnviz.heads.roles import CHANCE, SHUFFLED, UNTRAINED
 from attnviz.heads.structure import Found
 from attnviz.heads.survey import Survey
 from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
-from attnviz.text.words import check_text
+from attnviz.text.display import check_text
 
 TOKENS = 2048
 """Tokens in a batch, padding included: as many as keep the cores busy."""

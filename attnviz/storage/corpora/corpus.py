@@ -17,8 +17,7 @@ from attnviz.errors import InputError
 from attnviz.storage.corpora.conllu import read_conllu
 from attnviz.storage.corpora.unpacked import COMPRESSED, STANDARD_INPUT, Unpacked
 from attnviz.text.corpus import BadLine, CorpusLine
-from attnviz.text.display import clip, visible
-from attnviz.text.words import check_text
+from attnviz.text.display import check_text, clip, visible
 
 Format: TypeAlias = Literal["lines", "jsonl", "conllu"]
 """A sentence a line; a JSON object a line; a treebank."""

@@ -10,8 +10,8 @@ from attnviz.capture.observers import Batch
 from attnviz.capture.projections import KeepProjections
 from attnviz.capture.source import Source
 from attnviz.errors import NoAttentionError, SelectionError
+from attnviz.text.display import check_text
 from attnviz.text.notes import sentence as in_words
-from attnviz.text.words import check_text
 from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, largest_difference
 from attnviz.walkthroughs.capture.inputs import HomeBuilt, Inputs, write_projections
 from attnviz.walkthroughs.capture.layers import CROSS, write_layer, write_output

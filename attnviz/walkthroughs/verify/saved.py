@@ -1,6 +1,6 @@
 """A saved walkthrough as it lies in its file: plain lists of Python's own numbers, read without numpy.
 
-What doubts a calculation should share nothing with what made it, so whoever only wants the numbers finds them here.
+What doubts a calculation should share nothing with what made it: this folder imports nothing of attnviz but its errors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attnviz.errors import FileFormatError
-from attnviz.text.display import clip, visible
 from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, SavedGrid, SavedStep
 
 FORMAT = "attnviz-walkthrough"
@@ -24,6 +23,9 @@ VERSION = 1
 
 LARGEST = 2**29
 """Bytes of a file that is read. A whole layer of DistilBERT, with its maps, takes about 150 million."""
+
+SHORT = 40
+"""Characters of a value that a message shows."""
 
 HIDDEN = "-inf"
 """How a file writes minus infinity, for which JSON has no number."""
@@ -66,7 +68,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
         reason = "it is too large for this computer's memory"
     except RecursionError:
         reason = "it is nested too deeply to be a walkthrough"
-    raise FileFormatError(visible(f"{path}: {reason}"))
+    raise FileFormatError(_printable(f"{path}: {reason}"))
 
 
 def contents(path: str | os.PathLike[str], largest: int) -> bytes:
@@ -129,7 +131,16 @@ def named(value: object) -> str:
     """A value as an error's message names it: short."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
-    return "nothing" if value is None else clip(json.dumps(value, ensure_ascii=False, default=str), 40)
+    return "nothing" if value is None else _short(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _printable(text: str) -> str:
+    """The text with everything in it that a terminal could obey spelled out."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHORT else text[: SHORT - 1].rstrip() + "…"
 
 
 def number(value: object, where: str) -> float:
@@ -236,7 +247,7 @@ def _text(value: object, where: str) -> str:
 
 def _plain_name(name: str, where: str) -> str:
     """A name that every view prints as it is."""
-    if not name.strip() or visible(name) != name:
+    if not name.strip() or not name.isprintable():
         raise FileFormatError(f"{where} must be text that can be printed, not {named(name)}")
     return name
 
@@ -256,5 +267,5 @@ def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         name = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"{clip(name, 40)!r} is there twice")
+        raise ValueError(f"{_short(name)!r} is there twice")
     return fields
