@@ -202,7 +202,7 @@ def _two_ways(recipe: Recipe) -> str:
 
 
 def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Table:
-    """TwoWays readings side by side, as far as the longer one goes."""
+    """Both readings side by side, as far as the longer one goes."""
     rows = []
     for place, (own, made) in enumerate(itertools.zip_longest(free, forced)):
         left: tuple[Cell, ...] = (own.said, own.chance) if own else ("", "")
@@ -246,7 +246,7 @@ def _patterns(free: Attention, forced: Attention) -> str:
             f"{same.index(False) - 1}: a step looks with the state of the step before, and only then reads its word. "
         )
     return said + (
-        f'TwoWays patterns are drawn by `attnviz heatmap "{SENTENCE}" --model {RECURRENT}`, without and with '
+        f'Both patterns are drawn by `attnviz heatmap "{SENTENCE}" --model {RECURRENT}`, without and with '
         f'`--target "{FORCED}"`. {ROWS}'
     )
 
@@ -331,7 +331,7 @@ def _pattern(how: str, record: Attention) -> Matrix:
 
 
 def _lines(both: TwoWays) -> tuple[Lines, ...]:
-    """TwoWays ways, step by step after the first error, with their intervals."""
+    """Both ways, step by step after the first error, with their intervals."""
     after = both.after_error(AFTER)
     if not after:
         return ()
