@@ -10,8 +10,8 @@ from pathlib import Path
 
 import typer
 
-from attnviz import options
 from attnviz.errors import InputError, SelectionError
+from attnviz.models.registry import RANDOM
 from attnviz.text.display import visible
 
 LARGEST = 2**20
@@ -118,9 +118,9 @@ def sizes(model: str | None, **chosen: int | None) -> dict[str, int]:
         BadParameter: some are, and the model is another.
     """
     typed = {name: size for name, size in chosen.items() if size is not None}
-    if typed and model != options.RANDOM:
+    if typed and model != RANDOM:
         named = " and ".join(f"--{name.replace('_', '-')}" for name in typed)
-        raise typer.BadParameter(f"{named} can be chosen for --model {options.RANDOM} alone")
+        raise typer.BadParameter(f"{named} can be chosen for --model {RANDOM} alone")
     return typed
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from attnviz.models.registry import NAMES, RANDOM
 from attnviz.render import names
 
 PALETTES = tuple(names.PALETTES)
@@ -16,9 +17,6 @@ RECORDS = (".json", ".npz", ".safetensors")
 PAGES = (".md", ".tex", ".csv", ".html")
 """What a walkthrough is written as, beside a picture and its own JSON."""
 
-RANDOM = "toy-random"
-TOYS = ("toy", RANDOM, "toy-decoder", "toy-seq2seq", "toy-transformer")
-"""The home-built models: known here too, so that completing a name loads none."""
 
 _INPUT, _SHOWN, _FILES, _RUN = "Input", "What is shown", "Files", "The model"
 
@@ -29,7 +27,7 @@ def _models(incomplete: str) -> list[str]:
 
     cached = Path(constants.HF_HUB_CACHE).glob("models--*")
     names = [
-        *TOYS,
+        *NAMES,
         *(folder.name.removeprefix("models--").replace("--", "/") for folder in cached),
     ]
     return [name for name in names if name.startswith(incomplete)]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from attnviz.errors import SelectionError, SettingsError
+from attnviz.models.registry import RANDOM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +26,6 @@ Kind = Literal["encoder", "decoder", "cross"]
 PALETTES = ("magma", "inferno", "plasma", "viridis", "cividis", "gray", "mako", "rocket", "crest", "flare")
 PICTURES = (".png", ".svg", ".pdf")
 RECORDS = (".json", ".npz", ".safetensors")
-
-RANDOM = "toy-random"
-"""The home-built model with random weights: the one whose sizes can be chosen."""
 
 INPUT, SHOWN, FILES, MODEL = "Input", "What is shown", "Files", "The model"
 

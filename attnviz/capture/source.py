@@ -6,11 +6,13 @@ import difflib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
 
 from attnviz.attention import Kind, Receipt
 from attnviz.capture.sources.hub import locate
 from attnviz.errors import AttnvizWarning, InputError, ModelError, SettingsError, UnknownModelError
+from attnviz.models.registry import HOME_BUILT, NAMES, RANDOM, TOY
 from attnviz.text.display import clip, visible
 
 if TYPE_CHECKING:
@@ -21,12 +23,6 @@ if TYPE_CHECKING:
     from attnviz.models.config import ToyConfig
 
 DEFAULT_MODEL = "distilbert-base-uncased"
-TOY = "toy"
-"""The name of the home-built encoder."""
-TRAINED = (TOY, "toy-decoder", "toy-seq2seq", "toy-transformer")
-"""The names of the home-built models that were trained."""
-RANDOM = "toy-random"
-"""The name of the home-built encoder with random weights, which reads any words, and comes in any size."""
 
 DTYPES = ("auto", "float32", "float64", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -139,14 +135,10 @@ def open_source(
         UnknownModelError: there is none of that name, home-built or elsewhere.
         InputError: sizes for another model than ``toy-random``, or of another name.
     """
-    if model == RANDOM:
-        from attnviz.capture.sources.home_built import ToySource
-
-        return ToySource(toy_config(sizes or {}), device=_device(device), dtype=_dtype(dtype))
-    if sizes:
+    if sizes and model != RANDOM:
         raise InputError(f"only {RANDOM} has a {', '.join(sizes)} to choose, not {visible(model or DEFAULT_MODEL)}")
-    if model in TRAINED:
-        return _trained(model, device, dtype)
+    if model in NAMES:
+        return _home_built(model, device, dtype, sizes or {})
     if model is not None:
         _expect_home_built(model)
     try:
@@ -163,7 +155,7 @@ def open_source(
     except ModelError as error:
         if model is not None:
             raise
-        toy = _trained(TOY, device, dtype)  # first: with a device that is not there, this fails too
+        toy = _home_built(TOY, device, dtype)  # first: with a device that is not there, this fails too
         reason = str(error).partition(": download it")[0]
         (notify or _warn)(f'{reason}; using the home-built model "{TOY}" instead')
         return toy
@@ -191,12 +183,11 @@ def _expect_home_built(model: str) -> None:
     Raises:
         UnknownModelError: such a name; the message lists the home-built models, the closest first.
     """
-    there = (*TRAINED, RANDOM)
     name = model.strip().lower()
-    meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(name, there, 1, 0.8)
+    meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(name, NAMES, 1, 0.8)
     if "/" in model or not meant or Path(model).is_dir():
         return
-    nearest = sorted(there, key=lambda known: -difflib.SequenceMatcher(None, name, known).ratio())
+    nearest = sorted(NAMES, key=lambda known: -difflib.SequenceMatcher(None, name, known).ratio())
     told = "; those with and without attention are told of by `attnviz demo bottleneck`"
     raise UnknownModelError(
         f"there is no home-built model '{clip(visible(model), 60)}': there are {', '.join(nearest)}"
@@ -204,9 +195,11 @@ def _expect_home_built(model: str) -> None:
     )
 
 
-def _trained(name: str, device: str, dtype: str) -> Source:
-    from attnviz.capture.sources.home_built import TrainedSource
+def _home_built(name: str, device: str, dtype: str, sizes: Mapping[str, int] = MappingProxyType({})) -> Source:
+    from attnviz.capture.sources.home_built import ToySource, TrainedSource
 
+    if HOME_BUILT[name].architecture == "random":
+        return ToySource(toy_config(sizes), device=_device(device), dtype=_dtype(dtype))
     return TrainedSource(name, device=_device(device), dtype=_dtype(dtype))
 
 

@@ -104,10 +104,10 @@ def _models(incomplete: str) -> list[str]:
     """Names to complete: the home-built models, and what is in the cache."""
     from huggingface_hub import constants
 
-    from attnviz.options import TOYS
+    from attnviz.models.registry import NAMES
 
     cached = Path(constants.HF_HUB_CACHE).glob("models--*")
-    names = [*TOYS, *(folder.name.removeprefix("models--").replace("--", "/") for folder in cached)]
+    names = [*NAMES, *(folder.name.removeprefix("models--").replace("--", "/") for folder in cached)]
     return [name for name in names if name.startswith(incomplete)]
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz import options
 from attnviz.capture.notices import opened
 from attnviz.errors import AttnvizError, FileFormatError, ModelError, UnreachableModelError
 from attnviz.heads import surveys
 from attnviz.heads.asked import DEFAULT, Asked
+from attnviz.models.registry import NAMES
 from attnviz.text.display import clip, visible
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _again(stats: Stats, asked: Asked) -> Source:
 
 def _is_here(name: str, revision: str | None) -> bool:
     """Whether a model can be opened without asking the hub for it."""
-    if name in options.TOYS:
+    if name in NAMES:
         return True
     from attnviz.capture.sources.hub import is_cached
 

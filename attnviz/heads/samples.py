@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz import options
+from attnviz.models.registry import HOME_BUILT
 
 if TYPE_CHECKING:
     from attnviz.capture.source import Source
@@ -20,7 +20,8 @@ OWN = 600
 
 def samples(source: Source) -> tuple[Iterable[CorpusLine | BadLine], str]:
     """Sentences, and what they are: of a trained home-built model its own language, of any other the treebank."""
-    if source.name in options.TOYS and source.name != options.RANDOM:
+    model = HOME_BUILT.get(source.name)
+    if model is not None and model.has_language:
         from attnviz.models.language.annotated import annotated
 
         return annotated(OWN), f"{OWN} sentences of its own language that it never saw"

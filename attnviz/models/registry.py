@@ -116,6 +116,11 @@ class HomeBuilt:
         )
 
 
+TOY = "toy"
+"""The home-built encoder, which stands in where no pretrained model can be had."""
+RANDOM = "toy-random"
+"""The home-built encoder with random weights: the one whose sizes can be chosen."""
+
 SEEDS = (0, 1, 2)
 """Of the models that are compared in the demo of the bottleneck, as many of each kind."""
 BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (("with", 60, "scaled_dot"), ("without", 76, None))
@@ -155,14 +160,14 @@ def _bottleneck(which: str, d_hidden: int, attention: ScoreName | None, seed: in
 
 _MODELS = (
     HomeBuilt(
-        name="toy",
+        name=TOY,
         architecture="encoder",
         about="English sentences of the small language: to name hidden words, and at 'it' the noun it stands for",
         config=_language,
         recipe=Recipe(steps=1500, seed=2, drop_heads=0.5),
     ),
     HomeBuilt(
-        name="toy-random",
+        name=RANDOM,
         architecture="random",
         about="an encoder with random weights, of any size; it reads any words of any language",
         config=ToyConfig,

@@ -161,8 +161,7 @@ class Stack(nn.Module):
 
     def __init__(self, config: StackConfig, *, causal: bool, cross: bool) -> None:
         super().__init__()
-        if config.n_layers < 1:
-            raise ModelError(f"a stack needs layers: expected at least 1, got {config.n_layers}")
+        expect_sizes(n_layers=config.n_layers)
         self.config, self.causal, self.cross = config, causal, cross
         self.layers = nn.ModuleList(Layer(config, cross=cross) for _ in range(config.n_layers))
 

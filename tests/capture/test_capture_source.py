@@ -13,7 +13,7 @@ import attnviz
 from attnviz.attention import Note
 from attnviz.capture import source as source_module
 from attnviz.capture.attend import attend, attend_all
-from attnviz.capture.source import DEFAULT_MODEL, RANDOM, TRAINED, open_source
+from attnviz.capture.source import DEFAULT_MODEL, open_source
 from attnviz.errors import (
     AttnvizWarning,
     InputError,
@@ -23,6 +23,7 @@ from attnviz.errors import (
     UnknownModelError,
     UnreachableModelError,
 )
+from attnviz.models.registry import NAMES
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ class TestModel:
         line = str(refused.value)
         assert line.isprintable()
         assert line.startswith(f"there is no home-built model '{visible(model)}': there are {nearest}, ")
-        assert set(re.split(", |; ", line.partition(" there are ")[2])) >= {*TRAINED, RANDOM}
+        assert set(re.split(", |; ", line.partition(" there are ")[2])) >= set(NAMES)
         assert ("attnviz demo bottleneck" in line) == model.startswith("bottleneck")
 
     @pytest.mark.usefixtures("offline")
@@ -306,7 +307,7 @@ class TestModel:
         [
             ({"d_model": 20, "n_heads": 3}, "n_heads must divide d_model: expected a divisor of 20, got 3 heads"),
             ({"d_model": -4}, "d_model is too small: expected at least 1, got -4"),
-            ({"n_layers": 0}, "an encoder needs layers: expected at least 1, got 0"),
+            ({"n_layers": 0}, "n_layers is too small: expected at least 1, got 0"),
         ],
     )
     def test_sizes_that_make_no_sense(self, sizes: dict[str, int], line: str) -> None:

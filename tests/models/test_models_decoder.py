@@ -271,7 +271,7 @@ class TestRefusals:
     def test_sizes(self) -> None:
         """No layer, no width, heads that do not divide, a dropout of everything."""
         for n in (0, -1):
-            with pytest.raises(ModelError, match=f"a stack needs layers: expected at least 1, got {n}"):
+            with pytest.raises(ModelError, match=f"n_layers is too small: expected at least 1, got {n}"):
                 Decoder(replace(SIZES, n_layers=n))
         with pytest.raises(ModelError, match="expected a divisor of 21, got 2 heads"):
             Decoder(replace(SIZES, n_heads=2))

@@ -341,7 +341,7 @@ class TestRefusals:
             ({"d_model": -21}, "d_model is too small: expected at least 1, got -21"),
             ({"n_heads": 2}, "n_heads must divide d_model: expected a divisor of 21, got 2 heads"),
             ({"n_heads": -3}, "expected a divisor of 21, got -3 heads"),
-            ({"n_layers": 0}, "needs layers: expected at least 1, got 0"),
+            ({"n_layers": 0}, "n_layers is too small: expected at least 1, got 0"),
             ({"d_ff": -1}, "d_ff is too small: expected at least 1, got -1"),
             ({"dropout": -0.5}, "dropout must be a share: expected at least 0 and less than 1, got -0.5"),
             ({"max_length": -7}, "max_length is too small: expected at least 1, got -7"),
