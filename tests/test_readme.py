@@ -210,14 +210,14 @@ def test_sessions_show_what_is_printed(
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.fences("python")], ids=str)
-def test_python_runs(page: Page, tmp_path: Path, environment: Environment) -> None:
+def test_python_runs(page: Page, tmp_path: Path, hub: Path, environment: Environment) -> None:
     """The Python of a page runs from top to bottom as one program, and prints what its comments say."""
     program = "\n".join(page.fences("python"))
     shutil.copytree(ROOT / "sample_inputs", tmp_path / "sample_inputs")
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
-        env=environment(),
+        env=environment(HF_HOME=str(hub)),
         capture_output=True,
         encoding="utf-8",
         timeout=300,
