@@ -59,7 +59,16 @@ def test_help(loaded: Callable[..., set[str]]) -> None:
     for arguments in (["--help"], *([name, "--help"] for name in COMMANDS), ["--version"]):
         names = loaded(*arguments)
         assert "typer" in names
-        assert not names & {"numpy", "torch", "transformers", "huggingface_hub", "matplotlib", "seaborn", "rich"}
+        assert not names & {
+            "numpy",
+            "torch",
+            "transformers",
+            "huggingface_hub",
+            "matplotlib",
+            "seaborn",
+            "rich",
+            "msgspec",
+        }
 
 
 def test_toy(loaded: Callable[..., set[str]]) -> None:

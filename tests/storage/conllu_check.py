@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from attnviz.storage.corpora.conllu import parse
-from attnviz.storage.corpora.conllu_lines import Block, Row, blocks, named, quoted
+from attnviz.storage.corpora.conllu import Row, SentenceLines, named, parse, quoted, split_sentences
 from attnviz.text.corpus import BadLine, Parse, universal
 
 if TYPE_CHECKING:
@@ -51,41 +50,41 @@ _FEATURE = re.compile(r"[A-Z][A-Za-z0-9]*(?:\[[a-z0-9]+\])?=[A-Z0-9][A-Za-z0-9]*
 def check_conllu(lines: Iterable[str | BadLine]) -> Iterator[BadLine]:
     """Everything that is wrong with a treebank, each with its line; nothing where all is well."""
     seen: dict[str, int] = {}
-    for block in blocks(lines):
-        parsed = parse(block)
+    for sentence in split_sentences(lines):
+        parsed = parse(sentence)
         for name in ("sent_id", "text"):
-            if name not in block.comments:
-                block.fault(block.line, f"the sentence has no # {name}")
-        if "sent_id" in block.comments:
-            number, name = block.comments["sent_id"]
+            if name not in sentence.comments:
+                sentence.fault(sentence.line, f"the sentence has no # {name}")
+        if "sent_id" in sentence.comments:
+            number, name = sentence.comments["sent_id"]
             if name in seen:
-                block.fault(number, f"sent_id {quoted(name)} is that of line {seen[name]} too")
+                sentence.fault(number, f"sent_id {quoted(name)} is that of line {seen[name]} too")
             seen.setdefault(name, number)
         if parsed is not None:
-            for row in block.words():
-                _check_word(block, row)
-            _check_tree(block, parsed)
-        yield from sorted(block.faults, key=lambda fault: fault.number)
+            for row in sentence.words():
+                _check_word(sentence, row)
+            _check_tree(sentence, parsed)
+        yield from sorted(sentence.faults, key=lambda fault: fault.number)
 
 
-def _check_word(block: Block, row: Row) -> None:
+def _check_word(sentence: SentenceLines, row: Row) -> None:
     part, features, head, relation = row.columns[3], row.columns[5], row.columns[6], row.columns[7]
     if part not in PARTS:
-        block.fault(row.number, f"the part of speech of {named(row)} is {quoted(part)}: there is no such")
+        sentence.fault(row.number, f"the part of speech of {named(row)} is {quoted(part)}: there is no such")
     if universal(relation) not in RELATIONS:
-        block.fault(row.number, f"the relation of {named(row)} is {quoted(relation)}: there is no such")
+        sentence.fault(row.number, f"the relation of {named(row)} is {quoted(relation)}: there is no such")
     if (head == "0") != (universal(relation) == "root"):
-        block.fault(row.number, f"the head of {named(row)} is {head} and its relation {quoted(relation)}")
+        sentence.fault(row.number, f"the head of {named(row)} is {head} and its relation {quoted(relation)}")
     if features != "_":
         names = features.split("|")
         if not all(_FEATURE.fullmatch(name) for name in names):
-            block.fault(row.number, f"the features of {named(row)} are not Name=Value: {quoted(features)}")
+            sentence.fault(row.number, f"the features of {named(row)} are not Name=Value: {quoted(features)}")
         elif names != sorted(names, key=str.lower):
-            block.fault(row.number, f"the features of {named(row)} are not in the order of the alphabet")
+            sentence.fault(row.number, f"the features of {named(row)} are not in the order of the alphabet")
 
 
-def _check_tree(block: Block, parsed: Parse) -> None:
-    rows = block.words()
+def _check_tree(sentence: SentenceLines, parsed: Parse) -> None:
+    rows = sentence.words()
     taken: set[tuple[int, str]] = set()
     for place, word in enumerate(parsed.words):
         if word.head < 0:
@@ -93,11 +92,11 @@ def _check_tree(block: Block, parsed: Parse) -> None:
         head, row = parsed.words[word.head], rows[place]
         relation, above = universal(word.relation), universal(head.relation)
         if relation in RIGHTWARD and word.head > place:
-            block.fault(row.number, f"{named(row)} stands before its head, which {relation} does not allow")
+            sentence.fault(row.number, f"{named(row)} stands before its head, which {relation} does not allow")
         if above in LEAVES and relation not in LEAVES[above]:
-            block.fault(row.number, f"{named(row)} depends on {named(rows[word.head])}, which is {quoted(above)}")
+            sentence.fault(row.number, f"{named(row)} depends on {named(rows[word.head])}, which is {quoted(above)}")
         kind = (word.head, relation)
         if relation in ONCE and not word.relation.endswith(":outer"):
             if kind in taken:
-                block.fault(row.number, f"{named(rows[word.head])} has a second {relation}, {named(row)}")
+                sentence.fault(row.number, f"{named(rows[word.head])} has a second {relation}, {named(row)}")
             taken.add(kind)

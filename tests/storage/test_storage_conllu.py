@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.models.language.vocabulary import english
-from attnviz.storage.corpora.conllu import read_conllu
-from attnviz.storage.corpora.conllu_lines import MOST_LINES
+from attnviz.storage.corpora.conllu import MOST_LINES, read_conllu
 from attnviz.text.corpus import COREFERENCE, BadLine, Link, Mention, Parse, Word, links, universal
 from attnviz.text.words import split_words
 from tests.storage.conllu_check import check_conllu

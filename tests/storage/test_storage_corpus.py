@@ -22,9 +22,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from attnviz.errors import InputError
-from attnviz.storage.corpora import conllu_lines
+from attnviz.storage.corpora import conllu
 from attnviz.storage.corpora.corpus import Fingerprint, fingerprint, read_corpus
-from attnviz.storage.corpora.unpacked import LONGEST
+from attnviz.storage.corpora.stream import LONGEST
 from attnviz.text.corpus import BadLine, CorpusLine
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ def test_left_before_the_end(tmp_path: Path) -> None:
     path = write(tmp_path, "one\ntwo\n")
     with read_corpus(path) as corpus:
         next(corpus)
-    assert corpus._file._counted._source.closed
+    assert corpus._file._source._source.closed
     for line in read_corpus(path):
         assert line.number == 1
         break
@@ -331,7 +331,7 @@ def test_memory_does_not_grow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, piece: bytes, few: int
 ) -> None:
     """Five times the lines, or one line or sentence without an end, take no more memory."""
-    monkeypatch.setattr(conllu_lines, "MOST_LINES", 300)
+    monkeypatch.setattr(conllu, "MOST_LINES", 300)
     peaks = []
     for times in (few, few, 5 * few):  # the first only warms up
         path = write(tmp_path, piece * times, name)

@@ -1,16 +1,34 @@
-"""Treebanks in CoNLL-U, the format of Universal Dependencies (https://universaldependencies.org/format.html)."""
+"""Treebanks in CoNLL-U, the format of Universal Dependencies (https://universaldependencies.org/format.html).
+
+A sentence at a time, with a line number for each mistake; the sentences around a bad one are read. Entities are read as
+CorefUD and GUM write them, in brackets in the last column: ``Entity=(e1-person-2`` where a mention begins,
+``Entity=e1)`` where it ends, ``Entity=(e1-person-1)`` for one word, ``(e1[1/2]`` for the first of two pieces; several
+may follow one another.
+
+The libraries for this format, conllu and pyconll, keep no line numbers, stop at the first mistake and do not look for
+most of them; they would replace no more than the splitting of a line at its tabs.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
 
-from attnviz.storage.corpora.conllu_entities import mentions
-from attnviz.storage.corpora.conllu_lines import Block, Row, blocks, named, quoted, take_apart
-from attnviz.text.corpus import BadLine, Parse, Word
+from attnviz.text.corpus import BadLine, Mention, Parse, Word
+from attnviz.text.display import clip, visible
 
+COLUMNS = 10
+MOST_LINES = 10_000
+"""Lines that a sentence may have: a file without empty lines is no treebank, and must not fill the memory."""
+
+_WORD = re.compile(r"[1-9][0-9]{0,5}")
+_RANGE = re.compile(r"([1-9][0-9]{0,5})-([1-9][0-9]{0,5})")
+_EMPTY = re.compile(r"(0|[1-9][0-9]{0,5})\.([1-9][0-9]{0,5})")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,5}")
+_BRACKET = re.compile(r"\(([^()]+)(\))?|([^()]+)\)")
+_PART = re.compile(r"(.+)\[([0-9]{1,3})/([0-9]{1,3})\]")
 
 
 def read_conllu(lines: Iterable[str | BadLine]) -> Iterator[Parse | BadLine]:
@@ -23,55 +41,224 @@ def read_conllu(lines: Iterable[str | BadLine]) -> Iterator[Parse | BadLine]:
     Yields:
         Each sentence; in place of one that is malformed, the first thing that is wrong with it.
     """
-    for block in blocks(lines):
-        parsed = parse(block)
-        yield block.faults[0] if parsed is None else parsed
+    for sentence in split_sentences(lines):
+        yield parse(sentence) or sentence.faults[0]
 
 
-def parse(block: Block) -> Parse | None:
-    """A sentence from its lines; None where they are malformed, and the block then says why."""
-    if not take_apart(block):
+def parse(sentence: SentenceLines) -> Parse | None:
+    """A sentence from its lines; None where they are malformed, and their faults then say why."""
+    if not _take_apart(sentence):
         return None
-    heads = _heads(block)
-    text, spans = _spans(block)
-    found = mentions(block, heads)
-    if block.faults:
+    heads = _heads(sentence)
+    text, spans = _spans(sentence)
+    mentions = _mentions(sentence, heads)
+    if sentence.faults:
         return None
     words = [
         Word(form=row.form, span=span, upos=row.columns[3], head=head, relation=row.columns[7])
-        for row, span, head in zip(block.words(), spans, heads, strict=True)
+        for row, span, head in zip(sentence.words(), spans, heads, strict=True)
     ]
-    return Parse(text=text, words=tuple(words), mentions=tuple(found), line=block.line)
+    return Parse(text=text, words=tuple(words), mentions=tuple(mentions), line=sentence.line)
 
 
-def _heads(block: Block) -> list[int]:
+# ------------------------------------------------------------------------------------------- lines
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a sentence taken apart: a word, several written as one, or an empty node.
+
+    Attributes:
+        number: its line in the file.
+        columns: all ten.
+        first: of a word its number, from 1; of words written as one that of the first; of an empty node that of the
+            word before it.
+        last: of words written as one that of the last; else as first.
+        kind: which of the three.
+    """
+
+    number: int
+    columns: list[str]
+    first: int
+    last: int
+    kind: str
+
+    @property
+    def form(self) -> str:
+        """What is written."""
+        return self.columns[1]
+
+    def misc(self, name: str) -> str | None:
+        """What the last column says under a name; None where it says nothing."""
+        for item in self.columns[9].split("|"):
+            key, equals, value = item.partition("=")
+            if key == name and equals:
+                return value
+        return None
+
+
+@dataclass(slots=True)
+class SentenceLines:
+    """The lines of one sentence, and what was found wrong with them.
+
+    Attributes:
+        line: where it begins.
+        comments: what its comments say by name, each with its line; a comment that names nothing is left out.
+        lines: its other lines, each with its number.
+        rows: the same, taken apart.
+        faults: what is wrong, in the order in which it was found.
+        id_field: which part of an opened bracket names the entity, as the file declares.
+    """
+
+    line: int
+    comments: dict[str, tuple[int, str]] = field(default_factory=dict)
+    lines: list[tuple[int, str]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    faults: list[BadLine] = field(default_factory=list)
+    id_field: int = 0
+
+    def fault(self, number: int, reason: str) -> None:
+        """Note that a line is wrong."""
+        if len(self.faults) < MOST_LINES:
+            self.faults.append(BadLine(number=number, reason=reason))
+
+    def words(self) -> list[Row]:
+        """The rows that are words."""
+        return [row for row in self.rows if row.kind == "word"]
+
+
+def split_sentences(lines: Iterable[str | BadLine]) -> Iterator[SentenceLines]:
+    """The lines of a treebank, a sentence at a time."""
+    sentence: SentenceLines | None = None
+    id_field = 0
+    for number, line in enumerate(chain(lines, [""]), start=1):
+        if isinstance(line, str) and not line.strip():
+            if sentence is not None and (sentence.lines or sentence.faults):
+                yield sentence
+            sentence = None
+            continue
+        sentence = sentence or SentenceLines(number, id_field=id_field)
+        if isinstance(line, BadLine):
+            sentence.fault(number, line.reason)
+        elif line.startswith("#"):
+            _comment(sentence, number, line)
+            id_field = sentence.id_field
+        elif len(sentence.lines) < MOST_LINES:
+            sentence.lines.append((number, line.rstrip("\r\n")))
+        elif len(sentence.lines) == MOST_LINES and not sentence.faults:
+            sentence.fault(number, f"the sentence has more than {MOST_LINES:,} lines")
+
+
+def _comment(sentence: SentenceLines, number: int, line: str) -> None:
+    name, equals, value = line[1:].partition("=")
+    name, value = name.strip(), value.strip()
+    if not equals:
+        return
+    if name == "global.Entity":
+        fields = value.split("-")
+        sentence.id_field = next((place for place, what in enumerate(fields) if what in {"eid", "GRP"}), 0)
+    elif name in {"text", "sent_id"}:
+        if name in sentence.comments:
+            sentence.fault(number, f"a second # {name}, after that of line {sentence.comments[name][0]}")
+        sentence.comments.setdefault(name, (number, value))
+
+
+def _take_apart(sentence: SentenceLines) -> bool:
+    """Fill in a sentence's rows; whether they follow one another as they must."""
+    before = len(sentence.faults)
+    for number, line in sentence.lines:
+        columns = line.split("\t")
+        row = _row(number, columns)
+        if len(columns) != COLUMNS:
+            hint = "" if "\t" in line else ": they are separated by tabs"
+            sentence.fault(
+                number, f"{len(columns)} column{'s' * (len(columns) > 1)} where there must be {COLUMNS}{hint}"
+            )
+        elif row is None:
+            sentence.fault(number, f"{quoted(columns[0])} is no word's number")
+        elif not row.form:
+            sentence.fault(number, f"word {columns[0]} has no form")
+        else:
+            sentence.rows.append(row)
+    if len(sentence.faults) == before:
+        _check_order(sentence)
+    return len(sentence.faults) == before
+
+
+def _row(number: int, columns: list[str]) -> Row | None:
+    name = columns[0]
+    if _WORD.fullmatch(name):
+        return Row(number, columns, int(name), int(name), "word")
+    if match := _RANGE.fullmatch(name):
+        return Row(number, columns, int(match[1]), int(match[2]), "range")
+    if match := _EMPTY.fullmatch(name):
+        return Row(number, columns, int(match[1]), int(match[1]), "empty")
+    return None
+
+
+def _check_order(sentence: SentenceLines) -> None:
+    last = covered = n_empty = 0
+    for row in sentence.rows:
+        match row.kind:
+            case "word":
+                fits = row.first == last + 1
+                last, n_empty = row.first, 0
+            case "range":
+                fits = covered < last + 1 == row.first <= row.last
+                covered = row.last
+            case _:
+                n_empty += 1
+                fits = row.columns[0] == f"{last}.{n_empty}"
+        if not fits:
+            sentence.fault(row.number, f"number {row.columns[0]} is out of order")
+    if not last:
+        sentence.fault(sentence.line, "the sentence has no words")
+    for row in sentence.rows:
+        if row.kind == "range" and row.last > last:
+            sentence.fault(row.number, f"{row.columns[0]} goes past the last word, {last}")
+
+
+def named(row: Row) -> str:
+    """A word as a message names it."""
+    return f"word {row.columns[0]} ({quoted(row.form)})"
+
+
+def quoted(text: str) -> str:
+    """A few characters of the file as a message shows them."""
+    return f"“{clip(visible(text), 30)}”"
+
+
+# ------------------------------------------------------------------------------------------- the tree, and the text
+
+
+def _heads(sentence: SentenceLines) -> list[int]:
     """The number of each word's head, from 0; -1 for the root."""
-    words = block.words()
+    words = sentence.words()
     heads = []
     root: Row | None = None
-    before = len(block.faults)
+    before = len(sentence.faults)
     for row in words:
         name, relation = row.columns[6], row.columns[7]
         heads.append(int(name) - 1 if _NUMBER.fullmatch(name) else -1)
         if not _NUMBER.fullmatch(name):
-            block.fault(row.number, f"the head of {named(row)} is {quoted(name)}, which is no number")
+            sentence.fault(row.number, f"the head of {named(row)} is {quoted(name)}, which is no number")
         elif heads[-1] >= len(words):
-            block.fault(
+            sentence.fault(
                 row.number, f"the head of {named(row)} is {name}, but the last word of the sentence is {len(words)}"
             )
         elif name == "0" and root is not None:
-            block.fault(row.number, f"a second root, {named(row)}, after {named(root)}")
+            sentence.fault(row.number, f"a second root, {named(row)}, after {named(root)}")
         elif name == "0":
             root = row
         if relation in {"", "_"}:
-            block.fault(row.number, f"{named(row)} has no relation to its head")
-    if len(block.faults) == before:
+            sentence.fault(row.number, f"{named(row)} has no relation to its head")
+    if len(sentence.faults) == before:
         circle = _circle(heads)
         if root is None:  # there is a circle too, which says less
-            block.fault(block.line, "the sentence has no root: the head of one word must be 0")
+            sentence.fault(sentence.line, "the sentence has no root: the head of one word must be 0")
         elif circle:
             names = " -> ".join(str(place + 1) for place in (*circle, circle[0]))
-            block.fault(words[circle[0]].number, f"the heads run in a circle: {names}")
+            sentence.fault(words[circle[0]].number, f"the heads run in a circle: {names}")
     return heads
 
 
@@ -92,25 +279,25 @@ def _circle(heads: list[int]) -> list[int]:
     return []
 
 
-def _spans(block: Block) -> tuple[str, list[tuple[int, int]]]:
-    """The sentence's text, and where each word lies in it."""
+def _spans(sentence: SentenceLines) -> tuple[str, list[tuple[int, int]]]:
+    """The text of a sentence, and where each word lies in it."""
     tokens: list[tuple[Row, list[Row]]] = []
-    for row in block.rows:
+    for row in sentence.rows:
         if row.kind == "range" or (row.kind == "word" and not (tokens and row.last <= tokens[-1][0].last)):
             tokens.append((row, [row] if row.kind == "word" else []))
         elif row.kind == "word":
             tokens[-1][1].append(row)
     gaps = ["" if row.misc("SpaceAfter") == "No" else " " for row, _ in tokens]
-    if "text" in block.comments:
-        line, text = block.comments["text"]
+    if "text" in sentence.comments:
+        line, text = sentence.comments["text"]
     else:
-        line, text = block.line, "".join(row.form + gap for (row, _), gap in zip(tokens, gaps, strict=True)).rstrip()
+        line, text = sentence.line, "".join(row.form + gap for (row, _), gap in zip(tokens, gaps, strict=True)).rstrip()
     spans: list[tuple[int, int]] = []
     place = 0
     for (row, words), gap in zip(tokens, gaps, strict=True):
         if not text.startswith(row.form, place):
             there = quoted(text[place : place + len(row.form)]) if text[place:] else "nothing more"
-            block.fault(row.number, f"the text (line {line}) has {there} where {named(row)} should be")
+            sentence.fault(row.number, f"the text (line {line}) has {there} where {named(row)} should be")
             return text, []
         spans += _shared(row.form, place, [word.form for word in words])
         place += len(row.form)
@@ -118,7 +305,7 @@ def _spans(block: Block) -> tuple[str, list[tuple[int, int]]]:
         space = len(text) - place - len(rest)
         is_last = row is tokens[-1][0]
         if rest and not is_last and bool(space) != bool(gap):
-            block.fault(
+            sentence.fault(
                 row.number,
                 f"the text (line {line}) has a space after {named(row)}, but its last column says SpaceAfter=No"
                 if space
@@ -128,7 +315,7 @@ def _spans(block: Block) -> tuple[str, list[tuple[int, int]]]:
             return text, []
         place += space
     if text[place:]:
-        block.fault(line, f"the text goes on after the last word: {quoted(text[place:])}")
+        sentence.fault(line, f"the text goes on after the last word: {quoted(text[place:])}")
     return text, spans
 
 
@@ -141,3 +328,89 @@ def _shared(whole: str, place: int, forms: list[str]) -> list[tuple[int, int]]:
     for form in forms:
         ends.append(ends[-1] + len(form))
     return list(pairwise(ends))
+
+
+# ------------------------------------------------------------------------------------------- entities
+
+
+class _Brackets:
+    """The brackets of one sentence, read from its first row to its last."""
+
+    def __init__(self, id_field: int) -> None:
+        self.pieces: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        self.opened: list[tuple[str, int, Row]] = []
+        self._id_field = id_field
+        self._count = 0
+        self._in_parts: dict[tuple[str, str], int] = {}
+
+    def read(self, row: Row, value: str) -> str | None:
+        """Take the brackets of a row; what is wrong with them, if anything is."""
+        # At an empty node nothing is read: a bracket there opens before the next word, or closes after the last.
+        first, past = (row.first - 1, row.first) if row.kind == "word" else (row.first, row.first)
+        place = 0
+        while match := _BRACKET.match(value, place):
+            place = match.end()
+            if match[3] is not None:
+                same = [index for index, (name, _, _) in enumerate(self.opened) if name == match[3]]
+                if not same:
+                    return f"the bracket of entity {quoted(match[3])} closes but was not opened"
+                name, start, _ = self.opened.pop(same[-1])
+                self._keep(name, start, past)
+            elif match[2]:
+                self._keep(self._entity(match[1]), first, past)
+            else:
+                self.opened.append((self._entity(match[1]), first, row))
+        return None if place == len(value) else f"{quoted(value[place:])} is no bracket of an entity"
+
+    def _entity(self, opened: str) -> str:
+        """Which entity an opened bracket names, as the bracket that closes it does."""
+        fields = opened.split("-")
+        return fields[self._id_field] if self._id_field < len(fields) else fields[0]
+
+    def _keep(self, name: str, first: int, past: int) -> None:
+        """Keep a mention, or one of several pieces of it; one that has no word is of what was left out."""
+        self._count += 1
+        number = self._count
+        part = _PART.fullmatch(name)
+        if part is not None:
+            name, whole = part[1], (part[1], part[3])
+            if part[2] == "1":
+                self._in_parts[whole] = number
+            number = self._in_parts.get(whole, number)
+        if first < past:
+            self.pieces.setdefault((name, number), []).append((first, past))
+
+
+def _mentions(sentence: SentenceLines, heads: list[int]) -> list[Mention]:
+    """The mentions of a sentence, if nothing is wrong with it, in the order in which they begin, the longer first."""
+    reader = _Brackets(sentence.id_field)
+    for row in sentence.rows:
+        value = row.misc("Entity")
+        if value is None:
+            continue
+        if row.kind == "range":
+            sentence.fault(row.number, f"an entity is marked at {row.columns[0]}: mark it at its words")
+        elif wrong := reader.read(row, value):
+            sentence.fault(row.number, wrong)
+    for name, _, row in reader.opened:
+        sentence.fault(row.number, f"the bracket of entity {quoted(name)} does not close in its sentence")
+    if sentence.faults:
+        return []
+    found = [_mention(name, spans, heads) for (name, _), spans in reader.pieces.items()]
+    return sorted(found, key=lambda mention: (mention.words[0], -mention.words[1], mention.entity))
+
+
+def _mention(name: str, spans: list[tuple[int, int]], heads: list[int]) -> Mention:
+    inside = {place for first, past in spans for place in range(first, past)}
+    head = min((_depth(place, heads), place) for place in inside if heads[place] not in inside)[1]
+    words = next(span for span in spans if span[0] <= head < span[1])
+    return Mention(entity=name, words=words, head=head)
+
+
+def _depth(place: int, heads: list[int]) -> int:
+    """How many steps up the tree to the root."""
+    steps = 0
+    while heads[place] >= 0:
+        place = heads[place]
+        steps += 1
+    return steps

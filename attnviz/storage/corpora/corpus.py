@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from attnviz.errors import InputError
 from attnviz.storage.corpora.conllu import read_conllu
-from attnviz.storage.corpora.unpacked import COMPRESSED, STANDARD_INPUT, Unpacked
+from attnviz.storage.corpora.stream import COMPRESSED, STANDARD_INPUT, LineStream
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
 
@@ -53,7 +53,7 @@ class Corpus:
     """
 
     def __init__(self, path: str | os.PathLike[str], field: str | None, kind: Format) -> None:
-        self._file = Unpacked(path)
+        self._file = LineStream(path)
         self.name = self._file.name
         self.size = self._file.size
         self._items = _treebank(self._file) if kind == "conllu" else _sentences(self._file, field)
@@ -133,7 +133,7 @@ def _kind(path: str | os.PathLike[str], field: str | None) -> Format:
     return named or ("lines" if field is None else "jsonl")
 
 
-def _sentences(file: Unpacked, field: str | None) -> Iterator[CorpusLine | BadLine]:
+def _sentences(file: LineStream, field: str | None) -> Iterator[CorpusLine | BadLine]:
     for number, line in enumerate(file, start=1):
         if isinstance(line, BadLine):
             yield line
@@ -142,7 +142,7 @@ def _sentences(file: Unpacked, field: str | None) -> Iterator[CorpusLine | BadLi
             yield text if isinstance(text, BadLine) else _checked(text.strip(), number)
 
 
-def _treebank(file: Unpacked) -> Iterator[CorpusLine | BadLine]:
+def _treebank(file: LineStream) -> Iterator[CorpusLine | BadLine]:
     for parsed in read_conllu(file):
         if isinstance(parsed, BadLine):
             yield parsed
