@@ -1,7 +1,7 @@
 """Files read as a stream of lines, decompressed where they need it, with a count of the bytes that were read.
 
-gzip, bz2 and lzma do the work. Libraries that choose among them (xopen, smart_open) would replace only the choice at the
-end of this module, and take 30 ms or more to import.
+gzip, bz2 and lzma do the work. Libraries that choose among them (xopen, smart_open) would replace only the choice at
+the end of this module, and take 30 ms or more to import.
 """
 
 from __future__ import annotations
