@@ -12,22 +12,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from attnviz.attention import Attention, Receipt, Token
+    from attnviz.attention import Attention, Note, Receipt, Token
     from attnviz.capture.attend import attend, attend_all
     from attnviz.capture.source import open_source
-    from attnviz.heatmaps.figure import heatmap
+    from attnviz.heatmaps.api import heatmap
+    from attnviz.heatmaps.words import hide_special, merge_words
     from attnviz.storage import load, save
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Attention": "attnviz.attention",
+    "Note": "attnviz.attention",
     "Receipt": "attnviz.attention",
     "Token": "attnviz.attention",
     "attend": "attnviz.capture.attend",
     "attend_all": "attnviz.capture.attend",
-    "heatmap": "attnviz.heatmaps.figure",
+    "heatmap": "attnviz.heatmaps.api",
+    "hide_special": "attnviz.heatmaps.words",
     "load": "attnviz.storage",
+    "merge_words": "attnviz.heatmaps.words",
     "open_source": "attnviz.capture.source",
     "save": "attnviz.storage",
 }
@@ -35,13 +39,16 @@ _HOME = {
 
 __all__ = [
     "Attention",
+    "Note",
     "Receipt",
     "Token",
     "__version__",
     "attend",
     "attend_all",
     "heatmap",
+    "hide_special",
     "load",
+    "merge_words",
     "open_source",
     "save",
 ]

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float32
 
 from attnviz.errors import RecordError, SelectionError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 Kind = Literal["encoder", "decoder", "cross"]
 """Which attention it is: bidirectional self-attention, causal self-attention, or queries of one sequence on
@@ -191,16 +195,48 @@ class Attention:
         """The receipt in words, as every view prints it."""
         return NO_RECEIPT if self.receipt is None else str(self.receipt)
 
+    def __getitem__(self, place: tuple[int, int]) -> Float32[np.ndarray, "query key"]:
+        """One head's matrix: ``record[layer, head]``, as `pattern`."""
+        layer, head = place
+        return self.pattern(layer, head)
+
     def save(self, path: str | Path) -> Path:
-        """Write the record to a file: `.safetensors`, `.npz` or `.json`, by its ending; nothing is lost.
+        """Write the record to a file, by its ending.
+
+        `.safetensors`, `.npz` and `.json` lose nothing, and can be loaded again; `.png`, `.svg` and `.pdf` are its
+        picture.
 
         Raises:
             OutputError: another ending, or a file that cannot be written.
         """
-        # This and the next are the two steps against the stream of imports: what users expect of a record.
+        # This and those that follow are the steps against the stream of imports: what users expect of a record.
+        from attnviz.render.names import PICTURES
+
+        if Path(path).suffix.lower() in PICTURES:
+            from attnviz.heatmaps.figure import save as save_picture
+
+            return save_picture(self, path)
         from attnviz.storage import save
 
         return save(self, path)
+
+    def figure(self) -> Figure:
+        """Its picture as a Matplotlib figure, as `attnviz.heatmap` draws it."""
+        from attnviz.heatmaps.figure import draw
+        from attnviz.render.sheet import resolve
+
+        return draw(resolve(self)).figure
+
+    def to_frame(self) -> DataFrame:
+        """The weights as a pandas frame: a row for each layer, head, query and key, with both tokens."""
+        from pandas import DataFrame, MultiIndex
+
+        sizes = (self.layers, self.heads, range(len(self.query_tokens)), range(len(self.key_tokens)))
+        frame = DataFrame({"weight": self.weights.ravel()}, index=MultiIndex.from_product(sizes, names=AXES))
+        frame = frame.reset_index()
+        for axis, tokens in (("query", self.query_tokens), ("key", self.key_tokens)):
+            frame[f"{axis}_token"] = frame[axis].map(dict(enumerate(token.text for token in tokens)))
+        return frame
 
     def _repr_png_(self) -> bytes:
         """How a notebook shows the record: as the picture that `attnviz.heatmap` draws."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.models.registry import RANDOM
+from attnviz.render.names import PALETTES, PICTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 Kind = Literal["encoder", "decoder", "cross"]
 """As `attnviz.attention.Kind`, which help must not load."""
 
-PALETTES = ("magma", "inferno", "plasma", "viridis", "cividis", "gray", "mako", "rocket", "crest", "flare")
-PICTURES = (".png", ".svg", ".pdf")
 RECORDS = (".json", ".npz", ".safetensors")
 
 INPUT, SHOWN, FILES, MODEL = "Input", "What is shown", "Files", "The model"
@@ -298,7 +297,7 @@ class OutputSettings:
         json: whether JSON is printed, and no picture drawn.
     """
 
-    ENDINGS: ClassVar[tuple[str, ...]] = PICTURES + RECORDS
+    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *RECORDS)
 
     output: tuple[Path, ...] = option(
         "--output", "-o", default=(),

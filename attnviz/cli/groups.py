@@ -12,7 +12,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 
 from attnviz.errors import SettingsError
-from attnviz.settings import PALETTES, Option
+from attnviz.render.names import PALETTES
+from attnviz.settings import Option
 
 
 def groups_of(command: Callable[..., None]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +39,8 @@ from attnviz.render.figure.pen import (
 )
 from attnviz.render.fonts import typefaces_for
 from attnviz.render.palette import DEFAULT, colours, levels, luminance
-from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
+from attnviz.render.sheet import AXES, Sheet, pool, resolve
+from attnviz.storage.files import write_whole
 from attnviz.text.display import clip
 
 if TYPE_CHECKING:
@@ -51,39 +53,6 @@ BAR = 0.7
 MOST_CELLS = 2000
 """Rows or columns that one pattern may have before it is pooled: about two pixels each."""
 ROUNDED = "numbers: weights, rounded to 2 decimals"
-
-
-def heatmap(
-    record: Attention,
-    *,
-    layer: int | None = None,
-    head: int | None = None,
-    scale: Scale = "shared",
-    palette: str | Colormap = DEFAULT,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw a record: one head's pattern where layer and head are given, else the sheet of all that is asked for.
-
-    Args:
-        record: what to draw.
-        layer: its number, counted from 0, negative from the end; None draws all layers.
-        head: likewise.
-        scale: `shared`, `panel` or `unit`: where the colour scale of each panel ends.
-        palette: one of `attnviz.render.names.PALETTES`, or any other colormap of Matplotlib or seaborn.
-        ax: where to draw one pattern; without it a new figure is made.
-
-    Returns:
-        The axes drawn on; its `figure` can be saved.
-
-    Raises:
-        SelectionError: a layer, head, scale or palette that is not there, or an `ax` for more than one pattern.
-    """
-    chosen = record.select(None if layer is None else [layer], None if head is None else [head])
-    sheet = resolve(chosen, scale)
-    if ax is None:
-        return draw(sheet, palette).figure.axes[0]
-    draw_on(ax, sheet, palette)
-    return ax
 
 
 def draw_on(
@@ -136,6 +105,15 @@ def draw(
         on_page = _draw_one if len(sheet.panels) == 1 else _draw_grid
         on_page(sheet, palette, pen, title=title, cbar=cbar, annot=annot)
     return Picture(pen, sheet.model, sheet.description)
+
+
+def save(record: Attention, path: str | Path) -> Path:
+    """Write the picture of a record, whole or not at all, in the format that the path's ending names.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    return write_whole(path, lambda temporary: draw(resolve(record)).write(temporary, temporary.suffix.lower()))
 
 
 def png(record: Attention) -> bytes:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from attnviz.attention import Attention, Note
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.figure import draw, draw_on, heatmap
+from attnviz.heatmaps.api import heatmap
+from attnviz.heatmaps.figure import draw, draw_on
 from attnviz.render.figure.pen import Pen
 from attnviz.render.palette import colours, ink, levels
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
@@ -474,7 +475,7 @@ def test_what_is_not_there_is_refused(fixed_record: Make, wrong: dict[str, int],
 def test_an_unknown_palette_is_refused(fixed_record: Make) -> None:
     """So is a palette that does not exist."""
     with pytest.raises(SelectionError, match="no palette 'jets'"):
-        heatmap(fixed_record(), palette="jets")
+        heatmap(fixed_record(), cmap="jets")
 
 
 @pytest.mark.parametrize("n_heads", [1, 2])

@@ -68,7 +68,7 @@ def lines(
 
 def height_of(written: Iterable[Line]) -> float:
     """The height of lines, in inches."""
-    return sum(line.pitch for line in written)
+    return sum((line.pitch for line in written), 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,119 @@
+"""Heatmaps from Python: ``attnviz.heatmap``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from attnviz.attention import Attention
+from attnviz.errors import RecordError
+from attnviz.heatmaps.figure import draw, draw_on
+from attnviz.render.palette import DEFAULT
+from attnviz.render.sheet import Scale, resolve
+from attnviz.storage.record import adopt
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+
+Labels: TypeAlias = Sequence[str] | tuple[Sequence[str], Sequence[str]]
+
+
+def heatmap(
+    attention: Attention | np.ndarray | Sequence[Any],
+    tokens: Labels | None = None,
+    *,
+    layer: int | None = None,
+    head: int | None = None,
+    ax: Axes | None = None,
+    cmap: str | Colormap = DEFAULT,
+    scale: Scale = "shared",
+    cbar: bool | None = None,
+    annot: bool | None = None,
+    title: str | None = "auto",
+) -> Axes:
+    """Draw attention: one head's pattern where layer and head are given, else all heads on one sheet.
+
+    Args:
+        attention: a record; weights as an array of shape (query, key), (head, query, key) or (layer, head, query,
+            key), each row a distribution over keys; or the tuple that ``output_attentions=True`` returned for one
+            sentence: per layer an array or tensor of shape (1, head, query, key). Only a record has a receipt; the
+            others are marked as not verified.
+        tokens: the labels of an array: of both sides, or a pair of those of the queries and those of the keys; None
+            numbers them.
+        layer: its number, counted from 0, negative from the end; None draws all layers.
+        head: likewise.
+        ax: where to draw one pattern, under one short title; without it a new figure is made, with the sentence above
+            and the receipt below.
+        cmap: any colormap of Matplotlib or seaborn, by its name or itself; weight 0 has the end nearest to white,
+            unless the name ends in ``_r``.
+        scale: ``shared``, ``panel`` or ``unit``: where the colour scale of each panel ends.
+        cbar: whether there is a colour bar; None: on a new figure.
+        annot: whether weights stand in the cells; None: where they can be read there.
+        title: another title; None for none.
+
+    Returns:
+        The axes drawn on; its `figure` can be saved.
+
+    Raises:
+        RecordError: what is no attention: other axes, rows that do not sum to 1, tokens that do not fit.
+        SelectionError: a layer, head, scale or colormap that is not there, or an `ax` for more than one pattern.
+    """
+    record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
+    chosen = record.select(None if layer is None else [layer], None if head is None else [head])
+    sheet = resolve(chosen, scale)
+    if ax is None:
+        return draw(sheet, cmap, title=title, cbar=cbar is not False, annot=annot).figure.axes[0]
+    draw_on(ax, sheet, cmap, title=title, cbar=bool(cbar), annot=annot)
+    return ax
+
+
+def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
+    """A record, without a receipt, of weights that another program computed.
+
+    Args:
+        attention: as for `heatmap`.
+        tokens: likewise.
+
+    Raises:
+        RecordError: as for `heatmap`.
+    """
+    is_tuple = not isinstance(attention, np.ndarray) and not hasattr(attention, "detach")
+    if is_tuple and not len(attention):
+        raise RecordError("there is no attention: expected an array of shape (layer, head, query, key)")
+    weights = np.stack([_one_sentence(layer) for layer in attention]) if is_tuple else _array(attention)
+    queries, keys = _labels(tokens, weights.shape)
+    name = "output_attentions" if is_tuple else "an array"
+    return adopt({"weights": weights, "query_tokens": queries, "key_tokens": keys}, name)
+
+
+def _one_sentence(layer: Any) -> np.ndarray:
+    """The weights of a layer (head, query, key), of a batch that holds one sentence."""
+    weights = _array(layer)
+    if weights.ndim != 4 or weights.shape[0] != 1:
+        raise RecordError(
+            f"each layer must have the shape (1, head, query, key), of one sentence, but one has {weights.shape}: "
+            "choose a sentence as in tuple(layer[:1] for layer in attentions)"
+        )
+    one: np.ndarray = weights[0]
+    return one
+
+
+def _array(weights: Any) -> np.ndarray:
+    """An array, or a tensor of any number format and device, as an array."""
+    return np.asarray(weights.detach().float().cpu() if hasattr(weights, "detach") else weights)
+
+
+def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
+    """The labels of queries and keys."""
+    if tokens is None:
+        n_queries, n_keys = shape[-2:] if len(shape) > 1 else (0, 0)
+        return [str(number) for number in range(n_queries)], [str(number) for number in range(n_keys)]
+    if all(isinstance(token, str) for token in tokens):
+        return list(tokens), list(tokens)  # type: ignore[arg-type]  # as just seen
+    if len(tokens) != 2:
+        raise RecordError("tokens must be a label for each token, or two such lists: the queries' and the keys'")
+    queries, keys = tokens
+    return [str(token) for token in queries], [str(token) for token in keys]

@@ -1,0 +1,128 @@
+"""``attnviz.heatmap``, and what a record does for its user: arrays, tuples, frames, figures, files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+
+import attnviz
+from attnviz.attention import NO_RECEIPT, Attention
+from attnviz.errors import RecordError, SelectionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+ROWS = np.array([[0.75, 0.25], [0.5, 0.5], [0.125, 0.875]])
+
+
+def words(ax: Axes) -> str:
+    """All that is written on the figure of these axes."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return " ".join(" ".join(text.get_text() for text in figure.findobj(match=_is_text)).split())  # type: ignore[attr-defined]
+
+
+def _is_text(artist: object) -> bool:
+    return hasattr(artist, "get_text")
+
+
+def test_an_array_with_tokens() -> None:
+    """Labels on both sides, and a mark that nothing proves the numbers."""
+    ax = attnviz.heatmap(ROWS, (["a", "b", "c"], ["x", "y"]))
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "y"]
+    assert NO_RECEIPT in words(ax)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (1, 3, 2), (1, 1, 3, 2)])
+def test_axes_may_be_missing(shape: tuple[int, ...]) -> None:
+    """One head, or heads of one layer; without tokens they are numbered."""
+    ax = attnviz.heatmap(ROWS.reshape(shape))
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_tuple_of_output_attentions(dtype: torch.dtype) -> None:
+    """Layers of (1, head, query, key), of any number format, with gradients or not."""
+    torch.manual_seed(0)
+    layers = tuple(torch.rand(1, 3, 4, 4, requires_grad=True).softmax(-1).to(dtype) for _ in range(2))
+    ax = attnviz.heatmap(layers, list("abcd"), layer=1, head=2, title=None, annot=False)
+    shown = words(ax)
+    assert "output_attentions" not in shown
+    assert NO_RECEIPT in shown
+    with pytest.raises(RecordError, match=r"of one sentence, but one has \(2, 3, 4, 4\): choose a sentence as in"):
+        attnviz.heatmap(tuple(torch.cat([layer, layer]) for layer in layers))
+
+
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize(
+    ("attention", "tokens", "message"),
+    [
+        (ROWS * 1.25, None, "each row must sum to 1: layer 0, head 0, row 0 sums to 1.25"),
+        (ROWS, ["a", "b", "c"], "weights have 2 key_tokens, but 3 are named"),
+        (ROWS, (["a"], ["x"], ["y"]), "tokens must be a label for each token, or two such lists"),
+        (ROWS[0], None, "its weights must have the axes"),
+        ((), None, "there is no attention: expected an array"),
+        (ROWS.astype(str), None, "its weights must be numbers"),
+    ],
+)
+def test_refused(attention: np.ndarray, tokens: list[str] | None, message: str) -> None:
+    """What is no attention is refused in one line."""
+    with pytest.raises(RecordError, match=message) as error:
+        attnviz.heatmap(attention, tokens)
+    assert "\n" not in str(error.value)
+
+
+def test_in_a_grid_of_ones_own(make_record: Callable[..., Attention]) -> None:
+    """One short title a panel, no paragraph, no colour bar unless it is wanted."""
+    from matplotlib.figure import Figure
+
+    record = make_record()
+    figure = Figure(figsize=(8, 4))
+    axes = figure.subplots(1, 4)
+    for head, ax in enumerate(axes[:3]):
+        assert attnviz.heatmap(record, layer=1, head=head, ax=ax, cmap="coolwarm", annot=False) is ax
+    assert [ax.get_title() for ax in axes[:3]] == [f"layer 1, head {head}" for head in range(3)]
+    assert len(figure.axes) == 4
+    attnviz.heatmap(record, layer=0, head=0, ax=axes[3], title=None, cbar=True)
+    assert not axes[3].get_title()
+    with pytest.raises(SelectionError, match="an ax holds one pattern"):
+        attnviz.heatmap(record, ax=axes[0])
+
+
+def test_a_record_gives_its_parts(make_record: Callable[..., Attention]) -> None:
+    """``record[layer, head]`` is a pattern; the frame has a row a cell."""
+    record = make_record()
+    np.testing.assert_array_equal(record[1, 2], record.weights[1, 2])
+    np.testing.assert_array_equal(record[-1, -1], record.weights[1, 2])
+    frame = record.to_frame()
+    assert list(frame.columns) == ["layer", "head", "query", "key", "weight", "query_token", "key_token"]
+    assert len(frame) == record.weights.size
+    cell = frame[(frame.layer == 1) & (frame["head"] == 2) & (frame["query"] == 3) & (frame.key == 0)]
+    assert cell.weight.item() == record[1, 2][3, 0]
+    assert (cell.query_token.item(), cell.key_token.item()) == ("you", "[CLS]")
+
+
+@pytest.mark.parametrize("ending", [".png", ".SVG", ".pdf", ".json"])
+def test_save(ending: str, make_record: Callable[..., Attention], tmp_path: Path) -> None:
+    """By its ending a record is written as itself or as its picture, the one that it shows of itself."""
+    path = tmp_path / f"record{ending}"
+    record = make_record()
+    assert record.save(path) == path
+    assert path.stat().st_size > 500
+    if ending == ".png":
+        assert path.read_bytes() == record._repr_png_()
+    assert "made by hand" in words(record.figure().axes[0])
+
+
+def test_words_and_special_tokens(make_record: Callable[..., Attention]) -> None:
+    """What the command's --words and --hide-special do, Python does too."""
+    record = make_record()
+    assert attnviz.merge_words(record) is record
+    assert len(attnviz.hide_special(record).query_tokens) == 3
