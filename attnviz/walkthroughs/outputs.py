@@ -108,10 +108,10 @@ def _picture(walk: Walkthrough, suffix: str, shown: Shown) -> tuple[bytes, str]:
 
     It is drawn before anything is written, so that what goes wrong while drawing is not taken for a full disk.
     """
-    from attnviz.walkthroughs.figure.sheet import write
+    from attnviz.walkthroughs.figure.sheet import draw
 
     drawn = BytesIO()
-    typefaces = write(walk, drawn, suffix, palette=shown.palette, **_wish(shown))
+    typefaces = draw(walk, palette=shown.palette, **_wish(shown)).write(drawn, suffix)
     return drawn.getvalue(), typefaces.missing
 
 

@@ -14,8 +14,8 @@ from attnviz.errors import SelectionError
 from attnviz.render.palette import LEVELS, colours, levels
 from attnviz.text.numbers import shown
 from attnviz.walkthroughs.calculation import Calculation, attend, attention_walk
-from attnviz.walkthroughs.figure.plan import Panel, plan
-from attnviz.walkthroughs.figure.sheet import figure, stages, write
+from attnviz.walkthroughs.figure.plan import MatrixPanel, plan
+from attnviz.walkthroughs.figure.sheet import draw, stages
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.wording import explain, shown_formula
@@ -116,7 +116,7 @@ def images(made: Figure) -> list[AxesImage]:
 @pytest.mark.parametrize("name", WALKS)
 def test_nothing_is_cut_and_nothing_lies_on_anything(name: str, language: str, texts_of: Texts) -> None:
     """No text leaves the sheet or touches another; no matrix lies on a text of another, or on another matrix."""
-    made = figure(WALKS[name](), language=language)
+    made = draw(WALKS[name](), language=language).figure
     texts = texts_of(made)
     boxes = np.array([box.extents for _, box in texts])
     left, low, right, high = boxes.T
@@ -144,7 +144,7 @@ def test_nothing_is_cut_and_nothing_lies_on_anything(name: str, language: str, t
 def test_every_number_of_a_small_calculation_is_printed(texts_of: Texts) -> None:
     """Each cell of each matrix of the book's example, in the digits asked for."""
     walk = by_hand()
-    printed = [text for text, _ in texts_of(figure(walk, precision=8))]
+    printed = [text for text, _ in texts_of(draw(walk, precision=8).figure)]
     expected = [shown(float(value), 8) for grid in walk.grids.values() for value in grid.values.ravel()]
     assert {"60", "2.86251858e-20", "6.94397194e-11"} <= set(expected)
     for number in set(expected):
@@ -161,7 +161,7 @@ def test_cells_have_the_colour_of_their_number() -> None:
         score="dot",
         mask=Grid(values=np.array([[1.0, 1.0, 0.0]])),
     )
-    made = figure(walk, palette="viridis")
+    made = draw(walk, palette="viridis").figure
     drawn = {panel.title: image for panel, image in zip(_panels(walk), images(made), strict=True)}
     pixels = np.asarray(drawn["Values V"].get_array())[:, 0, :3]
     assert np.array_equal(pixels, colours("viridis")[levels(np.array([1.0, 2.0, 4.0]), 4.0)])
@@ -173,7 +173,7 @@ def test_cells_have_the_colour_of_their_number() -> None:
     assert LEVELS == 256
 
 
-def _panels(walk: Walkthrough) -> list[Panel]:
+def _panels(walk: Walkthrough) -> list[MatrixPanel]:
     """The panels of a sheet in the order in which they are drawn."""
     bands = plan(walk, language="en", steps=None, blanks=frozenset())
     return [panel for band in bands for unit in band for panel in unit.panels]
@@ -181,7 +181,7 @@ def _panels(walk: Walkthrough) -> list[Panel]:
 
 def test_what_stands_at_one_height_belongs_to_one_key() -> None:
     """Key, score, weight, value and alignment vector of a key are on one line, as wide as their numbers need."""
-    made = figure(by_hand())
+    made = draw(by_hand()).figure
     extents = [image.get_extent() for image in images(made)]
     tall = [
         extent for extent, image in zip(extents, images(made), strict=True) if len(np.asarray(image.get_array())) == 4
@@ -195,7 +195,7 @@ def test_what_stands_at_one_height_belongs_to_one_key() -> None:
 def test_a_blank_cell_is_a_line_to_write_on(texts_of: Texts) -> None:
     """Its number is not there, and its colour does not give it away."""
     walk = by_hand()
-    made = figure(walk, blanks=frozenset({("scores", 0, 1), ("context", 0, 1)}))
+    made = draw(walk, blanks=frozenset({("scores", 0, 1), ("context", 0, 1)})).figure
     printed = [text for text, _ in texts_of(made)]
     assert printed.count("____") == 2
     assert "60" not in printed
@@ -205,7 +205,7 @@ def test_a_blank_cell_is_a_line_to_write_on(texts_of: Texts) -> None:
 
 def test_the_sheet_says_what_it_shows(texts_of: Texts) -> None:
     """The whole formula, the sentence, layer, head, query, and how it was checked."""
-    printed = " ".join(text for text, _ in texts_of(figure(of_model())))
+    printed = " ".join(text for text, _ in texts_of(draw(of_model()).figure))
     for part in (
         "one head",
         "a model · “나는 너희 모두를 사랑해” · layer 2, head 1 (counted from 0) · query: 모두를 (row 3)",
@@ -215,7 +215,7 @@ def test_the_sheet_says_what_it_shows(texts_of: Texts) -> None:
     ):
         assert part in printed
     assert "어텐션" not in printed
-    korean = [text for text, _ in texts_of(figure(of_model(), language="ko"))]
+    korean = [text for text, _ in texts_of(draw(of_model(), language="ko").figure)]
     assert {"쿼리 q", "가중치", "정렬 벡터", "컨텍스트 벡터"} <= set(korean)
 
 
@@ -228,7 +228,8 @@ def test_formulas_are_written_as_on_a_blackboard() -> None:
 def test_a_film_s_picture_shows_no_more_than_its_step(texts_of: Texts) -> None:
     """As far as the softmax: the same sheet, without values, alignment and context, and with the step's own words."""
     counts, beginnings, sizes = [], [], set()
-    for made, (begin, end) in stages(by_hand()):
+    for pen, (begin, end) in stages(by_hand()):
+        made = pen.figure
         counts.append(len(images(made)))
         sizes.add(tuple(made.get_size_inches()))
         (words,) = [(text, box) for text, box in texts_of(made) if re.match(r"\d\. ", text)]
@@ -238,34 +239,34 @@ def test_a_film_s_picture_shows_no_more_than_its_step(texts_of: Texts) -> None:
     assert counts == [3, 4, 6, 7]
     assert beginnings == ["1. Attention", "2. Softmax: ", "3. Alignment", "4. Context v"]
     assert len(sizes) == 1
-    assert len(images(figure(by_hand()))) == 7
+    assert len(images(draw(by_hand()).figure)) == 7
 
 
 def test_a_film_s_picture_shows_what_its_step_makes(texts_of: Texts) -> None:
     """Query, keys and values are seen with the step that makes them, the scores not before theirs."""
     made = ("Query q", "Keys K", "Values V", "Score")
     seen = []
-    for sheet, _ in stages(of_model()):
-        said = {text for text, _ in texts_of(sheet)}
+    for pen, _ in stages(of_model()):
+        said = {text for text, _ in texts_of(pen.figure)}
         seen.append([name for name in made if name in said])
     assert seen[:4] == [list(made[:1]), list(made[:2]), list(made[:3]), list(made)]
 
 
 def test_only_the_steps_asked_for_are_drawn() -> None:
     """Their operands and what they make; a step that is not there is refused."""
-    assert len(images(figure(by_hand(), steps=["softmax"]))) == 2
-    assert len(images(figure(by_hand(), steps=["scores"]))) == 3
+    assert len(images(draw(by_hand(), steps=["softmax"]).figure)) == 2
+    assert len(images(draw(by_hand(), steps=["scores"]).figure)) == 3
     with pytest.raises(SelectionError, match="there is no step"):
-        figure(by_hand(), steps=["norm"])
+        draw(by_hand(), steps=["norm"])
     with pytest.raises(SelectionError, match="no palette"):
-        figure(by_hand(), palette="jet")
+        draw(by_hand(), palette="jets")
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_files_are_what_they_are_called_and_always_the_same(suffix: str) -> None:
     """Twice the same bytes, with every character drawn, Korean included."""
     buffers = [BytesIO(), BytesIO()]
-    fonts = [write(of_model(), buffer, suffix, language="ko") for buffer in buffers]
+    fonts = [draw(of_model(), language="ko").write(buffer, suffix) for buffer in buffers]
     assert fonts[0].missing == ""
     first, second = (buffer.getvalue() for buffer in buffers)
     assert first == second
@@ -303,12 +304,12 @@ def test_a_sign_stands_between_any_two_matrices() -> None:
 
 def test_the_same_sign_never_stands_for_two_products(texts_of: Texts) -> None:
     """A cross between matrices, a circle cell by cell; no dot; said once below."""
-    texts = [text for text, _ in texts_of(figure(of_model()))]
+    texts = [text for text, _ in texts_of(draw(of_model()).figure)]
     assert {MATRIX, "⊙", "alignment = weightsᵀ ⊙ V"} <= set(texts)
     assert not [text for text in texts if "·" in text and "“" not in text]
     told = f"{MATRIX} between matrices is the matrix product, as in q Kᵀ"
     assert texts.count(f"{told}; ⊙ multiplies cell by cell") == 1
-    assert told in [text for text, _ in texts_of(figure(of_model(one=False)))]
+    assert told in [text for text, _ in texts_of(draw(of_model(one=False)).figure)]
 
 
 def test_what_is_drawn_upright_says_so() -> None:
@@ -338,7 +339,7 @@ def test_one_far_number_does_not_leave_a_wide_matrix_pale(texts_of: Texts) -> No
     c = Calculation()
     c.give("X", Grid(values=values, rows=KOREAN[:4]))
     c.step("relu", "active", "relu", "X")
-    made = figure(c.walk("wide"))
+    made = draw(c.walk("wide")).figure
     drawn = np.asarray(images(made)[0].get_array())[..., :3].astype(int)
     coloured = np.abs(drawn[..., 0] - drawn[..., 2]) > 60
     assert coloured.mean() > 0.5, "red or blue, and not grey"
@@ -351,7 +352,7 @@ def test_one_far_number_does_not_leave_a_wide_matrix_pale(texts_of: Texts) -> No
     assert any(re.fullmatch(r"1 x \d cells a point", text) for text in texts)
     told = " ".join(texts)
     assert "the last colour is for all numbers farther from 0; cells that share a point show the number" in told
-    assert "cells that share" not in " ".join(text for text, _ in texts_of(figure(by_hand())))
+    assert "cells that share" not in " ".join(text for text, _ in texts_of(draw(by_hand()).figure))
 
 
 def test_numbers_below_0_colour_a_matrix_that_shows_none_of_them() -> None:
@@ -361,7 +362,7 @@ def test_numbers_below_0_colour_a_matrix_that_shows_none_of_them() -> None:
     c = Calculation()
     c.give("P", Grid(values=values, rows=KOREAN[:3]))
     c.step("relu", "active", "relu", "P")
-    drawn = np.asarray(images(figure(c.walk("positions")))[0].get_array())[..., :3].astype(int)
+    drawn = np.asarray(images(draw(c.walk("positions")).figure)[0].get_array())[..., :3].astype(int)
     assert (drawn[..., 0] > drawn[..., 2] + 60).all(), "red, the colour of numbers above 0"
 
 
@@ -373,7 +374,7 @@ def test_a_matrix_with_printed_numbers_has_colours_for_all() -> None:
 
 def test_many_heads_stand_side_by_side() -> None:
     """A sheet of many heads is no strip, and each head is in one line, named at its own left."""
-    made = figure(of_model(3, 24, 8, one=False, n_heads=12))
+    made = draw(of_model(3, 24, 8, one=False, n_heads=12)).figure
     width, height = made.get_size_inches()
     assert height < 1.5 * width
     tops = [image.get_extent()[3] for image in images(made)]

@@ -56,7 +56,8 @@ def test_each_picture_is_what_would_be_drawn_anew(tmp_path: Path) -> None:
     path = tmp_path / "walk.gif"
     film([walk(3)], path, ".gif")
     with Image.open(path) as made:
-        for number, (sheet, _) in enumerate(stages(walk(3))):
+        for number, (pen, _) in enumerate(stages(walk(3))):
+            sheet = pen.figure
             made.seek(number)
             sheet.set_dpi(DPI)
             sheet.canvas.draw()

@@ -13,7 +13,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.walkthroughs import operations
 from attnviz.walkthroughs.calculation import Calculation, spell_out
 from attnviz.walkthroughs.figure.plan import plan
-from attnviz.walkthroughs.figure.sheet import texts_of
+from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.files import load, save
 from attnviz.walkthroughs.operations import CELLS, Operation, Text
 from attnviz.walkthroughs.pages import html, latex, markdown
@@ -80,7 +80,8 @@ def test_it_is_drawn_as_a_figure(walk: Walkthrough) -> None:
     """The sheet has its matrices, its sign between them, and its title in Korean."""
     units = [unit for band in plan(walk, language="ko", steps=None, blanks=frozenset()) for unit in band]
     assert [unit.symbol for unit in units] == ["", CELLS, "→"]
-    assert "굳히기" in texts_of(walk, "ko", None, frozenset())
+    shown = draw(walk, language="ko").figure.axes[0].texts
+    assert "굳히기" in [text.get_text() for text in shown]
 
 
 @pytest.mark.parametrize("page", [markdown, latex, html])

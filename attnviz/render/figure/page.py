@@ -5,6 +5,7 @@ Places are (left, top) or (left, top, width, height), in inches from the upper l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -68,7 +69,7 @@ def lines(
 
 def height_of(written: Iterable[Line]) -> float:
     """The height of lines, in inches."""
-    return sum((line.pitch for line in written), 0.0)
+    return math.fsum(line.pitch for line in written)
 
 
 @dataclass(frozen=True, slots=True)

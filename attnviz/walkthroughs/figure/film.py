@@ -15,15 +15,15 @@ from jaxtyping import UInt8
 
 from attnviz.errors import OutputError
 from attnviz.render.figure.export import usual_settings
-from attnviz.render.fonts import Typefaces, typefaces_for
+from attnviz.render.figure.pen import Pen
+from attnviz.render.fonts import Typefaces
 from attnviz.render.palette import DEFAULT
-from attnviz.walkthroughs.figure.sheet import stages, texts_of
+from attnviz.walkthroughs.figure.sheet import stages
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.words import NO_BLANKS, Blanks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
-    from matplotlib.figure import Figure
 
 SUFFIXES = (".gif", ".mp4")
 PIXELS = 1600
@@ -36,7 +36,7 @@ NEARLY_WHITE = 250
 A_SECOND = 2
 """Pictures in a second of an ``.mp4``."""
 
-Picture = UInt8[np.ndarray, "_ _ 3"]
+Pixels = UInt8[np.ndarray, "_ _ 3"]
 
 
 def film(
@@ -71,10 +71,12 @@ def film(
     """
     if suffix == ".mp4":
         need_ffmpeg()
-    reels = []
+    reels, pens = [], []
     for walk in walks:
         grown = stages(walk, palette=palette, language=language, precision=precision, steps=steps, blanks=blanks)
-        reels.append(list(_pictures(grown)))
+        drawn = list(_pictures(grown))
+        reels.append([pixels for pixels, _ in drawn])
+        pens.append(drawn[0][1])
     height = max(picture.shape[0] for reel in reels for picture in reel)
     width = max(picture.shape[1] for reel in reels for picture in reel)
     framed = [[_framed(picture, height, width) for picture in reel] for reel in reels]
@@ -82,15 +84,17 @@ def film(
         _write_mp4(framed, path)
     else:
         _write_gif(framed, path)
-    return typefaces_for([text for walk in walks for text in texts_of(walk, language, steps, blanks)])
+    missing = {character for pen in pens for character in pen.typefaces.missing}
+    return Typefaces(families=pens[0].typefaces.families, missing="".join(sorted(missing)))
 
 
-def _pictures(grown: Iterable[tuple[Figure, tuple[float, float]]]) -> Iterator[Picture]:
+def _pictures(grown: Iterable[tuple[Pen, tuple[float, float]]]) -> Iterator[tuple[Pixels, Pen]]:
     """The pixels of a figure on which there is more each time: only what is new is drawn."""
     from matplotlib.artist import Artist
 
     drawn: set[Artist] = set()
-    for made, (begin, end) in grown:
+    for pen, (begin, end) in grown:
+        made = pen.figure
         canvas, ax = made.canvas, made.axes[0]
         with usual_settings():
             if not drawn:
@@ -102,17 +106,17 @@ def _pictures(grown: Iterable[tuple[Figure, tuple[float, float]]]) -> Iterator[P
                 for artist in sorted(set(ax.get_children()) - drawn, key=Artist.get_zorder):
                     ax.draw_artist(artist)
         drawn |= set(ax.get_children())
-        yield pixels[..., :3].copy()
+        yield pixels[..., :3].copy(), pen
 
 
-def _framed(picture: Picture, height: int, width: int) -> Picture:
+def _framed(picture: Pixels, height: int, width: int) -> Pixels:
     """A picture on white, as large as all others; of even size, which films need."""
     framed = np.full((height + height % 2, width + width % 2, 3), 255, dtype=np.uint8)
     framed[: picture.shape[0], : picture.shape[1]] = picture
     return framed
 
 
-def _write_gif(reels: Sequence[Sequence[Picture]], path: Path) -> None:
+def _write_gif(reels: Sequence[Sequence[Pixels]], path: Path) -> None:
     from PIL import Image
 
     images = []
@@ -139,7 +143,7 @@ def need_ffmpeg() -> str:
     return found
 
 
-def _write_mp4(reels: Sequence[Sequence[Picture]], path: Path) -> None:
+def _write_mp4(reels: Sequence[Sequence[Pixels]], path: Path) -> None:
     height, width, _ = reels[0][0].shape
     given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(A_SECOND), "-i", "-"]
     # Players know no other colours than these, and browsers begin to show what has its index in front.
@@ -163,7 +167,7 @@ def _write_mp4(reels: Sequence[Sequence[Picture]], path: Path) -> None:
             raise OutputError(f"ffmpeg cannot write an .mp4 here ({reason}): write a .gif")
 
 
-def _timed(reels: Sequence[Sequence[Picture]]) -> Iterator[tuple[Picture, float]]:
+def _timed(reels: Sequence[Sequence[Pixels]]) -> Iterator[tuple[Pixels, float]]:
     """Each picture, and how long it is shown in seconds."""
     for reel in reels:
         for number, picture in enumerate(reel, start=1):

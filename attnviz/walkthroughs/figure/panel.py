@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float64, UInt8
 
-from attnviz.render.figure.page import frame
+from attnviz.render.figure.page import Line, Page
 from attnviz.render.figure.pen import BLACK, DPI, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped
 from attnviz.render.palette import colours, diverging, ink, levels
 from attnviz.text.numbers import shown
-from attnviz.walkthroughs.figure.plan import Panel
+from attnviz.walkthroughs.figure.plan import MatrixPanel
 from attnviz.walkthroughs.wording import say
 from attnviz.walkthroughs.words import BLANK
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NUMBER = 6.5
 """The size of the numbers in cells, in points."""
@@ -63,7 +59,7 @@ class Box:
         room: the width of the cells or of the words above them.
     """
 
-    panel: Panel
+    panel: MatrixPanel
     values: Float64[np.ndarray, "row column"]
     limit: float
     width: float
@@ -88,7 +84,7 @@ class Box:
         return self.values.shape != self.panel.values.shape
 
 
-def measured(panel: Panel, pen: Pen, precision: int, *, small: bool = False) -> Box:
+def measured(panel: MatrixPanel, pen: Pen, precision: int, *, small: bool = False) -> Box:
     """How large a panel is to be drawn; in a small one fewer numbers are printed."""
     n_rows, n_columns = panel.values.shape
     scale = SMALLER if small else 1.0
@@ -136,9 +132,9 @@ def measured(panel: Panel, pen: Pen, precision: int, *, small: bool = False) -> 
     )
 
 
-def draw(ax: Axes, box: Box, place: tuple[float, float], palette: str, pen: Pen) -> None:
-    """Draw a panel; its cells begin at (left, top), in inches from the upper left corner of the sheet."""
-    panel, (left, top) = box.panel, place
+def draw_panel(page: Page, box: Box, corner: tuple[float, float], palette: str) -> None:
+    """Draw a panel; its cells begin at (left, top)."""
+    panel, (left, top) = box.panel, corner
     n_rows, n_columns = panel.values.shape
     row, column = box.height / n_rows, box.width / n_columns
     table, level = _shades(box.values, box.limit, palette, both_sides=_both_sides(panel))
@@ -146,37 +142,29 @@ def draw(ax: Axes, box: Box, place: tuple[float, float], palette: str, pen: Pen)
     for cell in panel.blanks:
         bare[cell] = True
     image = np.dstack([table[level], np.where(bare, 0, 255).astype(np.uint8)])
-    extent = (left, left + box.width, top + box.height, top)
-    ax.imshow(image, extent=extent, aspect="auto", interpolation="none", zorder=2)
-    frame(ax, left, top, box.width, box.height)
+    page.image(image, (left, top, box.width, box.height))
     white = ink(table)[level]
     for i, line in enumerate(box.numbers):
         for j, text in enumerate(line):
             light = bool(white[i, j]) and not bare[i, j]
-            style = pen.style(box.size, color="white" if light else BLACK)
-            ax.text(left + (j + 0.5) * column, top + (i + 0.5) * row, text, ha="center", va="center", zorder=4, **style)
-    y = top - box.head
-    for text in box.title:
-        ax.text(left, y, text, va="top", **pen.style(TEXT + 1))
-        y += LEADING * (TEXT + 1) * POINT
-    for text in box.lines:
-        ax.text(left, y, text, va="top", **pen.style(SMALL, color=GREY))
-        y += LEADING * SMALL * POINT
+            x, y = left + (j + 0.5) * column, top + (i + 0.5) * row
+            page.text(x, y, text, box.size, ha="center", va="center", zorder=4, color="white" if light else BLACK)
+    words = [(text, TEXT + 1, BLACK) for text in box.title] + [(text, SMALL, GREY) for text in box.lines]
+    page.write([Line(text, size, colour, LEADING * size * POINT) for text, size, colour in words], top - box.head, left)
     for j, name in enumerate(clipped(panel.columns)):
-        where = (left + (j + 0.5) * column, top + box.height + 0.05)
         if column >= PITCH or j % math.ceil(PITCH / column) == 0:
-            turn = 90.0 if box.upright else 0.0
-            ax.text(*where, name, ha="center", va="top", rotation=turn, **pen.style())
+            x, turn = left + (j + 0.5) * column, 90.0 if box.upright else 0.0
+            page.text(x, top + box.height + 0.05, name, ha="center", va="top", rotation=turn)
 
 
-def label_rows(ax: Axes, box: Box, right: float, top: float, pen: Pen) -> None:
+def label_rows(page: Page, box: Box, right: float, top: float) -> None:
     """Name the rows of a panel at its left; not each, where they stand too close."""
     row = box.height / len(box.panel.values)
     size = label_size(box)
     step = max(1, math.ceil(1.2 * size * POINT / row - 0.01))
     for i, name in enumerate(clipped(box.panel.rows)):
         if i % step == 0:
-            ax.text(right, top + (i + 0.5) * row, name, ha="right", va="center", **pen.style(size))
+            page.text(right, top + (i + 0.5) * row, name, size, ha="right", va="center")
 
 
 def label_size(box: Box) -> float:
@@ -202,7 +190,7 @@ def _pooled(
     return np.take_along_axis(cells, np.abs(cells).argmax(axis=2)[..., None], axis=2)[..., 0], (rows, columns)
 
 
-def _limit(panel: Panel, values: np.ndarray) -> tuple[float, str]:
+def _limit(panel: MatrixPanel, values: np.ndarray) -> tuple[float, str]:
     """How far from 0 the last colour is where no numbers are printed, and the words that say so."""
     far = np.abs(values[np.isfinite(values)])
     largest = float(far.max(initial=0.0))
@@ -215,7 +203,7 @@ def _limit(panel: Panel, values: np.ndarray) -> tuple[float, str]:
     return largest, say("limits", panel.language, limit=sign + _short(largest))
 
 
-def _both_sides(panel: Panel) -> bool:
+def _both_sides(panel: MatrixPanel) -> bool:
     """Whether it has numbers below 0, though none of them may be the farthest of those that share a point."""
     return bool((panel.values[np.isfinite(panel.values)] < 0).any())
 

@@ -24,7 +24,7 @@ MOST_JOINED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+class MatrixPanel:
     """One matrix of the sheet.
 
     Attributes:
@@ -65,16 +65,16 @@ class Unit:
         is_head: whether they begin one of several heads.
     """
 
-    main: Panel
-    upper: Panel | None = None
-    lower: Panel | None = None
+    main: MatrixPanel
+    upper: MatrixPanel | None = None
+    lower: MatrixPanel | None = None
     symbol: str = ""
     opening: str = ""
     small: bool = False
     is_head: bool = False
 
     @property
-    def panels(self) -> tuple[Panel, ...]:
+    def panels(self) -> tuple[MatrixPanel, ...]:
         """All of them, from above."""
         return tuple(panel for panel in (self.upper, self.main, self.lower) if panel is not None)
 
@@ -172,7 +172,7 @@ def _result(sheet: _Sheet, number: int, step: Step, band: int) -> None:
     sheet.last = step.result
 
 
-def _unit(sheet: _Sheet, panel: Panel, band: int) -> Unit:
+def _unit(sheet: _Sheet, panel: MatrixPanel, band: int) -> Unit:
     """A panel behind the signs, and the names of what stands elsewhere, that have gathered before it."""
     symbol, opening = (" ".join(parts).replace(" ;", ";").replace(" ,", ",") for parts in (sheet.before, sheet.after))
     sheet.before, sheet.after = [], []
@@ -181,7 +181,7 @@ def _unit(sheet: _Sheet, panel: Panel, band: int) -> Unit:
 
 def _panel(
     sheet: _Sheet, name: str, number: int, *, step: Step | None = None, turned: bool = False, across: bool = False
-) -> Panel:
+) -> MatrixPanel:
     """One grid as it is drawn; `turned` exchanges rows and columns, `across` says that the product does so."""
     grid = sheet.walk.grids[name]
     step = step or next((one for one in sheet.walk.steps if one.result == name), None)
@@ -198,7 +198,7 @@ def _panel(
         shape = say("upright", sheet.language, shape=shape)
     elif across:
         shape = say("across", sheet.language, shape=shape, name=shown_formula(f"{name}^T"))
-    return Panel(
+    return MatrixPanel(
         title=title[0].upper() + title[1:],
         lines=(shape,)
         if step is None
