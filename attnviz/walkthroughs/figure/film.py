@@ -1,8 +1,8 @@
 """A walkthrough as a film: the steps one after another, each picture the sheet as far as that step.
 
-Only what is new is drawn, each picture stays as long as its step needs, and a GIF has one choice of colours. Matplotlib's
-own writers draw all again for each of many equal pictures, and choose colours for each: measured on 12 steps, 5 or 6 times as
-slow, and GIFs 5 times as large.
+Only what is new is drawn, each picture stays as long as its step needs, and a GIF has one choice of colours. Writers of
+Matplotlib's draw all again for each of many equal pictures, and choose colours for each: measured on 12 steps, 5 to 6
+times as slow, and GIFs 5 times as large.
 """
 
 from __future__ import annotations
