@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -42,7 +42,7 @@ class Option:
         least: the smallest number; None where there is none.
         most: the largest number, likewise.
         read: makes the value of what was typed, or of the default, in place of the usual way; raises `SettingsError`.
-        completes: what the shell completes: names of models, or of palettes.
+        completes: what the shell completes: names of models, palettes or stories.
     """
 
     names: tuple[str, ...]
@@ -53,12 +53,19 @@ class Option:
     least: int | None = None
     most: int | None = None
     read: Callable[[Any], object] | None = None
-    completes: Literal["", "models", "palettes"] = ""
+    completes: Literal["", "models", "palettes", "stories"] = ""
+
+
+REQUIRED: Any = MISSING
+"""The default of a field that must be given."""
 
 
 def option(*names: str, default: object = None, **more: Any) -> Any:  # noqa: ANN401 - a field of any type
-    """A field of a group: its default, and how it is given on the command line (see `Option`)."""
-    more.setdefault("shows_default", default not in (None, (), ""))
+    """A field of a group: its default, and how it is given on the command line (see `Option`).
+
+    With ``default=REQUIRED`` it must be given.
+    """
+    more.setdefault("shows_default", default not in (None, (), "", REQUIRED))
     return field(default=default, metadata={"option": Option(names=names, **more)})
 
 

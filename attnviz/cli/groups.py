@@ -13,7 +13,7 @@ import typer
 
 from attnviz.errors import SettingsError
 from attnviz.render.names import PALETTES
-from attnviz.settings import Option
+from attnviz.settings import REQUIRED, Option
 
 
 def groups_of(command: Callable[..., None]) -> dict[str, Any]:
@@ -83,9 +83,9 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
     if option.read is not None:
         more["parser"] = _reader(option.read)
     if option.completes:
-        more["autocompletion"] = {"models": _models, "palettes": _palettes}[option.completes]
+        more["autocompletion"] = _COMPLETERS[option.completes]
     described = typer.Option(*option.names, **more) if option.names else typer.Argument(**more)
-    default = None if repeatable else one.default
+    default = None if repeatable else inspect.Parameter.empty if one.default is REQUIRED else one.default
     return inspect.Parameter(
         one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, described]
     )
@@ -114,3 +114,12 @@ def _models(incomplete: str) -> list[str]:
 
 def _palettes(incomplete: str) -> list[str]:
     return [name for name in PALETTES if name.startswith(incomplete)]
+
+
+def _stories(incomplete: str) -> list[str]:
+    from attnviz.stories import DEMOS
+
+    return [name for name in DEMOS if name.startswith(incomplete)]
+
+
+_COMPLETERS = {"models": _models, "palettes": _palettes, "stories": _stories}

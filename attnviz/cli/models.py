@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from attnviz.models.registry import BOTTLENECK, HOME_BUILT, NAMES, SEEDS
+from attnviz.settings import option
 from attnviz.text.display import visible
 
 EXAMPLES = """Examples:
@@ -18,11 +19,20 @@ attnviz models
 attnviz models --measure"""
 
 
-def command(
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Measure the home-built models again, on sentences they never saw.")
-    ] = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelsSettings:
+    """What is told of the models.
+
+    Attributes:
+        measure: whether the home-built ones are measured again.
+    """
+
+    measure: bool = option(
+        "--measure", default=False, help="Measure the home-built models again, on sentences they never saw."
+    )
+
+
+def command(models: ModelsSettings) -> None:
     """List the models: those that come with attnviz, with their measured quality, and those in the cache."""
     from attnviz.models.training.files import load_home_built
     from attnviz.models.training.measure import quality, quality_lines
@@ -38,12 +48,12 @@ def command(
         n_weights = sum(parameter.numel() for parameter in model.parameters())
         typer.echo(f"{name}: {card.plan.learns}")
         typer.echo(f"  {n_weights:,} weights; {recipe.steps:,} batches of {recipe.batch}; seed {recipe.seed}")
-        if measure:
+        if models.measure:
             sys.stderr.write(f"measuring {name} ...\n")
-        for line in quality_lines(quality(model) if measure else card.quality):
+        for line in quality_lines(quality(model) if models.measure else card.quality):
             typer.echo(f"  {line}")
         typer.echo("")
-    _tell_bottleneck(measure=measure)
+    _tell_bottleneck(measure=models.measure)
     cached = _cached()
     typer.echo("In the cache of pretrained models:" if cached else "In the cache of pretrained models: none")
     for name in cached:

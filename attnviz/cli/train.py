@@ -6,12 +6,14 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from attnviz.errors import SettingsError
 from attnviz.models.registry import TRAINED
+from attnviz.settings import REQUIRED, option
 from attnviz.text.display import visible
 
 EXAMPLES = """Examples:
@@ -21,44 +23,46 @@ attnviz train toy
 attnviz train toy-seq2seq --seed 1 --steps 500 -o second.safetensors"""
 
 
-def _name(name: str) -> str:
-    if name not in TRAINED:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join(TRAINED)}")
-    return name
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSettings:
+    """Which model is trained, and how.
+
+    Attributes:
+        name: one of `TRAINED`.
+        seed: of the first weights and of the sentences; None is the recipe's.
+        steps: batches to learn from; None is the recipe's.
+        output: the file of the weights; None is one in ``outputs/``.
+    """
+
+    name: str = option(default=REQUIRED, help=f"One of {', '.join(TRAINED)}.")
+    seed: int | None = option(
+        "--seed", least=0, help="Of the first weights and of the sentences [default: the recipe's]."
+    )
+    steps: int | None = option("--steps", least=1, help="Batches to learn from [default: the recipe's].")
+    output: Path | None = option("--output", "-o", help="The weights [default: outputs/NAME.safetensors].")
+
+    def __post_init__(self) -> None:
+        if self.name not in TRAINED:
+            raise SettingsError(f"Invalid value for 'name': {self.name!r} is none of {', '.join(TRAINED)}")
+        if self.path.suffix.lower() != ".safetensors":
+            raise SettingsError("Invalid value for '--output' / '-o': weights are written as .safetensors")
+
+    @property
+    def path(self) -> Path:
+        """Where the weights are written."""
+        return self.output or Path("outputs") / f"{self.name}.safetensors"
 
 
-def command(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(TRAINED)}.", callback=_name)],
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            min=0,
-            help="Of the first weights and of the sentences [default: the recipe's].",
-            show_default=False,
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option("--steps", min=1, help="Batches to learn from [default: the recipe's].", show_default=False),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The weights [default: outputs/NAME.safetensors].", show_default=False),
-    ] = None,
-) -> None:
+def command(training: TrainingSettings) -> None:
     """Train a home-built model as the shipped one was: minutes, and the same weights from the same seed.
 
     Ctrl-C stops it after the step it is at; the same command then goes on from there. At the end the weights, with
     all that is known about them and how good they are on unseen sentences, are written to one safetensors file.
     """
-    path = output or Path("outputs") / f"{name}.safetensors"
-    if path.suffix.lower() != ".safetensors":
-        raise typer.BadParameter("weights are written as .safetensors", param_hint="'--output' / '-o'")
     from attnviz.storage import check_writable
 
-    check_writable(path)
-    _train(name, path, seed, steps)
+    check_writable(training.path)
+    _train(training.name, training.path, training.seed, training.steps)
 
 
 def _train(name: str, path: Path, seed: int | None, steps: int | None) -> None:

@@ -1,20 +1,25 @@
-"""``attnviz demo``: short told stories about attention, each with its numbers and its picture."""
+"""``attnviz demo``: short stories about attention, each with its numbers and its picture."""
 
 from __future__ import annotations
 
 import sys
-from io import BytesIO
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import ClassVar
 
-import typer
-
-from attnviz import arguments, options
+from attnviz.commands import check_writable, print_lines, tell_written, write_picture
+from attnviz.errors import SettingsError
+from attnviz.render.names import PICTURES
+from attnviz.settings import (
+    Background,
+    OutputSettings,
+    background_option,
+    check_palette,
+    option,
+    palette_option,
+)
 from attnviz.stories import DEMOS
-from attnviz.text.display import visible
-
-if TYPE_CHECKING:
-    from attnviz.stories.record import Story
 
 EXAMPLES = """Examples:
 
@@ -24,97 +29,76 @@ attnviz demo positions
 
 attnviz demo alignment -o alignment.svg -o alignment.json"""
 
-ENDINGS = (*options.PICTURES, ".json")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorySettings:
+    """Which story, and how it is shown.
+
+    Attributes:
+        name: the story; None lists them.
+        palette: the colours.
+        background: the terminal's.
+    """
+
+    name: str | None = option(help="Which one; without it they are listed.", completes="stories")
+    palette: str = palette_option()
+    background: Background = background_option()
+
+    def __post_init__(self) -> None:
+        if self.name is not None and self.name not in DEMOS:
+            raise SettingsError(
+                f"Invalid value for 'name': there is no demo {self.name!r}: there are {', '.join(DEMOS)}"
+            )
+        check_palette(self.palette)
 
 
-def _demo(name: str | None) -> str | None:
-    if name is not None and name not in DEMOS:
-        raise typer.BadParameter(f"there is no demo {name!r}: there are {', '.join(DEMOS)}")
-    return name
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryOutput(OutputSettings):
+    """The files: pictures, and the story's numbers."""
+
+    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, ".json")
+
+    output: tuple[Path, ...] = option(
+        "--output", "-o", default=(),
+        help="A file to write, by its ending: {endings}; repeatable [default: outputs/demo-NAME.png].",
+        metavar="FILE", panel="Files",
+    )  # fmt: skip
+    json: bool = option("--json", default=False, help="Print the story with its numbers as JSON, and no picture.")
 
 
-def command(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            help="Which one; without it they are listed.",
-            autocompletion=lambda incomplete: [name for name in DEMOS if name.startswith(incomplete)],
-            callback=_demo,
-            show_default=False,
-        ),
-    ] = None,
-    palette: options.Palette = "magma",
-    background: options.Background = "auto",
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--output", "-o",
-            help="A file to write, by its ending: png, svg, pdf, json; repeatable [default: outputs/demo-NAME.png].",
-            metavar="FILE", show_default=False, rich_help_panel="Files",
-        ),
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the story with its numbers as JSON, and no picture.")
-    ] = False,
-) -> None:  # fmt: skip
+def command(story: StorySettings, output: StoryOutput) -> None:
     """Tell a short story about attention, with its numbers, in the terminal and as a picture.
 
     All numbers are computed when you ask, by the formulas and models that come with attnviz.
     """
-    outputs = list(output or [])
-    arguments.check_outputs(outputs, ENDINGS)
-    if name is None:
-        if outputs or json:
-            raise typer.BadParameter(f"give the name of a demo: {', '.join(DEMOS)}")
-        _list(background, palette)
+    if story.name is None:
+        if output.output or output.json:
+            raise SettingsError(f"give the name of a demo: {', '.join(DEMOS)}")
+        from attnviz.stories.terminal import listed
+
+        print_lines(partial(listed, DEMOS), story.background, story.palette)
+        sys.stdout.write("\nTell one: attnviz demo NAME\n")
         return
-    if not outputs and not json:
-        outputs = [Path("outputs") / f"demo-{name}.png"]
-    arguments.check_writable(outputs)
+    usual = () if output.json else (Path("outputs") / f"demo-{story.name}.png",)
+    paths = output.output or usual
+    check_writable(paths)
     from attnviz.stories import tell
+    from attnviz.stories.record import to_json
 
-    story = tell(name)
-    if json:
-        from attnviz.stories.record import to_json
-
-        sys.stdout.write(to_json(story) + "\n")
+    shown = tell(story.name)
+    if output.json:
+        sys.stdout.write(to_json(shown) + "\n")
     else:
-        from attnviz.render.terminal.console import console_here, screen_of
         from attnviz.stories.terminal import told
 
-        console = console_here()
-        for line in told(story, screen_of(console, background, palette)):
-            console.print(line, soft_wrap=True)
-    for path in outputs:
-        _write(story, path, palette)
+        print_lines(partial(told, shown), story.background, story.palette)
+    for path in paths:
+        if path.suffix.lower() == ".json":
+            from attnviz.storage import write_whole
 
+            write_whole(path, to_json(shown) + "\n")
+            tell_written(path)
+        else:
+            from attnviz.stories.figure.sheet import draw
 
-def _list(background: str, palette: str) -> None:
-    from attnviz.render.terminal.console import console_here, screen_of
-    from attnviz.stories.terminal import listed
-
-    console = console_here()
-    for line in listed(DEMOS, screen_of(console, background, palette)):
-        console.print(line, soft_wrap=True)
-    typer.echo("\nTell one: attnviz demo NAME")
-
-
-def _write(story: Story, path: Path, palette: str) -> None:
-    """Write one file, whole or not at all, and say so."""
-    from attnviz.storage import write_whole
-
-    suffix = path.suffix.lower()
-    if suffix == ".json":
-        from attnviz.stories.record import to_json
-
-        write_whole(path, lambda temporary: temporary.write_text(to_json(story) + "\n", encoding="utf-8"))
-    else:
-        from attnviz.render.fonts import advice
-        from attnviz.stories.figure.sheet import draw
-
-        drawn = BytesIO()  # so that what goes wrong while drawing is not taken for a full disk
-        missing = draw(story, palette).write(drawn, suffix).missing
-        write_whole(path, lambda temporary: temporary.write_bytes(drawn.getvalue()))
-        if missing:
-            sys.stderr.write(f"attnviz: {advice(missing)}\n")
-    sys.stderr.write(f"wrote {visible(str(path))}\n")
+            write_picture(path, draw(shown, story.palette).write)
