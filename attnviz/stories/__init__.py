@@ -1,4 +1,4 @@
-"""Short told stories about attention, each computed live by the models that ship with attnviz."""
+"""Short stories about attention, each computed live by the models that come with attnviz."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ DEMOS = {
     "positions": "where a word stands, as waves added to its vector",
     "library": "query, key and value, by the picture of a library",
     "scaling": "why scores are divided by sqrt(d_k)",
+    "self-attention": "number by number: one head, four heads, and three projections as one",
     "word-order": "without positions attention cannot tell the order of words; with them it can",
     "mask": "the same sentence read both ways, and from left to right only",
     "pairs": "which words look at each other: eating and apple, green and apple, eating and green",
