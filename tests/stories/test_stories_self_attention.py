@@ -116,12 +116,12 @@ def test_one_projection_gives_what_three_give(story: Story) -> None:
     assert said in words(story)
 
 
-def test_a_projection_that_differs_is_noticed() -> None:
+def test_heads_that_differ_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Heads one after another that are not the same heads are told by their difference."""
     x, four = self_attention.vectors(), self_attention.models()[1]
     assert self_attention.apart(four, x) <= 10 * ROUNDING
     whole = four.forward
-    four.forward = lambda given: whole(given.flip(1))  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(four, "forward", lambda given: whole(given.flip(1)))
     assert self_attention.apart(four, x) > 0.01
 
 
