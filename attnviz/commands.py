@@ -126,7 +126,7 @@ def write_picture(path: Path, draw: Callable[[BytesIO, str], Typefaces]) -> None
 
     buffer = BytesIO()  # Matplotlib has its own ways to fail on a full disk
     missing = draw(buffer, path.suffix.lower()).missing
-    write_whole(path, lambda temporary: temporary.write_bytes(buffer.getvalue()))
+    write_whole(path, buffer.getvalue())
     if missing:
         sys.stderr.write(f"attnviz: {advice(missing)}\n")
     tell_written(path)

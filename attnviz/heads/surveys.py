@@ -259,7 +259,7 @@ def write(path: Path, found: Found, draw: Callable[[BytesIO, str], Typefaces]) -
 
         drawn = BytesIO()  # Matplotlib has its own ways to fail on a full disk
         missing = draw(drawn, suffix).missing
-        write_whole(path, lambda temporary: temporary.write_bytes(drawn.getvalue()))
+        write_whole(path, drawn.getvalue())
         if missing:
             sys.stderr.write(f"attnviz: {advice(missing)}\n")
     sys.stderr.write(f"wrote {visible(str(path))}\n")

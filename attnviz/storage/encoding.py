@@ -53,7 +53,7 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 # ------------------------------------------------------------------------------------------- JSON
 
 
-def to_text(labels: Mapping[str, object], what: str) -> str:
+def to_text(labels: object, what: str) -> str:
     """The fields as JSON, on one line.
 
     Args:
@@ -93,6 +93,20 @@ def plain(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} is no part of a record")
+
+
+def with_nulls(value: object) -> object:
+    """A value in what JSON knows, at any depth: lists for arrays and tuples, null for what is no finite number."""
+    match value:
+        case np.ndarray() | np.generic():
+            return with_nulls(value.tolist())
+        case Mapping():
+            return {str(name): with_nulls(one) for name, one in value.items()}
+        case list() | tuple():
+            return [with_nulls(one) for one in value]
+        case float() if not math.isfinite(value):
+            return None
+    return value
 
 
 def named(value: object) -> str:

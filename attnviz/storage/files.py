@@ -33,12 +33,10 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[P
     """
     path = Path(path)
     with _temporary_beside(path) as (temporary, target):
-        if isinstance(content, str):
-            temporary.write_text(content, encoding="utf-8")
-        elif isinstance(content, bytes):
-            temporary.write_bytes(content)
-        else:
+        if callable(content):
             content(temporary)
+        else:
+            temporary.write_bytes(content.encode() if isinstance(content, str) else content)
         temporary.replace(target)
     return path
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 import numpy as np
+
+from attnviz.storage.encoding import to_text, with_nulls
 
 Cell: TypeAlias = str | int | float
 """What a table holds; a float is shown with the table's digits."""
@@ -147,18 +147,4 @@ def to_json(story: Story) -> str:
         "picture": [{type(panel).__name__.lower(): asdict(panel)} for panel in story.picture],
         "receipt": story.receipt,
     }
-    return json.dumps(_plain(fields), ensure_ascii=False, allow_nan=False)
-
-
-def _plain(value: object) -> object:
-    """The same value in what JSON knows."""
-    match value:
-        case dict():
-            return {name: _plain(item) for name, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case np.ndarray() | np.generic():
-            return _plain(value.tolist())
-        case float() if not math.isfinite(value):
-            return None
-    return value
+    return to_text(with_nulls(fields), "the story")

@@ -85,12 +85,12 @@ def write_walk(walks: Sequence[Walkthrough], path: Path, shown: Shown) -> None:
         save(walk, path)
     elif suffix in options.PAGES:
         page = _page(suffix)(walk, **_wish(shown)).encode()
-        write_whole(path, lambda temporary: temporary.write_bytes(page))
+        write_whole(path, page)
     else:
         from attnviz.render.fonts import advice
 
         drawn, missing = _film(walks, suffix, shown) if suffix in FILMS else _picture(walk, suffix, shown)
-        write_whole(path, lambda temporary: temporary.write_bytes(drawn))
+        write_whole(path, drawn)
         if missing:
             sys.stderr.write(f"attnviz: {advice(missing)}\n")
     sys.stderr.write(f"wrote {visible(str(path))}\n")

@@ -24,7 +24,7 @@ from safetensors.numpy import save as pack_safetensors
 
 from attnviz.attention import Attention, Kind, Note, Receipt, ShortRows, Token
 from attnviz.errors import FileFormatError, OutputError, RecordError
-from attnviz.storage import check_writable, load, save, to_json, write_whole
+from attnviz.storage import check_ending, check_writable, load, save, to_json, write_whole
 from attnviz.storage.formats import READERS
 from attnviz.storage.record import adopt
 from attnviz.text.display import visible
@@ -772,6 +772,21 @@ def test_the_temporary_file_has_the_ending(tmp_path: Path) -> None:
     assert seen[0].suffix == ".svg"
     assert seen[0].parent == tmp_path
     assert (tmp_path / "picture.svg").read_bytes() == b""
+
+
+@pytest.mark.parametrize("content", ["나\n", "나\n".encode(), lambda path: path.write_bytes("나\n".encode())])
+def test_text_bytes_or_a_function(tmp_path: Path, content: Any) -> None:
+    """What is in a file may be given, or written by a function; text is UTF-8, its line ends as they are."""
+    assert write_whole(tmp_path / "a.txt", content).read_bytes() == b"\xeb\x82\x98\n"
+
+
+def test_an_ending_that_there_is_not() -> None:
+    """Those that there are are named; capitals are no other ending."""
+    assert check_ending("a.JSON", (".csv", ".json"), "a table is") == ".json"
+    with pytest.raises(OutputError, match=r"^a\.txt: a table is saved as \.csv, \.tsv or \.json, not '\.txt'$"):
+        check_ending("a.txt", (".csv", ".tsv", ".json"), "a table is")
+    with pytest.raises(OutputError, match=r"^a: tables are saved as \.csv, not ''$"):
+        check_ending("a", (".csv",), "tables are")
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt(), ValueError("of the writer's"), SystemExit(1)])

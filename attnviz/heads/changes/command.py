@@ -185,7 +185,7 @@ def _write(path: Path, found: Changes) -> None:
 
         drawn = BytesIO()  # Matplotlib has its own ways to fail on a full disk
         missing = changes_figure.write(found, drawn, suffix).missing
-        write_whole(path, lambda temporary: temporary.write_bytes(drawn.getvalue()))
+        write_whole(path, drawn.getvalue())
         if missing:
             sys.stderr.write(f"attnviz: {advice(missing)}\n")
     sys.stderr.write(f"wrote {visible(str(path))}\n")

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attnviz.errors import OutputError, RecordError
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.files import comparisons
 from attnviz.heads.record import Relation
-from attnviz.storage.files import write_whole
-from attnviz.text.display import visible
+from attnviz.storage.encoding import to_text
+from attnviz.storage.files import check_ending, write_whole
 
 FORMAT, VERSION = "attnviz-changes", 1
 
@@ -91,12 +90,7 @@ def to_json(found: Changes) -> str:
         "before": before,
         "after": after,
     }
-    try:
-        text = json.dumps(fields, ensure_ascii=False, allow_nan=False)
-        text.encode()
-    except ValueError as error:
-        raise RecordError(f"the changes cannot be written: {error}") from None
-    return text
+    return to_text(fields, "the changes")
 
 
 def _head(found: Changes, change: Change) -> dict[str, object]:
@@ -157,9 +151,5 @@ def save(found: Changes, path: str | os.PathLike[str]) -> Path:
         OutputError: another ending, or the file cannot be written.
         RecordError: a text holds half a character.
     """
-    path = Path(path)
-    make = WRITERS.get(path.suffix.lower())
-    if make is None:
-        raise OutputError(f"{visible(str(path))}: changes are saved as .csv or .json, not {path.suffix!r}")
-    data = make(found).encode()
-    return write_whole(path, lambda temporary: temporary.write_bytes(data))
+    make = WRITERS[check_ending(path, WRITERS, "changes are")]
+    return write_whole(path, make(found))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from attnviz.errors import OutputError, RecordError
+from attnviz.errors import RecordError
 from attnviz.heads.record import NO_ROLE, Comparison, Estimate, HeadProfile, measure_of
-from attnviz.storage.files import write_whole
+from attnviz.storage.encoding import to_text, with_nulls
+from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import visible
 
 FORMAT, VERSION = "attnviz-comparison", 1
@@ -92,12 +90,7 @@ def to_json(comparison: Comparison) -> str:
         "examples": _examples(comparison),
         "relations": [{**asdict(one), "established": one.established} for one in comparison.relations],
     }
-    try:
-        text = json.dumps(_plain(fields), ensure_ascii=False, allow_nan=False)
-        text.encode()
-    except ValueError as error:
-        raise RecordError(f"the comparison cannot be written: {error}") from None
-    return text
+    return to_text(with_nulls(fields), "the comparison")
 
 
 def _meant(name: str) -> dict[str, str]:
@@ -116,22 +109,6 @@ def _examples(comparison: Comparison) -> dict[str, dict[str, list[dict[str, Any]
     return found
 
 
-def _plain(value: object) -> object:
-    """What JSON has names for: lists for arrays, null for what is no number."""
-    match value:
-        case np.ndarray():
-            return _plain(value.tolist())
-        case np.generic():
-            return _plain(value.item())
-        case float():
-            return value if math.isfinite(value) else None
-        case Mapping():
-            return {str(name): _plain(one) for name, one in value.items()}
-        case list() | tuple():
-            return [_plain(one) for one in value]
-    return value
-
-
 WRITERS: dict[str, Callable[[Comparison], str]] = {
     ".csv": to_csv,
     ".json": lambda comparison: to_json(comparison) + "\n",
@@ -148,12 +125,9 @@ def save(comparison: Comparison, path: str | os.PathLike[str]) -> Path:
         OutputError: another ending, or the file cannot be written.
         RecordError: a text holds half a character.
     """
-    path = Path(path)
-    make = WRITERS.get(path.suffix.lower())
-    if make is None:
-        raise OutputError(f"{visible(str(path))}: a comparison is saved as .csv or .json, not {path.suffix!r}")
+    make = WRITERS[check_ending(path, WRITERS, "a comparison is")]
     try:
         data = make(comparison).encode()
     except UnicodeEncodeError as error:
         raise RecordError(f"the comparison cannot be written: {error}") from None
-    return write_whole(path, lambda temporary: temporary.write_bytes(data))
+    return write_whole(path, data)
