@@ -7,16 +7,16 @@ compute it again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.attention import Kind, Receipt
 from attnviz.errors import RecordError
 from attnviz.walkthroughs.hand import Hand
 from attnviz.walkthroughs.operations import COLUMNS, OPERATIONS, Operation, ResultCell
-from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 
 Score = Literal["dot", "scaled_dot", "general", "additive"]
 
@@ -34,7 +34,7 @@ class Calculation:
 
     def __init__(self) -> None:
         self.grids: dict[str, Grid] = {}
-        self.steps: list[Step] = []
+        self.steps: list[CalculationStep] = []
 
     def give(self, name: str, grid: Grid) -> str:
         """Write down numbers that no step makes; the name comes back.
@@ -79,62 +79,57 @@ class Calculation:
         """
         if result in self.grids:
             raise RecordError(f"there are two grids {result}")
-        step = Step(name=name, result=result, operation=operation, operands=operands, number=number)
+        step = CalculationStep(name=name, result=result, operation=operation, operands=operands, number=number)
         values = compute(step, self.grids)
         own_rows, columns = OPERATIONS[operation].labels([self.grids[operand] for operand in operands])
         self.grids[result] = Grid(values=values, rows=own_rows if rows is None else rows, columns=columns)
         self.steps.append(step)
         return result
 
-    def walk(
-        self,
-        title: str,
-        *,
-        model: str = "",
-        text: str = "",
-        kind: Kind | None = None,
-        layer: int | None = None,
-        head: int | None = None,
-        query: int | None = None,
-        own: str | None = None,
-        difference: float | None = None,
-        from_input: float | None = None,
-        receipt: Receipt | None = None,
-        notes: Sequence[str] = (),
-    ) -> Walkthrough:
-        """The finished walkthrough."""
+    def finish(self, title: str, *, query: int | None = None, notes: Sequence[str] = ()) -> Walkthrough:
+        """The finished walkthrough; whose it is, if it is a model's, is for the caller to add.
+
+        Args:
+            title: what is calculated.
+            query: the number of the query's row; None where all queries are walked at once.
+            notes: what a reader should know.
+        """
         return Walkthrough(
-            title=title,
-            grids=dict(self.grids),
-            steps=tuple(self.steps),
-            model=model,
-            text=text,
-            kind=kind,
-            layer=layer,
-            head=head,
-            query=query,
-            own=own,
-            difference=difference,
-            from_input=from_input,
-            receipt=receipt,
-            notes=tuple(notes),
+            title=title, grids=dict(self.grids), steps=tuple(self.steps), query=query, notes=tuple(notes)
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What stands between queries and keys and the softmax.
+
+    Attributes:
+        score: how a query and a key make a score; only ``scaled_dot`` is scaled.
+        scaling: what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step.
+        maps: the weights of ``general`` and ``additive``, by the names in `SCORE_MAPS`.
+        softcap: where scores are squeezed to.
+        bias: what is added to the scores [query, key].
+        mask: 1 where a query may look, 0 where it may not [query, key].
+        sink: one score for looking at nothing [1, 1].
+    """
+
+    score: Score = "scaled_dot"
+    scaling: float | None = None
+    maps: Mapping[str, Grid] = field(default_factory=dict)
+    softcap: float | None = None
+    bias: Grid | None = None
+    mask: Grid | None = None
+    sink: Grid | None = None
+
+
 # context = softmax(score(q, K)) V
-def attend(
+def write_attention(
     calculation: Calculation,
+    terms: Terms | None = None,
     *,
     query: str = "q",
     keys: str = "K",
     values: str = "V",
-    score: Score = "scaled_dot",
-    scaling: float | None = None,
-    maps: Mapping[str, Grid] | None = None,
-    softcap: float | None = None,
-    bias: Grid | None = None,
-    mask: Grid | None = None,
-    sink: Grid | None = None,
     suffix: str = "",
 ) -> str:
     """Write down what attention makes of queries, keys and values already there; the context's name comes back.
@@ -144,49 +139,34 @@ def attend(
 
     Args:
         calculation: what is written so far.
+        terms: how scores are made of queries and keys; None is the scaled dot product alone.
         query: the name of the queries' grid [query, d].
         keys: that of the keys' [key, d].
         values: that of the values' [key, d_v].
-        score: how a query and a key make a score; only ``scaled_dot`` is scaled.
-        scaling: what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step.
-        maps: the weights of ``general`` and ``additive``, by the names in `SCORE_MAPS`.
-        softcap: where scores are squeezed to.
-        bias: what is added to the scores [query, key].
-        mask: 1 where a query may look, 0 where it may not [query, key].
-        sink: one score for looking at nothing [1, 1].
         suffix: put after the name of every grid, where a calculation has several heads.
 
     Raises:
-        RecordError: shapes that do not fit, maps that are missing, or a query whose keys are all masked.
+        RecordError: shapes that do not fit, weights that are missing, or a query whose keys are all masked.
     """
-    c = calculation
-    scores = _scores(c, query, keys, score=score, scaling=scaling, maps=maps or {}, suffix=suffix)
-    if softcap is not None:
-        scores = c.step("softcap", f"capped{suffix}", "softcap", scores, number=softcap)
-    if bias is not None:
-        scores = c.step("bias", f"biased{suffix}", "add", scores, c.give(f"B{suffix}", bias))
-    if mask is not None:
-        scores = c.step("mask", f"masked{suffix}", "mask", scores, c.give(f"mask{suffix}", mask))
-    looks_away = [] if sink is None else [c.give(f"sink{suffix}", sink)]
-    weights = c.step("softmax", f"weights{suffix}", "softmax", scores, *looks_away)
+    c, terms = calculation, terms or Terms()
+    scores = _write_scores(c, terms, query, keys, suffix)
+    if terms.softcap is not None:
+        scores = c.step("softcap", f"capped{suffix}", "softcap", scores, number=terms.softcap)
+    if terms.bias is not None:
+        scores = c.step("bias", f"biased{suffix}", "add", scores, c.give(f"B{suffix}", terms.bias))
+    if terms.mask is not None:
+        scores = c.step("mask", f"masked{suffix}", "mask", scores, c.give(f"mask{suffix}", terms.mask))
+    sink = [] if terms.sink is None else [c.give(f"sink{suffix}", terms.sink)]
+    weights = c.step("softmax", f"weights{suffix}", "softmax", scores, *sink)
     if len(c.grids[query].values) > 1:
         return c.step("context", f"context{suffix}", "map", weights, values)
     alignment = c.step("alignment", f"alignment{suffix}", "weigh", weights, values)
     return c.step("context", f"context{suffix}", "sum", alignment, rows=c.grids[query].rows)
 
 
-def _scores(
-    calculation: Calculation,
-    query: str,
-    keys: str,
-    *,
-    score: Score,
-    scaling: float | None,
-    maps: Mapping[str, Grid],
-    suffix: str,
-) -> str:
+def _write_scores(calculation: Calculation, terms: Terms, query: str, keys: str, suffix: str) -> str:
     """Write down how well each query fits each key; the name of the scores comes back."""
-    c = calculation
+    c, score, maps = calculation, terms.score, terms.maps
     if score not in SCORE_MAPS:
         raise RecordError(f"a score is one of {', '.join(SCORE_MAPS)}, not {score!r}")
     missing = [name for name in SCORE_MAPS[score] if name not in maps]
@@ -198,60 +178,10 @@ def _scores(
     if score == "additive":
         return c.step("scores", f"scores{suffix}", "additive", query, keys, *weights)
     scores = c.step("scores", f"scores{suffix}", "dot", query, keys)
-    number = c.grids[query].values.shape[1] ** -0.5 if scaling is None else scaling
+    number = c.grids[query].values.shape[1] ** -0.5 if terms.scaling is None else terms.scaling
     if score == "dot" or number == 1:
         return scores
     return c.step("scaled", f"scaled{suffix}", "times", scores, number=number)
-
-
-def attention_walk(
-    *,
-    title: str,
-    query: Grid,
-    keys: Grid,
-    values: Grid,
-    score: Score = "scaled_dot",
-    scaling: float | None = None,
-    maps: Mapping[str, Grid] | None = None,
-    softcap: float | None = None,
-    bias: Grid | None = None,
-    mask: Grid | None = None,
-    sink: Grid | None = None,
-    notes: Sequence[str] = (),
-) -> Walkthrough:
-    """The walkthrough of queries, keys and values that are given; the arguments are those of `attend`.
-
-    Raises:
-        RecordError: shapes that do not fit, maps that are missing, or a query whose keys are all masked.
-    """
-    calculation = Calculation()
-    one = len(query.values) == 1
-    attend(
-        calculation,
-        query=calculation.give("q" if one else "Q", query),
-        keys=calculation.give("K", keys),
-        values=calculation.give("V", values),
-        score=score,
-        scaling=scaling,
-        maps=maps,
-        softcap=softcap,
-        bias=bias,
-        mask=mask,
-        sink=sink,
-    )
-    return calculation.walk(title, query=0 if one else None, notes=notes)
-
-
-def recomputed(walk: Walkthrough) -> float:
-    """The largest difference between a walkthrough's grids and the same computed again from the grids before them.
-
-    Raises:
-        RecordError: a step that cannot be computed.
-    """
-    return max(
-        (largest_difference(compute(step, walk.grids), walk.grids[step.result].values) for step in walk.steps),
-        default=0.0,
-    )
 
 
 def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
@@ -269,7 +199,7 @@ def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
 # ------------------------------------------------------------------------------------------------- one step alone
 
 
-def compute(step: Step, grids: Mapping[str, Grid]) -> Float64[np.ndarray, "row column"]:
+def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndarray, "row column"]:
     """What a step makes of the grids before it.
 
     Raises:
@@ -297,7 +227,7 @@ def compute(step: Step, grids: Mapping[str, Grid]) -> Float64[np.ndarray, "row c
     return result
 
 
-def _expect_fit(step: Step, operation: Operation, operands: Sequence[np.ndarray]) -> None:
+def _expect_fit(step: CalculationStep, operation: Operation, operands: Sequence[np.ndarray]) -> None:
     """Refuse shapes that do not fit, and say which two numbers clash."""
     fit = operation.fit(len(operands)) if callable(operation.fit) else operation.fit
     for one, side, other, other_side in fit:
@@ -311,7 +241,9 @@ def _expect_fit(step: Step, operation: Operation, operands: Sequence[np.ndarray]
             raise RecordError(f"step {step.name}: {name} has {size} {side}, but {rest}")
 
 
-def spell_out(walk: Walkthrough, step: Step, row: int, column: int, digits: int, *, language: str = "en") -> str:
+def spell_out(
+    walk: Walkthrough, step: CalculationStep, row: int, column: int, digits: int, *, language: str = "en"
+) -> str:
     """The arithmetic of one cell of a step's result, such as "10·5 + 5·0 + 10·1 = 60".
 
     Args:

@@ -9,9 +9,9 @@ from types import MappingProxyType
 import numpy as np
 
 from attnviz.errors import SelectionError
-from attnviz.walkthroughs.calculation import Calculation, attend
+from attnviz.walkthroughs.calculation import Calculation, Terms, write_attention
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.rows import chosen_row
+from attnviz.walkthroughs.selection import chosen_row
 
 WORDS = ("I", "love", "you", "all")
 D_MODEL, D_K = 20, 5
@@ -49,9 +49,9 @@ def seq2seq(query: str | int | None = None) -> Walkthrough:
     calculation.give("q", Grid(values=np.array([[10.0, 5.0, 10.0]]), rows=decoder))
     calculation.give("K", states)
     calculation.give("V", states)
-    context = attend(calculation, score="dot")
+    context = write_attention(calculation, Terms(score="dot"))
     calculation.step("concatenated", "concatenated", "concatenate", context, "q")
-    return calculation.walk(
+    return calculation.finish(
         "Attention by hand: a decoder's state and four states of the encoder",
         query=0,
         notes=("the encoder's states are keys and values alike", "what was concatenated goes to the decoder"),
@@ -83,8 +83,8 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
     ):
         calculation.give(weights, Grid(values=_tenths(chance, D_MODEL, D_K)))
         calculation.step(step, made, "map", x, weights)
-    attend(calculation, query=queries)
-    return calculation.walk(
+    write_attention(calculation, query=queries)
+    return calculation.finish(
         f"Self-attention by hand: {len(WORDS)} tokens, {D_MODEL} wide, to queries, keys and values {D_K} wide",
         query=row,
         notes=("a batch of one sentence: weights of shape (1, 4, 4), output of shape (1, 4, 5)",)

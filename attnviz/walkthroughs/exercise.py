@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 from attnviz.errors import SelectionError
-from attnviz.walkthroughs.calculation import Calculation, attend
+from attnviz.walkthroughs.calculation import Calculation, write_attention
 from attnviz.walkthroughs.record import Grid, Walkthrough
 
 Cell = tuple[str, int, int]
@@ -47,8 +47,8 @@ def make(seed: int, *, n_keys: int = 3, d_v: int = 2) -> Walkthrough:
     names = tuple(f"key {i}" for i in range(n_keys))
     calculation.give("K", Grid(values=np.array(keys, dtype=np.float64), rows=names))
     calculation.give("V", Grid(values=np.array(values, dtype=np.float64), rows=names))
-    attend(calculation)
-    return calculation.walk(
+    write_attention(calculation)
+    return calculation.finish(
         f"Exercise {seed}: one query and {n_keys} keys",
         query=0,
         notes=(f"small whole numbers, drawn from seed {seed}",),

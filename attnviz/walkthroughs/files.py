@@ -17,7 +17,7 @@ from attnviz.storage.encoding import decode_fields, to_text
 from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import visible
 from attnviz.walkthroughs.calculation import compute
-from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.verify.saved import FORMAT, HIDDEN, VERSION, Saved, digest
 from attnviz.walkthroughs.verify.saved import read as read_saved
 
@@ -86,13 +86,16 @@ def _rebuilt(saved: Saved) -> Walkthrough:
         )
         for name, grid in saved.grids.items()
     }
-    steps = tuple(Step(**{name: getattr(step, name) for name in get_type_hints(Step)}) for step in saved.steps)
+    steps = tuple(
+        CalculationStep(**{name: getattr(step, name) for name in get_type_hints(CalculationStep)})
+        for step in saved.steps
+    )
     for step in steps:
         _check_shape(step, grids)
     return Walkthrough(grids=grids, steps=steps, **_harmless(labels))
 
 
-def _check_shape(step: Step, grids: Mapping[str, Grid]) -> None:
+def _check_shape(step: CalculationStep, grids: Mapping[str, Grid]) -> None:
     """Refuse a step that its own grids do not fit; whether its numbers are right is for `verify` to say."""
     made, there = compute(step, grids).shape, grids[step.result].values.shape
     if made != there:

@@ -16,10 +16,10 @@ import numpy as np
 
 from attnviz.errors import FileFormatError, RecordError, SelectionError
 from attnviz.text.display import clip, visible
-from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, attend
+from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, Terms, write_attention
 from attnviz.walkthroughs.homework_file import Entry, NumberTable, expect, match, read_entries, read_table
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.rows import chosen_row
+from attnviz.walkthroughs.selection import chosen_row
 from attnviz.walkthroughs.verify.saved import named, number
 
 DIRECT = ("query", "keys", "values")
@@ -106,15 +106,13 @@ def _calculated(fields: Fields, wanted: str | int | None) -> Walkthrough:
     _check_scores(score, calculation.grids[query], calculation.grids["K"], tables)
     mask = _mask(fields, tables, looking, words, n_queries)
     has_values = "V" in calculation.grids
-    context = attend(
-        calculation,
-        query=query,
-        values="V" if has_values else "K",
+    terms = Terms(
         score=score,
         scaling=_scaling(fields, score),
         maps={name: Grid(values=tables[name].values) for name in SCORE_MAPS[score]},
         mask=None if mask is None else _of_row(mask, row),
     )
+    context = write_attention(calculation, terms, query=query, values="V" if has_values else "K")
     while not has_values and calculation.steps[-1].name != "softmax":  # the keys stood in for the values
         del calculation.grids[calculation.steps.pop().result]
     if "Wo" in tables:
@@ -123,7 +121,7 @@ def _calculated(fields: Fields, wanted: str | int | None) -> Walkthrough:
         bias = [calculation.give("bo", Grid(values=tables["bo"].values))] if "bo" in tables else []
         calculation.step("output", "output", "map", context, "Wo", *bias)
     followed = 0 if row is None and n_queries == 1 else row
-    return calculation.walk(_title(fields), query=followed, notes=() if has_values else (NO_VALUES,))
+    return calculation.finish(_title(fields), query=followed, notes=() if has_values else (NO_VALUES,))
 
 
 def _given(

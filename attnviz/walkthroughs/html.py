@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from typing import Unpack
 from unicodedata import east_asian_width
 
-from attnviz.walkthroughs.page import Cell, Section, Sheet, Table, signs
+from attnviz.walkthroughs.page import Page, PageCell, PageTable, Section, lay_out, signs
+from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.selection import ViewOptions
 from attnviz.walkthroughs.wording import multiplied
 
 _STYLE = """
@@ -47,23 +50,27 @@ On a screen a wide table scrolls under the names of its rows; on paper it gets a
 """
 
 
-def page(sheet: Sheet) -> str:
-    """The page, with a line end at its end."""
-    return "\n".join(_lines(sheet)) + "\n"
+def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
+    """The walkthrough as one web page that fetches nothing; the rest is as in `ViewOptions`.
+
+    Raises:
+        SelectionError: a step or a language that is not there.
+    """
+    return "\n".join(_lines(lay_out(walk, **options))) + "\n"
 
 
-def _lines(sheet: Sheet) -> Iterator[str]:
-    title = escape(sheet.title)
-    yield f'<!doctype html>\n<html lang="{sheet.language}">\n<head>\n<meta charset="utf-8">'
+def _lines(page: Page) -> Iterator[str]:
+    title = escape(page.title)
+    yield f'<!doctype html>\n<html lang="{page.language}">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield ("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">")
     yield f"<title>{title}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>"
-    if sheet.source:
-        yield _paragraph(sheet.source)
-    for number, section in enumerate(sheet.sections):
+    if page.source:
+        yield _paragraph(page.source)
+    for number, section in enumerate(page.sections):
         yield from _section(section, f"part-{number}")
     yield "</main>\n<footer>"
-    for text in (signs(sheet), *sheet.notes, sheet.receipt):
+    for text in (signs(page), *page.notes, page.receipt):
         yield _paragraph(text, "faint")
     yield "</footer>\n</body>\n</html>"
 
@@ -87,7 +94,7 @@ def _section(section: Section, name: str) -> Iterator[str]:
     yield "</section>"
 
 
-def _table(table: Table, name: str) -> Iterator[str]:
+def _table(table: PageTable, name: str) -> Iterator[str]:
     heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in (table.corner, *table.columns))
     # Who has no mouse must reach a table to scroll it, and who does not see it must hear which one it is.
     yield f'<div class="table" role="group" tabindex="0" aria-labelledby="{name}">'
@@ -100,7 +107,7 @@ def _table(table: Table, name: str) -> Iterator[str]:
     yield "</tbody>\n</table>\n</div>"
 
 
-def _ems(table: Table) -> float:
+def _ems(table: PageTable) -> float:
     """How wide the table is at least, in units of its size of letters; the names are in wide ones."""
     columns = [[table.columns[i], *(cells[i].text for _, cells in table.rows)] for i in range(len(table.columns))]
     names = [table.corner, *(label for label, _ in table.rows)]
@@ -113,7 +120,7 @@ def _width(text: str) -> int:
     return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: PageCell) -> str:
     style = f' style="--share: {cell.shade:.2f}"' if cell.shade else ""
     return f"<td{style}>{escape(cell.text)}</td>"
 

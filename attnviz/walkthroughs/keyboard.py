@@ -65,8 +65,8 @@ def browse(walk: Walkthrough, shown: Shown, background: str, first: int) -> None
         SelectionError: there is no such step.
     """
     from attnviz.render.terminal.console import console_here, screen_of
+    from attnviz.walkthroughs.selection import chosen
     from attnviz.walkthroughs.terminal.steps import key_line, page
-    from attnviz.walkthroughs.words import chosen
 
     numbers = [number for number, _ in chosen(walk, shown.steps)]
     place = numbers.index(chosen(walk, shown.steps, first)[0][0])

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Unpack
 
-from attnviz.walkthroughs.page import Cell, Section, Sheet, Table
+from attnviz.walkthroughs.page import Page, PageCell, PageTable, Section, lay_out
+from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.selection import ViewOptions
 
 _PREAMBLE = r"""\documentclass[a4paper]{article}
 \usepackage{iftex}
@@ -68,9 +71,13 @@ _MINUS = re.compile(r"(?:(?<![^\s(\[])|(?<=\de))-(?=[\d∞]|\s|$)")
 """A minus sign: before a number, between two, in an exponent."""
 
 
-def page(sheet: Sheet) -> str:
-    """The document, with a line end at its end."""
-    body = "\n".join(_lines(sheet))
+def latex(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
+    """The walkthrough as a LaTeX document that compiles as it is; the rest is as in `ViewOptions`.
+
+    Raises:
+        SelectionError: a step or a language that is not there.
+    """
+    body = "\n".join(_lines(lay_out(walk, **options)))
     preamble = f"{_PREAMBLE}\n{_KOREAN}" if any(map(_is_korean, body)) else _PREAMBLE
     return f"{preamble}\n\\begin{{document}}\n{body}\n\\end{{document}}\n"
 
@@ -98,14 +105,14 @@ def _is_korean(character: str) -> bool:
     return "\uac00" <= character <= "\ud7a3" or "\u3131" <= character <= "\u318e"
 
 
-def _lines(sheet: Sheet) -> Iterator[str]:
-    yield rf"\section*{{{escaped(sheet.title)}}}"
-    if sheet.source:
-        yield _paragraph(sheet.source)
-    for section in sheet.sections:
+def _lines(page: Page) -> Iterator[str]:
+    yield rf"\section*{{{escaped(page.title)}}}"
+    if page.source:
+        yield _paragraph(page.source)
+    for section in page.sections:
         yield from _section(section)
     yield r"\medskip"
-    for text in (*sheet.notes, sheet.receipt):
+    for text in (*page.notes, page.receipt):
         yield _paragraph(text)
 
 
@@ -124,7 +131,7 @@ def _section(section: Section) -> Iterator[str]:
     yield r"\par"
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: PageTable) -> Iterator[str]:
     yield rf"\fitted{{\begin{{tabular}}{{l|{'r' * len(table.columns)}}}"
     yield _row([escaped(name) for name in (table.corner, *table.columns)]) + r" \hline"
     for label, cells in table.rows:
@@ -140,7 +147,7 @@ def _row(cells: list[str]) -> str:
     return f"{{{cells[0]}}} & {' & '.join(cells[1:])} \\\\"
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: PageCell) -> str:
     shade = rf"\cellcolor[gray]{{{1 - 0.35 * cell.shade:.2f}}}" if cell.shade else ""
     return shade + arithmetic(cell.text)
 

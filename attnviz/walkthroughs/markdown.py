@@ -1,12 +1,20 @@
-"""A walkthrough as Markdown, with tables as GitHub draws them."""
+"""A walkthrough as Markdown, with tables as GitHub draws them; and its numbers as CSV."""
 
 from __future__ import annotations
 
+import csv as tables
 import re
 from collections.abc import Iterator
+from io import StringIO
+from typing import Unpack
 
-from attnviz.walkthroughs.page import Section, Sheet, Table, signs
-from attnviz.walkthroughs.wording import multiplied
+from attnviz.walkthroughs.page import Page, PageTable, Section, lay_out, signs
+from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.selection import NO_BLANKS, Blanks, ViewOptions, chosen
+from attnviz.walkthroughs.wording import expect_language, multiplied
+
+COLUMNS = ("step", "name", "grid", "row", "row_name", "column", "column_name", "value")
+"""Of the table of numbers."""
 
 _MARKS = re.compile(r"[\\`*_{}\[\]<>|#&~$!@]")
 """What Markdown, its tables or HTML inside it would obey."""
@@ -15,9 +23,13 @@ _BEGINNING = re.compile(r"^(?:[-+=]|\d+(?=[.)]))")
 """What makes a list or a heading of a line that begins with it."""
 
 
-def page(sheet: Sheet) -> str:
-    """The page, with a line end at its end."""
-    return "\n".join(_lines(sheet)) + "\n"
+def markdown(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
+    """The walkthrough as Markdown, with tables as GitHub draws them; the rest is as in `ViewOptions`.
+
+    Raises:
+        SelectionError: a step or a language that is not there.
+    """
+    return "\n".join(_lines(lay_out(walk, **options))) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -25,13 +37,13 @@ def escaped(text: str) -> str:
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
 
-def _lines(sheet: Sheet) -> Iterator[str]:
-    yield f"# {escaped(sheet.title)}"
-    if sheet.source:
-        yield from ("", _paragraph(sheet.source))
-    for section in sheet.sections:
+def _lines(page: Page) -> Iterator[str]:
+    yield f"# {escaped(page.title)}"
+    if page.source:
+        yield from ("", _paragraph(page.source))
+    for section in page.sections:
         yield from _section(section)
-    for text in (signs(sheet), *sheet.notes, sheet.receipt):
+    for text in (signs(page), *page.notes, page.receipt):
         yield from ("", _paragraph(text))
 
 
@@ -50,7 +62,7 @@ def _section(section: Section) -> Iterator[str]:
         yield from ("", _paragraph(section.hand))
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: PageTable) -> Iterator[str]:
     yield _row([escaped(table.corner), *map(escaped, table.columns)])
     yield _row(["---", *["---:" for _ in table.columns]])
     for label, cells in table.rows:
@@ -76,3 +88,51 @@ def _code(text: str) -> str:
     fence = "`" * (longest + 1)
     padding = " " if longest else ""
     return f"{fence}{padding}{text}{padding}{fence}"
+
+
+# ----------------------------------------------------------------------------------------------------------- CSV
+
+
+def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
+    """The numbers as a table with one line for each, in full precision; rows and columns count from 0.
+
+    A number that was given has no step; the value of a blank is empty. Names are the grids' own and every digit is
+    written, so that a language and a precision change nothing.
+
+    Args:
+        walk: whose numbers.
+        options: as in `ViewOptions`.
+
+    Raises:
+        SelectionError: a step or a language that is not there.
+    """
+    steps, blanks = options.get("steps"), options.get("blanks", NO_BLANKS)
+    expect_language(options.get("language", "en"))
+    text = StringIO()
+    writer = tables.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    given = dict.fromkeys(walk.given())
+    for number, step in chosen(walk, steps):
+        for name in step.operands:
+            if name in given:
+                del given[name]
+                writer.writerows(_cells(walk, name, "", "", blanks))
+        writer.writerows(_cells(walk, step.result, str(number), step.name, blanks))
+    if steps is None:
+        for name in given:
+            writer.writerows(_cells(walk, name, "", "", blanks))
+    return text.getvalue()
+
+
+def _cells(walk: Walkthrough, name: str, number: str, step: str, blanks: Blanks) -> list[tuple[str, ...]]:
+    grid = walk.grids[name]
+    return [
+        (
+            number, step, name,
+            str(row), grid.rows[row] if grid.rows else "",
+            str(column), grid.columns[column] if grid.columns else "",
+            "" if (name, row, column) in blanks else repr(value),
+        )
+        for row, values in enumerate(grid.values.tolist())
+        for column, value in enumerate(values)
+    ]  # fmt: skip

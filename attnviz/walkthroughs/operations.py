@@ -15,7 +15,7 @@ import numpy as np
 from attnviz.text.numbers import shown
 from attnviz.walkthroughs import arithmetic
 from attnviz.walkthroughs.hand import Hand
-from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 
 Labels = tuple[tuple[str, ...], tuple[str, ...]]
 """The names of a grid's rows, and of its columns."""
@@ -48,7 +48,7 @@ class ResultCell:
     """One cell of what a step makes, whose arithmetic is to be written out."""
 
     walk: Walkthrough
-    step: Step
+    step: CalculationStep
     row: int
     column: int
 
@@ -128,7 +128,7 @@ class Operation:
     text: Text | None = None
 
 
-def factor(walk: Walkthrough, step: Step) -> tuple[str, float]:
+def factor(walk: Walkthrough, step: CalculationStep) -> tuple[str, float]:
     """How to write the factor of a step: ("/ sqrt", d) if it is 1 / sqrt(d), of queries and keys d wide; else as it is.
 
     An eighth is 1 / sqrt(64), but where nothing is 64 wide, 64 would say nothing.

@@ -128,14 +128,11 @@ def _film(walks: Sequence[Walkthrough], suffix: str, shown: Shown) -> tuple[byte
 
 
 def _page(suffix: str) -> Callable[..., str]:
-    from attnviz.walkthroughs import pages as walk_files
+    from attnviz.walkthroughs.html import html
+    from attnviz.walkthroughs.latex import latex
+    from attnviz.walkthroughs.markdown import csv, markdown
 
-    return {
-        ".md": walk_files.markdown,
-        ".tex": walk_files.latex,
-        ".csv": walk_files.csv,
-        ".html": walk_files.html,
-    }[suffix]
+    return {".md": markdown, ".tex": latex, ".csv": csv, ".html": html}[suffix]
 
 
 def named(

@@ -9,8 +9,10 @@ import numpy as np
 
 from attnviz.text.numbers import shown
 from attnviz.walkthroughs.operations import CELLS
-from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.selection import BLANK, BY_KEY, NO_BLANKS, Blanks, Seen, by_hand, chosen, followed
 from attnviz.walkthroughs.wording import (
+    expect_language,
     explain,
     formula_of,
     multiplied,
@@ -21,7 +23,6 @@ from attnviz.walkthroughs.wording import (
     source_line,
     title_line,
 )
-from attnviz.walkthroughs.words import BLANK, BY_KEY, NO_BLANKS, Blanks, Seen, by_hand, chosen, followed
 
 MOST = 24
 """Columns that a page holds side by side; of more, those at the ends are shown."""
@@ -44,7 +45,7 @@ _MIDDLE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PageCell:
     """What stands in a table.
 
     Attributes:
@@ -57,7 +58,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class PageTable:
     """Numbers with their names.
 
     Attributes:
@@ -69,7 +70,7 @@ class Table:
 
     corner: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[str, tuple[PageCell, ...]], ...]
     remark: str = ""
 
 
@@ -91,11 +92,11 @@ class Section:
     shapes: str
     sentence: str
     hand: str
-    table: Table
+    table: PageTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
+class Page:
     """The whole page.
 
     Attributes:
@@ -115,14 +116,14 @@ class Sheet:
     receipt: str
 
 
-def signs(sheet: Sheet) -> str:
+def signs(sheet: Page) -> str:
     """What the signs of a page's formulas mean."""
     by_cells = any(CELLS in multiplied(section.formula) for section in sheet.sections)
     return say("products", sheet.language) + (say("cells", sheet.language) if by_cells else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
+class _View:
     """What to lay out, and how."""
 
     walk: Walkthrough
@@ -131,14 +132,14 @@ class _Wish:
     blanks: Blanks
 
 
-def laid_out(
+def lay_out(
     walk: Walkthrough,
     *,
     language: str = "en",
     precision: int = 3,
     steps: Sequence[str] | None = None,
     blanks: Blanks = NO_BLANKS,
-) -> Sheet:
+) -> Page:
     """The page of a walkthrough.
 
     Args:
@@ -151,21 +152,21 @@ def laid_out(
     Raises:
         SelectionError: a step or a language that is not there.
     """
-    wish = _Wish(walk=walk, language=language, precision=precision, blanks=blanks)
-    explain("scores", language)  # refuses a language that is not there
-    return Sheet(
+    view = _View(walk=walk, language=language, precision=precision, blanks=blanks)
+    expect_language(language)
+    return Page(
         language=language,
         title=title_line(walk, language),
         source=source_line(walk, language),
-        sections=tuple(_sections(wish, steps)),
+        sections=tuple(_sections(view, steps)),
         notes=note_lines(walk, language),
         receipt=receipt_line(walk, language),
     )
 
 
-def _sections(wish: _Wish, names: Sequence[str] | None) -> Iterator[Section]:
+def _sections(view: _View, names: Sequence[str] | None) -> Iterator[Section]:
     """Each step, before it what it needs that was given, and after the last step by key what all of them made."""
-    walk = wish.walk
+    walk = view.walk
     given = dict.fromkeys(walk.given())
     wanted = chosen(walk, names)
     by_key = [step for _, step in wanted if followed(walk) is not None and step.name in BY_KEY]
@@ -173,98 +174,98 @@ def _sections(wish: _Wish, names: Sequence[str] | None) -> Iterator[Section]:
         for name in step.operands:
             if name in given:
                 del given[name]
-                yield _given(wish, name)
-        told = explain(step.name, wish.language)
+                yield _given(view, name)
+        text = explain(step.name, view.language)
         yield Section(
-            title=f"{number}. {told.title}",
-            formula=formula_of(step, language=wish.language, walk=walk),
-            shapes=shapes_of(walk, step, language=wish.language),
-            sentence=told.sentence,
-            hand=by_hand(walk, step, wish.precision, wish.language, wish.blanks, seen=_seen(wish, step.result)),
-            table=_table(wish, step.result),
+            title=f"{number}. {text.title}",
+            formula=formula_of(step, language=view.language, walk=walk),
+            shapes=shapes_of(walk, step, language=view.language),
+            sentence=text.sentence,
+            hand=by_hand(walk, step, view.precision, view.language, view.blanks, seen=_seen(view, step.result)),
+            table=_table(view, step.result),
         )
         if len(by_key) > 1 and step is by_key[-1]:
-            yield _keyed(wish, by_key)
+            yield _keyed(view, by_key)
 
 
-def _given(wish: _Wish, name: str) -> Section:
-    told = explain(name, wish.language)
-    n_rows, n_columns = wish.walk.grids[name].values.shape
+def _given(view: _View, name: str) -> Section:
+    text = explain(name, view.language)
+    n_rows, n_columns = view.walk.grids[name].values.shape
     return Section(
-        title=told.title,
+        title=text.title,
         formula="",
         shapes=f"{name}: ({n_rows}, {n_columns})",
-        sentence=told.sentence,
+        sentence=text.sentence,
         hand="",
-        table=_table(wish, name),
+        table=_table(view, name),
     )
 
 
-def _table(wish: _Wish, name: str) -> Table:
+def _table(view: _View, name: str) -> PageTable:
     """A grid, shortened in the middle where it is long."""
-    grid = wish.walk.grids[name]
+    grid = view.walk.grids[name]
     n_rows, n_columns = grid.values.shape
     columns = grid.columns or tuple(map(str, range(n_columns)))
     labels = grid.rows or ((name,) if n_rows == 1 else tuple(map(str, range(n_rows))))
     is_long = n_columns > MOST
     if is_long:
-        columns = (*columns[:FIRST], GAP, *columns[-LAST:], say("sum", wish.language, n=n_columns))
+        columns = (*columns[:FIRST], GAP, *columns[-LAST:], say("sum", view.language, n=n_columns))
     shares = _shares(grid)
 
-    def cells(row: int) -> tuple[Cell, ...]:
-        return (*_vector(wish, name, shares, row), *([_sum(wish, name, row)] if is_long else []))
+    def cells(row: int) -> tuple[PageCell, ...]:
+        return (*_vector(view, name, shares, row), *([_sum(view, name, row)] if is_long else []))
 
-    return Table(
+    return PageTable(
         corner=name,
         columns=columns,
-        rows=_rows(wish, labels, cells, len(columns), named=bool(grid.rows) or n_rows == 1),
-        remark=_MIDDLE[wish.language].format(n=n_columns) if is_long else "",
+        rows=_rows(view, labels, cells, len(columns), named=bool(grid.rows) or n_rows == 1),
+        remark=_MIDDLE[view.language].format(n=n_columns) if is_long else "",
     )
 
 
-def _keyed(wish: _Wish, steps: Sequence[Step]) -> Section:
+def _keyed(view: _View, steps: Sequence[CalculationStep]) -> Section:
     """What the query makes of each key: a row for each, with its score, weight and alignment vector."""
-    grids = [(step, wish.walk.grids[step.result]) for step in steps]
+    grids = [(step, view.walk.grids[step.result]) for step in steps]
     shares = {step.result: _shares(grid) for step, grid in grids}
-    weights = followed(wish.walk)
+    weights = followed(view.walk)
     n_keys = max(grid.values.shape[0 if step.operation == "weigh" else 1] for step, grid in grids)
     labels = (weights.columns if weights is not None else ()) or tuple(map(str, range(n_keys)))
 
-    def cells(key: int) -> tuple[Cell, ...]:
+    def cells(key: int) -> tuple[PageCell, ...]:
         found = []
         for step in steps:
             name = step.result
             if step.operation == "weigh":
-                numbers = ", ".join(cell.text for cell in _vector(wish, name, shares[name], key))
-                found.append(Cell(f"[{numbers}]"))
+                numbers = ", ".join(cell.text for cell in _vector(view, name, shares[name], key))
+                found.append(PageCell(f"[{numbers}]"))
             else:
-                found.append(_cell(wish, name, shares[name], 0, key))
+                found.append(_cell(view, name, shares[name], 0, key))
         return tuple(found)
 
-    columns = [say(step.name, wish.language) for step in steps]
+    columns = [say(step.name, view.language) for step in steps]
     return Section(
-        title=say("by key", wish.language).rstrip(":"),
+        title=say("by key", view.language).rstrip(":"),
         formula="",
         shapes="",
         sentence="",
         hand="",
-        table=Table(
-            corner=say("key", wish.language),
+        table=PageTable(
+            corner=say("key", view.language),
             columns=tuple(columns),
-            rows=_rows(wish, labels, cells, len(columns), named=True),
+            rows=_rows(view, labels, cells, len(columns), named=True),
         ),
     )
 
 
 def _rows(
-    wish: _Wish, labels: Sequence[str], cells: Callable[[int], tuple[Cell, ...]], n_columns: int, *, named: bool
-) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
+    view: _View, labels: Sequence[str], cells: Callable[[int], tuple[PageCell, ...]], n_columns: int, *, named: bool
+) -> tuple[tuple[str, tuple[PageCell, ...]], ...]:
     """The rows that are shown, and between them how many are not."""
     held = _held(len(labels), named=named)
     rows = [(labels[row], cells(row)) for row in held]
     if len(held) < len(labels):
-        more = say("more rows", wish.language, n=len(labels) - len(held))
-        rows.insert(next(row for row, one in enumerate(held) if row != one), (more, (Cell(""),) * n_columns))
+        more = say("more rows", view.language, n=len(labels) - len(held))
+        rows.insert(next(row for row, one in enumerate(held) if row != one), (more, (PageCell(""),) * n_columns))
     return tuple(rows)
 
 
@@ -274,9 +275,9 @@ def _held(n_rows: int, *, named: bool) -> list[int]:
     return [*range(first), *range(n_rows - last, n_rows)]
 
 
-def _seen(wish: _Wish, name: str) -> Seen:
+def _seen(view: _View, name: str) -> Seen:
     """The rows and columns of a grid that its table shows."""
-    grid = wish.walk.grids[name]
+    grid = view.walk.grids[name]
     n_rows, n_columns = grid.values.shape
     columns = range(n_columns) if n_columns <= MOST else (*range(FIRST), *range(n_columns - LAST, n_columns))
     return _held(n_rows, named=bool(grid.rows) or n_rows == 1), columns
@@ -288,24 +289,24 @@ def _shares(grid: Grid) -> np.ndarray:
     return np.asarray(amounts / (amounts.max(initial=0.0) or 1.0))
 
 
-def _vector(wish: _Wish, name: str, shares: np.ndarray, row: int) -> tuple[Cell, ...]:
+def _vector(view: _View, name: str, shares: np.ndarray, row: int) -> tuple[PageCell, ...]:
     """The numbers of a row; of many those at the ends, and a gap between them."""
     n = shares.shape[1]
     if n <= MOST:
-        return tuple(_cell(wish, name, shares, row, column) for column in range(n))
-    ends = [_cell(wish, name, shares, row, column) for column in (*range(FIRST), *range(n - LAST, n))]
-    return (*ends[:FIRST], Cell(GAP), *ends[FIRST:])
+        return tuple(_cell(view, name, shares, row, column) for column in range(n))
+    ends = [_cell(view, name, shares, row, column) for column in (*range(FIRST), *range(n - LAST, n))]
+    return (*ends[:FIRST], PageCell(GAP), *ends[FIRST:])
 
 
-def _cell(wish: _Wish, name: str, shares: np.ndarray, row: int, column: int) -> Cell:
-    if (name, row, column) in wish.blanks:
-        return Cell(BLANK)
-    value = float(wish.walk.grids[name].values[row, column])
-    return Cell(shown(value, wish.precision), float(shares[row, column]))
+def _cell(view: _View, name: str, shares: np.ndarray, row: int, column: int) -> PageCell:
+    if (name, row, column) in view.blanks:
+        return PageCell(BLANK)
+    value = float(view.walk.grids[name].values[row, column])
+    return PageCell(shown(value, view.precision), float(shares[row, column]))
 
 
-def _sum(wish: _Wish, name: str, row: int) -> Cell:
+def _sum(view: _View, name: str, row: int) -> PageCell:
     """The sum of a row of which not all numbers are shown; empty where it would fill in a blank."""
-    if any(blank[:2] == (name, row) for blank in wish.blanks):
-        return Cell("")
-    return Cell(shown(float(wish.walk.grids[name].values[row].sum()), wish.precision))
+    if any(blank[:2] == (name, row) for blank in view.blanks):
+        return PageCell("")
+    return PageCell(shown(float(view.walk.grids[name].values[row].sum()), view.precision))

@@ -43,7 +43,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class CalculationStep:
     """One line of the calculation.
 
     Attributes:
@@ -88,7 +88,7 @@ class Walkthrough:
 
     title: str
     grids: Mapping[str, Grid]
-    steps: tuple[Step, ...]
+    steps: tuple[CalculationStep, ...]
     model: str = ""
     text: str = ""
     kind: Kind | None = None

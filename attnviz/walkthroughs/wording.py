@@ -15,7 +15,7 @@ from attnviz.attention import Receipt
 from attnviz.errors import SelectionError
 from attnviz.text.display import visible
 from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL, Text, factor, scale
-from attnviz.walkthroughs.record import Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.sentences import translated
 from attnviz.walkthroughs.texts import LANGUAGES, PHRASES, TEXTS
 
@@ -89,7 +89,11 @@ def _text_of(name: str) -> Text | None:
 
 
 def formula_of(
-    step: Step, instead: Mapping[str, str] | None = None, *, language: str = "en", walk: Walkthrough | None = None
+    step: CalculationStep,
+    instead: Mapping[str, str] | None = None,
+    *,
+    language: str = "en",
+    walk: Walkthrough | None = None,
 ) -> str:
     """The formula of a step with the names of its own grids, such as "scores = q K^T".
 
@@ -104,7 +108,7 @@ def formula_of(
     return f"{step.result} = {_filled(step, names, turned, language, walk)}"
 
 
-def shapes_of(walk: Walkthrough, step: Step, *, language: str = "en") -> str:
+def shapes_of(walk: Walkthrough, step: CalculationStep, *, language: str = "en") -> str:
     """The formula of a step with the shapes put in, such as "(1, 4) = (1, 8) (8, 4)"; its few words in a language."""
     found = [walk.grids[name].values.shape for name in step.operands]
     own = OPERATIONS[step.operation].shapes
@@ -114,7 +118,9 @@ def shapes_of(walk: Walkthrough, step: Step, *, language: str = "en") -> str:
     return f"{walk.grids[step.result].values.shape} = {text}"
 
 
-def _filled(step: Step, names: Sequence[str], turned: Sequence[str], language: str, walk: Walkthrough | None) -> str:
+def _filled(
+    step: CalculationStep, names: Sequence[str], turned: Sequence[str], language: str, walk: Walkthrough | None
+) -> str:
     """The formula of a step with its operands put in, as they are and with rows and columns exchanged."""
     operation = OPERATIONS[step.operation]
     if operation.joined is not None:
@@ -133,7 +139,7 @@ def _holes(part: str) -> list[str]:
     return [name for _, name, _, _ in Formatter().parse(part) if name]
 
 
-def between(step: Step, place: int) -> str:
+def between(step: CalculationStep, place: int) -> str:
     """The sign that stands on a sheet before an operand of a step; a comma where the formula is no chain of signs."""
     signs = OPERATIONS[step.operation].signs
     return "" if place == 0 else signs[min(place, len(signs)) - 1]
@@ -150,7 +156,7 @@ def shown_formula(text: str) -> str:
     return multiplied(text).replace("^T", "ᵀ").replace("sqrt(", "√(")
 
 
-def by_cells(steps: Iterable[Step]) -> bool:
+def by_cells(steps: Iterable[CalculationStep]) -> bool:
     """Whether any of these steps multiplies cell by cell."""
     return any(CELLS in multiplied(formula_of(step)) for step in steps)
 

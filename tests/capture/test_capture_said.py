@@ -20,9 +20,10 @@ from attnviz.capture.sources import interface
 from attnviz.capture.sources.tokens import meaning, tokens_said
 from attnviz.errors import InputError, ModelError, NoAttentionError, NotVerifiedError, SelectionError
 from attnviz.heatmaps.words import hide_special, merge_words
-from attnviz.walkthroughs.calculation import largest_difference, recomputed
+from attnviz.walkthroughs.calculation import largest_difference
 from attnviz.walkthroughs.capture.walks import walk
 from tests.fixtures.zoo import SENTENCES
+from tests.walkthroughs.by_hand import recomputed
 
 if TYPE_CHECKING:
     from pathlib import Path

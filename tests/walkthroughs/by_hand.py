@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from attnviz.attention import Receipt
-from attnviz.walkthroughs.calculation import Calculation, attend
+from attnviz.walkthroughs.calculation import Calculation, Terms, compute, largest_difference, write_attention
 from attnviz.walkthroughs.examples import example
 from attnviz.walkthroughs.exercise import make
 from attnviz.walkthroughs.record import Grid, Walkthrough
@@ -13,6 +16,32 @@ from attnviz.walkthroughs.record import Grid, Walkthrough
 WORDS = ("나는", "love", "a|b_c", "<you>")
 
 RECEIPT = Receipt(native="eager", dtype="float32", tolerance=1e-5, layers=(0, 1), differences=(2.5e-7, 0.0))
+
+
+def attend(
+    c: Calculation, *, query: str = "q", keys: str = "K", values: str = "V", suffix: str = "", **terms: Any
+) -> str:
+    """Attention written down, with the fields of `Terms`; the context's name."""
+    return write_attention(c, Terms(**terms), query=query, keys=keys, values=values, suffix=suffix)
+
+
+def attention_walk(*, title: str, query: Grid, keys: Grid, values: Grid, notes: Any = (), **terms: Any) -> Walkthrough:
+    """The walkthrough of queries, keys and values that are given, with the fields of `Terms`."""
+    c = Calculation()
+    one = len(query.values) == 1
+    name = c.give("q" if one else "Q", query)
+    c.give("K", keys)
+    c.give("V", values)
+    attend(c, query=name, **terms)
+    return c.finish(title, query=0 if one else None, notes=notes)
+
+
+def recomputed(walk: Walkthrough) -> float:
+    """The largest difference between a walkthrough's grids and the same computed again from the grids before them."""
+    return max(
+        (largest_difference(compute(step, walk.grids), walk.grids[step.result].values) for step in walk.steps),
+        default=0.0,
+    )
 
 
 def grid(*shape: int, seed: int = 3, rows: tuple[str, ...] = (), columns: tuple[str, ...] = ()) -> Grid:
@@ -52,8 +81,8 @@ def layer() -> Walkthrough:
     c.step("silu", "gate", "silu", "norm_2")
     c.step("gated", "gated", "product", "gate", "norm_2")
     c.step("concatenated", "concatenated", "concatenate", "relu", "gelu")
-    return c.walk(
-        "One layer, 한국어",
+    return replace(
+        c.finish("One layer, 한국어", notes=("masked",)),
         model="toy",
         text="나는 love",
         kind="decoder",
@@ -63,7 +92,6 @@ def layer() -> Walkthrough:
         difference=1e-7,
         from_input=1e-6,
         receipt=RECEIPT,
-        notes=("masked",),
     )
 
 
@@ -77,7 +105,7 @@ def scored(score: str) -> Walkthrough:
         attend(c, score="general", maps={"W": grid(3, 2, seed=4)})
     else:
         attend(c, score="additive", maps={"W": grid(5, 3, seed=4), "U": grid(5, 2, seed=5), "v": grid(1, 5, seed=6)})
-    return c.walk(score, query=0)
+    return c.finish(score, query=0)
 
 
 def walks() -> dict[str, Walkthrough]:

@@ -11,8 +11,9 @@ import torch
 
 from attnviz.capture.stream import Scoring, weights_in_blocks
 from attnviz.errors import RecordError
-from attnviz.walkthroughs.calculation import Calculation, Score, attend, attention_walk, largest_difference, recomputed
+from attnviz.walkthroughs.calculation import Calculation, Score, largest_difference
 from attnviz.walkthroughs.record import Grid, Walkthrough
+from tests.walkthroughs.by_hand import attend, attention_walk, recomputed
 
 STATES = Grid(values=np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]), rows=("one", "two", "three", "four"))
 DECODER = Grid(values=np.array([[10.0, 5, 10]]), rows=("decoder",))
@@ -82,7 +83,7 @@ def test_terms(terms: dict[str, float]) -> None:
     bias, mask, sink = draw.normal(size=(3, 4)), np.tril(np.ones((3, 4)), 1), np.array([[0.4]])
     grids = {name: Grid(values=values) for name, values in (("bias", bias), ("mask", mask), ("sink", sink))}
     given = {name: grids.get(name, value) for name, value in terms.items()}
-    walk = attention_walk(title="terms", query=QUERIES, keys=KEYS, values=VALUES, **given)  # type: ignore[arg-type]
+    walk = attention_walk(title="terms", query=QUERIES, keys=KEYS, values=VALUES, **given)
     scoring = Scoring(
         scaling=terms.get("scaling"),
         softcap=terms.get("softcap"),
@@ -131,7 +132,7 @@ def test_from_the_input() -> None:
     two = attend(c, query="Q", suffix="_1")
     c.step("concatenated", "concatenated", "concatenate", one, two)
     c.step("output", "output", "map", "concatenated", "Wo")
-    walk = c.walk("whole")
+    walk = c.finish("whole")
     assert walk.grids["output"].values.shape == (3, 4)
     assert walk.grids["output"].rows == words
     assert np.array_equal(walk.grids["context_0"].values, walk.grids["context_1"].values)
@@ -184,4 +185,4 @@ def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # or the tests' own checks would speak first
     with pytest.raises(RecordError, match="a score is one of dot, scaled_dot, general, additive, not 'cosine'"):
-        attend(c, keys="q", values="q", score="cosine")  # type: ignore[arg-type]
+        attend(c, keys="q", values="q", score="cosine")

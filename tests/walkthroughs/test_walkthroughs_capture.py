@@ -16,9 +16,9 @@ from attnviz.capture.projections import KeepProjections
 from attnviz.capture.source import Source, open_source
 from attnviz.capture.sources import huggingface as pretrained
 from attnviz.errors import InputError, NoAttentionError, SelectionError
-from attnviz.walkthroughs.calculation import largest_difference, recomputed
-from attnviz.walkthroughs.capture.queries import chosen_query
-from attnviz.walkthroughs.capture.walks import decoding_steps, walk
+from attnviz.walkthroughs.calculation import largest_difference
+from attnviz.walkthroughs.capture.walks import chosen_query, decoding_steps, walk
+from tests.walkthroughs.by_hand import recomputed
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough

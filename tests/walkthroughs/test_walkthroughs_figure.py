@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,13 @@ import pytest
 from attnviz.errors import SelectionError
 from attnviz.render.palette import LEVELS, colours, levels
 from attnviz.text.numbers import shown
-from attnviz.walkthroughs.calculation import Calculation, attend, attention_walk
+from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.figure.plan import MatrixPanel, plan
 from attnviz.walkthroughs.figure.sheet import draw, stages
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.wording import explain, shown_formula
+from tests.walkthroughs.by_hand import attend, attention_walk
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,9 +64,8 @@ def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, n_h
     c.step("concatenated", "concatenated", "concatenate", *contexts)
     c.give("Wo", Grid(values=draw.normal(size=(d * n_heads, d_model))))
     c.step("output", "output", "map", "concatenated", "Wo")
-    return c.walk(
-        "one head", model="a model", text="나는 너희 모두를 사랑해", layer=2, head=1, query=3 if one else None
-    )
+    walk = c.finish("one head", query=3 if one else None)
+    return replace(walk, model="a model", text="나는 너희 모두를 사랑해", layer=2, head=1)
 
 
 def whole_layer() -> Walkthrough:
@@ -77,7 +78,7 @@ def whole_layer() -> Walkthrough:
     c.step("residual", "residual", "add", context, "X")
     c.step("norm", "norm", "norm", "residual", "gain_1", "shift_1", number=1e-5)
     c.step("residual_2", "residual_2", "add", "norm", "residual")
-    return c.walk("a layer")
+    return c.finish("a layer")
 
 
 def of_recurrent_decoder() -> Walkthrough:
@@ -90,7 +91,7 @@ def of_recurrent_decoder() -> Walkthrough:
     attend(c, query="q", keys="K", values="V")
     c.give("y", Grid(values=np.array([[1.0, 2.0]]), rows=("before",)))
     c.step("concatenated", "concatenated", "concatenate", "y", "context")
-    return c.walk("a decoder", query=0)
+    return c.finish("a decoder", query=0)
 
 
 WALKS: dict[str, Callable[[], Walkthrough]] = {
@@ -339,7 +340,7 @@ def test_one_far_number_does_not_leave_a_wide_matrix_pale(texts_of: Texts) -> No
     c = Calculation()
     c.give("X", Grid(values=values, rows=KOREAN[:4]))
     c.step("relu", "active", "relu", "X")
-    made = draw(c.walk("wide")).figure
+    made = draw(c.finish("wide")).figure
     drawn = np.asarray(images(made)[0].get_array())[..., :3].astype(int)
     coloured = np.abs(drawn[..., 0] - drawn[..., 2]) > 60
     assert coloured.mean() > 0.5, "red or blue, and not grey"
@@ -362,7 +363,7 @@ def test_numbers_below_0_colour_a_matrix_that_shows_none_of_them() -> None:
     c = Calculation()
     c.give("P", Grid(values=values, rows=KOREAN[:3]))
     c.step("relu", "active", "relu", "P")
-    drawn = np.asarray(images(draw(c.walk("positions")).figure)[0].get_array())[..., :3].astype(int)
+    drawn = np.asarray(images(draw(c.finish("positions")).figure)[0].get_array())[..., :3].astype(int)
     assert (drawn[..., 0] > drawn[..., 2] + 60).all(), "red, the colour of numbers above 0"
 
 
@@ -397,7 +398,7 @@ def test_what_follows_a_second_attention_stands_behind_it() -> None:
     across = attend(c, query="norm", keys="K_cross_0", values="M", suffix="_cross_0")
     c.step("silu", "active", "silu", across)
     c.step("gated", "gated", "product", "active", "norm")
-    bands = plan(c.walk("a decoder"), language="en", steps=None, blanks=frozenset())
+    bands = plan(c.finish("a decoder"), language="en", steps=None, blanks=frozenset())
     titles = [[unit.main.title for unit in band] for band in bands]
     assert [band[0].is_head for band in bands] == [True, True, False, True, False]
     assert "Other sentence M" in titles[2]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from attnviz.errors import FileFormatError, OutputError, RecordError
 from attnviz.walkthroughs.files import load, save, to_json
-from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.verify import saved
 from tests.walkthroughs.by_hand import layer, walks
 
@@ -61,7 +61,7 @@ def test_it_comes_back_as_it_went(tmp_path: Path, name: str) -> None:
 def test_every_double_comes_back(tmp_path_factory: pytest.TempPathFactory, numbers: list[float], n_rows: int) -> None:
     """The smallest, the largest, minus zero and minus infinity; plus infinity is refused."""
     values = np.array([numbers] * n_rows)
-    step = Step(name="sum", result="s", operation="relu", operands=("a",))
+    step = CalculationStep(name="sum", result="s", operation="relu", operands=("a",))
     walk = Walkthrough(title="t", grids={"a": Grid(values=values), "s": Grid(values=values)}, steps=(step,))
     path = tmp_path_factory.mktemp("walks") / "walk.json"
     if math.inf in numbers:
@@ -98,7 +98,7 @@ def test_another_program_may_write_it_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_what_no_file_can_hold(tmp_path: Path, value: float) -> None:
     """It is refused before anything is written."""
-    step = Step(name="relu", result="b", operation="relu", operands=("a",))
+    step = CalculationStep(name="relu", result="b", operation="relu", operands=("a",))
     grids = {"a": Grid(values=np.ones((1, 2))), "b": Grid(values=np.array([[1.0, value]]))}
     with pytest.raises(RecordError, match="the walkthrough cannot be written: b holds NaN or infinity"):
         save(Walkthrough(title="t", grids=grids, steps=(step,)), tmp_path / "w.json")

@@ -11,11 +11,11 @@ import pytest
 from PIL import Image
 
 from attnviz.errors import OutputError
-from attnviz.walkthroughs.calculation import attention_walk
 from attnviz.walkthroughs.figure.film import DPI, film
 from attnviz.walkthroughs.figure.sheet import stages
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from tests.programs import output, program
+from tests.walkthroughs.by_hand import attention_walk
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.capture.projections import Call
-from attnviz.walkthroughs.capture.norms import Norm, may_be_norm, near, read_norm
+from attnviz.walkthroughs.capture.parts import Norm, may_be_norm, near, read_norm
 
 X = torch.randn(1, 5, 12, generator=torch.Generator().manual_seed(3))
 

@@ -13,7 +13,7 @@ from attnviz.errors import RecordError
 from attnviz.models import scores
 from attnviz.walkthroughs.calculation import compute
 from attnviz.walkthroughs.operations import OPERATIONS
-from attnviz.walkthroughs.record import Grid, Step
+from attnviz.walkthroughs.record import CalculationStep, Grid
 
 DRAW = np.random.default_rng(3)
 A, B, K = DRAW.normal(size=(2, 3)), DRAW.normal(size=(2, 3)), DRAW.normal(size=(4, 3))
@@ -25,9 +25,9 @@ def close(one: np.ndarray, other: object) -> None:
     np.testing.assert_allclose(one, np.asarray(other), rtol=1e-13, atol=1e-15)
 
 
-def step(operation: str, *operands: str, number: float | None = None) -> Step:
+def step(operation: str, *operands: str, number: float | None = None) -> CalculationStep:
     """A step called "made"."""
-    return Step(name="made", result="made", operation=operation, operands=operands, number=number)
+    return CalculationStep(name="made", result="made", operation=operation, operands=operands, number=number)
 
 
 def of(operation: str, *values: np.ndarray, number: float | None = None) -> np.ndarray:

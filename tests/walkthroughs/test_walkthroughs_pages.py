@@ -16,19 +16,20 @@ import pytest
 from attnviz.errors import SelectionError
 from attnviz.walkthroughs.exercise import blanks, make
 from attnviz.walkthroughs.files import to_json
-from attnviz.walkthroughs.latex import arithmetic, formula
+from attnviz.walkthroughs.html import html
+from attnviz.walkthroughs.latex import arithmetic, formula, latex
 from attnviz.walkthroughs.latex import escaped as latex_escaped
+from attnviz.walkthroughs.markdown import COLUMNS, csv, markdown
 from attnviz.walkthroughs.markdown import escaped as markdown_escaped
 from attnviz.walkthroughs.page import FIRST, LAST, MOST
-from attnviz.walkthroughs.pages import COLUMNS, csv, html, latex, markdown
-from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.wording import explain, formula_of, multiplied, shapes_of
 from tests.walkthroughs.by_hand import RECEIPT, grid, layer, walks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from attnviz.walkthroughs.words import Blanks
+    from attnviz.walkthroughs.selection import Blanks
 
 Tables = list[tuple[list[str], list[list[str]]]]
 """Of each table the heads, and the cells of each row, as texts."""
@@ -305,7 +306,7 @@ def test_long_vectors_are_shortened(form: str) -> None:
     """In the middle, with their length and true sum; long tables likewise, and so is the table by key."""
     write, read = PAGES[form]
     query, keys = grid(1, 64), grid(60, 64, seed=4, rows=tuple(f"w{i}" for i in range(60)))
-    from attnviz.walkthroughs.calculation import attention_walk
+    from tests.walkthroughs.by_hand import attention_walk
 
     walk = attention_walk(title="long", query=query, keys=keys, values=keys)
     found = {heads[0]: (heads, rows) for heads, rows in read(write(walk))}
@@ -358,7 +359,7 @@ def wicked() -> Walkthrough:
     """A calculation with every mark that a page would obey in every name."""
     names = (WICKED, "|", "\\")
     there = Grid(values=np.array([[1.5], [-2.0], [0.0]]), rows=names, columns=("a\\|b",))
-    step = Step(name="relu", result="r", operation="relu", operands=("g",))
+    step = CalculationStep(name="relu", result="r", operation="relu", operands=("g",))
     return Walkthrough(
         title=WICKED,
         grids={"g": there, "r": there},
@@ -386,7 +387,7 @@ def test_markdown_paragraphs() -> None:
     assert "\n\\- b\n" in text
     assert "<b>" not in text.replace("\\<b\\>", "")
     assert markdown_escaped("a_b*c|d") == r"a\_b\*c\|d"
-    step = Step(name="relu", result="a`b", operation="relu", operands=("``",))
+    step = CalculationStep(name="relu", result="a`b", operation="relu", operands=("``",))
     ones = Grid(values=np.ones((1, 1)))
     walk = Walkthrough(title="t", grids={"``": ones, "a`b": ones}, steps=(step,))
     assert "``` a`b = max(0, ``) ```" in markdown(walk)

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from attnviz.text.numbers import shown
-from attnviz.walkthroughs.calculation import attention_walk
 from attnviz.walkthroughs.exercise import blanks, make
-from attnviz.walkthroughs.page import FIRST, FIRST_ROWS, LAST, LAST_ROWS, MOST, MOST_ROWS, laid_out
-from attnviz.walkthroughs.pages import html, latex, markdown
+from attnviz.walkthroughs.html import html
+from attnviz.walkthroughs.latex import latex
+from attnviz.walkthroughs.markdown import markdown
+from attnviz.walkthroughs.page import FIRST, FIRST_ROWS, LAST, LAST_ROWS, MOST, MOST_ROWS, lay_out
 from tests.programs import PACKAGES, browser, output, printed, program
-from tests.walkthroughs.by_hand import grid, walks
+from tests.walkthroughs.by_hand import attention_walk, grid, walks
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
@@ -100,7 +101,7 @@ def test_latex_is_printed(name: str, language: str, tmp_path: Path) -> None:
 
 def test_a_table_stays_with_its_title(tmp_path: Path) -> None:
     """On one page, with the formula and the sentence between them."""
-    sections = laid_out(WALKS["layer"]).sections
+    sections = lay_out(WALKS["layer"]).sections
     before_a_table = {text for section in sections for text in (section.title, section.sentence)} - {""}
     pages = compiled("pdflatex", latex(WALKS["layer"]), tmp_path).split("\f")[:-1]
     assert len(pages) > 2
@@ -153,7 +154,7 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
         [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)]
         for table in re.findall(r"<table>(.*?)</table>", made, re.DOTALL)
     ]
-    sections = laid_out(walk, language=language).sections
+    sections = lay_out(walk, language=language).sections
     assert len(tables) == len(sections)
     for table, section in zip(tables, sections, strict=True):
         there = section.table

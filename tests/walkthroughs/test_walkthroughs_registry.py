@@ -15,8 +15,10 @@ from attnviz.walkthroughs.calculation import Calculation, spell_out
 from attnviz.walkthroughs.figure.plan import plan
 from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.files import load, save
+from attnviz.walkthroughs.html import html
+from attnviz.walkthroughs.latex import latex
+from attnviz.walkthroughs.markdown import markdown
 from attnviz.walkthroughs.operations import CELLS, Operation, Text
-from attnviz.walkthroughs.pages import html, latex, markdown
 from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.terminal.steps import walked
 from attnviz.walkthroughs.verify import arithmetic, verify
@@ -55,7 +57,7 @@ def walk(monkeypatch: pytest.MonkeyPatch) -> Walkthrough:
     c.give("X", Grid(values=np.array([[3.0, 5.0]]), rows=("love",), columns=("u", "v")))
     c.give("P", Grid(values=np.array([[2.0, -1.0]])))
     c.step("harden", "H", "harden", "X", "P", number=3.0)
-    return c.walk("An operation of my own")
+    return c.finish("An operation of my own")
 
 
 def test_it_is_computed_and_written_out(walk: Walkthrough) -> None:

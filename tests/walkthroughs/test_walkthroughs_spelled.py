@@ -11,7 +11,7 @@ import pytest
 
 from attnviz.walkthroughs.calculation import compute, spell_out
 from attnviz.walkthroughs.operations import OPERATIONS
-from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 
 NAMES = {
     "exp": math.exp,
@@ -34,10 +34,10 @@ def done(text: str) -> tuple[float, str, float]:
 
 def made(
     operation: str, *operands: np.ndarray, number: float | None = None, names: str = "abcdefgh"
-) -> tuple[Walkthrough, Step]:
+) -> tuple[Walkthrough, CalculationStep]:
     """A calculation of one step, done by `operations`."""
     grids = {name: Grid(values=values) for name, values in zip(names, operands, strict=False)}
-    step = Step(name="made", result="r", operation=operation, operands=tuple(grids), number=number)
+    step = CalculationStep(name="made", result="r", operation=operation, operands=tuple(grids), number=number)
     return Walkthrough(title="made", grids=grids | {"r": Grid(values=compute(step, grids))}, steps=(step,)), step
 
 
@@ -46,7 +46,7 @@ def random(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(sum(shape) + seed).normal(size=shape) * 2
 
 
-def random_walk(operation: str, d: int) -> tuple[Walkthrough, Step]:
+def random_walk(operation: str, d: int) -> tuple[Walkthrough, CalculationStep]:
     """One step of each operation on random numbers, with all operands that it can have; `d` numbers a row."""
     n, k = 2, 5
     shapes: dict[str, tuple[tuple[int, int], ...]] = {
@@ -106,8 +106,8 @@ def test_a_root_is_written_as_one() -> None:
         query, key = np.zeros((1, width)), np.zeros((1, width))
         query[0, 0], key[0, 0] = 6, 10
         steps = (
-            Step(name="scores", result="s", operation="dot", operands=("q", "K")),
-            Step(name="scaled", result="r", operation="times", operands=("s",), number=0.5),
+            CalculationStep(name="scores", result="s", operation="dot", operands=("q", "K")),
+            CalculationStep(name="scaled", result="r", operation="times", operands=("s",), number=0.5),
         )
         values = {"q": query, "K": key, "s": np.array([[60.0]]), "r": np.array([[30.0]])}
         grids = {name: Grid(values=one) for name, one in values.items()}

@@ -9,7 +9,7 @@ import pytest
 
 from attnviz.errors import SelectionError
 from attnviz.walkthroughs.operations import OPERATIONS, scale
-from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.texts import LANGUAGES, TEXTS
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
 
@@ -61,9 +61,9 @@ WITH_WORDS = [*TEXTS, *(name for name, operation in OPERATIONS.items() if operat
 """Every step and grid that is explained."""
 
 
-def step_of(operation: str, operands: tuple[str, ...], number: float | None) -> Step:
+def step_of(operation: str, operands: tuple[str, ...], number: float | None) -> CalculationStep:
     """One step."""
-    return Step(name="made", result="r", operation=operation, operands=operands, number=number)
+    return CalculationStep(name="made", result="r", operation=operation, operands=operands, number=number)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -169,7 +169,7 @@ def test_formulas_have_the_names_and_shapes_of_the_grids(  # noqa: PLR0917 - a r
 ) -> None:
     """Each operation is written with the names and with the shapes of its operands, turned where it turns them."""
     step = step_of(operation, operands, number)
-    before = Step(name="scores", result="s", operation="dot", operands=("q", "K"))
+    before = CalculationStep(name="scores", result="s", operation="dot", operands=("q", "K"))
     steps = (before, step) if operands == ("s",) else (step,)
     names = dict.fromkeys(name for one in steps for name in one.operands)
     grids = {name: Grid(values=np.zeros(SHAPES[name])) for name in names} | {

@@ -18,11 +18,12 @@ from attnviz.attention import Receipt
 from attnviz.errors import SelectionError
 from attnviz.render.palette import colours, levels
 from attnviz.render.terminal.screen import Screen
-from attnviz.walkthroughs.calculation import Calculation, attend, attention_walk
-from attnviz.walkthroughs.pages import markdown
+from attnviz.walkthroughs.calculation import Calculation
+from attnviz.walkthroughs.markdown import markdown
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.terminal.steps import key_line, walked
 from attnviz.walkthroughs.wording import source_line
+from tests.walkthroughs.by_hand import attend, attention_walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,19 +64,17 @@ def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, mas
         c.step("concatenated", "concatenated", "concatenate", "context", "context_1", "context_2")
         c.give("Wo", Grid(values=draw.normal(size=(3 * d, d_model))))
         c.step("output", "output", "map", "concatenated", "Wo")
-    return c.walk(
-        "one head",
+    return replace(
+        c.finish("one head", query=3 if one else None, notes=("a note",)),
         model="a model",
         text="나는 너희 모두를 사랑해",
         kind="encoder",
         layer=2,
         head=1,
-        query=3 if one else None,
         own="context",
         difference=1.2e-8,
         from_input=3.4e-8,
         receipt=RECEIPT,
-        notes=("a note",),
     )
 
 
@@ -378,7 +377,7 @@ def test_the_cell_done_by_hand_is_that_of_the_largest_number_shown() -> None:
     c = Calculation()
     c.give("X", Grid(values=values, rows=("a",)))
     c.step("relu", "active", "relu", "X")
-    walk = c.walk("made")
+    walk = c.finish("made")
     assert any("active, number 1: max(0, 3) = 3" in line for line in lines_of(walk))
     assert "active, number 1: max" in markdown(walk)
     assert any("active, number 30: max" in line for line in lines_of(walk, Screen(width=400, colour=False)))

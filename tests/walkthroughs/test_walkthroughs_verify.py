@@ -130,7 +130,7 @@ def test_a_given_number_that_nothing_is_made_from(tmp_path: Path) -> None:
     c.give("a", grid(2, 2))
     c.give("spare", grid(1, 2))
     c.step("relu", "b", "relu", "a")
-    verdict = verify(save(c.walk("t"), tmp_path / "w.json"))
+    verdict = verify(save(c.finish("t"), tmp_path / "w.json"))
     assert (verdict.fault, verdict.given, verdict.unused) == ("", ("a", "spare"), ("spare",))
 
 
@@ -143,7 +143,7 @@ def test_wide_sums_are_no_false_alarm(tmp_path: Path) -> None:
     c.step("query", "Q", "map", "X", "W")
     c.step("scores", "scores", "dot", "Q", "Q")
     c.step("softmax", "weights", "softmax", "scores")
-    verdict = verify(save(c.walk("wide"), tmp_path / "w.json"))
+    verdict = verify(save(c.finish("wide"), tmp_path / "w.json"))
     assert verdict.fault == ""
     assert verdict.cells == 3 * 40 + 9 + 9
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from attnviz.capture.observers import Batch
 from attnviz.capture.projections import Embedded, LinearMap
 from attnviz.walkthroughs.calculation import Calculation
-from attnviz.walkthroughs.capture.run import Walked, numbers
+from attnviz.walkthroughs.capture.run import HeadRun, numbers
 from attnviz.walkthroughs.record import Grid
 
 LARGEST_MAP = 2**22
@@ -36,7 +36,7 @@ class HomeBuilt(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class HeadProjection:
     """One head's part of a map, and what the whole map was given."""
 
     x: Float64[np.ndarray, "token d_model"]
@@ -47,8 +47,8 @@ class Part:
 class Inputs:
     """What maps were given, written down once each: ``X`` of all words, ``x``, its one row, ``M`` of other words."""
 
-    def __init__(self, calculation: Calculation, walked: Walked) -> None:
-        self._calculation, self._walked = calculation, walked
+    def __init__(self, calculation: Calculation, run: HeadRun) -> None:
+        self._calculation, self._walked = calculation, run
         self._there: dict[str, Float64[np.ndarray, "token d_model"]] = {}
         self._made: list[tuple[Float64[np.ndarray, "token d_model"], str, str]] = []
 
@@ -64,8 +64,8 @@ class Inputs:
 
     def write(self, whole: Float64[np.ndarray, "token d_model"], *, of_query: bool) -> str | None:
         """Write down the vectors that a map was given; their name comes back, None where it is taken by others."""
-        walked = self._walked
-        across, one = walked.kind == "cross", of_query and walked.row is not None
+        run = self._walked
+        across, one = run.kind == "cross", of_query and run.row is not None
         for made, every, row_name in self._made:
             if np.array_equal(made, whole):
                 return self._row_of(every, row_name) if one else every
@@ -75,11 +75,11 @@ class Inputs:
         if name in self._there:
             return name if np.array_equal(self._there[name], whole) else None
         self._there[name] = whole
-        rows = walked.looking if of_query and across else walked.keys
-        embedded = None if across else _embedded(walked, whole)
+        rows = run.looking if of_query and across else run.keys
+        embedded = None if across else _embedded(run, whole)
         if embedded is not None:
             return self._write_embedded(name, embedded, rows)
-        row = slice(walked.row, walked.row + 1) if one and walked.row is not None else slice(None)
+        row = slice(run.row, run.row + 1) if one and run.row is not None else slice(None)
         return self._calculation.give(name, Grid(values=whole[row], rows=rows))
 
     def _write_row(self, whole: Float64[np.ndarray, "token d_model"]) -> str | None:
@@ -89,11 +89,11 @@ class Inputs:
 
     def _row_of(self, every: str, name: str) -> str:
         """Write down the row of the one that is followed, unless it is there."""
-        walked, c = self._walked, self._calculation
+        run, c = self._walked, self._calculation
         if name in c.grids:
             return name
-        assert walked.row is not None  # noqa: S101 - one word is followed
-        return c.step("row", name, "row", every, number=float(walked.row), rows=walked.looking)
+        assert run.row is not None  # noqa: S101 - one word is followed
+        return c.step("row", name, "row", every, number=float(run.row), rows=run.looking)
 
     def _write_embedded(self, name: str, embedded: Embedded, rows: tuple[str, ...]) -> str:
         """Write down the embeddings of word, position and segment, their sum, and the norm where there is one."""
@@ -110,29 +110,29 @@ class Inputs:
         return c.step("input_norm", name, "norm", sum_of, "gain", "shift", number=epsilon)
 
 
-def write_projections(calculation: Calculation, walked: Walked, inputs: Inputs) -> list[str]:
+def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) -> list[str]:
     """Write down query, keys and values: made from their input by the head's maps, where these are found.
 
     Returns:
         What a reader should know about it, a sentence each.
     """
     missing = []
-    heads = (walked.head, walked.group, walked.group)
-    row_names = (walked.looking, walked.keys, walked.keys)
+    heads = (run.head, run.group, run.group)
+    row_names = (run.looking, run.keys, run.keys)
     for name, own, rows, found, head, step, letter in zip(
-        walked.names, walked.own(), row_names, walked.keep.maps(), heads, STEPS, LETTERS, strict=False
+        run.names, run.own(), row_names, run.keep.maps(), heads, STEPS, LETTERS, strict=False
     ):
         of_query = step == "query"
-        part = part_of(found, own, head, walked.row if of_query else None)
+        part = part_of(found, own, head, run.row if of_query else None)
         x = None if part is None else inputs.write(part.x, of_query=of_query)
         if part is None or x is None:
-            missing.append(name.removesuffix(walked.suffix))
+            missing.append(name.removesuffix(run.suffix))
             calculation.give(name, Grid(values=numbers(own), rows=rows))
             continue
-        weight = calculation.give(f"W{letter}{walked.suffix}", Grid(values=part.weight))
+        weight = calculation.give(f"W{letter}{run.suffix}", Grid(values=part.weight))
         bias = []
         if part.bias is not None:
-            bias = [calculation.give(f"b{letter}{walked.suffix}", Grid(values=part.bias[None]))]
+            bias = [calculation.give(f"b{letter}{run.suffix}", Grid(values=part.bias[None]))]
         calculation.step(step, name, "map", x, weight, *bias, rows=rows)
     if not missing:
         return []
@@ -143,7 +143,7 @@ def write_projections(calculation: Calculation, walked: Walked, inputs: Inputs) 
     return [f"no single map makes {found_names} (rotary positions, or a scaling, may come after it): {taken}"]
 
 
-def part_of(found: LinearMap | None, made: Tensor, head: int, row: int | None) -> Part | None:
+def part_of(found: LinearMap | None, made: Tensor, head: int, row: int | None) -> HeadProjection | None:
     """One head's part of a map that was found, if it is small enough and makes what it is said to have made.
 
     Args:
@@ -158,7 +158,7 @@ def part_of(found: LinearMap | None, made: Tensor, head: int, row: int | None) -
     own = slice(head * d, head * d + d)
     if found.weight[:, own].numel() > LARGEST_MAP:
         return None
-    part = Part(
+    part = HeadProjection(
         x=numbers(found.given),
         weight=numbers(found.weight[:, own]),
         bias=None if found.bias is None else numbers(found.bias[own]),
@@ -169,9 +169,9 @@ def part_of(found: LinearMap | None, made: Tensor, head: int, row: int | None) -
     return part if off <= CLOSE * max(1.0, np.abs(again).max(initial=0.0)) else None
 
 
-def _embedded(walked: Walked, x: Float64[np.ndarray, "token d_model"]) -> Embedded | None:
+def _embedded(run: HeadRun, x: Float64[np.ndarray, "token d_model"]) -> Embedded | None:
     """What the layer's input is the sum of, where it is one of embeddings."""
-    parts = walked.source.embedded(walked.batch) if isinstance(walked.source, HomeBuilt) else None
+    parts = run.source.embedded(run.batch) if isinstance(run.source, HomeBuilt) else None
     if parts is None:
-        return walked.keep.embedded(torch.from_numpy(x))
+        return run.keep.embedded(torch.from_numpy(x))
     return Embedded(parts=parts, norm=None) if np.array_equal(numbers(parts[0] + parts[1]), x) else None

@@ -12,63 +12,62 @@ from attnviz.capture.projections import LinearMap
 from attnviz.models.language.vocabulary import START
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.capture.inputs import LARGEST_MAP, Inputs, write_projections
-from attnviz.walkthroughs.capture.norms import Norm
-from attnviz.walkthroughs.capture.parts import FeedForward, Part, Parts
-from attnviz.walkthroughs.capture.run import Walked, numbers, terms_of
+from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, Norm, SubLayer
+from attnviz.walkthroughs.capture.run import HeadRun, numbers
 from attnviz.walkthroughs.record import Grid
 
 CROSS = "_cross"
 """What the names of cross attention's grids end in, where a layer has both."""
 
 
-def write_output(calculation: Calculation, walked: Walked) -> list[str]:
+def write_output(calculation: Calculation, run: HeadRun) -> list[str]:
     """Write down the contexts of all heads side by side, and the output map, where it is found.
 
     Returns:
         What a reader should know about it, a sentence each.
     """
-    output, layer = walked.keep.maps()[3], walked.layer
+    output, layer = run.keep.maps()[3], run.layer
     if output is None:
-        return _write_step(calculation, walked)
+        return _write_step(calculation, run)
     if output.weight.numel() > LARGEST_MAP:
         return [f"the output map, {' x '.join(map(str, output.weight.shape))} numbers, is left out"]
     contexts = []
     for head in range(layer.output.shape[2]):
-        theirs = Grid(values=numbers(walked.rows_of(layer.output[0, :, head])), rows=walked.looking)
-        contexts.append("context" if head == walked.head else calculation.give(f"context_{head}", theirs))
+        theirs = Grid(values=numbers(run.rows_of(layer.output[0, :, head])), rows=run.looking)
+        contexts.append("context" if head == run.head else calculation.give(f"context_{head}", theirs))
     _write_output_map(calculation, contexts, output)
     return []
 
 
-def _write_step(calculation: Calculation, walked: Walked) -> list[str]:
+def _write_step(calculation: Calculation, run: HeadRun) -> list[str]:
     """Write down what a recurrent decoder reads at its step: the word before, and the context."""
-    beside = walked.keep.beside()
+    beside = run.keep.beside()
     if beside is None:
         return []
-    y = "Y" if walked.row is None else "y"
-    before = (START, *walked.queries[:-1])
-    rows = before if walked.row is None else (before[walked.row],)
-    calculation.give(y, Grid(values=numbers(walked.rows_of(beside)), rows=rows))
+    y = "Y" if run.row is None else "y"
+    before = (START, *run.queries[:-1])
+    rows = before if run.row is None else (before[run.row],)
+    calculation.give(y, Grid(values=numbers(run.rows_of(beside)), rows=rows))
     calculation.step("concatenated", "concatenated", "concatenate", y, "context")
     return [f"{y} is the vector of the word said before; with the context beside it, it goes to the decoder"]
 
 
 def write_layer(
-    calculation: Calculation, parts: Parts, walked: Walked, cross: Walked | None, *, from_input: bool
+    calculation: Calculation, parts: LayerParts, run: HeadRun, cross: HeadRun | None, *, from_input: bool
 ) -> tuple[str, list[str]]:
     """Write down a layer whole.
 
     Args:
         calculation: where to.
         parts: the layer, part by part.
-        walked: its self-attention.
+        run: its self-attention.
         cross: its cross attention, where it has one.
         from_input: whether query, keys and values are made by their maps, or given.
 
     Returns:
         The name of the layer's output, and what a reader should know about it, a sentence each.
     """
-    return _Layer(calculation, walked, cross, from_input=from_input).write(parts)
+    return _Layer(calculation, run, cross, from_input=from_input).write(parts)
 
 
 @dataclass(slots=True)
@@ -76,28 +75,32 @@ class _Layer:
     """A layer while it is written down."""
 
     c: Calculation
-    walked: Walked
-    cross: Walked | None
+    run: HeadRun
+    cross: HeadRun | None
     from_input: bool = field(kw_only=True)
     notes: list[str] = field(default_factory=list)
     n_norms: int = 0
     n_sums: int = 0
 
-    def write(self, parts: Parts) -> tuple[str, list[str]]:
+    def write(self, parts: LayerParts) -> tuple[str, list[str]]:
         """All parts in turn; the name of the last result, and notes."""
-        inputs = Inputs(self.c, self.walked)
+        inputs = Inputs(self.c, self.run)
         first, *_, last = parts.parts
         if first.before is not None and self.from_input:
             every = inputs.write(numbers(parts.x), of_query=False) or ""
             inputs.know(numbers(first.read), self.norm(every, first.before, is_first=True), "n")
         elif first.before is not None:
             self.n_norms += 1  # it is in what the heads were given
-        made = self.attention(first, self.walked, inputs)
+        made = self.attention(first, self.run, inputs)
         stream = inputs.write(numbers(parts.x), of_query=True) or ""
         for part in parts.parts:
             if part is not first:
                 read = stream if part.before is None else self.norm(stream, part.before)
-                made = self.network(part.work, read) if isinstance(part.work, FeedForward) else self.across(part, read)
+                made = (
+                    self.network(part.work, read)
+                    if isinstance(part.work, FeedForwardCalls)
+                    else self.across(part, read)
+                )
             if part.inside is not None:
                 made = self.norm(made, part.inside)
             step = "residual" if part is first else "residual_cross" if part is not last else "residual_2"
@@ -109,7 +112,7 @@ class _Layer:
                 stream = self.norm(stream, part.after, is_last=part is last)
         return stream, list(dict.fromkeys(self.notes))
 
-    def across(self, part: Part, read: str) -> str:
+    def across(self, part: SubLayer, read: str) -> str:
         """Cross attention, of which the queries walked are the rows of a grid that is there."""
         assert self.cross is not None  # noqa: S101 - there is a third part
         inputs = Inputs(self.c, self.cross)
@@ -118,20 +121,20 @@ class _Layer:
             inputs.know(numbers(query.given), read, read)
         return self.attention(part, self.cross, inputs)
 
-    def attention(self, part: Part, walked: Walked, inputs: Inputs) -> str:
+    def attention(self, part: SubLayer, run: HeadRun, inputs: Inputs) -> str:
         """All heads, and what the output map makes of their contexts."""
         contexts = []
-        for head in range(walked.layer.query.shape[1]):
-            one = replace(walked, head=head, suffix=f"{walked.suffix}_{head}")
+        for head in range(run.layer.query.shape[1]):
+            one = replace(run, head=head, suffix=f"{run.suffix}_{head}")
             if self.from_input:
                 self.notes += write_projections(self.c, one, inputs)
             else:
                 one.give_own(self.c)
-            contexts.append(terms_of(one).attend(self.c, one))
+            contexts.append(one.write_attention(self.c))
         assert isinstance(part.work, LinearMap)  # noqa: S101 - attention's is the output map
-        return _write_output_map(self.c, contexts, part.work, walked.suffix)
+        return _write_output_map(self.c, contexts, part.work, run.suffix)
 
-    def network(self, network: FeedForward, read: str) -> str:
+    def network(self, network: FeedForwardCalls, read: str) -> str:
         """The feed-forward network."""
         c = self.c
         gate = network.gate

@@ -1,7 +1,10 @@
-"""The parts of a layer, found by their numbers as maps are: attention, cross attention, the feed-forward network.
+"""The parts of a layer, found by their numbers as projections are: attention, cross attention, feed-forward network.
 
-No family is named. What was added to what is seen in the call that reads the sum, whether a norm reads it or a map;
-the norm belongs before the next part if the next sum is of the plain sum (pre-norm), else behind this one (post-norm).
+No family is named. What was added to what is seen in the call that reads the sum, whether a norm reads it or a
+projection; the norm belongs before the next part if the next sum is of the plain sum (pre-norm), else behind this one
+(post-norm). A small module is a norm if it makes what a norm with its weights makes: so a family's own class is read as
+well as the library's, those that divide by the root of the mean of the squares, and those whose gain is 1 plus what
+they hold.
 """
 
 from __future__ import annotations
@@ -11,12 +14,102 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.capture.projections import Call, KeepProjections, LinearMap, is_map, map_of
+from attnviz.capture.projections import Call, KeepProjections, LinearMap, is_map, map_of, norm_of
 from attnviz.errors import NoAttentionError
-from attnviz.walkthroughs.capture.norms import Norm, closeness, distance, in_rows, may_be_norm, near, read_norm
+
+CLOSE = 1e-5
+"""How far numbers may be from those that they are taken for, relative to the largest: some models have small ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Norm:
+    """A norm that has run.
+
+    Attributes:
+        operation: what a step calls it: ``rms_norm`` takes no mean away, and adds nothing.
+        given: what it was given.
+        made: what it made of that.
+        gain: what each number of a row is multiplied with in the end.
+        shift: what is then added; zeros where nothing is.
+        epsilon: what is added below the root.
+    """
+
+    operation: Literal["norm", "rms_norm"]
+    given: Float[Tensor, "token d_model"]
+    made: Float[Tensor, "token d_model"]
+    gain: Float[Tensor, " d_model"]
+    shift: Float[Tensor, " d_model"]
+    epsilon: float
+
+
+def in_rows(x: Tensor) -> Float[Tensor, "token width"]:
+    """One sentence, a row for each token, whichever axes a model put around them."""
+    return x.flatten(0, -2)
+
+
+def near(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are equal but for rounding."""
+    return one.shape == other.shape and distance(one, other) <= closeness(other)
+
+
+def distance(one: Tensor, other: Tensor) -> float:
+    """The largest difference of two tensors of one shape, in double precision, which not every device has."""
+    return (_exact(one) - _exact(other)).abs().max().item()
+
+
+def closeness(numbers: Tensor) -> float:
+    """How far others may be from these: farther in half precision, which rounds them."""
+    return max(CLOSE, 2 * torch.finfo(numbers.dtype).eps) * numbers.abs().max().item()
+
+
+def _exact(numbers: Tensor) -> Tensor:
+    return numbers.detach().to("cpu", torch.float64)
+
+
+def may_be_norm(call: Call) -> bool:
+    """Whether it made rows as wide as those that it was given, and is nothing else."""
+    other = is_map(call.module) or isinstance(call.module, nn.Embedding | nn.RNNCellBase)
+    return not other and call.given.shape == call.made.shape
+
+
+def read_norm(call: Call) -> Norm | None:
+    """The norm that a module is; None where none makes what it made."""
+    given, made = in_rows(call.given), in_rows(call.made)
+    if isinstance(call.module, nn.LayerNorm):
+        gain, shift, epsilon = norm_of(call)
+        return Norm(operation="norm", given=given, made=made, gain=gain, shift=shift, epsilon=epsilon)
+    weight = getattr(call.module, "weight", None)
+    if not isinstance(weight, Tensor) or weight.shape != made.shape[1:]:
+        return None
+    none = torch.zeros_like(weight)
+    found = [
+        Norm(operation="rms_norm", given=given, made=made, gain=gain, shift=none, epsilon=epsilon)
+        for gain in (weight, 1 + weight)
+        for epsilon in _epsilons(call.module, made.dtype)
+    ]
+    best = min(found, key=_off)
+    return best if _off(best) <= closeness(made) else None
+
+
+def _epsilons(module: nn.Module, dtype: torch.dtype) -> list[float]:
+    """The small numbers that a module holds, whatever it calls them, and the one that torch takes where it has none."""
+    held = [value for value in vars(module).values() if type(value) is float and 0 <= value < 1]
+    return [*held, torch.finfo(dtype).eps]
+
+
+def _off(norm: Norm) -> float:
+    """How far it is from what its module made: a root mean square norm (Zhang and Sennrich 2019, equation 4)."""
+    x = _exact(norm.given)
+    again = x / (x.square().mean(dim=1, keepdim=True) + norm.epsilon).sqrt() * _exact(norm.gain)
+    return distance(again, norm.made)
+
+
+# ------------------------------------------------------------------------------------------------- a layer as parts
+
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
@@ -32,7 +125,7 @@ Vectors = Float[Tensor, "token d_model"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeedForward:
+class FeedForwardCalls:
     """A feed-forward network.
 
     Attributes:
@@ -51,7 +144,7 @@ class FeedForward:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class SubLayer:
     """One part of a layer, and how it is joined to the others.
 
     Attributes:
@@ -64,13 +157,13 @@ class Part:
 
     before: Norm | None
     read: Vectors
-    work: LinearMap | FeedForward
+    work: LinearMap | FeedForwardCalls
     inside: Norm | None
     after: Norm | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class LayerParts:
     """A layer whole.
 
     Attributes:
@@ -80,7 +173,7 @@ class Parts:
     """
 
     x: Vectors
-    parts: tuple[Part, ...]
+    parts: tuple[SubLayer, ...]
     made: Vectors
 
 
@@ -94,7 +187,7 @@ class _Joint:
     after: Norm | None
 
 
-def parts_of(name: str, keep: KeepProjections, cross: KeepProjections | None) -> Parts:
+def parts_of(name: str, keep: KeepProjections, cross: KeepProjections | None) -> LayerParts:
     """The parts of a layer.
 
     Args:
@@ -136,7 +229,7 @@ class _Search:
             "nothing reads the plain sum of its feed-forward network and what came before that",
         )[self.reached]
 
-    def layers(self, keep: KeepProjections, cross: KeepProjections | None) -> Iterator[Parts]:
+    def layers(self, keep: KeepProjections, cross: KeepProjections | None) -> Iterator[LayerParts]:
         """Every way to read the calls as a layer: one, or none."""
         query, key, value, _ = keep.maps()
         reads = next((one.given for one in (value, key, query) if one is not None), None)
@@ -150,13 +243,13 @@ class _Search:
                 for joint in self._joints(x, made):
                     if before is not None and joint.after is not None:
                         continue
-                    first = Part(before=before, read=reads, work=output, inside=inside, after=joint.after)
+                    first = SubLayer(before=before, read=reads, work=output, inside=inside, after=joint.after)
                     for rest, last in self._rest(joint, cross, is_post=joint.after is not None):
-                        yield Parts(x=x, parts=(first, *rest), made=last)
+                        yield LayerParts(x=x, parts=(first, *rest), made=last)
 
     def _rest(
         self, joint: _Joint, cross: KeepProjections | None, *, is_post: bool
-    ) -> Iterator[tuple[tuple[Part, ...], Vectors]]:
+    ) -> Iterator[tuple[tuple[SubLayer, ...], Vectors]]:
         """The parts behind attention, and the layer's output."""
         if cross is None:
             self._reach(4)
@@ -172,18 +265,20 @@ class _Search:
                 if (then.after is not None) != is_post:
                     continue
                 self._reach(4)
-                part = Part(before=joint.before, read=joint.read, work=output, inside=inside, after=then.after)
+                part = SubLayer(before=joint.before, read=joint.read, work=output, inside=inside, after=then.after)
                 for last_part, last in self._fed(then, is_post=is_post):
                     yield (part, last_part), last
 
-    def _fed(self, joint: _Joint, *, is_post: bool) -> Iterator[tuple[Part, Vectors]]:
+    def _fed(self, joint: _Joint, *, is_post: bool) -> Iterator[tuple[SubLayer, Vectors]]:
         """The feed-forward network, and the layer's output."""
         for network in self._networks(joint.read):
             self._reach(5)
             for made, inside in self._forms(network.made):
                 for then in self._joints(joint.stream, made):
                     if (then.after is not None) == is_post:
-                        part = Part(before=joint.before, read=joint.read, work=network, inside=inside, after=then.after)
+                        part = SubLayer(
+                            before=joint.before, read=joint.read, work=network, inside=inside, after=then.after
+                        )
                         yield part, then.stream
 
     def _attended(self, keep: KeepProjections) -> Iterator[tuple[LinearMap, Vectors, Norm | None]]:
@@ -215,7 +310,7 @@ class _Search:
                 yield _Joint(stream=norm.made, read=norm.made, before=None, after=norm)
                 yield _Joint(stream=total, read=norm.made, before=norm, after=None)
 
-    def _networks(self, read: Vectors) -> Iterator[FeedForward]:
+    def _networks(self, read: Vectors) -> Iterator[FeedForwardCalls]:
         """Every network of two maps, or of three, that reads this."""
         firsts = [half for call in self._maps() if near(in_rows(call.given), read) for half in _halves(call)]
         for narrow in self._maps():
@@ -234,7 +329,7 @@ class _Search:
             if ways:
                 off, activation, widen, gate = min(ways, key=lambda way: way[0])
                 if off <= closeness(given):
-                    yield FeedForward(
+                    yield FeedForwardCalls(
                         widen=widen, gate=gate, activation=activation, narrow=_whole(narrow), made=in_rows(narrow.made)
                     )
 

@@ -13,7 +13,7 @@ from attnviz.capture.observers import Batch
 from attnviz.capture.projections import KeepProjections
 from attnviz.capture.source import Source
 from attnviz.capture.stream import Layer
-from attnviz.walkthroughs.calculation import Calculation, Score, attend
+from attnviz.walkthroughs.calculation import Calculation, Score, Terms, write_attention
 from attnviz.walkthroughs.record import Grid
 
 SCORE_SEED = 0
@@ -21,7 +21,7 @@ SCORE_SEED = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walked:
+class HeadRun:
     """One run, and which part of it is followed.
 
     Attributes:
@@ -91,46 +91,21 @@ class Walked:
         for name, own, rows in zip(self.names, self.own(), (self.looking, self.keys, self.keys), strict=True):
             calculation.give(name, Grid(values=numbers(own), rows=rows))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What stands between query and keys and the softmax, of one head: the arguments of `attend`."""
-
-    score: Score
-    maps: dict[str, Grid]
-    scaling: float | None
-    softcap: float | None
-    bias: Grid | None
-    mask: Grid | None
-    sink: Grid | None
-
-    def attend(self, calculation: Calculation, walked: Walked) -> str:
-        """Write down attention with them; the name of the context comes back."""
-        query, keys, values = walked.names
-        return attend(
-            calculation,
-            query=query,
-            keys=keys,
-            values=values,
-            suffix=walked.suffix,
-            score=self.score,
-            maps=self.maps,
-            scaling=self.scaling,
-            softcap=self.softcap,
-            bias=self.bias,
-            mask=self.mask,
-            sink=self.sink,
-        )
+    def write_attention(self, calculation: Calculation, score: Score = "scaled_dot", *, causal: bool = False) -> str:
+        """Write down what the head makes of query, keys and values already there; the context's name comes back."""
+        query, keys, values = self.names
+        terms = terms_of(self, score, causal=causal)
+        return write_attention(calculation, terms, query=query, keys=keys, values=values, suffix=self.suffix)
 
 
-def terms_of(walked: Walked, score: Score = "scaled_dot", *, causal: bool = False) -> Terms:
+def terms_of(run: HeadRun, score: Score = "scaled_dot", *, causal: bool = False) -> Terms:
     """The terms as the model has them, but for another way to score and a mask of its own."""
-    layer, scoring = walked.layer, walked.layer.scoring
+    layer, scoring = run.layer, run.layer.scoring
     n_queries, n_keys = layer.query.shape[2], layer.key.shape[2]
-    bias = None if scoring.bias is None else _of_head(scoring.bias, walked)
+    bias = None if scoring.bias is None else _of_head(scoring.bias, run)
     may_look: Tensor | None = None
     if scoring.mask is not None:
-        mask = _of_head(scoring.mask, walked)
+        mask = _of_head(scoring.mask, run)
         if mask.dtype == torch.bool:
             may_look = mask
         else:  # added to the scores: the most negative number hides, any other is a bias
@@ -139,32 +114,32 @@ def terms_of(walked: Walked, score: Score = "scaled_dot", *, causal: bool = Fals
             if rest.any():
                 bias = rest if bias is None else bias + rest
     if causal or (scoring.causal and may_look is None):
-        rows = walked.rows_of(torch.arange(n_queries, device=layer.query.device))
+        rows = run.rows_of(torch.arange(n_queries, device=layer.query.device))
         behind = torch.arange(n_keys, device=layer.query.device) <= rows[:, None]
         may_look = behind if may_look is None else may_look & behind
-    hides = may_look is not None and (causal or walked.kind == "decoder" or not may_look.all())
-    head = walked.head
+    hides = may_look is not None and (causal or run.kind == "decoder" or not may_look.all())
+    head = run.head
     return Terms(
         score=score,
         maps=_drawn(score, layer.query.shape[3]),
         scaling=scoring.scaling,
         softcap=scoring.softcap,
-        bias=_labelled(walked, bias),
-        mask=_labelled(walked, may_look) if hides else None,
+        bias=_labelled(run, bias),
+        mask=_labelled(run, may_look) if hides else None,
         sink=None if scoring.sinks is None else Grid(values=numbers(scoring.sinks.flatten()[head : head + 1])[None]),
     )
 
 
-def _of_head(whole: Tensor, walked: Walked) -> Tensor:
+def _of_head(whole: Tensor, run: HeadRun) -> Tensor:
     """Of a mask or bias [batch, head, query, key], each of which may be 1 for all, the head and rows walked."""
-    n_queries, n_keys = walked.layer.query.shape[2], walked.layer.key.shape[2]
+    n_queries, n_keys = run.layer.query.shape[2], run.layer.key.shape[2]
     whole = whole.reshape((1,) * (4 - whole.ndim) + whole.shape)[..., :n_keys]
-    return walked.rows_of(whole[0, walked.head if whole.shape[1] > 1 else 0].expand(n_queries, n_keys))
+    return run.rows_of(whole[0, run.head if whole.shape[1] > 1 else 0].expand(n_queries, n_keys))
 
 
-def _labelled(walked: Walked, rows: Tensor | None) -> Grid | None:
+def _labelled(run: HeadRun, rows: Tensor | None) -> Grid | None:
     """A number for each query walked and each key, with their names."""
-    return None if rows is None else Grid(values=numbers(rows), rows=walked.looking, columns=walked.keys)
+    return None if rows is None else Grid(values=numbers(rows), rows=run.looking, columns=run.keys)
 
 
 def _drawn(score: Score, d: int) -> dict[str, Grid]:

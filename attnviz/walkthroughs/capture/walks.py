@@ -10,14 +10,13 @@ from attnviz.capture.observers import Batch
 from attnviz.capture.projections import KeepProjections
 from attnviz.capture.source import Source
 from attnviz.errors import NoAttentionError, SelectionError
-from attnviz.text.display import check_text
+from attnviz.text.display import check_text, clip, visible
 from attnviz.text.notes import sentence as in_words
 from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, largest_difference
 from attnviz.walkthroughs.capture.inputs import HomeBuilt, Inputs, write_projections
 from attnviz.walkthroughs.capture.layers import CROSS, write_layer, write_output
-from attnviz.walkthroughs.capture.parts import Parts, parts_of
-from attnviz.walkthroughs.capture.queries import chosen_query
-from attnviz.walkthroughs.capture.run import SCORE_SEED, Walked, numbers, terms_of
+from attnviz.walkthroughs.capture.parts import LayerParts, parts_of
+from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
 
 BOTH = "the layer looks twice: back at what was said, then across at the other sentence, in the grids named cross"
@@ -72,11 +71,11 @@ def walk(
     def chosen(tokens: Sequence[Token], _: Kind) -> list[int | None]:
         return [None if every and len(tokens) > 1 else chosen_query(tokens, None if every else query)]
 
-    wish = _Wish(
+    choice = _Choice(
         layer=layer, head=head, whole_layer=whole_layer, pair=pair, target=target, kind=kind, truncate=truncate,
         score=score, causal=causal,
     )  # fmt: skip
-    return _followed(text, source, wish, chosen)[0]
+    return _followed(text, source, choice, chosen)[0]
 
 
 def decoding_steps(
@@ -101,15 +100,15 @@ def decoding_steps(
     def all_of_a_decoder(tokens: Sequence[Token], kind: Kind) -> list[int | None]:
         return [*range(len(tokens))] if kind == "cross" else [chosen_query(tokens, None)]
 
-    wish = _Wish(
+    choice = _Choice(
         layer=layer, head=head, whole_layer=False, pair=pair, target=target, kind=kind, truncate=truncate,
         score=score, causal=causal,
     )  # fmt: skip
-    return _followed(text, source, wish, all_of_a_decoder)
+    return _followed(text, source, choice, all_of_a_decoder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
+class _Choice:
     """What is to be followed: the arguments of `walk`."""
 
     layer: int
@@ -124,127 +123,125 @@ class _Wish:
 
 
 def _followed(
-    text: str, source: Source, wish: _Wish, choose: Callable[[Sequence[Token], Kind], list[int | None]]
+    text: str, source: Source, choice: _Choice, choose: Callable[[Sequence[Token], Kind], list[int | None]]
 ) -> list[Walkthrough]:
     """Run the model once, and follow each of the queries chosen; None stands for all of them at once."""
     check_text(text)
-    score = wish.score
-    if (score != "scaled_dot" or wish.causal) and not isinstance(source, HomeBuilt):
+    score = choice.score
+    if (score != "scaled_dot" or choice.causal) and not isinstance(source, HomeBuilt):
         raise SelectionError(f"{source.name} has its own score and mask: another is for the home-built models alone")
 
     def encoded(kind: Kind | None) -> Batch:
-        return source.encode([text], [wish.pair], truncate=wish.truncate, kind=kind, targets=[wish.target])
+        return source.encode([text], [choice.pair], truncate=choice.truncate, kind=kind, targets=[choice.target])
 
-    batch = encoded(wish.kind)
+    batch = encoded(choice.kind)
     kind = batch.kind or source.kinds[0]
-    causal = wish.causal and kind != "decoder"  # that is causal anyway
-    if wish.whole_layer and (score != "scaled_dot" or causal):
+    causal = choice.causal and kind != "decoder"  # that is causal anyway
+    if choice.whole_layer and (score != "scaled_dot" or causal):
         raise SelectionError("a whole layer is walked as the model computed it, with no other score and no other mask")
     if causal and kind == "cross":
         raise SelectionError("cross attention looks at another sentence: none of its words comes after the query")
     rows = choose(batch.sentences[0].tokens, kind)
-    keep = KeepProjections(wish.layer)
+    keep = KeepProjections(choice.layer)
     receipt = source.stream(batch, [keep])
-    (head,) = positions([wish.head], range(keep.layer.query.shape[1]), "head")
-    walked = Walked(source=source, batch=batch, keep=keep, kind=kind, head=head, row=None)
-    if wish.whole_layer:
+    (head,) = positions([choice.head], range(keep.layer.query.shape[1]), "head")
+    run = HeadRun(source=source, batch=batch, keep=keep, kind=kind, head=head, row=None)
+    if choice.whole_layer:
         other = None
         if kind != "encoder" and {"decoder", "cross"} <= set(source.kinds):
-            other, receipt = _other_attention(walked, encoded, receipt)
-        return [_written_whole(walked, other, row, receipt) for row in rows]
-    return [_written(replace(walked, row=row), replace(wish, causal=causal), receipt) for row in rows]
+            other, receipt = _other_attention(run, encoded, receipt)
+        return [_written_whole(run, other, row, receipt) for row in rows]
+    return [_written(replace(run, row=row), replace(choice, causal=causal), receipt) for row in rows]
 
 
-def _other_attention(walked: Walked, encoded: Callable[[Kind], Batch], receipt: Receipt) -> tuple[Walked, Receipt]:
+def _other_attention(run: HeadRun, encoded: Callable[[Kind], Batch], receipt: Receipt) -> tuple[HeadRun, Receipt]:
     """The other attention of a decoder's layer, from a second run: a run shows one kind. The receipt is of both."""
-    kind: Kind = "cross" if walked.kind == "decoder" else "decoder"
-    batch, keep = encoded(kind), KeepProjections(walked.layer.number)
-    second = walked.source.stream(batch, [keep])
+    kind: Kind = "cross" if run.kind == "decoder" else "decoder"
+    batch, keep = encoded(kind), KeepProjections(run.layer.number)
+    second = run.source.stream(batch, [keep])
     if second.layers != receipt.layers:
         raise NoAttentionError(
-            f"{walked.source.name}: not every layer of its decoder looks both back and across, so none is walked whole"
+            f"{run.source.name}: not every layer of its decoder looks both back and across, so none is walked whole"
         )
     larger = tuple(map(max, zip(receipt.differences, second.differences, strict=True)))
-    return replace(walked, batch=batch, keep=keep, kind=kind), replace(receipt, differences=larger)
+    return replace(run, batch=batch, keep=keep, kind=kind), replace(receipt, differences=larger)
 
 
-def _written(walked: Walked, wish: _Wish, receipt: Receipt) -> Walkthrough:
+def _written(run: HeadRun, choice: _Choice, receipt: Receipt) -> Walkthrough:
     """The walkthrough of one query, or of all, through one head."""
-    score, causal = wish.score, wish.causal
+    score, causal = choice.score, choice.causal
     calculation = Calculation()
     own, difference, from_input = None, None, None
-    notes = write_projections(calculation, walked, Inputs(calculation, walked))
-    context = terms_of(walked, score, causal=causal).attend(calculation, walked)
+    notes = write_projections(calculation, run, Inputs(calculation, run))
+    context = run.write_attention(calculation, score, causal=causal)
     if score != "scaled_dot" or causal:
         notes.append(_other_way(score, causal=causal))
     else:
-        notes += write_output(calculation, walked)
-        own, difference = "context", _difference_of(walked)
-        is_made = any(step.result in walked.names for step in calculation.steps)
-        from_input = largest_difference(calculation.grids[context].values, walked.context()) if is_made else None
-    return calculation.walk(
-        _title(walked, f"head {walked.head}"),
-        model=walked.source.name,
-        text=walked.batch.sentences[0].text,
-        kind="decoder" if causal else walked.kind,
-        layer=walked.layer.number,
-        head=walked.head,
-        query=walked.row,
+        notes += write_output(calculation, run)
+        own, difference = "context", _difference_of(run)
+        is_made = any(step.result in run.names for step in calculation.steps)
+        from_input = largest_difference(calculation.grids[context].values, run.context()) if is_made else None
+    return replace(
+        calculation.finish(
+            _title(run, f"head {run.head}"), query=run.row, notes=(*run.batch.sentences[0].notes, *notes)
+        ),
+        model=run.source.name,
+        text=run.batch.sentences[0].text,
+        kind="decoder" if causal else run.kind,
+        layer=run.layer.number,
+        head=run.head,
         own=own,
         difference=difference,
         from_input=from_input,
         receipt=receipt,
-        notes=(*map(in_words, walked.batch.sentences[0].notes), *notes),
     )
 
 
-def _title(walked: Walked, where: str) -> str:
-    looking = "all words" if walked.row is None else f"the query “{walked.queries[walked.row]}”"
-    return f"{walked.source.name}: layer {walked.layer.number}, {where}, {looking}"
+def _title(run: HeadRun, where: str) -> str:
+    looking = "all words" if run.row is None else f"the query “{run.queries[run.row]}”"
+    return f"{run.source.name}: layer {run.layer.number}, {where}, {looking}"
 
 
-def _difference_of(walked: Walked) -> float:
+def _difference_of(run: HeadRun) -> float:
     """How far the context computed from the model's own query, keys and values is from the model's own context."""
     calculation = Calculation()
-    walked.give_own(calculation)
-    context = terms_of(walked).attend(calculation, walked)
-    return largest_difference(calculation.grids[context].values, walked.context())
+    run.give_own(calculation)
+    context = run.write_attention(calculation)
+    return largest_difference(calculation.grids[context].values, run.context())
 
 
-def _written_whole(walked: Walked, other: Walked | None, row: int | None, receipt: Receipt) -> Walkthrough:
+def _written_whole(run: HeadRun, other: HeadRun | None, row: int | None, receipt: Receipt) -> Walkthrough:
     """The walkthrough of one query, or of all, through a whole layer.
 
     How far its output is from the model's own is measured where every head starts from its own query, keys and values,
     and where all starts from the layer's input.
     """
-    walked = replace(walked, row=row)
-    first, cross = walked, None
+    run = replace(run, row=row)
+    first, cross = run, None
     if other is not None:
         other = replace(other, row=row)
-        first, cross = (walked, other) if walked.kind == "decoder" else (other, walked)
+        first, cross = (run, other) if run.kind == "decoder" else (other, run)
         cross = replace(cross, suffix=CROSS)
-    parts: Parts = parts_of(walked.source.name, first.keep, None if cross is None else cross.keep)
-    theirs = numbers(walked.rows_of(parts.made))
+    parts: LayerParts = parts_of(run.source.name, first.keep, None if cross is None else cross.keep)
+    theirs = numbers(run.rows_of(parts.made))
     differences = []
     for from_input in (False, True):
         calculation = Calculation()
         own, notes = write_layer(calculation, parts, first, cross, from_input=from_input)
         differences.append(largest_difference(calculation.grids[own].values, theirs))
-    sentence = walked.batch.sentences[0]
+    sentence = run.batch.sentences[0]
     told = (*sentence.notes, *(() if other is None else other.batch.sentences[0].notes))
     said = [*map(in_words, told), *(() if other is None else (BOTH,))]
-    return calculation.walk(
-        _title(walked, "all heads"),
-        model=walked.source.name,
+    return replace(
+        calculation.finish(_title(run, "all heads"), query=row, notes=tuple(dict.fromkeys([*said, *notes]))),
+        model=run.source.name,
         text=sentence.text,
-        kind=walked.kind,
-        layer=walked.layer.number,
-        query=row,
+        kind=run.kind,
+        layer=run.layer.number,
         own=own,
         difference=differences[0],
         from_input=differences[1],
         receipt=receipt,
-        notes=tuple(dict.fromkeys([*said, *notes])),
     )
 
 
@@ -257,3 +254,74 @@ def _other_way(score: Score, *, causal: bool) -> str:
     if causal:
         changes.append("what comes after each word is hidden")
     return f"not the model's own way: {', and '.join(changes)}; it has no context of its own to compare with"
+
+
+# --------------------------------------------------------------------------------------------- which token is followed
+
+
+def chosen_query(tokens: Sequence[Token], wanted: str | int | None) -> int:
+    """The number of the token that a person means.
+
+    Args:
+        tokens: those that look.
+        wanted: a word, as it stands in the sentence or as it is shown; or a number counted from 0, negative from the
+            end, as a number or in digits. None is the first token that the tokenizer did not add.
+
+    Raises:
+        SelectionError: there is none, or there are several.
+    """
+    n = len(tokens)
+    if wanted is None:
+        return next((number for number, token in enumerate(tokens) if not token.special), 0)
+    if isinstance(wanted, str):
+        found = _meant(tokens, wanted.strip())
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise SelectionError(
+                f"several tokens are {clip(visible(wanted), 40)!r}: choose one by its number: {_listed(tokens, found)}"
+            )
+        digits = wanted.strip().removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
+            raise SelectionError(
+                f"there is no word {clip(visible(wanted), 40)!r} to follow: there are {_listed(tokens, range(n))}"
+            )
+        wanted = int(wanted)
+    if not -n <= wanted < n:
+        raise SelectionError(f"there is no token {wanted}: there are {_listed(tokens, range(n))}")
+    return wanted % n
+
+
+def _meant(tokens: Sequence[Token], word: str) -> list[int]:
+    """The tokens that are this word, exactly where any is, else whatever the size of its letters."""
+    for fold in (str, str.casefold):
+        meant = fold(visible(word))
+        exact = [
+            number
+            for number, token in enumerate(tokens)
+            if meant in {fold(token.text), fold(token.text.removeprefix("·")), fold(visible(token.piece))}
+        ]
+        # A word in pieces: "walkthrough" is walk and ·through.
+        whole: dict[tuple[int, int], list[int]] = {}
+        for number, token in enumerate(tokens):
+            if token.word is not None:
+                whole.setdefault((token.segment, token.word), []).append(number)
+        pieces = [
+            number
+            for run in whole.values()
+            if len(run) > 1 and fold("".join(tokens[number].text.removeprefix("·") for number in run)) == meant
+            for number in run
+        ]
+        found = sorted({*exact, *pieces})
+        if found:
+            return found
+    return []
+
+
+def _listed(tokens: Sequence[Token], numbers: Sequence[int]) -> str:
+    """Tokens with their numbers, those in the middle left out where there are many."""
+    shown = [f"{number} {tokens[number].text}" for number in numbers]
+    most = 16
+    if len(shown) > most:
+        shown = [*shown[: most - 2], "…", shown[-1]]
+    return clip(", ".join(shown), 400)

@@ -25,7 +25,7 @@ from attnviz.render.fonts import Typefaces
 from attnviz.render.palette import DEFAULT
 from attnviz.walkthroughs.figure.sheet import stages
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.words import NO_BLANKS, Blanks
+from attnviz.walkthroughs.selection import NO_BLANKS, Blanks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -13,8 +13,8 @@ from attnviz.render.figure.pen import BLACK, DPI, GREY, LEAST_TEXT, PITCH, POINT
 from attnviz.render.palette import colours, diverging, ink, levels
 from attnviz.text.numbers import shown
 from attnviz.walkthroughs.figure.plan import MatrixPanel
+from attnviz.walkthroughs.selection import BLANK
 from attnviz.walkthroughs.wording import say
-from attnviz.walkthroughs.words import BLANK
 
 NUMBER = 6.5
 """The size of the numbers in cells, in points."""

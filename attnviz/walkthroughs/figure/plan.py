@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from attnviz.walkthroughs.operations import ARROW
-from attnviz.walkthroughs.record import Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Walkthrough
+from attnviz.walkthroughs.selection import BY_KEY, Blanks, chosen, followed
 from attnviz.walkthroughs.wording import between, explain, formula_of, say, shown_formula
-from attnviz.walkthroughs.words import BY_KEY, Blanks, chosen, followed
 
 BEFORE = ("input", "input_norm", "row", "query", "keys", "values")
 """Steps that make what attention works on."""
@@ -133,7 +133,7 @@ def plan(walk: Walkthrough, *, language: str, steps: Sequence[str] | None, blank
     return [band for band in sheet.bands if band]
 
 
-def _operands(sheet: _Sheet, number: int, step: Step, band: int, *, first: bool = False) -> None:
+def _operands(sheet: _Sheet, number: int, step: CalculationStep, band: int, *, first: bool = False) -> None:
     """Draw what a step needs and what is not there yet, or only the first of that."""
     grids = sheet.walk.grids
     names = [name for name in (step.operands[:1] if first else step.operands) if name not in sheet.drawn]
@@ -157,7 +157,7 @@ def _operands(sheet: _Sheet, number: int, step: Step, band: int, *, first: bool 
             sheet.before += [] if place == 0 and name == sheet.last else [name]
 
 
-def _result(sheet: _Sheet, number: int, step: Step, band: int) -> None:
+def _result(sheet: _Sheet, number: int, step: CalculationStep, band: int) -> None:
     """Draw what a step makes."""
     turned = step.name in BY_KEY and step.operation != "weigh" and followed(sheet.walk) is not None
     panel = _panel(sheet, step.result, number, step=step, turned=turned)
@@ -180,7 +180,13 @@ def _unit(sheet: _Sheet, panel: MatrixPanel, band: int) -> Unit:
 
 
 def _panel(
-    sheet: _Sheet, name: str, number: int, *, step: Step | None = None, turned: bool = False, across: bool = False
+    sheet: _Sheet,
+    name: str,
+    number: int,
+    *,
+    step: CalculationStep | None = None,
+    turned: bool = False,
+    across: bool = False,
 ) -> MatrixPanel:
     """One grid as it is drawn; `turned` exchanges rows and columns, `across` says that the product does so."""
     grid = sheet.walk.grids[name]

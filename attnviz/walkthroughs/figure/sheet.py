@@ -19,6 +19,7 @@ from attnviz.walkthroughs.figure.panel import Box, draw_panel, label_rows, label
 from attnviz.walkthroughs.figure.plan import Unit, plan
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.selection import BLANK, NO_BLANKS, ViewOptions, chosen, whole_formula
 from attnviz.walkthroughs.wording import (
     Explanation,
     by_cells,
@@ -30,7 +31,6 @@ from attnviz.walkthroughs.wording import (
     source_line,
     title_line,
 )
-from attnviz.walkthroughs.words import BLANK, NO_BLANKS, Telling, chosen, whole_formula
 
 if TYPE_CHECKING:
     from matplotlib.text import Text
@@ -65,13 +65,13 @@ LONGEST = PIXELS / DPI
 """Inches: a sheet that is longer or wider has fewer points for an inch."""
 
 
-def draw(walk: Walkthrough, *, palette: str = DEFAULT, **told: Unpack[Telling]) -> Picture:
+def draw(walk: Walkthrough, *, palette: str = DEFAULT, **told: Unpack[ViewOptions]) -> Picture:
     """The whole calculation as a picture.
 
     Args:
         walk: what to draw.
         palette: one of `attnviz.render.names.PALETTES`.
-        told: as in `attnviz.walkthroughs.words.Telling`.
+        told: as in `attnviz.walkthroughs.selection.ViewOptions`.
 
     Raises:
         SelectionError: a step, language or palette that is not there.
@@ -84,7 +84,7 @@ def draw(walk: Walkthrough, *, palette: str = DEFAULT, **told: Unpack[Telling]) 
 
 
 def stages(
-    walk: Walkthrough, *, palette: str = DEFAULT, **told: Unpack[Telling]
+    walk: Walkthrough, *, palette: str = DEFAULT, **told: Unpack[ViewOptions]
 ) -> Iterator[tuple[Pen, tuple[float, float]]]:
     """The sheet as far as each step, with the words of that step: one figure, with more on it each time.
 
@@ -187,7 +187,7 @@ class _Sheet:
         return list(self.page.ax.texts)[before:]
 
 
-def _sheet(walk: Walkthrough, *, words: int = 0, **told: Unpack[Telling]) -> _Sheet:
+def _sheet(walk: Walkthrough, *, words: int = 0, **told: Unpack[ViewOptions]) -> _Sheet:
     """A sheet with nothing on it but its words, and the place of every matrix; lines are left for one step's words."""
     language, steps = told.get("language", "en"), told.get("steps")
     explain("scores", language)  # refuses a language that is not there

@@ -9,11 +9,11 @@ from rich.text import Text
 
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.numbers import shown
-from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.selection import Blanks, Seen, followed
 from attnviz.walkthroughs.terminal.lines import prose
 from attnviz.walkthroughs.terminal.table import Block, columns_shown, rows_shown, table
 from attnviz.walkthroughs.wording import explain, say
-from attnviz.walkthroughs.words import Blanks, Seen, followed
 
 INDENT = 3
 SHORT = 4
@@ -72,7 +72,7 @@ def numbered(lesson: Lesson, name: str) -> Iterator[Text]:
     yield from lined(lesson, _lines_of(lesson, name))
 
 
-def keyed(lesson: Lesson, steps: Sequence[Step]) -> Iterator[Text]:
+def keyed(lesson: Lesson, steps: Sequence[CalculationStep]) -> Iterator[Text]:
     """What the query makes of each key, a row for each."""
     weights = followed(lesson.walk)
     if weights is None:
@@ -88,7 +88,7 @@ def keyed(lesson: Lesson, steps: Sequence[Step]) -> Iterator[Text]:
         yield from prose(text, lesson.screen, "", INDENT)
 
 
-def seen(lesson: Lesson, step: Step, by_key: Sequence[Step]) -> Seen:
+def seen(lesson: Lesson, step: CalculationStep, by_key: Sequence[CalculationStep]) -> Seen:
     """The rows and columns of what a step makes that are printed; `by_key` are the steps of the table of keys."""
     weights = followed(lesson.walk)
     if weights is None or step not in by_key:
@@ -117,7 +117,7 @@ def _lines_of(lesson: Lesson, name: str) -> Lines:
     return Lines(blocks=(block,), labels=labels, named=named)
 
 
-def _lines_by_key(lesson: Lesson, steps: Sequence[Step], weights: Grid) -> Lines:
+def _lines_by_key(lesson: Lesson, steps: Sequence[CalculationStep], weights: Grid) -> Lines:
     """A row for each key, with the key itself where there is room."""
     blocks = []
     if steps[0].name == "scores" and "K" in steps[0].operands:
@@ -129,7 +129,7 @@ def _lines_by_key(lesson: Lesson, steps: Sequence[Step], weights: Grid) -> Lines
     return Lines(blocks=tuple(blocks), labels=labels, head=say("key", lesson.spoken))
 
 
-def _column(lesson: Lesson, step: Step) -> Block:
+def _column(lesson: Lesson, step: CalculationStep) -> Block:
     """What one step makes of each key: a number or a vector."""
     values = lesson.walk.grids[step.result].values
     title = say(step.name, lesson.spoken)

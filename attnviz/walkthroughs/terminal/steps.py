@@ -13,7 +13,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from attnviz.render.terminal.screen import Screen, scale_bar
-from attnviz.walkthroughs.record import Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Walkthrough
+from attnviz.walkthroughs.selection import BY_KEY, NO_BLANKS, ViewOptions, by_hand, chosen, followed
 from attnviz.walkthroughs.terminal.grids import INDENT, Lesson, Lines, keyed, lined, numbered, seen
 from attnviz.walkthroughs.terminal.lines import fitted, likeness, prose
 from attnviz.walkthroughs.terminal.table import Block
@@ -29,17 +30,16 @@ from attnviz.walkthroughs.wording import (
     source_line,
     title_line,
 )
-from attnviz.walkthroughs.words import BY_KEY, NO_BLANKS, Telling, by_hand, chosen, followed
 
 
-def walked(walk: Walkthrough, screen: Screen, *, first: int = 1, **told: Unpack[Telling]) -> Iterator[Text]:
+def walked(walk: Walkthrough, screen: Screen, *, first: int = 1, **told: Unpack[ViewOptions]) -> Iterator[Text]:
     """The whole calculation, in lines no wider than the screen.
 
     Args:
         walk: what to show.
         screen: where; one that knows no more than ASCII gets English.
         first: the number of the step to begin at.
-        told: as in `attnviz.walkthroughs.words.Telling`.
+        told: as in `attnviz.walkthroughs.selection.ViewOptions`.
 
     Raises:
         SelectionError: a step or a language that is not there.
@@ -51,7 +51,7 @@ def walked(walk: Walkthrough, screen: Screen, *, first: int = 1, **told: Unpack[
     yield from _foot(lesson)
 
 
-def page(walk: Walkthrough, screen: Screen, number: int, **told: Unpack[Telling]) -> list[Text]:
+def page(walk: Walkthrough, screen: Screen, number: int, **told: Unpack[ViewOptions]) -> list[Text]:
     """One step of the calculation by itself; what the query makes of the keys as far as that step.
 
     The page of the last step ends as the whole calculation does.
@@ -94,7 +94,7 @@ def key_line(walk: Walkthrough, number: int, lines: tuple[int, int, int], screen
     return fitted(text, screen.width, screen)
 
 
-def _lesson(walk: Walkthrough, screen: Screen, told: Telling) -> Lesson:
+def _lesson(walk: Walkthrough, screen: Screen, told: ViewOptions) -> Lesson:
     return Lesson(
         walk=walk,
         screen=screen,
@@ -123,7 +123,9 @@ def _foot(lesson: Lesson) -> Iterator[Text]:
     yield from prose(receipt_line(walk, lesson.spoken), screen, "bold" if walk.own is not None else "")
 
 
-def _steps(lesson: Lesson, shown_steps: Sequence[tuple[int, Step]], only: int | None = None) -> Iterator[Text]:
+def _steps(
+    lesson: Lesson, shown_steps: Sequence[tuple[int, CalculationStep]], only: int | None = None
+) -> Iterator[Text]:
     """Each step, and before it what it needs that was given; or only the one with this number."""
     walk = lesson.walk
     weights = followed(walk)
@@ -172,7 +174,7 @@ def _others(lesson: Lesson, names: Sequence[str]) -> Iterator[Text]:
     yield from lined(lesson, Lines(blocks=(block,), labels=tuple(names)))
 
 
-def _step(lesson: Lesson, number: int, step: Step, by_key: Sequence[Step]) -> Iterator[Text]:
+def _step(lesson: Lesson, number: int, step: CalculationStep, by_key: Sequence[CalculationStep]) -> Iterator[Text]:
     """A step in words: its title, formula, shapes, a sentence, and one cell done by hand."""
     walk, screen = lesson.walk, lesson.screen
     told = explain(step.name, lesson.spoken)

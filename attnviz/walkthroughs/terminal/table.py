@@ -14,8 +14,8 @@ from rich.text import Text
 from attnviz.render.palette import LEVELS, colours, hexed, ink, levels
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.numbers import shown
+from attnviz.walkthroughs.selection import BLANK
 from attnviz.walkthroughs.terminal.lines import fitted, likeness
-from attnviz.walkthroughs.words import BLANK
 
 LABEL = 14
 """Cells that a row's name may take."""

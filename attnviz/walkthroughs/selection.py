@@ -1,4 +1,4 @@
-"""What every view of a walkthrough shows alike: which steps, the whole formula, and one cell done by hand."""
+"""What is chosen alike by every view of a walkthrough: steps, a query, the cell done by hand, and the whole formula."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TypedDict
 import numpy as np
 
 from attnviz.errors import SelectionError
+from attnviz.text.display import clip, visible
 from attnviz.walkthroughs.calculation import spell_out
-from attnviz.walkthroughs.record import Grid, Step, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.wording import formula_of, say
 
 Blanks = frozenset[tuple[str, int, int]]
@@ -24,7 +25,7 @@ BLANK = "____"
 NO_BLANKS: Blanks = frozenset()
 
 
-class Telling(TypedDict, total=False):
+class ViewOptions(TypedDict, total=False):
     """What every view of a walkthrough may be told; what it is not told is as written here.
 
     Attributes:
@@ -63,7 +64,7 @@ def whole_formula(walk: Walkthrough) -> str:
     return re.sub(r"_\d+", "", text)  # of several heads all have the same
 
 
-def chosen(walk: Walkthrough, names: Sequence[str] | None, first: int = 1) -> list[tuple[int, Step]]:
+def chosen(walk: Walkthrough, names: Sequence[str] | None, first: int = 1) -> list[tuple[int, CalculationStep]]:
     """The steps with these names, from a step on, and the number that each has in the whole calculation, from 1.
 
     Raises:
@@ -80,7 +81,9 @@ def chosen(walk: Walkthrough, names: Sequence[str] | None, first: int = 1) -> li
     return [(number, step) for number, step in found if number >= first]
 
 
-def by_hand(walk: Walkthrough, step: Step, precision: int, language: str, blanks: Blanks, *, seen: Seen) -> str:
+def by_hand(
+    walk: Walkthrough, step: CalculationStep, precision: int, language: str, blanks: Blanks, *, seen: Seen
+) -> str:
     """The arithmetic of one telling cell of a step, with the cell's name; empty where it would fill in a blank."""
     if {grid for grid, _, _ in blanks} & {step.result, *step.operands}:
         return ""
@@ -97,7 +100,7 @@ def followed(walk: Walkthrough) -> Grid | None:
     return made[0] if len(made) == 1 and len(made[0].values) == 1 else None
 
 
-def telling_cell(walk: Walkthrough, step: Step, seen: Seen) -> tuple[int, int]:
+def telling_cell(walk: Walkthrough, step: CalculationStep, seen: Seen) -> tuple[int, int]:
     """The row and column of the cell, of those that are seen, that tells most: with the largest weight, or number."""
     values = walk.grids[step.result].values
     weights = followed(walk)
@@ -125,3 +128,37 @@ def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> st
         parts.append(grid.rows[row] if grid.rows else say("row", language, n=row))
     parts.append(grid.columns[column] if grid.columns else say("number", language, n=column))
     return ", ".join(parts)
+
+
+def chosen_row(names: Sequence[str], n_rows: int, wanted: str | int) -> int:
+    """The number of the row that a person means.
+
+    Args:
+        names: of the rows; empty where they are only counted.
+        n_rows: how many there are.
+        wanted: a name, whatever the size of its letters where none is exactly so; or a number counted from 0, negative
+            from the end, as a number or in digits.
+
+    Raises:
+        SelectionError: there is none, or there are several.
+    """
+    there = ", ".join(f"{number} {name}" for number, name in enumerate(names)) or f"0 to {n_rows - 1}, without names"
+    there = clip(there, 200)
+    if isinstance(wanted, str):
+        shown = clip(visible(wanted), 40)
+        found = [number for number, name in enumerate(names) if name == visible(wanted.strip())] or [
+            number for number, name in enumerate(names) if name.casefold() == visible(wanted.strip()).casefold()
+        ]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise SelectionError(
+                f"several queries are '{shown}': choose one by its number: {', '.join(map(str, found))}"
+            )
+        digits = wanted.strip().removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
+            raise SelectionError(f"there is no query '{shown}' to follow: there are {there}")
+        wanted = int(wanted)
+    if not -n_rows <= wanted < n_rows:
+        raise SelectionError(f"there is no query {wanted}: there are {there}")
+    return wanted % n_rows
