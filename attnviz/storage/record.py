@@ -29,7 +29,7 @@ _NAMES = ("weights", "attention", "attentions")
 def describe(record: Attention) -> dict[str, object]:
     """Everything but the weights; a receipt brings a digest, which ties it to the weights and the labels."""
     labels = {field.name: getattr(record, field.name) for field in fields(Attention) if field.name != "weights"}
-    labels["notes"] = [_plain_note(note) for note in record.notes]
+    labels["notes"] = [plain_note(note) for note in record.notes]
     described = {"format": FORMAT, "version": VERSION, **labels}
     return described if record.receipt is None else {**described, "digest": _digest(labels, record.weights)}
 
@@ -47,10 +47,10 @@ def rebuild(found: Mapping[str, object]) -> Attention:
         raise FileFormatError("it lacks weights")
     weights = _as_weights(found["weights"])
     if isinstance(notes := found.get("notes"), list):
-        found = {**found, "notes": [_full_note(note) for note in notes]}
+        found = {**found, "notes": [full_note(note) for note in notes]}
     labels = decode_fields(found, Attention, apart={"weights"}, later=_LATER)
     digest = found.get("digest")
-    signed = {**labels, "notes": [_plain_note(note) for note in labels["notes"]]}
+    signed = {**labels, "notes": [plain_note(note) for note in labels["notes"]]}
     if (labels["receipt"] is not None or digest is not None) and digest != _digest(signed, weights):
         raise FileFormatError("its weights or labels were changed after the receipt was issued")
     return Attention(weights=weights, **_harmless(labels))
@@ -70,7 +70,7 @@ def _harmless(labels: dict[str, Any]) -> dict[str, Any]:
 
     attnviz writes none, but a file with an escape sequence for a token is easily made and sent to someone.
     """
-    shown = dict(labels, model=visible(labels["model"]), notes=tuple(map(_harmless_note, labels["notes"])))
+    shown = dict(labels, model=visible(labels["model"]), notes=tuple(map(harmless_note, labels["notes"])))
     for name in ("query_tokens", "key_tokens"):
         shown[name] = tuple(replace(token, text=visible(token.text)) for token in labels[name])
     if (receipt := labels["receipt"]) is not None:
@@ -78,17 +78,18 @@ def _harmless(labels: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _harmless_note(note: Note) -> Note:
+def harmless_note(note: Note) -> Note:
+    """The note with nothing in it that a terminal would obey."""
     fields = ((visible(name), visible(value) if isinstance(value, str) else value) for name, value in note.fields)
     return Note(visible(note.code), tuple(fields))
 
 
-def _plain_note(note: Note) -> object:
+def plain_note(note: Note) -> object:
     """A note as files have it: a sentence that stands for itself is just that, as all notes of older files are."""
     return dict(note.fields)["text"] if note.code == "text" else asdict(note)
 
 
-def _full_note(value: object) -> object:
+def full_note(value: object) -> object:
     """A note of a file with its code and fields."""
     return {"code": "text", "fields": [["text", value]]} if isinstance(value, str) else value
 

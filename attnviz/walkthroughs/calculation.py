@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float64
 
+from attnviz.attention import Note
 from attnviz.errors import RecordError
 from attnviz.walkthroughs.hand import Hand
 from attnviz.walkthroughs.operations import COLUMNS, OPERATIONS, Operation, ResultCell
@@ -86,17 +87,25 @@ class Calculation:
         self.steps.append(step)
         return result
 
-    def finish(self, title: str, *, query: int | None = None, notes: Sequence[str] = ()) -> Walkthrough:
+    def finish(self, title: Note | str, *, query: int | None = None, notes: Sequence[Note | str] = ()) -> Walkthrough:
         """The finished walkthrough; whose it is, if it is a model's, is for the caller to add.
 
         Args:
-            title: what is calculated.
+            title: what is calculated; in the words of a person, or as a note.
             query: the number of the query's row; None where all queries are walked at once.
-            notes: what a reader should know.
+            notes: what a reader should know, likewise.
         """
         return Walkthrough(
-            title=title, grids=dict(self.grids), steps=tuple(self.steps), query=query, notes=tuple(notes)
+            title=_noted(title),
+            grids=dict(self.grids),
+            steps=tuple(self.steps),
+            query=query,
+            notes=tuple(map(_noted, notes)),
         )
+
+
+def _noted(told: Note | str) -> Note:
+    return Note.of("text", text=told) if isinstance(told, str) else told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

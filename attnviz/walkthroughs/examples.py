@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from attnviz.attention import Note
 from attnviz.errors import SelectionError
 from attnviz.walkthroughs.calculation import Calculation, Terms, write_attention
 from attnviz.walkthroughs.record import Grid, Walkthrough
@@ -52,9 +53,9 @@ def seq2seq(query: str | int | None = None) -> Walkthrough:
     context = write_attention(calculation, Terms(score="dot"))
     calculation.step("concatenated", "concatenated", "concatenate", context, "q")
     return calculation.finish(
-        "Attention by hand: a decoder's state and four states of the encoder",
+        Note("title_seq2seq"),
         query=0,
-        notes=("the encoder's states are keys and values alike", "what was concatenated goes to the decoder"),
+        notes=(Note("keys_are_values"), Note("goes_to_decoder")),
     )
 
 
@@ -85,11 +86,9 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
         calculation.step(step, made, "map", x, weights)
     write_attention(calculation, query=queries)
     return calculation.finish(
-        f"Self-attention by hand: {len(WORDS)} tokens, {D_MODEL} wide, to queries, keys and values {D_K} wide",
+        Note.of("title_self_attention", n=len(WORDS), d_model=D_MODEL, d_k=D_K),
         query=row,
-        notes=("a batch of one sentence: weights of shape (1, 4, 4), output of shape (1, 4, 5)",)
-        if row is None
-        else (),
+        notes=(Note.of("one_batch", weights="(1, 4, 4)", output="(1, 4, 5)"),) if row is None else (),
     )
 
 

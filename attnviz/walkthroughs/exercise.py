@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 
+from attnviz.attention import Note
 from attnviz.errors import SelectionError
 from attnviz.walkthroughs.calculation import Calculation, write_attention
 from attnviz.walkthroughs.record import Grid, Walkthrough
@@ -49,9 +50,9 @@ def make(seed: int, *, n_keys: int = 3, d_v: int = 2) -> Walkthrough:
     calculation.give("V", Grid(values=np.array(values, dtype=np.float64), rows=names))
     write_attention(calculation)
     return calculation.finish(
-        f"Exercise {seed}: one query and {n_keys} keys",
+        Note.of("title_exercise", seed=seed, n=n_keys),
         query=0,
-        notes=(f"small whole numbers, drawn from seed {seed}",),
+        notes=(Note.of("drawn_from_seed", seed=seed),),
     )
 
 

@@ -15,6 +15,7 @@ from attnviz.attention import Receipt
 from attnviz.errors import FileFormatError, RecordError
 from attnviz.storage.encoding import decode_fields, to_text
 from attnviz.storage.files import check_ending, write_whole
+from attnviz.storage.record import full_note, harmless_note, plain_note
 from attnviz.text.display import visible
 from attnviz.walkthroughs.calculation import compute
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
@@ -32,6 +33,7 @@ def to_json(walk: Walkthrough) -> str:
     """
     fields: dict[str, object] = {"format": FORMAT, "version": VERSION}
     fields |= {name: getattr(walk, name) for name in get_type_hints(Walkthrough)}
+    fields["title"], fields["notes"] = plain_note(walk.title), list(map(plain_note, walk.notes))
     fields["receipt"] = None if walk.receipt is None else asdict(walk.receipt)
     fields["steps"] = [asdict(step) for step in walk.steps]
     fields["grids"] = {
@@ -75,7 +77,12 @@ def load(path: str | os.PathLike[str]) -> Walkthrough:
 
 
 def _rebuilt(saved: Saved) -> Walkthrough:
-    labels = decode_fields(saved.fields, Walkthrough, apart={"grids", "steps"})
+    found = dict(saved.fields)
+    if isinstance(title := found.get("title"), str):
+        found["title"] = full_note(title)
+    if isinstance(notes := found.get("notes"), list):
+        found["notes"] = [full_note(note) for note in notes]
+    labels = decode_fields(found, Walkthrough, apart={"grids", "steps"})
     if (labels["own"] is None) != (labels["difference"] is None) or labels["own"] not in {None, *saved.grids}:
         raise FileFormatError("own must name a grid, and difference say how far it is from the model's")
     grids = {
@@ -106,8 +113,8 @@ def _check_shape(step: CalculationStep, grids: Mapping[str, Grid]) -> None:
 
 def _harmless(labels: dict[str, Any]) -> dict[str, Any]:
     """The labels with nothing in them, of what every view prints, that a terminal would obey."""
-    shown = {name: visible(labels[name]) for name in ("title", "model")}
-    notes = tuple(map(visible, labels["notes"]))
+    shown = {"title": harmless_note(labels["title"]), "model": visible(labels["model"])}
+    notes = tuple(map(harmless_note, labels["notes"]))
     receipt: Receipt | None = labels["receipt"]
     if receipt is not None:
         receipt = replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype))

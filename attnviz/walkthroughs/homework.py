@@ -14,6 +14,7 @@ from typing import TypeAlias, get_args
 
 import numpy as np
 
+from attnviz.attention import Note
 from attnviz.errors import FileFormatError, RecordError, SelectionError
 from attnviz.text.display import clip, visible
 from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, Terms, write_attention
@@ -28,7 +29,6 @@ NEEDED = ("query", "keys", "X", "Wq", "Wk")
 """Of these, whichever of the two is typed, what must not be left out."""
 BIASES = ("bq", "bk", "bv")
 NUMBERS = (*DIRECT, *PROJECTIONS, *BIASES, "Wo", "bo", "W", "U", "v", "mask")
-NO_VALUES = "no values are given: the calculation ends at the weights"
 LABELS = ("words", "query_words")
 OTHERS = ("title", "score", "scale", "causal")
 KNOWN = (*NUMBERS, *LABELS, *OTHERS)
@@ -121,7 +121,7 @@ def _calculated(fields: Fields, wanted: str | int | None) -> Walkthrough:
         bias = [calculation.give("bo", Grid(values=tables["bo"].values))] if "bo" in tables else []
         calculation.step("output", "output", "map", context, "Wo", *bias)
     followed = 0 if row is None and n_queries == 1 else row
-    return calculation.finish(_title(fields), query=followed, notes=() if has_values else (NO_VALUES,))
+    return calculation.finish(_title(fields), query=followed, notes=() if has_values else (Note("no_values"),))
 
 
 def _given(
@@ -204,8 +204,10 @@ def _word(word: Entry) -> str:
     return str(word.value).lower() if isinstance(word.value, bool) else str(word.value)
 
 
-def _title(fields: Fields) -> str:
-    title = fields.get("title", Entry("Attention, from numbers typed by hand", 0))
+def _title(fields: Fields) -> Note | str:
+    if "title" not in fields:
+        return Note("title_typed")
+    title = fields["title"]
     if not isinstance(title.value, str) or not title.value.strip():
         raise FileFormatError(f"line {title.line}: title must be text, not {named(title.value)}")
     return " ".join(visible(title.value.replace("\n", " ")).split())

@@ -147,11 +147,13 @@ def named(
         pair: what was typed beside the sentence: the second one.
         target: likewise, what the model was made to say.
     """
+    from attnviz.walkthroughs.wording import title_line
+
     parts = []
     if walk.model:
         parts = [f"layer-{walk.layer}", "whole" if walk.head is None else f"head-{walk.head}"]
     if walk.model or numbers is not None:
         parts += [f"query-{'all' if walk.query is None else walk.query}"]
     parts += [walk.kind] if walk.kind is not None and walk.kind != "encoder" else []
-    shown = walk.text or numbers or walk.title
+    shown = walk.text or numbers or title_line(walk, "en")
     return picture_path("walkthrough", shown, walk.model, [*parts, *otherwise], pair=pair, target=target)

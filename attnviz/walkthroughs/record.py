@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.attention import Kind, Receipt
+from attnviz.attention import Kind, Note, Receipt
 from attnviz.errors import RecordError
 
 
@@ -66,7 +66,7 @@ class Walkthrough:
     """One calculation of attention, every number of it.
 
     Attributes:
-        title: what is calculated, in one line.
+        title: what is calculated; `attnviz.walkthroughs.texts.NOTES` has the words.
         grids: all numbers by name, those given and those computed, in the order of the calculation. Names are the
             field's symbols: ``X``, ``Wq``, ``q``, ``K``, ``V``, ``scores``, ``scaled``, ``weights``, ``alignment``,
             ``context``.
@@ -83,10 +83,10 @@ class Walkthrough:
         from_input: the same from the input on: what the model's number format rounds off in the maps that make query,
             keys and values is then in it. None where these are given.
         receipt: proof of the forward pass that q, k and v were taken from.
-        notes: what was done to the input, a sentence each.
+        notes: what was done to the input, likewise.
     """
 
-    title: str
+    title: Note
     grids: Mapping[str, Grid]
     steps: tuple[CalculationStep, ...]
     model: str = ""
@@ -99,7 +99,7 @@ class Walkthrough:
     difference: float | None = None
     from_input: float | None = None
     receipt: Receipt | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
         known = set(self.grids) - {step.result for step in self.steps}

@@ -1,7 +1,9 @@
-"""The words of walkthroughs, in English and in Korean: what each step and grid is, and the phrases of every view."""
+"""The words of walkthroughs, in English and in Korean: steps and grids, the phrases of every view, titles and notes."""
 
 from __future__ import annotations
 
+from attnviz.text.notes import NOTES as OF_RECORDS
+from attnviz.text.notes import Templates
 from attnviz.walkthroughs.operations import Text
 
 LANGUAGES = ("en", "ko")
@@ -348,3 +350,79 @@ PHRASES = {
     },
 }
 """What views say beside these, by language."""
+
+
+def _of_model(where: tuple[str, str], looking: tuple[str, str]) -> tuple[str, str]:
+    return f"{{model}}: layer {{layer}}, {where[0]}, {looking[0]}", f"{{model}}: 층 {{layer}}, {where[1]}, {looking[1]}"
+
+
+def _not_its_own(english: str, korean: str) -> tuple[str, str]:
+    return (
+        f"not the model's own way: {english}; it has no context of its own to compare with",
+        f"모델 자신의 방식이 아님: {korean}; 비교할 컨텍스트가 모델에 없음",
+    )
+
+
+_HEAD, _HEADS = ("head {head}", "헤드 {head}"), ("all heads", "모든 헤드")
+_QUERY, _ALL = ("the query “{query}”", "쿼리 “{query}”"), ("all words", "모든 단어")
+_SCORE, _DRAWN, _CAUSAL = (
+    ("scores are {score}", "스코어는 {score}"),
+    ("scores are {score} with weights drawn from seed {seed}", "스코어는 {score} (가중치는 시드 {seed}에서 뽑음)"),
+    ("what comes after each word is hidden", "각 단어의 뒤는 가림"),
+)
+_NO_SINGLE_MAP = (
+    "no single map makes {names} (rotary positions, or a scaling, may come after it): ",
+    ": 행렬 하나로 만들어지지 않음 (회전 위치 인코딩이나 스케일이 뒤따를 수 있음). 받은 값 그대로 씀",
+)
+
+NOTES: Templates = {
+    **OF_RECORDS,
+    "title_head_query": _of_model(_HEAD, _QUERY),
+    "title_head_all": _of_model(_HEAD, _ALL),
+    "title_layer_query": _of_model(_HEADS, _QUERY),
+    "title_layer_all": _of_model(_HEADS, _ALL),
+    "title_seq2seq": (
+        "Attention by hand: a decoder's state and four states of the encoder",
+        "손으로 계산하는 어텐션: 디코더의 상태 하나와 인코더의 상태 넷",
+    ),
+    "title_self_attention": (
+        "Self-attention by hand: {n} tokens, {d_model} wide, to queries, keys and values {d_k} wide",
+        "손으로 계산하는 셀프 어텐션: 너비 {d_model}인 토큰 {n}개에서 너비 {d_k}인 쿼리, 키, 밸류로",
+    ),
+    "title_exercise": ("Exercise {seed}: one query and {n} keys", "연습 문제 {seed}: 쿼리 하나와 키 {n}개"),
+    "title_typed": ("Attention, from numbers typed by hand", "직접 넣은 수로 계산하는 어텐션"),
+    "keys_are_values": ("the encoder's states are keys and values alike", "인코더의 상태가 키이면서 동시에 밸류임"),
+    "goes_to_decoder": ("what was concatenated goes to the decoder", "이어 붙인 벡터는 디코더로 들어감"),
+    "one_batch": (
+        "a batch of one sentence: weights of shape {weights}, output of shape {output}",
+        "문장 하나로 된 배치: 가중치의 모양 {weights}, 출력의 모양 {output}",
+    ),
+    "drawn_from_seed": ("small whole numbers, drawn from seed {seed}", "시드 {seed}에서 뽑은 작은 정수"),
+    "no_values": (
+        "no values are given: the calculation ends at the weights",
+        "밸류가 주어지지 않음: 계산은 가중치에서 끝남",
+    ),
+    "word_before": (
+        "{y} is the vector of the word said before; with the context beside it, it goes to the decoder",
+        "{y}: 바로 앞에서 말한 단어의 벡터. 컨텍스트와 나란히 디코더로 들어감",
+    ),
+    "taken_as_given": (
+        _NO_SINGLE_MAP[0] + "it is taken as attention was given it",
+        "{names}" + _NO_SINGLE_MAP[1],
+    ),
+    "all_taken_as_given": (
+        _NO_SINGLE_MAP[0].replace("{names}", "{names} and {last}") + "they are taken as attention was given them",
+        "{names}, {last}" + _NO_SINGLE_MAP[1],
+    ),
+    "looks_twice": (
+        "the layer looks twice: back at what was said, then across at the other sentence, in the grids named cross",
+        "이 층은 두 번 봄: 먼저 앞에서 말한 것을, 그다음 다른 문장을 봄 (이름에 cross가 붙은 표)",
+    ),
+    "output_left_out": ("the output map, {shape} numbers, is left out", "출력 행렬(수 {shape}개)은 생략함"),
+    "other_score": _not_its_own(*_SCORE),
+    "other_score_drawn": _not_its_own(*_DRAWN),
+    "other_score_causal": _not_its_own(f"{_SCORE[0]}, and {_CAUSAL[0]}", f"{_SCORE[1]}, {_CAUSAL[1]}"),
+    "other_score_drawn_causal": _not_its_own(f"{_DRAWN[0]}, and {_CAUSAL[0]}", f"{_DRAWN[1]}, {_CAUSAL[1]}"),
+    "made_causal": _not_its_own(*_CAUSAL),
+}
+"""Titles and notes by their codes; those of records are among them."""

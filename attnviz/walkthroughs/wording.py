@@ -14,10 +14,10 @@ from string import Formatter
 from attnviz.attention import Receipt
 from attnviz.errors import SelectionError
 from attnviz.text.display import visible
+from attnviz.text.notes import sentence
 from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL, Text, factor, scale
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
-from attnviz.walkthroughs.sentences import translated
-from attnviz.walkthroughs.texts import LANGUAGES, PHRASES, TEXTS
+from attnviz.walkthroughs.texts import LANGUAGES, NOTES, PHRASES, TEXTS
 
 _COUNTED = ("gain", "shift", "norm", "residual")
 """Grids whose numbers are no heads."""
@@ -166,18 +166,18 @@ def by_cells(steps: Iterable[CalculationStep]) -> bool:
 
 def title_line(walk: Walkthrough, language: str) -> str:
     """What is calculated, in one line."""
-    return translated(walk.title, language)
+    return sentence(walk.title, language, NOTES)
 
 
 def note_lines(walk: Walkthrough, language: str) -> tuple[str, ...]:
     """What was done to the input, a sentence each."""
-    return tuple(translated(note, language) for note in walk.notes)
+    return tuple(sentence(note, language, NOTES) for note in walk.notes)
 
 
 def source_line(walk: Walkthrough, language: str) -> str:
     """Whose calculation it is: sentence, layer, head, query, and the model if the title does not name it."""
     places = [say(what, language, n=n) for what, n in (("layer", walk.layer), ("head", walk.head)) if n is not None]
-    parts = [walk.model] if walk.model and walk.model not in walk.title else []
+    parts = [walk.model] if walk.model and walk.model not in title_line(walk, language) else []
     parts += [f"“{visible(walk.text)}”"] if walk.text else []
     parts += [say("counted", language, where=", ".join(places))] if places else []
     name = query_name(walk)

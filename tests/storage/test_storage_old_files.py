@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from attnviz.walkthroughs.pages import markdown
 
 from attnviz.heads.changes.compare import changes
 from attnviz.heads.files import surveys, two_models
 from attnviz.storage import load, save
 from attnviz.walkthroughs.files import load as load_walkthrough
 from attnviz.walkthroughs.files import to_json
+from attnviz.walkthroughs.markdown import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

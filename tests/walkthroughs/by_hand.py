@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.attention import Receipt
+from attnviz.attention import Note, Receipt
 from attnviz.walkthroughs.calculation import Calculation, Terms, compute, largest_difference, write_attention
 from attnviz.walkthroughs.examples import example
 from attnviz.walkthroughs.exercise import make
@@ -16,6 +16,11 @@ from attnviz.walkthroughs.record import Grid, Walkthrough
 WORDS = ("나는", "love", "a|b_c", "<you>")
 
 RECEIPT = Receipt(native="eager", dtype="float32", tolerance=1e-5, layers=(0, 1), differences=(2.5e-7, 0.0))
+
+
+def told(words: str) -> Note:
+    """A title or a note in the words of a person."""
+    return Note.of("text", text=words)
 
 
 def attend(

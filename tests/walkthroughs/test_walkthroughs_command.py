@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from attnviz.capture.source import open_source
 from attnviz.walkthroughs.capture.walks import walk
-from attnviz.walkthroughs.files import load
+from attnviz.walkthroughs.files import load, to_json
 from tests.fixtures.command_line import files
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def test_options_reach_the_walk(typed: Typed, arguments: list[str], expected: di
         ]
         assert np.array_equal(there, grid.values)
     assert printed["difference"] == own.difference
-    assert printed["notes"] == list(own.notes)
+    assert printed["notes"] == json.loads(to_json(own))["notes"]
 
 
 def test_sizes(typed: Typed) -> None:

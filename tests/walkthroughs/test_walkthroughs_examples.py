@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from attnviz.attention import Note
 from attnviz.errors import SelectionError
 from attnviz.walkthroughs.examples import EXAMPLES, WORDS, example
 from attnviz.walkthroughs.exercise import LARGEST, MOST_KEYS, blanks, make
@@ -106,8 +107,8 @@ def test_exercises_come_out_well(n_keys: int) -> None:
         assert (grids["scaled"] * 2 == grids["scores"]).all()
         assert len(set(grids["scaled"].ravel())) > 1
         assert len({tuple(key) for key in grids["K"].tolist()}) == n_keys
-        assert str(seed) in walk.title
-        assert walk.notes == (f"small whole numbers, drawn from seed {seed}",)
+        assert walk.title == Note.of("title_exercise", seed=seed, n=n_keys)
+        assert walk.notes == (Note.of("drawn_from_seed", seed=seed),)
 
 
 def test_a_seed_is_an_exercise() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
+from attnviz.attention import Note
 from attnviz.errors import FileFormatError, SelectionError
 from attnviz.walkthroughs.files import save
 from attnviz.walkthroughs.homework import KNOWN, read
@@ -72,7 +73,7 @@ def test_query_keys_and_values(tmp_path: Path) -> None:
     assert walk.grids["weights"].values == pytest.approx(weights)
     assert walk.grids["context"].values == pytest.approx(weights @ [[4, 0], [0, 8]])
     assert [step.name for step in walk.steps] == ["scores", "scaled", "softmax", "alignment", "context"]
-    assert (walk.query, walk.title) == (0, "Attention, from numbers typed by hand")
+    assert (walk.query, walk.title) == (0, Note("title_typed"))
 
 
 def test_several_queries(tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_without_values(tmp_path: Path, text: str, query: int | None) -> None:
     assert list(walk.grids)[-1] == "weights"
     assert not {"V", "alignment", "context"} & set(walk.grids)
     assert walk.grids["weights"].values.tolist() == whole.grids["weights"].values.tolist()
-    assert walk.notes == ("no values are given: the calculation ends at the weights",)
+    assert walk.notes == (Note("no_values"),)
     assert whole.notes == ()
     verdict = verify(save(walk, tmp_path / "walk.json"))
     assert (verdict.fault, len(verdict.checked)) == ("", len(walk.steps))
@@ -209,7 +210,7 @@ def test_json_and_yaml_are_the_same(tmp_path: Path) -> None:
     for ascii_only in (True, False):
         text = json.dumps(fields, indent="\t", ensure_ascii=ascii_only)
         walk = typed(tmp_path, text.replace("10.0", "1e1"), "numbers.json")
-        assert walk.title == "🙂 \\ud83d 한"
+        assert walk.title == Note.of("text", text="🙂 \\ud83d 한")
         assert walk.grids["K"].rows == ("a\\/b",)
         assert walk.grids["q"].values.tolist() == [[10, -2.5]]
 

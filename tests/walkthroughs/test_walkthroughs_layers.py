@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.attention import Note
 from attnviz.capture.source import Source, open_source
 from attnviz.errors import NoAttentionError
 from attnviz.walkthroughs.calculation import largest_difference
 from attnviz.walkthroughs.capture import parts
-from attnviz.walkthroughs.capture.walks import BOTH, walk
+from attnviz.walkthroughs.capture.walks import walk
 from attnviz.walkthroughs.texts import LANGUAGES
 from attnviz.walkthroughs.verify import examine
 from attnviz.walkthroughs.verify.saved import parse
@@ -257,7 +258,7 @@ def test_both_attentions_of_a_decoder(zoo: Zoo, name: str, kind: Kind) -> None:
     assert walked.grids["X"].rows == walked.grids["weights_0"].columns
     assert made["K_cross_0"].operands[0] == made["V_cross_0"].operands[0] == "M"
     assert made["Q_cross_0"].operands[0] == made["norm" if "norm" in made else "norm_2"].result
-    assert BOTH in walked.notes
+    assert Note("looks_twice") in walked.notes
     assert walked.kind == kind
     assert walked.receipt is not None
 
@@ -294,7 +295,7 @@ def test_an_encoder_is_walked_alone(zoo: Zoo) -> None:
     """The encoder of a model that translates has one attention, and no note of another."""
     for name in ("toy-transformer", "t5"):
         walked = whole(zoo, name, "encoder")
-        assert BOTH not in walked.notes
+        assert Note("looks_twice") not in walked.notes
         assert "M" not in walked.grids
 
 
@@ -321,7 +322,7 @@ def test_what_positions_turned_is_given_and_said_once(zoo: Zoo) -> None:
     """Llama's queries and keys are taken as they are: one note for all heads; its values are made, a group's alike."""
     walked = whole(zoo, "llama", None, every=True)
     assert {"Q_0", "K_5"} <= set(walked.given())
-    assert sum(note.startswith("no single map makes Q and K (") for note in walked.notes) == 1
+    assert walked.notes.count(Note.of("all_taken_as_given", names="Q", last="K")) == 1
     assert np.array_equal(walked.grids["V_0"].values, walked.grids["V_2"].values)
     assert not np.array_equal(walked.grids["V_2"].values, walked.grids["V_3"].values)
 

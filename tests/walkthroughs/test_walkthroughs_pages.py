@@ -24,7 +24,7 @@ from attnviz.walkthroughs.markdown import escaped as markdown_escaped
 from attnviz.walkthroughs.page import FIRST, LAST, MOST
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.wording import explain, formula_of, multiplied, shapes_of
-from tests.walkthroughs.by_hand import RECEIPT, grid, layer, walks
+from tests.walkthroughs.by_hand import RECEIPT, grid, layer, told, walks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -361,12 +361,12 @@ def wicked() -> Walkthrough:
     there = Grid(values=np.array([[1.5], [-2.0], [0.0]]), rows=names, columns=("a\\|b",))
     step = CalculationStep(name="relu", result="r", operation="relu", operands=("g",))
     return Walkthrough(
-        title=WICKED,
+        title=told(WICKED),
         grids={"g": there, "r": there},
         steps=(step,),
         model=WICKED,
         text="漢字 🙂 é",
-        notes=(WICKED, "1. a", "- b"),
+        notes=tuple(map(told, (WICKED, "1. a", "- b"))),
     )
 
 
@@ -389,7 +389,7 @@ def test_markdown_paragraphs() -> None:
     assert markdown_escaped("a_b*c|d") == r"a\_b\*c\|d"
     step = CalculationStep(name="relu", result="a`b", operation="relu", operands=("``",))
     ones = Grid(values=np.ones((1, 1)))
-    walk = Walkthrough(title="t", grids={"``": ones, "a`b": ones}, steps=(step,))
+    walk = Walkthrough(title=told("t"), grids={"``": ones, "a`b": ones}, steps=(step,))
     assert "``` a`b = max(0, ``) ```" in markdown(walk)
 
 

@@ -12,6 +12,7 @@ import pytest
 from attnviz.walkthroughs.calculation import compute, spell_out
 from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from tests.walkthroughs.by_hand import told
 
 NAMES = {
     "exp": math.exp,
@@ -38,7 +39,7 @@ def made(
     """A calculation of one step, done by `operations`."""
     grids = {name: Grid(values=values) for name, values in zip(names, operands, strict=False)}
     step = CalculationStep(name="made", result="r", operation=operation, operands=tuple(grids), number=number)
-    return Walkthrough(title="made", grids=grids | {"r": Grid(values=compute(step, grids))}, steps=(step,)), step
+    return Walkthrough(title=told("made"), grids=grids | {"r": Grid(values=compute(step, grids))}, steps=(step,)), step
 
 
 def random(*shape: int, seed: int = 0) -> np.ndarray:
@@ -111,7 +112,7 @@ def test_a_root_is_written_as_one() -> None:
         )
         values = {"q": query, "K": key, "s": np.array([[60.0]]), "r": np.array([[30.0]])}
         grids = {name: Grid(values=one) for name, one in values.items()}
-        assert spell_out(Walkthrough(title="made", grids=grids, steps=steps), steps[1], 0, 0, 3) == written
+        assert spell_out(Walkthrough(title=told("made"), grids=grids, steps=steps), steps[1], 0, 0, 3) == written
 
 
 def test_rounded_numbers_are_never_called_equal() -> None:

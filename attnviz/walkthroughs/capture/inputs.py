@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from attnviz.attention import Note
 from attnviz.capture.observers import Batch
 from attnviz.capture.projections import Embedded, LinearMap
 from attnviz.walkthroughs.calculation import Calculation
@@ -110,11 +111,11 @@ class Inputs:
         return c.step("input_norm", name, "norm", sum_of, "gain", "shift", number=epsilon)
 
 
-def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) -> list[str]:
+def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) -> list[Note]:
     """Write down query, keys and values: made from their input by the head's maps, where these are found.
 
     Returns:
-        What a reader should know about it, a sentence each.
+        What a reader should know about it.
     """
     missing = []
     heads = (run.head, run.group, run.group)
@@ -136,11 +137,10 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
         calculation.step(step, name, "map", x, weight, *bias, rows=rows)
     if not missing:
         return []
-    found_names = " and ".join(filter(None, [", ".join(missing[:-1]), missing[-1]]))
-    taken = (
-        "they are taken as attention was given them" if len(missing) > 1 else "it is taken as attention was given it"
-    )
-    return [f"no single map makes {found_names} (rotary positions, or a scaling, may come after it): {taken}"]
+    *names, last = missing
+    if not names:
+        return [Note.of("taken_as_given", names=last)]
+    return [Note.of("all_taken_as_given", names=", ".join(names), last=last)]
 
 
 def part_of(found: LinearMap | None, made: Tensor, head: int, row: int | None) -> HeadProjection | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from torch import Tensor
 
+from attnviz.attention import Note
 from attnviz.capture.projections import LinearMap
 from attnviz.models.language.vocabulary import START
 from attnviz.walkthroughs.calculation import Calculation
@@ -20,17 +21,17 @@ CROSS = "_cross"
 """What the names of cross attention's grids end in, where a layer has both."""
 
 
-def write_output(calculation: Calculation, run: HeadRun) -> list[str]:
+def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:
     """Write down the contexts of all heads side by side, and the output map, where it is found.
 
     Returns:
-        What a reader should know about it, a sentence each.
+        What a reader should know about it.
     """
     output, layer = run.keep.maps()[3], run.layer
     if output is None:
         return _write_step(calculation, run)
     if output.weight.numel() > LARGEST_MAP:
-        return [f"the output map, {' x '.join(map(str, output.weight.shape))} numbers, is left out"]
+        return [Note.of("output_left_out", shape=" x ".join(map(str, output.weight.shape)))]
     contexts = []
     for head in range(layer.output.shape[2]):
         theirs = Grid(values=numbers(run.rows_of(layer.output[0, :, head])), rows=run.looking)
@@ -39,7 +40,7 @@ def write_output(calculation: Calculation, run: HeadRun) -> list[str]:
     return []
 
 
-def _write_step(calculation: Calculation, run: HeadRun) -> list[str]:
+def _write_step(calculation: Calculation, run: HeadRun) -> list[Note]:
     """Write down what a recurrent decoder reads at its step: the word before, and the context."""
     beside = run.keep.beside()
     if beside is None:
@@ -49,12 +50,12 @@ def _write_step(calculation: Calculation, run: HeadRun) -> list[str]:
     rows = before if run.row is None else (before[run.row],)
     calculation.give(y, Grid(values=numbers(run.rows_of(beside)), rows=rows))
     calculation.step("concatenated", "concatenated", "concatenate", y, "context")
-    return [f"{y} is the vector of the word said before; with the context beside it, it goes to the decoder"]
+    return [Note.of("word_before", y=y)]
 
 
 def write_layer(
     calculation: Calculation, parts: LayerParts, run: HeadRun, cross: HeadRun | None, *, from_input: bool
-) -> tuple[str, list[str]]:
+) -> tuple[str, list[Note]]:
     """Write down a layer whole.
 
     Args:
@@ -65,7 +66,7 @@ def write_layer(
         from_input: whether query, keys and values are made by their maps, or given.
 
     Returns:
-        The name of the layer's output, and what a reader should know about it, a sentence each.
+        The name of the layer's output, and what a reader should know about it.
     """
     return _Layer(calculation, run, cross, from_input=from_input).write(parts)
 
@@ -78,11 +79,11 @@ class _Layer:
     run: HeadRun
     cross: HeadRun | None
     from_input: bool = field(kw_only=True)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     n_norms: int = 0
     n_sums: int = 0
 
-    def write(self, parts: LayerParts) -> tuple[str, list[str]]:
+    def write(self, parts: LayerParts) -> tuple[str, list[Note]]:
         """All parts in turn; the name of the last result, and notes."""
         inputs = Inputs(self.c, self.run)
         first, *_, last = parts.parts

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from attnviz.attention import Kind, Receipt, Token, positions
+from attnviz.attention import Kind, Note, Receipt, Token, positions
 from attnviz.capture.observers import Batch
 from attnviz.capture.projections import KeepProjections
 from attnviz.capture.source import Source
 from attnviz.errors import NoAttentionError, SelectionError
 from attnviz.text.display import check_text, clip, visible
-from attnviz.text.notes import sentence as in_words
 from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, largest_difference
 from attnviz.walkthroughs.capture.inputs import HomeBuilt, Inputs, write_projections
 from attnviz.walkthroughs.capture.layers import CROSS, write_layer, write_output
 from attnviz.walkthroughs.capture.parts import LayerParts, parts_of
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
-
-BOTH = "the layer looks twice: back at what was said, then across at the other sentence, in the grids named cross"
 
 
 def walk(
@@ -182,9 +179,7 @@ def _written(run: HeadRun, choice: _Choice, receipt: Receipt) -> Walkthrough:
         is_made = any(step.result in run.names for step in calculation.steps)
         from_input = largest_difference(calculation.grids[context].values, run.context()) if is_made else None
     return replace(
-        calculation.finish(
-            _title(run, f"head {run.head}"), query=run.row, notes=(*run.batch.sentences[0].notes, *notes)
-        ),
+        calculation.finish(_title(run, run.head), query=run.row, notes=(*run.batch.sentences[0].notes, *notes)),
         model=run.source.name,
         text=run.batch.sentences[0].text,
         kind="decoder" if causal else run.kind,
@@ -197,9 +192,12 @@ def _written(run: HeadRun, choice: _Choice, receipt: Receipt) -> Walkthrough:
     )
 
 
-def _title(run: HeadRun, where: str) -> str:
-    looking = "all words" if run.row is None else f"the query “{run.queries[run.row]}”"
-    return f"{run.source.name}: layer {run.layer.number}, {where}, {looking}"
+def _title(run: HeadRun, head: int | None) -> Note:
+    """What is calculated; `head` is None where all are."""
+    fields: dict[str, str | int] = {"model": run.source.name, "layer": run.layer.number}
+    fields |= {} if head is None else {"head": head}
+    fields |= {} if run.row is None else {"query": run.queries[run.row]}
+    return Note.of(f"title_{'layer' if head is None else 'head'}_{'all' if run.row is None else 'query'}", **fields)
 
 
 def _difference_of(run: HeadRun) -> float:
@@ -230,10 +228,9 @@ def _written_whole(run: HeadRun, other: HeadRun | None, row: int | None, receipt
         own, notes = write_layer(calculation, parts, first, cross, from_input=from_input)
         differences.append(largest_difference(calculation.grids[own].values, theirs))
     sentence = run.batch.sentences[0]
-    told = (*sentence.notes, *(() if other is None else other.batch.sentences[0].notes))
-    said = [*map(in_words, told), *(() if other is None else (BOTH,))]
+    told = (*sentence.notes, *(() if other is None else (*other.batch.sentences[0].notes, Note("looks_twice"))))
     return replace(
-        calculation.finish(_title(run, "all heads"), query=row, notes=tuple(dict.fromkeys([*said, *notes]))),
+        calculation.finish(_title(run, None), query=row, notes=tuple(dict.fromkeys([*told, *notes]))),
         model=run.source.name,
         text=sentence.text,
         kind=run.kind,
@@ -245,15 +242,14 @@ def _written_whole(run: HeadRun, other: HeadRun | None, row: int | None, receipt
     )
 
 
-def _other_way(score: Score, *, causal: bool) -> str:
+def _other_way(score: Score, *, causal: bool) -> Note:
     """What was done otherwise than the model does it."""
-    changes = []
-    if score != "scaled_dot":
-        weights = f" with weights drawn from seed {SCORE_SEED}" if SCORE_MAPS[score] else ""
-        changes.append(f"scores are {score}{weights}")
-    if causal:
-        changes.append("what comes after each word is hidden")
-    return f"not the model's own way: {', and '.join(changes)}; it has no context of its own to compare with"
+    if score == "scaled_dot":
+        return Note("made_causal")
+    code = "other_score_causal" if causal else "other_score"
+    if SCORE_MAPS[score]:
+        return Note.of(code.replace("score", "score_drawn"), score=score, seed=SCORE_SEED)
+    return Note.of(code, score=score)
 
 
 # --------------------------------------------------------------------------------------------- which token is followed

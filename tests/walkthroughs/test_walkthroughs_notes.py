@@ -1,0 +1,95 @@
+"""Titles and notes of walkthroughs are data: every code has a sentence in each language."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from string import Formatter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attnviz.attention import Note
+from attnviz.capture.source import open_source
+from attnviz.text.notes import NOTES as OF_RECORDS
+from attnviz.text.notes import sentence
+from attnviz.walkthroughs.capture.walks import walk
+from attnviz.walkthroughs.examples import EXAMPLES, example
+from attnviz.walkthroughs.exercise import make
+from attnviz.walkthroughs.files import load
+from attnviz.walkthroughs.html import html
+from attnviz.walkthroughs.texts import NOTES
+from attnviz.walkthroughs.wording import note_lines, title_line
+
+if TYPE_CHECKING:
+    from attnviz.walkthroughs.record import Walkthrough
+
+TESTS = Path(__file__).parents[1]
+PACKAGE = TESTS.parent / "attnviz"
+OWN = sorted(set(NOTES) - set(OF_RECORDS))
+
+
+def everything() -> list[Note]:
+    """The titles and notes of walkthroughs of every kind."""
+    toy, random, seq2seq = (open_source(name) for name in ("toy", "toy-random", "toy-seq2seq"))
+    walks: list[Walkthrough] = [*map(example, EXAMPLES), make(3)]
+    walks += [walk("I love you", source, every=every) for source in (toy, random, seq2seq) for every in (True, False)]
+    walks += [walk("I love you", toy, whole_layer=True, query=query, every=query is None) for query in (None, 1)]
+    walks += [
+        walk("I love you", toy, score=score, causal=causal)
+        for score in ("scaled_dot", "dot", "general", "additive")
+        for causal in (True, False)
+    ]
+    walks += [walk("love blub " * 60, toy, truncate=True)]
+    return list(dict.fromkeys(note for one in walks for note in (one.title, *one.notes)))
+
+
+def test_all_that_is_told_is_told_in_korean() -> None:
+    """Numbers, words and names of models stay, all else is Korean."""
+    notes = everything()
+    assert len(notes) > 20
+    for note in notes:
+        english, korean = (sentence(note, language, NOTES) for language in ("en", "ko"))
+        assert re.search("[가-힣]", korean), korean
+        assert sorted(re.findall(r"\d+", korean)) == sorted(re.findall(r"\d+", english))
+        assert not re.search(r"\b(the|and|of|is|are|it|which|layer|head|words?)\b", korean), korean
+
+
+@pytest.mark.parametrize("code", OWN)
+def test_nothing_is_lost(code: str) -> None:
+    """Both sentences have the same holes, and no other code has the same sentence."""
+    english, korean = NOTES[code]
+    holes = [{name for _, name, _, _ in Formatter().parse(text) if name} for text in (english, korean)]
+    assert holes[0] == holes[1]
+    assert re.search("[가-힣]", korean)
+    assert [other for other in NOTES if NOTES[other][0] == english or NOTES[other][1] == korean] == [code]
+
+
+def test_every_code_that_is_written_is_known() -> None:
+    """Also those that no model at hand gives; titles of models are put together from parts."""
+    files = [*(PACKAGE / "capture").rglob("*.py"), *(PACKAGE / "walkthroughs").rglob("*.py")]
+    source = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    written = set(re.findall(r"Note(?:\.of)?\(\s*\"(\w+)\"", source))
+    assert {"generation_stopped", "input_truncated_words", "taken_as_given", "looks_twice"} <= written
+    assert written <= set(NOTES)
+    put_together = {code for code in OWN if code.startswith(("title_head", "title_layer", "other_score"))}
+    assert set(OWN) - put_together <= written
+    assert put_together <= {note.code for note in everything()} | {"title_layer_all"}
+
+
+def test_a_list_and_an_unknown_code() -> None:
+    """In a Korean list there is no "and"; a code of a later version is told as it is, words of a person too."""
+    note = Note.of("all_taken_as_given", names="q, K", last="V")
+    assert sentence(note, "en", NOTES).startswith("no single map makes q, K and V (rotary positions")
+    assert sentence(note, "ko", NOTES).startswith("q, K, V: ")
+    assert sentence(Note.of("text", text="My homework"), "ko", NOTES) == "My homework"
+    assert sentence(Note.of("later", n=3), "ko", NOTES) == "later, n: 3"
+
+
+def test_sentences_of_old_files_stay() -> None:
+    """Files written before notes were data hold sentences: they are shown as they are."""
+    old = load(TESTS / "storage" / "old_files" / "walkthrough.json")
+    assert {note.code for note in (old.title, *old.notes)} == {"text"}
+    assert title_line(old, "ko") == title_line(old, "en")
+    page = html(old, language="ko")
+    assert all(line in page for line in note_lines(old, "en"))
