@@ -7,7 +7,7 @@ from html import escape
 from typing import Unpack
 from unicodedata import east_asian_width
 
-from attnviz.walkthroughs.page import Page, PageCell, PageTable, Section, lay_out, signs
+from attnviz.walkthroughs.page import PageCell, PageContent, PageTable, Section, lay_out, signs
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.selection import ViewOptions
 from attnviz.walkthroughs.wording import multiplied
@@ -59,7 +59,7 @@ def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     return "\n".join(_lines(lay_out(walk, **options))) + "\n"
 
 
-def _lines(page: Page) -> Iterator[str]:
+def _lines(page: PageContent) -> Iterator[str]:
     title = escape(page.title)
     yield f'<!doctype html>\n<html lang="{page.language}">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'

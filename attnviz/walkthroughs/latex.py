@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Unpack
 
-from attnviz.walkthroughs.page import Page, PageCell, PageTable, Section, lay_out
+from attnviz.walkthroughs.page import PageCell, PageContent, PageTable, Section, lay_out
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.selection import ViewOptions
 
@@ -105,7 +105,7 @@ def _is_korean(character: str) -> bool:
     return "\uac00" <= character <= "\ud7a3" or "\u3131" <= character <= "\u318e"
 
 
-def _lines(page: Page) -> Iterator[str]:
+def _lines(page: PageContent) -> Iterator[str]:
     yield rf"\section*{{{escaped(page.title)}}}"
     if page.source:
         yield _paragraph(page.source)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Unpack
 
-from attnviz.walkthroughs.page import Page, PageTable, Section, lay_out, signs
+from attnviz.walkthroughs.page import PageContent, PageTable, Section, lay_out, signs
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.selection import NO_BLANKS, Blanks, ViewOptions, chosen
 from attnviz.walkthroughs.wording import expect_language, multiplied
@@ -37,7 +37,7 @@ def escaped(text: str) -> str:
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
 
-def _lines(page: Page) -> Iterator[str]:
+def _lines(page: PageContent) -> Iterator[str]:
     yield f"# {escaped(page.title)}"
     if page.source:
         yield from ("", _paragraph(page.source))

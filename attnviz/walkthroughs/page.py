@@ -96,7 +96,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class PageContent:
     """The whole page.
 
     Attributes:
@@ -116,7 +116,7 @@ class Page:
     receipt: str
 
 
-def signs(sheet: Page) -> str:
+def signs(sheet: PageContent) -> str:
     """What the signs of a page's formulas mean."""
     by_cells = any(CELLS in multiplied(section.formula) for section in sheet.sections)
     return say("products", sheet.language) + (say("cells", sheet.language) if by_cells else "")
@@ -139,7 +139,7 @@ def lay_out(
     precision: int = 3,
     steps: Sequence[str] | None = None,
     blanks: Blanks = NO_BLANKS,
-) -> Page:
+) -> PageContent:
     """The page of a walkthrough.
 
     Args:
@@ -154,7 +154,7 @@ def lay_out(
     """
     view = _View(walk=walk, language=language, precision=precision, blanks=blanks)
     expect_language(language)
-    return Page(
+    return PageContent(
         language=language,
         title=title_line(walk, language),
         source=source_line(walk, language),
