@@ -96,15 +96,15 @@ def _calculated(fields: Fields, wanted: str | int | None) -> Walkthrough:
     tables = {name: read_table(name, fields[name]) for name in NUMBERS if name in fields}
     _check_shapes(tables)
     score = _score(fields)
-    words, looking = _labels(fields, tables)
+    words, query_words = _labels(fields, tables)
     n_queries = tables["query" if "query" in tables else "X"].size("rows")
-    row = None if wanted is None else chosen_row(looking, n_queries, wanted)
-    if row is not None and not looking:
-        looking = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
+    row = None if wanted is None else chosen_row(query_words, n_queries, wanted)
+    if row is not None and not query_words:
+        query_words = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
     calculation = Calculation()
-    query = (_given if "query" in tables else _projections)(calculation, tables, looking, words, row)
+    query = (_given if "query" in tables else _projections)(calculation, tables, query_words, words, row)
     _check_scores(score, calculation.grids[query], calculation.grids["K"], tables)
-    mask = _mask(fields, tables, looking, words, n_queries)
+    mask = _mask(fields, tables, query_words, words, n_queries)
     has_values = "V" in calculation.grids
     terms = Terms(
         score=score,
@@ -125,14 +125,10 @@ def _calculated(fields: Fields, wanted: str | int | None) -> Walkthrough:
 
 
 def _given(
-    calculation: Calculation,
-    tables: Tables,
-    looking: Sequence[str],
-    words: Sequence[str],
-    row: int | None,
+    calculation: Calculation, tables: Tables, query_words: Sequence[str], words: Sequence[str], row: int | None
 ) -> str:
     """Write down queries, or the one that is followed, keys and values as they are given; the queries' name."""
-    queries = Grid(values=tables["query"].values, rows=tuple(looking))
+    queries = Grid(values=tables["query"].values, rows=tuple(query_words))
     name = calculation.give("q" if row is not None or len(queries.values) == 1 else "Q", _of_row(queries, row))
     for letter, typed in (("K", "keys"), ("V", "values")):
         if typed in tables:
@@ -141,16 +137,12 @@ def _given(
 
 
 def _projections(
-    calculation: Calculation,
-    tables: Tables,
-    looking: Sequence[str],
-    words: Sequence[str],
-    row: int | None,
+    calculation: Calculation, tables: Tables, query_words: Sequence[str], words: Sequence[str], row: int | None
 ) -> str:
     """Write down the input and its projections, to queries or the one that is followed, keys and values; likewise."""
     x = calculation.give("X", Grid(values=tables["X"].values, rows=tuple(words)))
     if row is not None:
-        x = calculation.step("row", "x", "row", x, number=float(row), rows=tuple(looking[row : row + 1]))
+        x = calculation.step("row", "x", "row", x, number=float(row), rows=tuple(query_words[row : row + 1]))
     name = "Q" if row is None else "q"
     for step, of, made, letter in (("query", x, name, "q"), ("keys", "X", "K", "k"), ("values", "X", "V", "v")):
         if f"W{letter}" in tables:
@@ -247,11 +239,7 @@ def _scaling(fields: Fields, score: Score) -> float | None:
 
 
 def _mask(
-    fields: Fields,
-    tables: Tables,
-    looking: Sequence[str],
-    words: Sequence[str],
-    queries: int,
+    fields: Fields, tables: Tables, query_words: Sequence[str], words: Sequence[str], queries: int
 ) -> Grid | None:
     """1 where a query may look."""
     causal = fields.get("causal", Entry(value=False, line=0))
@@ -282,7 +270,7 @@ def _mask(
             raise FileFormatError(f"{_where(fields, 'mask')} leaves the query of row {row} nothing to look at")
     else:
         return None
-    return Grid(values=values, rows=tuple(looking), columns=tuple(words))
+    return Grid(values=values, rows=tuple(query_words), columns=tuple(words))
 
 
 # ------------------------------------------------------------------------------------------- what fits what
