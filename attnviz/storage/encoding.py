@@ -82,7 +82,7 @@ def from_text(text: str | bytes) -> dict[str, object]:
     except ValueError as error:
         raise FileFormatError(f"it is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise FileFormatError(f"it must hold a JSON object, not {named(found)}")
+        raise FileFormatError(f"it must hold a JSON object, not {show(found)}")
     return found
 
 
@@ -109,7 +109,7 @@ def with_nulls(value: object) -> object:
     return value
 
 
-def named(value: object) -> str:
+def show(value: object) -> str:
     """A value as an error's message names it: short."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype}"
@@ -146,7 +146,7 @@ def decode(value: object, kind: Any, where: str) -> Any:  # noqa: ANN401  a type
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise FileFormatError(_explained(str(error), value, kind, where)) from None
+        raise FileFormatError(_explain(str(error), value, kind, where)) from None
 
 
 def decode_fields(
@@ -177,9 +177,9 @@ def _hints(kind: type) -> dict[str, Any]:
 def _check_text(value: object, where: str) -> None:
     """Refuse, at any depth, what JSON cannot write: half a character, a number that is not finite."""
     if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-        raise FileFormatError(f"{where} holds half a character: {named(value)}")
+        raise FileFormatError(f"{where} holds half a character: {show(value)}")
     if isinstance(value, float) and not math.isfinite(value):
-        raise FileFormatError(f"{where} must be a number, not {named(value)}")
+        raise FileFormatError(f"{where} must be a number, not {show(value)}")
     if isinstance(value, Mapping):
         for name, one in value.items():
             _check_text(one, f"{where}.{name}")
@@ -188,7 +188,7 @@ def _check_text(value: object, where: str) -> None:
             _check_text(one, f"{where}[{i}]")
 
 
-def _explained(error: str, value: Any, kind: Any, where: str) -> str:  # noqa: ANN401 - whatever was read, and a type
+def _explain(error: str, value: Any, kind: Any, where: str) -> str:  # noqa: ANN401 - whatever was read, and a type
     """What msgspec found wrong, in our words: which field, what it must be, and what it is."""
     reason, _, path = error.partition(" - at `$")
     where += (path := path.removesuffix("`"))
@@ -199,9 +199,9 @@ def _explained(error: str, value: Any, kind: Any, where: str) -> str:  # noqa: A
         return f"it lacks {where}.{lacking[1]}"
     expected = _EXPECTED.match(reason) if is_found else None
     if is_found and (expected is None or expected[1] == "str") and (options := _options(kind)):
-        return f"{where} must be one of {', '.join(options)}, not {named(value)}"
+        return f"{where} must be one of {', '.join(options)}, not {show(value)}"
     if expected and expected[1] in _WANTED:
-        return f"{where} must be {_WANTED[expected[1]]}, not {named(value)}"
+        return f"{where} must be {_WANTED[expected[1]]}, not {show(value)}"
     return f"{where}: {reason[0].lower()}{_TYPE.sub(lambda found: _WANTED.get(found[1], found[1]), reason[1:])}"
 
 
@@ -234,7 +234,7 @@ def write(value: object, path: str | os.PathLike[str], kind: str, classes: Class
     check_ending(path, (SUFFIX,), "what was measured is")
     arrays: dict[str, np.ndarray] = {}
     names = {one: name for name, one in classes.items()}
-    described = json.dumps({"format": kind, "version": VERSION, "stats": _packed(value, arrays, names)})
+    described = json.dumps({"format": kind, "version": VERSION, "stats": _pack(value, arrays, names)})
     return write_whole(path, serialised(arrays, {"attnviz": described}))
 
 
@@ -264,7 +264,7 @@ def read(path: str | os.PathLike[str], kind: str, classes: Classes, wanted: type
             if (described["format"], described["version"]) != (kind, VERSION):
                 raise FileFormatError(f"{name} was written by another version of attnviz")
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no mapping
-        found = _unpacked(described["stats"], arrays, classes)
+        found = _unpack(described["stats"], arrays, classes)
         if isinstance(found, wanted) and fits(found):
             return found
     except OSError as error:
@@ -274,25 +274,25 @@ def read(path: str | os.PathLike[str], kind: str, classes: Classes, wanted: type
     raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole")
 
 
-def _packed(value: object, arrays: dict[str, np.ndarray], names: Mapping[type, str]) -> object:
+def _pack(value: object, arrays: dict[str, np.ndarray], names: Mapping[type, str]) -> object:
     """A value as JSON can write it; arrays are put aside, and their numbers stand for them."""
     if isinstance(value, np.ndarray):
         arrays[str(len(arrays))] = np.ascontiguousarray(value)
         return {"array": str(len(arrays) - 1)}
     if is_dataclass(value):
-        members = {field.name: _packed(getattr(value, field.name), arrays, names) for field in fields(value)}
+        members = {field.name: _pack(getattr(value, field.name), arrays, names) for field in fields(value)}
         return {"class": names[type(value)], "fields": members}
     if isinstance(value, Mapping):
-        return {"mapping": [[_packed(key, arrays, names), _packed(one, arrays, names)] for key, one in value.items()]}
+        return {"mapping": [[_pack(key, arrays, names), _pack(one, arrays, names)] for key, one in value.items()]}
     if isinstance(value, tuple | list):
-        return {"tuple": [_packed(one, arrays, names) for one in value]}
+        return {"tuple": [_pack(one, arrays, names) for one in value]}
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise TypeError(f"a {type(value).__name__} cannot be written")
 
 
-def _unpacked(value: Any, arrays: Mapping[str, np.ndarray], classes: Classes) -> Any:  # noqa: ANN401 - whatever was written
-    """What `_packed` was given."""
+def _unpack(value: Any, arrays: Mapping[str, np.ndarray], classes: Classes) -> Any:  # noqa: ANN401 - whatever was written
+    """What `_pack` was given."""
     import msgspec
 
     if not isinstance(value, dict):
@@ -301,10 +301,10 @@ def _unpacked(value: Any, arrays: Mapping[str, np.ndarray], classes: Classes) ->
     if sort == "array":
         return arrays[held]
     if sort == "class":
-        members = {name: _unpacked(one, arrays, classes) for name, one in value["fields"].items()}
+        members = {name: _unpack(one, arrays, classes) for name, one in value["fields"].items()}
         return msgspec.convert(members, classes[held])
     if sort == "mapping":
-        return {_unpacked(key, arrays, classes): _unpacked(one, arrays, classes) for key, one in held}
+        return {_unpack(key, arrays, classes): _unpack(one, arrays, classes) for key, one in held}
     if sort == "tuple":
-        return tuple(_unpacked(one, arrays, classes) for one in held)
+        return tuple(_unpack(one, arrays, classes) for one in held)
     raise ValueError(f"{sort} is nothing that was written")

@@ -13,7 +13,7 @@ from jaxtyping import Float32
 
 from attnviz.attention import AXES, ROUNDED_TOLERANCE, ROW_TOLERANCE, Attention, Kind, Note, ShortRows, Token
 from attnviz.errors import FileFormatError
-from attnviz.storage.encoding import decode, decode_fields, named, plain
+from attnviz.storage.encoding import decode, decode_fields, plain, show
 from attnviz.text.display import visible
 
 FORMAT = "attnviz"
@@ -110,7 +110,7 @@ def _as_weights(value: object) -> Float32[np.ndarray, "layer head query key"]:
         except ValueError:
             raise FileFormatError("its weights' rows differ in length") from None
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
-        raise FileFormatError(f"its weights must be numbers, not {named(value)}")
+        raise FileFormatError(f"its weights must be numbers, not {show(value)}")
     missing = len(AXES) - value.ndim
     if missing not in {0, 1, 2}:
         raise FileFormatError(
@@ -129,7 +129,7 @@ def _check_numbers(value: list[object], axes: int = 1) -> None:
             _check_numbers(inner, axes + 1)
     elif not set(map(type, value)) <= {int, float}:
         wrong = next(item for item in value if type(item) not in {int, float})
-        raise FileFormatError(f"its weights must be numbers, but hold {named(wrong)}")
+        raise FileFormatError(f"its weights must be numbers, but hold {show(wrong)}")
 
 
 # ------------------------------------------------------------------------------------------- made by another program
@@ -163,10 +163,10 @@ def adopt(found: Mapping[str, object], name: str) -> Attention:
 
 
 def _find_weights(found: Mapping[str, object]) -> object:
-    named_so = [name for name in _NAMES if name in found]
+    known = [name for name in _NAMES if name in found]
     arrays = [name for name, value in found.items() if isinstance(value, np.ndarray) and value.dtype.kind == "f"]
-    if named_so:
-        return found[named_so[0]]
+    if known:
+        return found[known[0]]
     if len(arrays) == 1:
         return found[arrays[0]]
     raise FileFormatError(f"it holds {'several arrays' if arrays else 'no attention'}: name the attention 'weights'")

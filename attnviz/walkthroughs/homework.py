@@ -54,7 +54,7 @@ def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Wal
     """
     whole = read_entries(path)
     try:
-        return _calculated(_fields(whole), query)
+        return _calculate(_fields(whole), query)
     except SelectionError as error:
         raise SelectionError(visible(f"{path}: {error}")) from None
     except RecordError as error:
@@ -92,7 +92,7 @@ def _fields(whole: Entry) -> Fields:
     return fields
 
 
-def _calculated(fields: Fields, wanted: str | int | None) -> Walkthrough:
+def _calculate(fields: Fields, wanted: str | int | None) -> Walkthrough:
     tables = {name: read_table(name, fields[name]) for name in NUMBERS if name in fields}
     _check_shapes(tables)
     score = _score(fields)
@@ -102,7 +102,7 @@ def _calculated(fields: Fields, wanted: str | int | None) -> Walkthrough:
     if row is not None and not query_words:
         query_words = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
     calculation = Calculation()
-    query = (_given if "query" in tables else _projections)(calculation, tables, query_words, words, row)
+    query = (_take_over if "query" in tables else _project)(calculation, tables, query_words, words, row)
     _check_scores(score, calculation.grids[query], calculation.grids["K"], tables)
     mask = _mask(fields, tables, query_words, words, n_queries)
     has_values = "V" in calculation.grids
@@ -124,7 +124,7 @@ def _calculated(fields: Fields, wanted: str | int | None) -> Walkthrough:
     return calculation.finish(_title(fields), query=followed, notes=() if has_values else (Note("no_values"),))
 
 
-def _given(
+def _take_over(
     calculation: Calculation, tables: Tables, query_words: Sequence[str], words: Sequence[str], row: int | None
 ) -> str:
     """Write down queries, or the one that is followed, keys and values as they are given; the queries' name."""
@@ -136,7 +136,7 @@ def _given(
     return name
 
 
-def _projections(
+def _project(
     calculation: Calculation, tables: Tables, query_words: Sequence[str], words: Sequence[str], row: int | None
 ) -> str:
     """Write down the input and its projections, to queries or the one that is followed, keys and values; likewise."""

@@ -69,7 +69,7 @@ def read_entries(path: str | os.PathLike[str]) -> Entry:
     if suffix not in ENDINGS:
         raise FileFormatError(visible(f"{path}: numbers are read from {', '.join(ENDINGS)}, not {suffix!r}"))
     try:
-        return _parsed(contents(path, LARGEST), is_json=suffix == ".json")
+        return _parse(contents(path, LARGEST), is_json=suffix == ".json")
     except FileFormatError as error:
         reason = str(error)
     except RecursionError:
@@ -77,7 +77,7 @@ def read_entries(path: str | os.PathLike[str]) -> Entry:
     raise FileFormatError(visible(f"{path}: {' '.join(reason.split())}"))
 
 
-def _parsed(raw: bytes, *, is_json: bool) -> Entry:
+def _parse(raw: bytes, *, is_json: bool) -> Entry:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -88,7 +88,7 @@ def _parsed(raw: bytes, *, is_json: bool) -> Entry:
         except ValueError as error:
             raise FileFormatError(f"it is not JSON: {error}") from None
         # JSON is YAML but for tabs, which stand in no text of it, and for the spelling of emoji.
-        text = _HALVES.sub(_joined, text.replace("\t", " "))
+        text = _HALVES.sub(_join, text.replace("\t", " "))
     import yaml
 
     try:
@@ -169,7 +169,7 @@ def _scalar(text: str, line: int, *, plain: bool) -> Value:
     return int(text) if _INTEGER.fullmatch(text) else found
 
 
-def _joined(pair: re.Match[str]) -> str:
+def _join(pair: re.Match[str]) -> str:
     """One character that JSON spelled as the two halves that UTF-16 has of it."""
     halves = bytes.fromhex(pair[2] + pair[3])
     return pair[1] + halves.decode("utf-16-be")

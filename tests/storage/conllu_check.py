@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from attnviz.storage.corpora.conllu import Row, SentenceLines, named, parse, quoted, split_sentences
+from attnviz.storage.corpora.conllu import Row, SentenceLines, parse, quote, show_word, split_sentences
 from attnviz.text.corpus import BadLine, Parse, universal
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def check_conllu(lines: Iterable[str | BadLine]) -> Iterator[BadLine]:
         if "sent_id" in sentence.comments:
             number, name = sentence.comments["sent_id"]
             if name in seen:
-                sentence.fault(number, f"sent_id {quoted(name)} is that of line {seen[name]} too")
+                sentence.fault(number, f"sent_id {quote(name)} is that of line {seen[name]} too")
             seen.setdefault(name, number)
         if parsed is not None:
             for row in sentence.words():
@@ -70,17 +70,17 @@ def check_conllu(lines: Iterable[str | BadLine]) -> Iterator[BadLine]:
 def _check_word(sentence: SentenceLines, row: Row) -> None:
     part, features, head, relation = row.columns[3], row.columns[5], row.columns[6], row.columns[7]
     if part not in PARTS:
-        sentence.fault(row.number, f"the part of speech of {named(row)} is {quoted(part)}: there is no such")
+        sentence.fault(row.number, f"the part of speech of {show_word(row)} is {quote(part)}: there is no such")
     if universal(relation) not in RELATIONS:
-        sentence.fault(row.number, f"the relation of {named(row)} is {quoted(relation)}: there is no such")
+        sentence.fault(row.number, f"the relation of {show_word(row)} is {quote(relation)}: there is no such")
     if (head == "0") != (universal(relation) == "root"):
-        sentence.fault(row.number, f"the head of {named(row)} is {head} and its relation {quoted(relation)}")
+        sentence.fault(row.number, f"the head of {show_word(row)} is {head} and its relation {quote(relation)}")
     if features != "_":
         names = features.split("|")
         if not all(_FEATURE.fullmatch(name) for name in names):
-            sentence.fault(row.number, f"the features of {named(row)} are not Name=Value: {quoted(features)}")
+            sentence.fault(row.number, f"the features of {show_word(row)} are not Name=Value: {quote(features)}")
         elif names != sorted(names, key=str.lower):
-            sentence.fault(row.number, f"the features of {named(row)} are not in the order of the alphabet")
+            sentence.fault(row.number, f"the features of {show_word(row)} are not in the order of the alphabet")
 
 
 def _check_tree(sentence: SentenceLines, parsed: Parse) -> None:
@@ -92,11 +92,13 @@ def _check_tree(sentence: SentenceLines, parsed: Parse) -> None:
         head, row = parsed.words[word.head], rows[place]
         relation, above = universal(word.relation), universal(head.relation)
         if relation in RIGHTWARD and word.head > place:
-            sentence.fault(row.number, f"{named(row)} stands before its head, which {relation} does not allow")
+            sentence.fault(row.number, f"{show_word(row)} stands before its head, which {relation} does not allow")
         if above in LEAVES and relation not in LEAVES[above]:
-            sentence.fault(row.number, f"{named(row)} depends on {named(rows[word.head])}, which is {quoted(above)}")
+            sentence.fault(
+                row.number, f"{show_word(row)} depends on {show_word(rows[word.head])}, which is {quote(above)}"
+            )
         kind = (word.head, relation)
         if relation in ONCE and not word.relation.endswith(":outer"):
             if kind in taken:
-                sentence.fault(row.number, f"{named(rows[word.head])} has a second {relation}, {named(row)}")
+                sentence.fault(row.number, f"{show_word(rows[word.head])} has a second {relation}, {show_word(row)}")
             taken.add(kind)

@@ -175,7 +175,7 @@ def _take_apart(sentence: SentenceLines) -> bool:
                 number, f"{len(columns)} column{'s' * (len(columns) > 1)} where there must be {COLUMNS}{hint}"
             )
         elif row is None:
-            sentence.fault(number, f"{quoted(columns[0])} is no word's number")
+            sentence.fault(number, f"{quote(columns[0])} is no word's number")
         elif not row.form:
             sentence.fault(number, f"word {columns[0]} has no form")
         else:
@@ -218,12 +218,12 @@ def _check_order(sentence: SentenceLines) -> None:
             sentence.fault(row.number, f"{row.columns[0]} goes past the last word, {last}")
 
 
-def named(row: Row) -> str:
+def show_word(row: Row) -> str:
     """A word as a message names it."""
-    return f"word {row.columns[0]} ({quoted(row.form)})"
+    return f"word {row.columns[0]} ({quote(row.form)})"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A few characters of the file as a message shows them."""
     return f"“{clip(visible(text), 30)}”"
 
@@ -241,17 +241,17 @@ def _heads(sentence: SentenceLines) -> list[int]:
         name, relation = row.columns[6], row.columns[7]
         heads.append(int(name) - 1 if _NUMBER.fullmatch(name) else -1)
         if not _NUMBER.fullmatch(name):
-            sentence.fault(row.number, f"the head of {named(row)} is {quoted(name)}, which is no number")
+            sentence.fault(row.number, f"the head of {show_word(row)} is {quote(name)}, which is no number")
         elif heads[-1] >= len(words):
             sentence.fault(
-                row.number, f"the head of {named(row)} is {name}, but the last word of the sentence is {len(words)}"
+                row.number, f"the head of {show_word(row)} is {name}, but the last word of the sentence is {len(words)}"
             )
         elif name == "0" and root is not None:
-            sentence.fault(row.number, f"a second root, {named(row)}, after {named(root)}")
+            sentence.fault(row.number, f"a second root, {show_word(row)}, after {show_word(root)}")
         elif name == "0":
             root = row
         if relation in {"", "_"}:
-            sentence.fault(row.number, f"{named(row)} has no relation to its head")
+            sentence.fault(row.number, f"{show_word(row)} has no relation to its head")
     if len(sentence.faults) == before:
         circle = _circle(heads)
         if root is None:  # there is a circle too, which says less
@@ -296,10 +296,10 @@ def _spans(sentence: SentenceLines) -> tuple[str, list[tuple[int, int]]]:
     place = 0
     for (row, words), gap in zip(tokens, gaps, strict=True):
         if not text.startswith(row.form, place):
-            there = quoted(text[place : place + len(row.form)]) if text[place:] else "nothing more"
-            sentence.fault(row.number, f"the text (line {line}) has {there} where {named(row)} should be")
+            there = quote(text[place : place + len(row.form)]) if text[place:] else "nothing more"
+            sentence.fault(row.number, f"the text (line {line}) has {there} where {show_word(row)} should be")
             return text, []
-        spans += _shared(row.form, place, [word.form for word in words])
+        spans += _share_letters(row.form, place, [word.form for word in words])
         place += len(row.form)
         rest = text[place:].lstrip()
         space = len(text) - place - len(rest)
@@ -307,19 +307,19 @@ def _spans(sentence: SentenceLines) -> tuple[str, list[tuple[int, int]]]:
         if rest and not is_last and bool(space) != bool(gap):
             sentence.fault(
                 row.number,
-                f"the text (line {line}) has a space after {named(row)}, but its last column says SpaceAfter=No"
+                f"the text (line {line}) has a space after {show_word(row)}, but its last column says SpaceAfter=No"
                 if space
-                else f"the text (line {line}) has no space after {named(row)}, but its last column does not say "
+                else f"the text (line {line}) has no space after {show_word(row)}, but its last column does not say "
                 "SpaceAfter=No",
             )
             return text, []
         place += space
     if text[place:]:
-        sentence.fault(line, f"the text goes on after the last word: {quoted(text[place:])}")
+        sentence.fault(line, f"the text goes on after the last word: {quote(text[place:])}")
     return text, spans
 
 
-def _shared(whole: str, place: int, forms: list[str]) -> list[tuple[int, int]]:
+def _share_letters(whole: str, place: int, forms: list[str]) -> list[tuple[int, int]]:
     """Where the words lie that are written as one: each has its own letters, or all have the whole."""
     joined = "".join(forms)
     if len(joined) != len(whole) or joined.casefold() != whole.casefold():
@@ -353,14 +353,14 @@ class _Brackets:
             if match[3] is not None:
                 same = [index for index, (name, _, _) in enumerate(self.opened) if name == match[3]]
                 if not same:
-                    return f"the bracket of entity {quoted(match[3])} closes but was not opened"
+                    return f"the bracket of entity {quote(match[3])} closes but was not opened"
                 name, start, _ = self.opened.pop(same[-1])
                 self._keep(name, start, past)
             elif match[2]:
                 self._keep(self._entity(match[1]), first, past)
             else:
                 self.opened.append((self._entity(match[1]), first, row))
-        return None if place == len(value) else f"{quoted(value[place:])} is no bracket of an entity"
+        return None if place == len(value) else f"{quote(value[place:])} is no bracket of an entity"
 
     def _entity(self, opened: str) -> str:
         """Which entity an opened bracket names, as the bracket that closes it does."""
@@ -393,7 +393,7 @@ def _mentions(sentence: SentenceLines, heads: list[int]) -> list[Mention]:
         elif wrong := reader.read(row, value):
             sentence.fault(row.number, wrong)
     for name, _, row in reader.opened:
-        sentence.fault(row.number, f"the bracket of entity {quoted(name)} does not close in its sentence")
+        sentence.fault(row.number, f"the bracket of entity {quote(name)} does not close in its sentence")
     if sentence.faults:
         return []
     found = [_mention(name, spans, heads) for (name, _), spans in reader.pieces.items()]

@@ -139,7 +139,7 @@ def _sentences(file: LineStream, field: str | None) -> Iterator[CorpusLine | Bad
             yield line
         elif line.strip():
             text = line if field is None else _field(line, field, number)
-            yield text if isinstance(text, BadLine) else _checked(text.strip(), number)
+            yield text if isinstance(text, BadLine) else _check(text.strip(), number)
 
 
 def _treebank(file: LineStream) -> Iterator[CorpusLine | BadLine]:
@@ -147,7 +147,7 @@ def _treebank(file: LineStream) -> Iterator[CorpusLine | BadLine]:
         if isinstance(parsed, BadLine):
             yield parsed
         else:
-            line = _checked(parsed.text, parsed.line)
+            line = _check(parsed.text, parsed.line)
             yield line if isinstance(line, BadLine) else CorpusLine(number=line.number, text=line.text, parsed=parsed)
 
 
@@ -168,7 +168,7 @@ def _field(line: str, field: str, number: int) -> str | BadLine:
     return text if isinstance(text, str) else BadLine(number=number, reason=f"field {clip(field, 40)!r} is no text")
 
 
-def _checked(text: str, number: int) -> CorpusLine | BadLine:
+def _check(text: str, number: int) -> CorpusLine | BadLine:
     """A sentence, if a model can read it and a person can see it."""
     if "\0" in text:
         return BadLine(number=number, reason=f"a NUL (\\0) at character {text.index(chr(0)) + 1}")

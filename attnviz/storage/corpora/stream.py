@@ -102,7 +102,7 @@ class LineStream:
             self.size = about.st_size if stat.S_ISREG(about.st_mode) else None
         self._source = _CountingStream(source)
         try:
-            self._stream = self._decompressed(Path(path).suffix.lower())
+            self._stream = self._decompress(Path(path).suffix.lower())
         except InputError:
             self.close()
             raise
@@ -149,7 +149,7 @@ class LineStream:
         except UnicodeDecodeError as error:
             return BadLine(number=number, reason=f"not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}")
 
-    def _decompressed(self, suffix: str) -> io.BufferedIOBase:
+    def _decompress(self, suffix: str) -> io.BufferedIOBase:
         try:
             first = self._source.look(max(len(start) for start in COMPRESSED.values()))
         except OSError as error:  # a folder, for one
