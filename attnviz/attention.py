@@ -47,7 +47,7 @@ class Token:
         span: first and one-past-last character in the input; None for tokens the tokenizer added.
         word: the number of the word it belongs to, counted over the whole input; None for specials.
         special: added by the tokenizer, such as ``[CLS]``.
-        segment: 0 for the first sentence, 1 for the second of a pair, 2 for what the model says.
+        segment: 0 for the first sentence, 1 for the second of a pair, 2 for what the model generates.
     """
 
     text: str
@@ -135,7 +135,7 @@ class Attention:
         model: the model's name.
         text: the input, as typed.
         pair: the second sentence, where there was one.
-        target: what the model said, or was made to say, where it says something.
+        target: what the model generated, or was made to generate, where it generates text.
         receipt: proof that the weights are the model's own; None for a file made elsewhere.
         layers: the number, in the model, of each layer held; counted from 0.
         heads: the number, in the model, of each head held; counted from 0.

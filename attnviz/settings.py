@@ -113,7 +113,9 @@ class TextSettings:
     text: str | None = option(help="The sentence; - reads it from standard input.")
     file: Path | None = option("--file", help="Read the sentence from a file.", panel=INPUT)
     pair: str | None = option("--pair", help="A second sentence, for models that read two.", panel=INPUT)
-    target: str | None = option("--target", help="What a model that translates is made to say.", panel=INPUT)
+    target: str | None = option(
+        "--target", help="What a model that translates is made to generate (teacher forcing).", panel=INPUT
+    )
     truncate: bool = option(
         "--truncate", default=False, help="Cut a text that is too long for the model, and say so.", panel=INPUT
     )

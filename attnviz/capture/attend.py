@@ -76,7 +76,8 @@ def attend_all(
 
     Raises:
         InputError: there is no text, or one is empty or longer than the model takes.
-        SelectionError: a layer, head or kind of attention that is not there, or a target for a model that says nothing.
+        SelectionError: a layer, head or kind of attention that is not there, or a target for a model that generates
+            nothing.
         ModelError: the weights are not proved.
     """
     from attnviz.capture.observers import KeepWeights

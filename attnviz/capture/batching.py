@@ -59,7 +59,7 @@ def in_batches(singles: Sequence[Batch], tokens: int) -> Iterator[list[Batch]]:
 
 
 def size_of(batch: Batch) -> int:
-    """How many tokens its longest sentence has, read or said."""
+    """How many tokens its longest sentence has, read or generated."""
     return max(batch.real.shape[1], 0 if batch.real_keys is None else batch.real_keys.shape[1])
 
 
@@ -71,7 +71,7 @@ def shuffled(single: Batch, seed: int) -> Batch | None:
         seed: another seed, another order.
 
     Returns:
-        None where what is looked at is what the model itself says: there is no other order of that.
+        None where what is looked at is what the model itself generates: there is no other order of that.
     """
     (sentence,) = single.sentences
     if single.kind == "decoder" and sentence.keys is not None:

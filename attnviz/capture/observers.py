@@ -94,24 +94,24 @@ class Observer(Protocol):
 
 @runtime_checkable  # as above
 class Kinded(Protocol):
-    """What has attention of some kinds, and may say something."""
+    """What has attention of some kinds, and may generate text."""
 
     name: str
     kinds: tuple[Kind, ...]
-    speaks: bool
+    generates: bool
 
 
 def expect_kind(source: Kinded, kind: Kind | None, targets: Sequence[str | None] | None) -> Kind:
     """The kind of attention to show: the one asked for, or the usual one.
 
     Raises:
-        SelectionError: the model has no such attention, or says nothing, so that no target can be given.
+        SelectionError: the model has no such attention, or generates nothing, so that no target can be given.
     """
     if kind is not None and kind not in source.kinds:
         has = " and ".join(source.kinds)
         raise SelectionError(f"{source.name} has no {kind} attention to show: it has {has}")
-    if not source.speaks and any(target is not None for target in targets or ()):
-        raise SelectionError(f"{source.name} says nothing, so it takes no --target")
+    if not source.generates and any(target is not None for target in targets or ()):
+        raise SelectionError(f"{source.name} generates nothing, so it takes no --target")
     return kind or source.kinds[0]
 
 

@@ -36,13 +36,13 @@ class Source(Protocol):
         name: what pictures call the model.
         has_sinks: whether, in the last run, rows could sum to less than 1 because a head may look at nothing.
         kinds: the kinds of attention it can show, the usual one first.
-        speaks: whether it says something, so that a target can be given.
+        generates: whether it generates text, so that a target can be given.
     """
 
     name: str
     has_sinks: bool
     kinds: tuple[Kind, ...]
-    speaks: bool
+    generates: bool
 
     def encode(
         self,

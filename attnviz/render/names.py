@@ -47,7 +47,7 @@ def picture_path(
         model: its name; empty where there is none.
         more: what else makes it another picture.
         pair: the second sentence.
-        target: what the model was made to say.
+        target: what the model was made to generate.
     """
     said = " + ".join(filter(None, [shown, pair])) + (f" -> {target}" if target else "")
     name = re.sub(r"[(),]", "", model.rpartition("/")[2].removesuffix(" (seed 0)"))

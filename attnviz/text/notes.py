@@ -17,20 +17,20 @@ NOTES: Templates = {
         "무작위 가중치: 모델이 배운 것이 아니라, 어텐션을 어떻게 계산하는지를 보여 줌",
     ),
     "row_generates_word": (
-        "each row is the step that says its word",
-        "각 행은 그 행의 단어를 말하는 단계임",
+        "each row is the step that generates its word",
+        "각 행은 그 행의 단어를 생성하는 단계임",
     ),
     "row_generates_token": (
-        "each row is the step that says its token",
-        "각 행은 그 행의 토큰을 말하는 단계임",
+        "each row is the step that generates its token",
+        "각 행은 그 행의 토큰을 생성하는 단계임",
     ),
     "column_read_words": (
-        "each column is what the decoder has read: its start, then the words said before",
-        "각 열은 디코더가 읽은 것: 시작 표시, 그다음은 앞에서 말한 단어들",
+        "each column is what the decoder has read: its start, then the words generated before",
+        "각 열은 디코더가 읽은 것: 시작 표시, 그다음은 앞에서 생성한 단어들",
     ),
     "column_read_tokens": (
-        "each column is what the decoder has read: its start, then the tokens said before",
-        "각 열은 디코더가 읽은 것: 시작 표시, 그다음은 앞에서 말한 토큰들",
+        "each column is what the decoder has read: its start, then the tokens generated before",
+        "각 열은 디코더가 읽은 것: 시작 표시, 그다음은 앞에서 생성한 토큰들",
     ),
     "input_truncated_words": (
         "input truncated: {kept:,} of {total:,} words",
@@ -42,7 +42,7 @@ NOTES: Templates = {
     ),
     "target_truncated": (
         "target truncated: {kept:,} of {total:,} tokens",
-        "말할 문장을 자름: 토큰 {total:,}개 가운데 {kept:,}개",
+        "생성할 문장을 자름: 토큰 {total:,}개 가운데 {kept:,}개",
     ),
     "generation_stopped": (
         "stopped after {n:,} tokens: it had not come to an end",

@@ -17,7 +17,7 @@ from attnviz.attention import Note
 from attnviz.capture.attend import attend
 from attnviz.capture.sources import generation as speaking
 from attnviz.capture.sources import interface
-from attnviz.capture.sources.tokens import meaning, tokens_said
+from attnviz.capture.sources.tokens import generated_tokens, meaning
 from attnviz.errors import InputError, ModelError, NoAttentionError, NotVerifiedError, SelectionError
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.walkthroughs.calculation import largest_difference
@@ -92,7 +92,7 @@ class TestLabels:
         text = meaning(tokenizer, ids)
         assert text == "love 사!"
         assert tokenizer(text)["input_ids"] != ids
-        said = tokens_said(tokenizer, ids, text)
+        said = generated_tokens(tokenizer, ids, text)
         spans = [(0, 1), (1, 2), (2, 4), (4, 5), (5, 6), (5, 6), (5, 6), (6, 7), None]
         assert [token.span for token in said] == spans
         assert [token.text for token in said] == ["l", "·o", "·ve", "␣", "사 1/3", "사 2/3", "사 3/3", "!", "</s>"]
@@ -101,7 +101,7 @@ class TestLabels:
     def test_numbers_without_a_token(self, zoo: Zoo) -> None:
         """Models may say more numbers than their vocabulary has tokens."""
         tokenizer, _ = zoo.library("bart")
-        (token,) = tokens_said(tokenizer, [len(tokenizer) + 5], "")
+        (token,) = generated_tokens(tokenizer, [len(tokenizer) + 5], "")
         assert token.piece == f"<{len(tokenizer) + 5}>"
 
     def test_words(self, zoo: Zoo) -> None:
@@ -166,7 +166,7 @@ class TestRefused:
         """Encoders and decoders alone are what they were."""
         source = zoo.source(name)
         assert len(source.kinds) == 1
-        with pytest.raises(SelectionError, match="says nothing, so it takes no --target"):
+        with pytest.raises(SelectionError, match="generates nothing, so it takes no --target"):
             attend(SENTENCES[0], source, target="나는")
         with pytest.raises(SelectionError, match=r"has no cross attention to show: it has (encoder|decoder)$"):
             attend(SENTENCES[0], source, kind="cross")
@@ -205,7 +205,7 @@ class TestRefused:
         path = folder / "config.json"
         saved = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(json.dumps(saved | {"decoder_start_token_id": None}), encoding="utf-8")
-        with pytest.raises(ModelError, match=r"cannot be made to say a target: [^\n]*decoder_start_token_id[^\n]*$"):
+        with pytest.raises(ModelError, match=r"cannot be forced to a target: [^\n]*decoder_start_token_id[^\n]*$"):
             attend(SENTENCES[0], str(folder), target="I")
 
     @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ class TestRefused:
         source: Any = zoo.source("bart")
         monkeypatch.setattr(speaking, "CROSS_NAMES", cross_names)
         monkeypatch.setattr(speaking, "SELF_NAMES", self_names)
-        monkeypatch.setattr(source._speaker, "_kinds", speaking.kinds_of(source._whole))
+        monkeypatch.setattr(source._generator, "_kinds", speaking.kinds_of(source._whole))
         with pytest.raises(NoAttentionError, match=r"bart: what [\w.]+ looks at cannot be told: [^\n]*$"):
             attend(SENTENCES[0], source, target=TARGETS[1], kind="cross")
 
@@ -228,7 +228,7 @@ class TestRefused:
         source: Any = zoo.source("bart")
         shared = source._whole.get_encoder().layers[0].self_attn
         monkeypatch.setitem(source._whole.get_decoder().layers[0]._modules, "self_attn", shared)
-        monkeypatch.setattr(source._speaker, "_kinds", speaking.kinds_of(source._whole))
+        monkeypatch.setattr(source._generator, "_kinds", speaking.kinds_of(source._whole))
         with pytest.raises(NoAttentionError, match=r"bart: what [\w.]+ looks at cannot be told: [^\n]*$"):
             attend(SENTENCES[0], source, target=TARGETS[1])
 

@@ -140,7 +140,7 @@ class TestKinds:
         """It is read by the encoder, and the decoder does not run."""
         source = zoo.source(name)
         assert source.kinds == KINDS
-        assert source.speaks
+        assert source.generates
         batch = source.encode([SENTENCES[0]])
         assert set(batch.inputs) == {"input_ids", "attention_mask"}
         record = attend(SENTENCES[0], source)

@@ -97,7 +97,7 @@ class ByHand:
 
     def __init__(self, seed: int | None = None) -> None:
         self.name = "by hand" if seed is None else f"random {seed}"
-        self.has_sinks, self.speaks = False, False
+        self.has_sinks, self.generates = False, False
         self.kinds: tuple[Kind, ...] = ("encoder",)
         self._outputs = torch.nn.ModuleList(torch.nn.Linear(len(heads) * WIDTH, WIDTH, bias=False) for heads in LAYERS)
         self._maps = [[torch.cat([_wide(one) for one in maps], dim=1) for maps in heads.values()] for heads in LAYERS]

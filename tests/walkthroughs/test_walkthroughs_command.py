@@ -309,7 +309,7 @@ def test_words_from_elsewhere(typed: Typed, here: Path) -> None:
         (["--steps", "\x1b[2J"], rf"there is no step '\x1b[2J': this calculation has {STEPS}"),
         (["--head", "4"], "there is no head 4: this model has heads 0 to 3 (counted from 0)"),
         (["--kind", "cross"], "toy-random (seed 0) has no cross attention to show: it has encoder"),
-        (["--target", "나는"], "toy-random (seed 0) says nothing, so it takes no --target"),
+        (["--target", "나는"], "toy-random (seed 0) generates nothing, so it takes no --target"),
         ([""], "the text is empty"),
         (["I", "--pair", " "], "the second sentence is empty (only spaces)"),
         (["a\ud800"], r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),

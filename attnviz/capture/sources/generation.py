@@ -1,4 +1,4 @@
-"""Pretrained encoder-decoders: what they say, by themselves or because they are made to, and which attention is which.
+"""Pretrained encoder-decoders: what they generate, freely or by teacher forcing, and which attention is which.
 
 References:
     Vaswani et al. 2017, "Attention Is All You Need", section 3.2.3, the three uses of attention:
@@ -19,7 +19,7 @@ from attnviz.attention import Kind, Note, Token
 from attnviz.capture.observers import Batch
 from attnviz.capture.sources.interface import watch
 from attnviz.capture.sources.loading import first_line, limit_of, quiet
-from attnviz.capture.sources.tokens import SAID, meaning, tokens_said
+from attnviz.capture.sources.tokens import GENERATED, generated_tokens, meaning
 from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
 
@@ -28,7 +28,7 @@ SELF_NAMES = {"selfattn", "selfattention", "attention"}
 """What the library calls a decoder's two attentions: parts of their modules' names, in small letters, without _."""
 
 AT_MOST = 128
-"""How many tokens a model says by itself before it is stopped."""
+"""How many tokens a model generates freely before it is stopped."""
 
 GREEDY = {
     "do_sample": False, "num_beams": 1, "num_return_sequences": 1, "early_stopping": False, "max_length": None,
@@ -36,22 +36,22 @@ GREEDY = {
     "length_penalty": 1.0, "forced_eos_token_id": None, "stop_strings": None, "guidance_scale": None,
     "return_dict_in_generate": False, "use_cache": False,
 }  # fmt: skip
-"""How a model says the likeliest token at each step and nothing else. What it may never say, and what it must say
-first (the language that it translates into), stay as its own settings have them. The library's cache is left out: of
-some models it is as deep as the encoder, not the decoder."""
+"""How a model generates the likeliest token at each step and nothing else. What it may never generate, and what it must
+begin with (the language that it translates into), stay as its own settings have them. The library's cache is left out:
+of some models it is as deep as the encoder, not the decoder."""
 
 ROW_GENERATES = Note("row_generates_token")
 COLUMN_READ = Note("column_read_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What a model says to one sentence.
+class Generation:
+    """What a model generates from one sentence.
 
     Attributes:
         text: as typed, or what its tokens mean.
-        tokens: those that it says, one a step.
-        read: those that its decoder reads, one a step: where it starts, then those that were said before.
+        tokens: those that it generates, one a step.
+        read: those that its decoder reads, one a step: where it starts, then those that were generated before.
         notes: what was done.
     """
 
@@ -61,14 +61,14 @@ class Said:
     notes: tuple[Note, ...] = ()
 
 
-class Speaker:
+class Generator:
     """An encoder-decoder, whole.
 
     Args:
         name: what pictures call it.
         tokenizer: the library's.
         model: the library's, with the map to its words.
-        native: the implementation that it says something by itself with.
+        native: the implementation that it generates freely with.
         has_head: whether that map is the model's own.
     """
 
@@ -78,31 +78,31 @@ class Speaker:
         self._limit = limit_of(model.get_decoder(), tokenizer)
         self._kinds = kinds_of(model)
 
-    def spoken(self, batch: Batch, targets: Sequence[str | None], kind: Kind, *, truncate: bool) -> Batch:
-        """The batch with what is said: the target where there is one, the model's own words where there is none.
+    def generate(self, batch: Batch, targets: Sequence[str | None], kind: Kind, *, truncate: bool) -> Batch:
+        """The batch with what is generated: the target where there is one, the model's own words where there is none.
 
         Raises:
             InputError: the tokenizer finds nothing in a target.
             TooLongError: a target has more tokens than the decoder has positions, and may not be truncated.
-            ModelError: the model cannot say anything by itself, or cannot be made to.
+            ModelError: the model cannot generate freely, or cannot be forced to a target.
         """
         source, real_source = batch.inputs["input_ids"], batch.real
-        said, sentences = [], []
+        generations, sentences = [], []
         for index, (sentence, target) in enumerate(zip(batch.sentences, targets, strict=True)):
             own = source[index][real_source[index]]
             one = self._free(own) if target is None else self._forced(target, truncate=truncate)
-            said.append(one)
+            generations.append(one)
             whole = replace(sentence, target=one.text, notes=(*sentence.notes, *one.notes))
             if kind != "encoder":
                 keys = sentence.tokens if kind == "cross" else one.read
                 notes = (*whole.notes, ROW_GENERATES, *((COLUMN_READ,) if kind == "decoder" else ()))
                 whole = replace(whole, tokens=one.tokens, keys=keys, notes=notes)
             sentences.append(whole)
-        longest = max(len(one.read) for one in said)
-        lengths = torch.tensor([len(one.read) for one in said], device=source.device)
+        longest = max(len(one.read) for one in generations)
+        lengths = torch.tensor([len(one.read) for one in generations], device=source.device)
         real = torch.arange(longest, device=source.device) < lengths[:, None]
         pad = self._tokenizer.pad_token_id or 0
-        rows = [[token.id for token in one.read] + [pad] * (longest - len(one.read)) for one in said]
+        rows = [[token.id for token in one.read] + [pad] * (longest - len(one.read)) for one in generations]
         read = torch.tensor(rows, device=source.device)
         return Batch(
             sentences=tuple(sentences),
@@ -132,40 +132,41 @@ class Speaker:
         if kind is None or expected[kind] != (query.shape[2], key.shape[2]):
             named = next((name for name, other in self._model.named_modules() if other is module), "a layer")
             raise NoAttentionError(
-                f"{self._name}: what {named} looks at cannot be told: neither the source alone nor what was said alone"
+                f"{self._name}: what {named} looks at cannot be told: neither the source alone nor what was generated "
+                "alone"
             )
         return kind == batch.kind
 
-    def _forced(self, target: str, *, truncate: bool) -> Said:
-        """Teacher forcing: the tokens of a target, whatever the model would have said."""
+    def _forced(self, target: str, *, truncate: bool) -> Generation:
+        """Teacher forcing: the tokens of a target, whatever the model would have generated."""
         encoded = self._tokenizer(text_target=target, verbose=False)
         ids, notes = encoded["input_ids"], tuple[Note, ...]()
         if self._limit is not None and len(ids) > self._limit:
             n_tokens = len(ids)
             if not truncate:
                 raise TooLongError(
-                    f"the target has {n_tokens:,} tokens, but {self._name} says at most {self._limit:,}: shorten it, "
-                    "or cut it there with --truncate"
+                    f"the target has {n_tokens:,} tokens, but {self._name} generates at most {self._limit:,}: shorten "
+                    "it, or cut it there with --truncate"
                 )
             ids = self._tokenizer(text_target=target, truncation=True, max_length=self._limit)["input_ids"]
             notes = (Note.of("target_truncated", kept=len(ids), total=n_tokens),)
-        tokens = tokens_said(self._tokenizer, ids, target)
+        tokens = generated_tokens(self._tokenizer, ids, target)
         if all(token.special for token in tokens):
             raise InputError(f"{self._name} finds no token in this target: {visible(target)[:40]!r}")
         try:
             read = _read_before(self._model, torch.tensor([ids], device=self._model.device))[0].tolist()
         except Exception as error:
-            raise ModelError(f"{self._name} cannot be made to say a target: {first_line(error)}") from error
+            raise ModelError(f"{self._name} cannot be forced to a target: {first_line(error)}") from error
         if read[1:] != ids[:-1]:
-            raise ModelError(f"{self._name} cannot be made to say a target: it reads something else than it said")
-        return Said(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]), notes=notes)
+            raise ModelError(f"{self._name} cannot be forced to a target: it reads something else than it generated")
+        return Generation(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]), notes=notes)
 
-    def _free(self, source: Tensor) -> Said:
+    def _free(self, source: Tensor) -> Generation:
         """The likeliest token at each step, until the end; a source alone, so that no neighbour changes it."""
         if not self._has_head:
             raise ModelError(
-                f"{self._name} was saved without the map to its words, so it says nothing by itself: give what it "
-                "should say with --target"
+                f"{self._name} was saved without the projection to its words, so it generates nothing freely: give "
+                "what it should generate with --target"
             )
         most = min(AT_MOST, self._limit or AT_MOST)
         try:
@@ -176,27 +177,27 @@ class Speaker:
                     input_ids=source[None], attention_mask=torch.ones_like(source)[None], max_new_tokens=most
                 )[0].tolist()
         except Exception as error:
-            raise ModelError(f"{self._name} cannot say anything by itself: {first_line(error)}") from error
+            raise ModelError(f"{self._name} cannot generate freely: {first_line(error)}") from error
         end = self._model.generation_config.eos_token_id
         is_over = ids[-1] in (end if isinstance(end, list) else [end])
         notes = () if is_over else (Note.of("generation_stopped", n=most),)
         text = meaning(self._tokenizer, ids)
-        tokens = tokens_said(self._tokenizer, ids, text)
-        return Said(text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes)
+        tokens = generated_tokens(self._tokenizer, ids, text)
+        return Generation(text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes)
 
     def _start(self, number: int) -> Token:
-        """What the decoder reads before anything is said."""
+        """What the decoder reads before anything is generated."""
         piece = self._tokenizer.convert_ids_to_tokens(number) or f"<{number}>"
-        return Token(text=visible(piece), piece=piece, id=number, special=True, segment=SAID)
+        return Token(text=visible(piece), piece=piece, id=number, special=True, segment=GENERATED)
 
 
-def _read_before(model: Any, said: Tensor) -> Tensor:
-    """What a decoder has read before each token that it says [batch, token], as its own library trains it."""
+def _read_before(model: Any, generated: Tensor) -> Tensor:
+    """What a decoder has read before each token that it generates [batch, token], as its own library trains it."""
     if hasattr(model, "prepare_decoder_input_ids_from_labels"):
-        return model.prepare_decoder_input_ids_from_labels(labels=said)  # type: ignore[no-any-return]
+        return model.prepare_decoder_input_ids_from_labels(labels=generated)  # type: ignore[no-any-return]
     shift = sys.modules[type(model).__module__].shift_tokens_right
     config = model.config
-    return shift(said, config.pad_token_id, config.decoder_start_token_id)  # type: ignore[no-any-return]
+    return shift(generated, config.pad_token_id, config.decoder_start_token_id)  # type: ignore[no-any-return]
 
 
 def kinds_of(model: Any) -> dict[nn.Module, Kind | None]:

@@ -69,7 +69,7 @@ class ToySource:
         self.name = f"toy-random (seed {config.seed}{''.join(other)})"
         self.has_sinks = False
         self.kinds = KINDS["random"]
-        self.speaks = False
+        self.generates = False
         self._device = device or torch.device("cpu")
         self._model = ToyEncoder(config).to(self._device, dtype or torch.float32)
 
@@ -150,7 +150,7 @@ class TrainedSource:
         self._card, model = load_home_built(name)
         self._model = model.to(self._device, dtype or torch.float32)
         self.kinds = KINDS[self._card.plan.kind]
-        self.speaks = self._card.target is not None
+        self.generates = self._card.target is not None
 
     def encode(
         self,
@@ -161,32 +161,32 @@ class TrainedSource:
         kind: Kind | None = None,
         targets: Sequence[str | None] | None = None,
     ) -> Batch:
-        """Split sentences into words; a model that translates says its own translation where no target is given.
+        """Split sentences into words; a model that translates generates its own translation where no target is given.
 
         Raises:
             InputError: a sentence has no word that the model knows.
             TooLongError: a sentence has more words than the model takes, and may not be truncated.
-            SelectionError: a kind of attention that the model has not, or a target for one that says nothing.
+            SelectionError: a kind of attention that the model has not, or a target for one that generates nothing.
         """
         shown = expect_kind(self, kind, targets)
         sentences = [
             self._sentence(text, pair, truncate) for text, pair in zip(texts, pairs or [None] * len(texts), strict=True)
         ]
         source = _numbers([sentence.tokens for sentence in sentences]).to(self._device)
-        if not self.speaks:
+        if not self.generates:
             return Batch(sentences=tuple(sentences), inputs={"words": source}, real=source != 0, kind=shown)
         targets = targets or [None] * len(texts)
-        said = [self._target(row[row != 0], given, truncate) for row, given in zip(source, targets, strict=True)]
-        target = _numbers(said).to(self._device)
+        generated = [self._target(row[row != 0], given, truncate) for row, given in zip(source, targets, strict=True)]
+        target = _numbers(generated).to(self._device)
         whole = []
-        for sentence, tokens in zip(sentences, said, strict=True):
-            spoken = replace(sentence, target=" ".join(token.piece for token in tokens if not token.special))
+        for sentence, tokens in zip(sentences, generated, strict=True):
+            one = replace(sentence, target=" ".join(token.piece for token in tokens if not token.special))
             if shown != "encoder":
                 start = Token(text=START, piece=START, id=self._card.plan.config.start, special=True, segment=2)
                 keys = sentence.tokens if shown == "cross" else (start, *tokens[:-1])
                 notes = (*sentence.notes, ROW_GENERATES, *((COLUMN_READ,) if shown == "decoder" else ()))
-                spoken = replace(spoken, tokens=tokens, keys=keys, notes=notes)
-            whole.append(spoken)
+                one = replace(one, tokens=tokens, keys=keys, notes=notes)
+            whole.append(one)
         return Batch(
             sentences=tuple(whole),
             inputs={"source": source, "target": target},
@@ -274,13 +274,13 @@ class TrainedSource:
         return Sentence(text=text, pair=pair, tokens=tuple(tokens), notes=notes, is_cut=is_cut)
 
     def _target(self, source: Tensor, given: str | None, truncate: bool) -> tuple[Token, ...]:  # noqa: FBT001
-        """What is said: the words given, or the model's own, running free; then its end."""
+        """What is generated: the words given, or the model's own, running free; then its end."""
         if self._card.target is None or isinstance(self._model, LanguageEncoder | LanguageDecoder):
             return ()
-        config, says = self._card.plan.config, self._card.target
+        config, vocabulary = self._card.plan.config, self._card.target
         if given is None:
             numbers = self._model.translate(source[None]).words[0].tolist()
-            words = [word for word in says.decode(numbers) if word != END]
+            words = [word for word in vocabulary.decode(numbers) if word != END]
             ended = config.end in numbers
         else:
             words, ended = [given[start:end] for start, end in split_words(given)], True
@@ -288,10 +288,10 @@ class TrainedSource:
             if not words:
                 raise InputError(f"there is no word in this target: {visible(given)[:40]!r}")
             if len(words) > most and not truncate:
-                raise TooLongError(f"the target has {len(words):,} words, but {self.name} says at most {most:,}")
+                raise TooLongError(f"the target has {len(words):,} words, but {self.name} generates at most {most:,}")
             words = words[:most]
         tokens, place = [], 0
-        for number, (word, which) in enumerate(zip(words, says.encode(words), strict=True)):
+        for number, (word, which) in enumerate(zip(words, vocabulary.encode(words), strict=True)):
             span = (place, place + len(word))
             tokens.append(Token(text=visible(word), piece=word, id=which, span=span, word=number, segment=2))
             place += len(word) + 1

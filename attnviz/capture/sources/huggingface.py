@@ -15,11 +15,11 @@ from attnviz.attention import Kind, Note, Receipt
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import calls_shown
 from attnviz.capture.receipt import digest_of
-from attnviz.capture.sources.generation import Speaker
+from attnviz.capture.sources.generation import Generator
 from attnviz.capture.sources.hub import Location
 from attnviz.capture.sources.interface import native_of, watch, watched_by
 from attnviz.capture.sources.loading import Loaded, adopt, first_line, in_one_line, keep_state, limit_of, load, quiet
-from attnviz.capture.sources.tokens import run_together, tokens_read
+from attnviz.capture.sources.tokens import read_tokens, run_together
 from attnviz.capture.stream import Run
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
@@ -85,14 +85,14 @@ class PretrainedSource:
         self._device = self._model.device
         causal = any(getattr(module, "is_causal", False) is True for module in self._model.modules())
         self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
-        self._speaker: Speaker | None = None
+        self._generator: Generator | None = None
         if self._whole is not None:
-            # A sentence alone is read by the encoder: what a decoder looks at depends on what is said.
+            # A sentence alone is read by the encoder: what a decoder looks at depends on what is generated.
             self.kinds = ("encoder", "cross", "decoder")
-            self._speaker = Speaker(
+            self._generator = Generator(
                 self.name, self._tokenizer, self._whole, native=native_of(self._whole), has_head=loaded.has_head
             )
-        self.speaks = self._speaker is not None
+        self.generates = self._generator is not None
         self._limit = limit_of(self._model, self._tokenizer)
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
 
@@ -108,27 +108,27 @@ class PretrainedSource:
         """Tokenize sentences into one padded batch.
 
         Of an encoder-decoder a sentence alone is read by the encoder. Where another kind of attention is asked for, or
-        there is a target (then cross attention is the usual one), the decoder runs too: it says the target, or where
-        there is none the likeliest token at each step.
+        there is a target (then cross attention is the usual one), the decoder runs too: it generates the target, or
+        where there is none the likeliest token at each step.
 
         Raises:
-            SelectionError: a kind of attention that the model has not, or a target for one that says nothing.
+            SelectionError: a kind of attention that the model has not, or a target for one that generates nothing.
             TooLongError: a sentence or target has more tokens than there are positions, and may not be truncated.
             InputError: the tokenizer finds nothing in a sentence, or in a target.
-            ModelError: the model cannot say anything by itself.
+            ModelError: the model cannot generate freely.
         """
         shown = expect_kind(self, kind, targets)
         targets = targets or [None] * len(texts)
         pairs = pairs or [None] * len(texts)
         encoded = [self._sentence(text, pair, truncate) for text, pair in zip(texts, pairs, strict=True)]
         batch = self._batch([sentence for sentence, _ in encoded], [row for _, row in encoded])
-        if self._speaker is None:
+        if self._generator is None:
             return batch
         has_target = any(target is not None for target in targets)
         if shown == "encoder" and not has_target:
             return replace(batch, kind=shown)
         with keep_state(self._owner):
-            return self._speaker.spoken(batch, targets, kind or "cross", truncate=truncate)
+            return self._generator.generate(batch, targets, kind or "cross", truncate=truncate)
 
     def _sentence(self, text: str, pair: str | None, truncate: bool) -> tuple[Sentence, Any]:  # noqa: FBT001
         """A sentence with its tokens, and what the tokenizer made of it."""
@@ -145,7 +145,7 @@ class PretrainedSource:
                 )
             encoded = self._tokenizer(text, pair, truncation=True, max_length=self._limit, **more)
             notes += (Note.of("input_truncated_tokens", kept=len(encoded["input_ids"]), total=n_tokens),)
-        tokens = tokens_read(self._tokenizer, encoded, text, pair)
+        tokens = read_tokens(self._tokenizer, encoded, text, pair)
         if all(token.special for token in tokens):
             raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
         if run_together(tokens):
@@ -163,8 +163,8 @@ class PretrainedSource:
         """
         model, is_shown = self._model, None
         n_sentences, n_tokens = batch.real.shape
-        if self._speaker is not None and "decoder_input_ids" in batch.inputs:
-            model, is_shown = self._whole, partial(self._speaker.is_shown, batch=batch)
+        if self._generator is not None and "decoder_input_ids" in batch.inputs:
+            model, is_shown = self._whole, partial(self._generator.is_shown, batch=batch)
             n_tokens = max(batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids"))
         native = "eager" if n_sentences * n_tokens**2 <= EAGER_UP_TO else self._native
         run = Run(batch=batch, observers=observers, native=native)
@@ -206,9 +206,9 @@ class PretrainedSource:
         other._owner = None  # noqa: SLF001 - its own
         other._model = new if self._whole is None else new.get_encoder()  # noqa: SLF001 - its own
         other._whole = None if self._whole is None else new  # noqa: SLF001 - its own
-        if self._speaker is not None:
+        if self._generator is not None:
             native = native_of(whole)
-            other._speaker = Speaker(other.name, self._tokenizer, new, native=native, has_head=True)  # noqa: SLF001 - its own
+            other._generator = Generator(other.name, self._tokenizer, new, native=native, has_head=True)  # noqa: SLF001 - its own
         return other
 
     def _batch(self, sentences: Sequence[Sentence], rows: Sequence[Any]) -> Batch:

@@ -11,11 +11,11 @@ from attnviz.attention import Token
 from attnviz.text.display import token_text, visible
 from attnviz.text.words import assign_words
 
-SAID = 2
-"""The segment of what a model says."""
+GENERATED = 2
+"""The segment of what a model generates."""
 
 
-def tokens_read(tokenizer: Any, encoded: Any, text: str, pair: str | None = None) -> tuple[Token, ...]:
+def read_tokens(tokenizer: Any, encoded: Any, text: str, pair: str | None = None) -> tuple[Token, ...]:
     """The tokens that a tokenizer made of a sentence and its pair.
 
     Args:
@@ -36,10 +36,10 @@ def tokens_read(tokenizer: Any, encoded: Any, text: str, pair: str | None = None
     return _labelled(tokenizer, assign_words(tokens, text, pair), (text, pair or ""))
 
 
-def tokens_said(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
-    """The tokens that a model says, which mean this text.
+def generated_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+    """The tokens that a model generates, which mean this text.
 
-    Where each stands in the text is what the tokenizer says if it makes the same tokens of it again; if not, how far
+    Where each stands in the text is what the tokenizer tells if it makes the same tokens of it again; if not, how far
     the text gets with each token.
     """
     # Some models have more numbers than their vocabulary has tokens.
@@ -53,7 +53,7 @@ def tokens_said(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, .
         for number, piece, span in zip(ids, pieces, spans, strict=True)
     ]
     labelled = _labelled(tokenizer, assign_words(tokens, text), (text, ""))
-    return tuple(replace(token, segment=SAID) for token in labelled)
+    return tuple(replace(token, segment=GENERATED) for token in labelled)
 
 
 def meaning(tokenizer: Any, ids: Sequence[int]) -> str:

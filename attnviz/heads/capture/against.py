@@ -151,7 +151,7 @@ def _sides(before: Source, after: Source, wish: Wish) -> tuple[_Side, _Side]:
             "--kind chooses one that both have"
         )
     one = _Side(before, replace(wish, kind=kind))
-    return one, _Side(after, replace(wish, kind=kind), leader=one if before.speaks else None)
+    return one, _Side(after, replace(wish, kind=kind), leader=one if before.generates else None)
 
 
 def _read_by(one: _Side, other: _Side, text: str, where: str) -> tuple[Batch, Batch]:
