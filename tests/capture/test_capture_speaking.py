@@ -237,7 +237,7 @@ class TestFree:
                 weights[f"{side}.embed_tokens.weight"] = weights["shared.weight"].clone()
             save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         source = open_source(str(folder), device="cpu")
-        with pytest.raises(ModelError, match=r"saved without the map to its words, .* with --target$"):
+        with pytest.raises(ModelError, match=r"saved without the projection to its words, .* with --target$"):
             attend(SENTENCES[0], source, kind="cross")
         # T5 reads of that setting how large what its decoder makes is; its attention stays.
         forced = attend(SENTENCES[0], source, target=TARGETS[1])
@@ -248,7 +248,7 @@ class TestFree:
         if "t5" in taught.name:  # it counts relative positions, and has no limit
             assert len(attend("I", taught, target="love " * 60).query_tokens) > 60
             return
-        with pytest.raises(TooLongError, match=r"the target has 63 tokens, but taught0/bart says at most 40: .*--trun"):
+        with pytest.raises(TooLongError, match=r"the target has 63 tokens, but taught0/bart generates at most 40: .*--trun"):
             attend("I", taught, target=("love " * 60).strip())
         with pytest.raises(TooLongError, match=r"the text has 63 tokens, but taught0/bart has 40 positions: .*--trunc"):
             attend(("love " * 60).strip(), taught, target="I")
