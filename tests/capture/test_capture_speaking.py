@@ -248,7 +248,7 @@ class TestFree:
         if "t5" in taught.name:  # it counts relative positions, and has no limit
             assert len(attend("I", taught, target="love " * 60).query_tokens) > 60
             return
-        with pytest.raises(TooLongError, match=r"the target has 63 tokens, but taught0/bart generates at most 40: .*--trun"):
+        with pytest.raises(TooLongError, match=r"the target has 63 tokens, but taught0/bart generates at most 40:"):
             attend("I", taught, target=("love " * 60).strip())
         with pytest.raises(TooLongError, match=r"the text has 63 tokens, but taught0/bart has 40 positions: .*--trunc"):
             attend(("love " * 60).strip(), taught, target="I")
