@@ -139,7 +139,7 @@ def tell_written(path: Path) -> None:
 
 def print_lines(view: Callable[[Screen], Iterable[Text]], background: str, palette: str) -> None:
     """Print what a view makes for the terminal at hand."""
-    from attnviz.render.terminal.console import console_here, screen_of
+    from attnviz.render.terminal.screen import console_here, screen_of
 
     console = console_here()
     for line in view(screen_of(console, background, palette)):

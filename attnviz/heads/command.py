@@ -171,10 +171,10 @@ def _show(
     comparison: Comparison, sort: str, role: Sequence[str], layers: arguments.Chosen | None, background: str
 ) -> None:
     """Print the table of heads, and what follows from it."""
-    from attnviz.heads.terminal.heads import table
-    from attnviz.render.terminal.console import console_here, screen_of
+    from attnviz.heads.terminal.table import draw_heads
+    from attnviz.render.terminal.screen import console_here, screen_of
 
     console = console_here()
     chosen = layers.among(range(comparison.n_layers)) if layers else ()
-    for line in table(comparison, screen_of(console, background, "magma"), sort=sort, role=role, layers=chosen):
+    for line in draw_heads(comparison, screen_of(console, background, "magma"), sort=sort, role=role, layers=chosen):
         console.print(line, soft_wrap=True)

@@ -85,11 +85,11 @@ def command(
     comparison = found.comparison
     profile = comparison.head(layer, number)
     from attnviz.heads.figure import page as heads_page_figure
-    from attnviz.heads.terminal.page import page
-    from attnviz.render.terminal.console import console_here, screen_of
+    from attnviz.heads.terminal.page import draw_head
+    from attnviz.render.terminal.screen import console_here, screen_of
 
     console = console_here()
-    for line in page(comparison, layer, number, screen_of(console, background, "magma")):
+    for line in draw_head(comparison, layer, number, screen_of(console, background, "magma")):
         console.print(line, soft_wrap=True)
     shown = text or Path(corpus or treebank or load or "samples").name
     named = picture_path("head", f"{profile.name} {shown}", comparison.model, pair=None, target=None)

@@ -46,10 +46,10 @@ def command(
 
         sys.stdout.write(to_json(record) + "\n")
     else:
-        from attnviz.heatmaps.terminal import picture
+        from attnviz.heatmaps import terminal
         from attnviz.render.sheet import resolve
 
-        view = partial(picture, resolve(record, appearance.scale), overview=overview)
+        view = partial(terminal.draw, resolve(record, appearance.scale), overview=overview)
         print_lines(view, appearance.background, appearance.palette)
     target = record.target if text.load else text.target
     usual = () if output.json else (_usual_path(record, target, everything=overview),)

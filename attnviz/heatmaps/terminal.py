@@ -7,18 +7,18 @@ keep their columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-from rich.cells import cell_len, set_cell_size, split_graphemes
+from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.render.palette import LEVELS, colours, hexed, ink, levels
+from attnviz.render.palette import levels
 from attnviz.render.sheet import AXES, Panel, Sheet, pool
-from attnviz.render.terminal.screen import ASCII, Screen, scale_bar
+from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.text import centre, fit, legend, spell, wrap
 
 LABEL_WIDTH = 14
 """Cells that a token's label may take beside a matrix."""
@@ -30,7 +30,7 @@ GAP = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class CellFormat:
     """How a weight is shown.
 
     Attributes:
@@ -44,7 +44,7 @@ class Cell:
     halves: bool = False
 
 
-def picture(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Text]:
+def draw(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Text]:
     """The whole view of a sheet.
 
     Args:
@@ -52,95 +52,74 @@ def picture(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Tex
         screen: where.
         overview: show all panels as thumbnails and only the first layer's in full.
     """
-    if not screen.unicode:
-        sheet = _spelled(sheet)
-    lines = [*_wrapped(sheet.sentence, screen, "bold"), *_wrapped(_head_line(sheet), screen, "")]
-    body, said, shown = _body(sheet, screen, overview)
-    lines += body
-    lines += _scale(shown, screen)
-    for text in (*said, *sheet.notes):
-        lines += _wrapped(text, screen, "dim")
-    lines += _wrapped(sheet.proof, screen, "bold" if sheet.proof.startswith("verified") else "")
-    if not screen.unicode:
-        for line in lines:
-            line.plain = line.plain.translate(ASCII)
-    return lines
-
-
-def _spelled(sheet: Sheet) -> Sheet:
-    r"""The same sheet in ASCII: a character that has no likeness there is spelled out, as in ``\ub098``."""
-
-    def spell(text: str) -> str:
-        return text.translate(ASCII).encode("ascii", "backslashreplace").decode()
-
-    return replace(
-        sheet,
-        query_labels=tuple(map(spell, sheet.query_labels)),
-        key_labels=tuple(map(spell, sheet.key_labels)),
-        model=spell(sheet.model),
-        sentence=spell(sheet.sentence),
-        notes=tuple(map(spell, sheet.notes)),
-        proof=spell(sheet.proof),
+    query_labels, key_labels = (
+        tuple(spell(label, screen) for label in labels) for labels in (sheet.query_labels, sheet.key_labels)
     )
+    sheet = replace(sheet, query_labels=query_labels, key_labels=key_labels)
+    name = sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size
+    body, remarks, scaled = _body(sheet, screen, overview)
+    return [
+        *_wrap(sheet.sentence, screen, "bold"),
+        *_wrap(f"{sheet.model} · {name}", screen),
+        *body,
+        Text(),
+        *legend(scaled.legend, screen, most=screen.width),
+        *(line for text in (AXES, *remarks, *sheet.notes) for line in _wrap(text, screen, "dim")),
+        *_wrap(sheet.proof, screen, "bold" if sheet.proof.startswith("verified") else ""),
+    ]
+
+
+def _wrap(text: str, screen: Screen, style: str = "") -> list[Text]:
+    """A text in lines as wide as the screen, as the panels are."""
+    return wrap(text, screen, style, most=screen.width)
 
 
 def _body(sheet: Sheet, screen: Screen, overview: bool) -> tuple[list[Text], list[str], Sheet]:  # noqa: FBT001
     """The matrices, what must be said of how they are shown, and the sheet whose colour scale they have."""
     lines: list[Text] = []
-    said: list[str] = []
+    remarks: list[str] = []
     if overview and len(sheet.layers) > 1:
-        lines += [Text(), *_wrapped(f"all {len(sheet.panels)} heads: layers down, heads across", screen, "")]
+        lines += [Text(), *_wrap(f"all {len(sheet.panels)} heads: layers down, heads across", screen)]
         thumbnails, small = _thumbnails(sheet, screen)
         lines += thumbnails
-        said += [f"thumbnails {note}; {small.legend}" for note in small.notes if note not in sheet.notes]
+        remarks += [f"thumbnails {note}; {small.legend}" for note in small.notes if note not in sheet.notes]
         first = sheet.layers[0]
         sheet = replace(sheet, layers=(first,), panels=tuple(p for p in sheet.panels if p.layer == first))
         more = f"layer {first}, every head (another: --layer N; one large: --layer N --head N)"
-        lines += [Text(), *_wrapped(more, screen, "")]
+        lines += [Text(), *_wrap(more, screen)]
     if len(sheet.panels) == 1:
         shown, cell = _fit_one(sheet, screen)
     else:
         shown, cell = _fit_many(sheet, screen)
     lines += _bands(shown, screen, cell)
-    said += [note for note in shown.notes if note not in sheet.notes]
+    remarks += [note for note in shown.notes if note not in sheet.notes]
     dot = "·" if screen.unicode else "."
     if cell.digits == "percent":
-        said.append(f"numbers: percent, rounded; {dot} is less than 0.5, blank is exactly 0")
+        remarks.append(f"numbers: percent, rounded; {dot} is less than 0.5, blank is exactly 0")
     elif cell.digits == "decimals":
-        said.append("numbers: weights, rounded to 2 decimals; blank is exactly 0")
+        remarks.append("numbers: weights, rounded to 2 decimals; blank is exactly 0")
     elif not screen.colour:
-        said.append(f"{dot} is a small weight that is not 0; blank is exactly 0")
+        remarks.append(f"{dot} is a small weight that is not 0; blank is exactly 0")
     if cell.halves:
-        said.append("each line holds two rows, and names the upper one")
-    return lines, said, shown
+        remarks.append("each line holds two rows, and names the upper one")
+    return lines, remarks, shown
 
 
-def _head_line(sheet: Sheet) -> str:
-    return f"{sheet.model} · {sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size}"
-
-
-def _scale(sheet: Sheet, screen: Screen) -> list[Text]:
-    """What the colours mean, with the scale itself."""
-    bar = scale_bar(screen, 16)
-    first, *rest = _wrapped(sheet.legend, screen, "dim", bar.cell_len) or [Text()]
-    return [Text(), Text.assemble(bar, first), *rest, *_wrapped(AXES, screen, "dim")]
-
-
-def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, Cell]:
+def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     """The largest cells in which one pattern fits the screen; pooled where even the smallest do not."""
     room = screen.width - _label_width(sheet) - 1
     n = len(sheet.key_labels)
     labels = max(cell_len(label) for label in sheet.key_labels) + 1
     shade = 0 if screen.colour else 1
     for cell in (
-        Cell(max(6, min(labels, 10)), "decimals"),
-        Cell(5 + shade, "decimals"),
-        Cell(3 + shade, "percent"),
-        Cell(2, ""),
+        CellFormat(max(6, min(labels, 10)), "decimals"),
+        CellFormat(5 + shade, "decimals"),
+        CellFormat(3 + shade, "percent"),
+        CellFormat(2, ""),
     ):
         if n * cell.width <= room and (cell.width < labels or n <= 30):
             return sheet, cell
-    thin = Cell(1, "", halves=screen.colour and screen.unicode)
+    thin = CellFormat(1, "", halves=screen.colour and screen.unicode)
     return _pooled(sheet, screen, max(room, 8), max(room, 8)), thin
 
 
@@ -150,12 +129,12 @@ def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
     return pool(sheet, rows, min(columns, screen.width - _label_width(small) - 1))
 
 
-def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, Cell]:
+def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     """The largest cells in which all panels stay within a few screens; pooled where even the smallest do not."""
     room = screen.width - _label_width(sheet) - 1
     n_rows, n_keys = len(sheet.query_labels), len(sheet.key_labels)
-    thin = Cell(1, "", halves=screen.colour and screen.unicode)
-    for cell in (Cell(3 if screen.colour else 4, "percent"), Cell(2, ""), thin):
+    thin = CellFormat(1, "", halves=screen.colour and screen.unicode)
+    for cell in (CellFormat(3 if screen.colour else 4, "percent"), CellFormat(2, ""), thin):
         across = (room + GAP) // (max(n_keys * cell.width, _title_width(sheet)) + GAP)
         bands = math.ceil(len(sheet.panels) / max(1, across))
         height = bands * (math.ceil(n_rows / (2 if cell.halves else 1)) + 3)
@@ -179,9 +158,9 @@ def _label_width(sheet: Sheet) -> int:
     return digits + 1 + min(LABEL_WIDTH, max(cell_len(label) for label in sheet.query_labels))
 
 
-def _bands(sheet: Sheet, screen: Screen, cell: Cell) -> Iterator[Text]:
+def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
     """Labelled panels, as many side by side as the screen holds; the labels stand once at the left of each band."""
-    labels = _row_labels(sheet)
+    labels = _row_labels(sheet, screen)
     left = max(map(cell_len, labels))
     room = screen.width - left - 1
     width = max(len(sheet.key_labels) * cell.width, _title_width(sheet) if len(sheet.panels) > 1 else 0)
@@ -210,70 +189,59 @@ def _bands(sheet: Sheet, screen: Screen, cell: Cell) -> Iterator[Text]:
             yield line
 
 
-def _row_labels(sheet: Sheet) -> list[str]:
+def _row_labels(sheet: Sheet, screen: Screen) -> list[str]:
     digits = len(str(len(sheet.query_labels) - 1))
     width = min(LABEL_WIDTH, max(cell_len(label) for label in sheet.query_labels))
-    return [f"{i:>{digits}} {set_cell_size(_fit(label, width), width)}" for i, label in enumerate(sheet.query_labels)]
+    return [
+        f"{i:>{digits}} {set_cell_size(fit(label, width, screen), width)}" for i, label in enumerate(sheet.query_labels)
+    ]
 
 
-def _column_header(labels: Sequence[str], cell: Cell) -> str:
+def _column_header(labels: Sequence[str], cell: CellFormat) -> str:
     """The keys by name where names fit, else by the number that they have as rows."""
     if all(cell_len(label) < cell.width for label in labels):
-        return "".join(_centre(label, cell.width) for label in labels)
+        return "".join(centre(label, cell.width) for label in labels)
     digits = len(str(len(labels) - 1))
     if digits < cell.width:
-        return "".join(_centre(str(i), cell.width) for i in range(len(labels)))
+        return "".join(centre(str(i), cell.width) for i in range(len(labels)))
     every = 5 if cell.width * 5 > digits else 10
     return "".join(f"{i:<{cell.width * every}}" for i in range(0, len(labels), every))[: len(labels) * cell.width]
 
 
-def _matrix(panel: Panel, screen: Screen, cell: Cell) -> list[Text]:
+def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
     """One panel's rows of cells."""
-    level = levels(panel.matrix, panel.top)
-    if not screen.colour:
-        return [
-            Text("".join(_shaded(w, s, screen, cell) for w, s in zip(row, steps, strict=True)), no_wrap=True)
-            for row, steps in zip(panel.matrix.tolist(), level.tolist(), strict=True)
-        ]
-    table = colours(screen.palette, on_dark=screen.dark)
+    level = levels(panel.matrix, panel.top).tolist()
     if cell.halves:
-        return _half_lines(level, table, cell.width)
-    white = ink(table)
+        return [_half_line(level[row : row + 2], screen, cell.width) for row in range(0, len(level), 2)]
     lines = []
-    for row, steps in zip(panel.matrix.tolist(), level.tolist(), strict=True):
+    for row, steps in zip(panel.matrix.tolist(), level, strict=True):
         line = Text(no_wrap=True)
         for weight, step in zip(row, steps, strict=True):
-            colour = "#ffffff" if white[step] else "#000000"
-            line.append(
-                _centre(_digits(weight, cell, screen), cell.width),
-                Style(color=colour, bgcolor=hexed(table[step])),
-            )
+            if screen.colour:
+                line.append(centre(_digits(weight, cell, screen), cell.width), screen.paint(step))
+            else:
+                line.append(_shaded(weight, step, screen, cell))
         lines.append(line)
     return lines
 
 
-def _half_lines(level: np.ndarray, table: np.ndarray, width: int) -> list[Text]:
-    """Two rows a line: the upper half of each character is one cell, the lower half the next row's."""
-    lines = []
-    for row in range(0, len(level), 2):
-        line = Text(no_wrap=True)
-        for column in range(level.shape[1]):
-            upper = hexed(table[level[row, column]])
-            lower = hexed(table[level[row + 1, column]]) if row + 1 < len(level) else None
-            line.append("▀" * width, Style(color=upper, bgcolor=lower))
-        lines.append(line)
-    return lines
+def _half_line(pair: Sequence[Sequence[int]], screen: Screen, width: int) -> Text:
+    """Two rows in a line: the upper half of each character is one cell, the lower half the next row's."""
+    line = Text(no_wrap=True)
+    for cells in zip(*pair, strict=True):
+        line.append("▀" * width, Style.from_color(*(screen.paint(level).bgcolor for level in cells)))
+    return line
 
 
-def _shaded(weight: float, step: int, screen: Screen, cell: Cell) -> str:
+def _shaded(weight: float, step: int, screen: Screen, cell: CellFormat) -> str:
     """A cell without colour: a shade, and the number where it fits. A weight that is not 0 is never left blank."""
-    shade = screen.shades[math.ceil(step / (LEVELS - 1) * 4 - 0.5)]
+    shade = screen.shade(step)
     if not cell.digits:
         return (shade if shade != " " or weight == 0 else ("·" if screen.unicode else "-")) * cell.width
     return _digits(weight, cell, screen).rjust(cell.width - 1) + shade
 
 
-def _digits(weight: float, cell: Cell, screen: Screen) -> str:
+def _digits(weight: float, cell: CellFormat, screen: Screen) -> str:
     """A weight in the digits that fit; blank where it is exactly 0."""
     if weight == 0 or not cell.digits:
         return ""
@@ -297,7 +265,7 @@ def _thumbnails(sheet: Sheet, screen: Screen) -> tuple[list[Text], Sheet]:
     rows = min(len(sheet.query_labels), size)
     small = pool(sheet, rows, size)
     width = max(size, len(str(sheet.heads[-1])))
-    cell = Cell(1, "", halves=halves)
+    cell = CellFormat(1, "", halves=halves)
     lines = []
     for start in range(0, len(sheet.heads), across):
         chosen = range(start, min(start + across, len(sheet.heads)))
@@ -315,47 +283,3 @@ def _thumbnails(sheet: Sheet, screen: Screen) -> tuple[list[Text], Sheet]:
             if index < len(sheet.layers) - 1:
                 lines.append(Text())
     return lines, small
-
-
-def _wrapped(text: str, screen: Screen, style: str, indent: int = 0) -> list[Text]:
-    """A text in lines no wider than the screen; the first line leaves `indent` cells free."""
-    lines: list[str] = []
-    for word in _cut_long(text.split(), screen.width - indent):
-        room = screen.width - (indent if len(lines) <= 1 else 0)
-        if lines and cell_len(f"{lines[-1]} {word}") <= room:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return [Text(line, style, no_wrap=True) for line in lines]
-
-
-def _cut_long(words: Iterable[str], width: int) -> Iterator[str]:
-    """Words no wider than this: a longer one goes on in the next."""
-    for word in words:
-        rest = word
-        while cell_len(rest) > width:
-            head = _take(rest, max(2, width))
-            yield head
-            rest = rest[len(head) :]
-        yield rest
-
-
-def _take(text: str, width: int) -> str:
-    """The longest beginning of a text that fits, cut between characters as a person sees them."""
-    spans, _ = split_graphemes(text)
-    taken, used = 0, 0
-    for _, end, cells in spans:
-        if used + cells > width and taken:
-            break
-        taken, used = end, used + cells
-    return text[:taken]
-
-
-def _fit(label: str, width: int) -> str:
-    """A label cut to so many cells, with an ellipsis where it was cut."""
-    return label if cell_len(label) <= width else _take(label, width - 1) + "…"
-
-
-def _centre(text: str, width: int) -> str:
-    free = max(0, width - cell_len(text))
-    return " " * ((free + 1) // 2) + text + " " * (free // 2)

@@ -74,9 +74,9 @@ def command(story: StorySettings, output: StoryOutput) -> None:
     if story.name is None:
         if output.output or output.json:
             raise SettingsError(f"give the name of a demo: {', '.join(DEMOS)}")
-        from attnviz.stories.terminal import listed
+        from attnviz.stories import terminal
 
-        print_lines(partial(listed, DEMOS), story.background, story.palette)
+        print_lines(partial(terminal.draw_list, DEMOS), story.background, story.palette)
         sys.stdout.write("\nTell one: attnviz demo NAME\n")
         return
     usual = () if output.json else (Path("outputs") / f"demo-{story.name}.png",)
@@ -89,9 +89,9 @@ def command(story: StorySettings, output: StoryOutput) -> None:
     if output.json:
         sys.stdout.write(to_json(shown) + "\n")
     else:
-        from attnviz.stories.terminal import told
+        from attnviz.stories import terminal
 
-        print_lines(partial(told, shown), story.background, story.palette)
+        print_lines(partial(terminal.draw, shown), story.background, story.palette)
     for path in paths:
         if path.suffix.lower() == ".json":
             from attnviz.storage import write_whole

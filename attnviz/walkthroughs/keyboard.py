@@ -64,9 +64,9 @@ def browse(walk: Walkthrough, shown: Shown, background: str, first: int) -> None
     Raises:
         SelectionError: there is no such step.
     """
-    from attnviz.render.terminal.console import console_here, screen_of
+    from attnviz.render.terminal.screen import console_here, screen_of
     from attnviz.walkthroughs.selection import chosen
-    from attnviz.walkthroughs.terminal.steps import key_line, page
+    from attnviz.walkthroughs.terminal.steps import draw_step, key_line
 
     numbers = [number for number, _ in chosen(walk, shown.steps)]
     place = numbers.index(chosen(walk, shown.steps, first)[0][0])
@@ -80,7 +80,7 @@ def browse(walk: Walkthrough, shown: Shown, background: str, first: int) -> None
                 console = console_here()
                 console.width = size.columns
                 screen = screen_of(console, background, shown.palette)
-                lines = page(
+                lines = draw_step(
                     walk, screen, numbers[place],
                     language=shown.language, precision=shown.precision, steps=shown.steps, blanks=shown.blanks,
                 )  # fmt: skip

@@ -65,12 +65,12 @@ def steps_named(walk: Walkthrough, typed: str | None) -> tuple[str, ...] | None:
 
 def print_walk(walk: Walkthrough, shown: Shown, background: str, first: int = 1) -> None:
     """Print the calculation, from the step of this number on, as it suits the terminal."""
-    from attnviz.render.terminal.console import console_here, screen_of
-    from attnviz.walkthroughs.terminal.steps import walked
+    from attnviz.render.terminal.screen import console_here, screen_of
+    from attnviz.walkthroughs.terminal.steps import draw_walk
 
     console = console_here()
     screen = screen_of(console, background, shown.palette)
-    for line in walked(walk, screen, first=first, **_wish(shown)):
+    for line in draw_walk(walk, screen, first=first, **_wish(shown)):
         console.print(line, soft_wrap=True)
 
 

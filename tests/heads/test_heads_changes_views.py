@@ -21,7 +21,7 @@ from attnviz.heads.changes.compare import changes, exceeds
 from attnviz.heads.changes.figure import figure, write
 from attnviz.heads.changes.files import save, to_csv, to_json
 from attnviz.heads.changes.relations_figure import MOST
-from attnviz.heads.changes.terminal import exceeded, table
+from attnviz.heads.changes.terminal import draw, draw_exceeded
 from attnviz.heads.changes.wording import heads_of, moves, relations, tallied
 from attnviz.heads.record import MAX_OFFSET
 from attnviz.models.language import splits
@@ -90,7 +90,7 @@ def many(first: RelationChange) -> list[RelationChange]:
 
 def plain(found: Changes, **screen: object) -> str:
     """The terminal view, without its colours."""
-    return "\n".join(line.plain for line in table(found, Screen(**screen)))  # type: ignore[arg-type]
+    return "\n".join(line.plain for line in draw(found, Screen(**screen)))  # type: ignore[arg-type]
 
 
 # In a terminal.
@@ -101,7 +101,7 @@ def plain(found: Changes, **screen: object) -> str:
 def test_no_line_is_wider_than_the_window(cases: dict[str, Changes], case: str, width: int) -> None:
     """In any window, in ASCII too; every line is one line."""
     for unicode in (True, False):
-        for line in table(cases[case], Screen(width=width, unicode=unicode)):
+        for line in draw(cases[case], Screen(width=width, unicode=unicode)):
             assert line.cell_len <= width, line.plain
             assert "\n" not in line.plain
             assert "\x1b" not in line.plain
@@ -216,10 +216,10 @@ def test_what_a_watch_says(cases: dict[str, Changes]) -> None:
     """Which heads, the first few by name, and how many; or none."""
     found = cases["two"]
     screen = Screen(width=200)
-    text = " ".join(line.plain.strip() for line in exceeded(exceeds(found, 0.01), 0.01, screen))
+    text = " ".join(line.plain.strip() for line in draw_exceeded(exceeds(found, 0.01), 0.01, screen))
     assert text.startswith("18 heads changed by more than 0.01 nats: ")
     assert text.endswith("and 13 more")
-    assert exceeded((), 0.5, screen)[0].plain == "no head's pattern changed by more than 0.5 nats"
+    assert draw_exceeded((), 0.5, screen)[0].plain == "no head's pattern changed by more than 0.5 nats"
 
 
 # As a figure.

@@ -17,8 +17,8 @@ from attnviz.heads.figure import page as heads_page_figure
 from attnviz.heads.figure import sheet as heads_figure
 from attnviz.heads.figure.examples import pattern_of, strongest
 from attnviz.heads.files.comparisons import to_csv
-from attnviz.heads.terminal.heads import table
-from attnviz.heads.terminal.page import page
+from attnviz.heads.terminal.page import draw_head
+from attnviz.heads.terminal.table import draw_heads
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import CorpusLine
 
@@ -50,7 +50,7 @@ def real(real_model: str) -> Comparison:
 
 def test_the_views_agree(real: Comparison) -> None:
     """All 72 heads in the table and in the file; the head of the previous token is named in all of them."""
-    lines = [line.plain for line in table(real, PLAIN)]
+    lines = [line.plain for line in draw_heads(real, PLAIN)]
     for head in real.heads:
         assert any(line.startswith(f"{head.name} ") and head.words in line for line in lines)
     row = next(line for line in lines if line.startswith("0.2 "))
@@ -60,7 +60,7 @@ def test_the_views_agree(real: Comparison) -> None:
     assert [(one["role"], one["established"]) for one in found] == [("previous", "True")]
     assert float(found[0]["previous"]) == real.estimate("previous", 0, 2)[0]
     assert lines[-1].startswith("verified: ")
-    assert [line.plain for line in page(real, 0, 2, PLAIN)][4].startswith("● looks at the previous token")
+    assert [line.plain for line in draw_head(real, 0, 2, PLAIN)][4].startswith("● looks at the previous token")
 
 
 def test_the_strongest_sentences_are_drawn(

@@ -23,11 +23,12 @@ from attnviz.heads.numbers import nearest
 from attnviz.heads.record import MAX_OFFSET, MEASURES, OFFSETS, Comparison, Control, Estimate
 from attnviz.heads.roles import kinds
 from attnviz.heads.shown import COLOURS, MOST, chosen, family, measure_named, readable, role_names, sign
-from attnviz.heads.terminal.cells import bar, fit, spark
-from attnviz.heads.terminal.heads import table
-from attnviz.heads.terminal.page import page
+from attnviz.heads.terminal.cells import bar, spark
+from attnviz.heads.terminal.page import draw_head
+from attnviz.heads.terminal.table import draw_heads
 from attnviz.render.palette import luminance
 from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.text import fit
 from tests.heads.comparisons_by_hand import KOREAN, NAMES, made, with_chance
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def printed(lines: list[Text], screen: Screen) -> str:
 
 def rows_of(comparison: Comparison, screen: Screen, **more: object) -> dict[str, str]:
     """The line of each head that the table shows, by its name, in their order."""
-    lines = [line.plain for line in table(comparison, screen, **more)]  # type: ignore[arg-type]
+    lines = [line.plain for line in draw_heads(comparison, screen, **more)]  # type: ignore[arg-type]
     start = next(index for index, line in enumerate(lines) if line.startswith("head "))
     rows = {}
     for line in lines[start + 1 :]:
@@ -75,19 +76,19 @@ def rows_of(comparison: Comparison, screen: Screen, **more: object) -> dict[str,
 
 def test_heads_in_80_columns(golden: Golden) -> None:
     """The table without colours, in a usual window."""
-    golden(printed(table(made(), PLAIN), PLAIN))
+    golden(printed(draw_heads(made(), PLAIN), PLAIN))
 
 
 def test_heads_in_120_columns_in_colour(golden: Golden) -> None:
     """The table with its bars, on a dark screen."""
     screen = Screen(width=120)
-    golden(printed(table(made(), screen), screen))
+    golden(printed(draw_heads(made(), screen), screen))
 
 
 def test_a_head_in_60_columns_of_ascii(golden: Golden) -> None:
     """One head's page where little can be shown."""
     screen = replace(ASCII, width=60)
-    golden(printed(page(with_chance(made()), 1, 0, screen), screen))
+    golden(printed(draw_head(with_chance(made()), 1, 0, screen), screen))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -107,8 +108,8 @@ def test_any_number_of_heads_fits(shape: tuple[int, int], width: int) -> None:
 def fits(shape: tuple[int, int], screen: Screen) -> None:
     """Hold the lines of both views against the window."""
     comparison = made(*shape, all_roles=True, model="some-organisation/a-model-with-a-long-name-" + KOREAN * 3)
-    shown = table(comparison, screen)
-    for lines in (shown, page(comparison, -1, -1, screen)):
+    shown = draw_heads(comparison, screen)
+    for lines in (shown, draw_head(comparison, -1, -1, screen)):
         assert max(line.cell_len for line in lines) <= screen.width
         assert not any(line.plain.endswith(" ") for line in lines)
         written = printed(lines, screen)
@@ -181,7 +182,7 @@ def test_what_stands_where_there_is_no_number() -> None:
     assert rows_of(comparison, PLAIN)["0.0"].split()[-3:] == ["0.90", "—", "—"]
     assert "too few" in rows_of(comparison, PLAIN)["0.0"]
     assert why_not(role) == "too few sentences"
-    lines = [line.plain for line in page(comparison, 0, 0, PLAIN)]
+    lines = [line.plain for line in draw_head(comparison, 0, 0, PLAIN)]
     assert next(line for line in lines if line.startswith("self ")).split() == ["self", "—", "—", "—"]
     assert "its pattern by offset was not measured" in lines
     assert not any("nan" in line for line in lines)
@@ -199,7 +200,7 @@ def test_sorted_by_a_measure(sort: str) -> None:
     assert len(values) == 20
     for line, value in zip(shown.values(), values, strict=True):
         assert f" {value:.2f}" in line
-    assert any(f"sorted by {name} " in line.plain for line in table(comparison, screen, sort=sort))
+    assert any(f"sorted by {name} " in line.plain for line in draw_heads(comparison, screen, sort=sort))
 
 
 def test_why_a_role_is_not_established() -> None:
@@ -221,7 +222,7 @@ def test_why_a_role_is_not_established() -> None:
 def test_what_could_rule_a_role_out_is_not_said_to() -> None:
     """In any window: an established role is not ruled out by what it is held against."""
     for width, words in ((60, "may rule out"), (120, "could rule it out")):
-        lines = [line.plain for line in page(made(), 0, 0, Screen(width=width, colour=False))]
+        lines = [line.plain for line in draw_head(made(), 0, 0, Screen(width=width, colour=False))]
         assert any(line.endswith(words) for line in lines)
         assert not any("rules out" in line for line in lines)
 
@@ -231,7 +232,7 @@ def test_the_legend_tells_what_is_there(width: int) -> None:
     """No small pattern is explained where none was measured, no control where none was taken, no second score."""
     comparison = made(relations=())
     screen = Screen(width=width, colour=False)
-    every = " ".join(line.plain for line in table(made(), screen))
+    every = " ".join(line.plain for line in draw_heads(made(), screen))
     assert "small pattern: " in every
     assert "roles are scored on all" in every
     assert ("shuf(fled)" in every) == (width >= 80)
@@ -239,7 +240,7 @@ def test_the_legend_tells_what_is_there(width: int) -> None:
     values[..., [name.startswith("offset_") for name in NAMES]] = np.nan
     controls = {"untrained": comparison.controls["untrained"]}
     comparison = replace(comparison, estimates=replace(comparison.estimates, value=values), controls=controls)
-    text = " ".join(line.plain for line in table(comparison, screen))
+    text = " ".join(line.plain for line in draw_heads(comparison, screen))
     assert "small pattern" not in text
     assert "-4  0" not in text
     assert "half" not in text
@@ -247,9 +248,9 @@ def test_the_legend_tells_what_is_there(width: int) -> None:
     assert "offs" not in text
     assert ("rand(om)" in text) == (width >= 80)
     assert list(rows_of(comparison, screen)) == [head.name for head in comparison.heads]
-    own = " ".join(line.plain for line in page(made(), 0, 1, screen))
+    own = " ".join(line.plain for line in draw_head(made(), 0, 1, screen))
     assert "a role's score is on all sentences" in own
-    assert "a role's score" not in " ".join(line.plain for line in page(made(), 0, 0, screen))
+    assert "a role's score" not in " ".join(line.plain for line in draw_head(made(), 0, 0, screen))
 
 
 def test_sorted_by_role_and_by_score() -> None:
@@ -266,7 +267,7 @@ def test_a_measure_has_one_name() -> None:
     assert len({one.label for one in MEASURES.values()}) == len(MEASURES)
     for width in (120, 200):
         screen = Screen(width=width, colour=False)
-        lines = [line.plain for line in table(made(relations=()), screen, sort="entropy_share")]
+        lines = [line.plain for line in draw_heads(made(relations=()), screen, sort="entropy_share")]
         heading = next(line for line in lines if line.startswith("head "))
         assert heading.split().count("even") == 2
         assert "spread" not in heading
@@ -292,11 +293,11 @@ def test_chosen_by_role_and_layer() -> None:
             names = [r.name for r in one.roles] or ["none"]
             wanted = role in names or role in map(family, names)
             assert wanted == (one.name in [shown.profile.name for shown in found])
-    lines = [line.plain for line in table(comparison, PLAIN, role=["previous"])]
+    lines = [line.plain for line in draw_heads(comparison, PLAIN, role=["previous"])]
     assert "19 other heads not shown" in lines
-    none = [line.plain for line in table(comparison, PLAIN, role=["offset_+7"])]
+    none = [line.plain for line in draw_heads(comparison, PLAIN, role=["offset_+7"])]
     assert "no head has such a role here" in none
-    no_relation = [line.plain for line in table(made(), PLAIN, role=["relation_nsubj"])]
+    no_relation = [line.plain for line in draw_heads(made(), PLAIN, role=["relation_nsubj"])]
     assert "no head has such a role here" in no_relation
 
 
@@ -314,33 +315,33 @@ def test_what_is_not_there_is_refused() -> None:
     """Each message says what there is."""
     comparison = made()
     with pytest.raises(SelectionError, match="no measure 'indukt': did you mean induction"):
-        table(comparison, PLAIN, sort="indukt")
+        draw_heads(comparison, PLAIN, sort="indukt")
     with pytest.raises(SelectionError, match="no role 'previos': did you mean previous"):
-        table(comparison, PLAIN, role=["previos"])
+        draw_heads(comparison, PLAIN, role=["previos"])
     with pytest.raises(SelectionError, match="no layer 2"):
-        table(comparison, PLAIN, layers=[2])
+        draw_heads(comparison, PLAIN, layers=[2])
     with pytest.raises(SelectionError, match="no head 3"):
-        page(comparison, 0, 3, PLAIN)
+        draw_head(comparison, 0, 3, PLAIN)
     with pytest.raises(SelectionError, match="no measure 'norm_'"):
-        table(comparison, PLAIN, sort="norm_")
+        draw_heads(comparison, PLAIN, sort="norm_")
 
 
 def test_many_heads() -> None:
     """Of a large model only heads with a role are shown; how many are not, and how to see them, is said."""
     comparison = made(24, 16)
     without = sum(not head.roles for head in comparison.heads)
-    text = " ".join(line.plain for line in table(comparison, PLAIN))
+    text = " ".join(line.plain for line in draw_heads(comparison, PLAIN))
     assert f"{without} heads with no clear role not shown" in text
     assert "--role none" in text
     assert len(rows_of(comparison, PLAIN, role=["none"])) == without
     assert len(rows_of(comparison, PLAIN, layers=[3])) == 16
-    assert "not shown" not in " ".join(line.plain for line in table(made(6, 12), PLAIN))
+    assert "not shown" not in " ".join(line.plain for line in draw_heads(made(6, 12), PLAIN))
 
 
 def test_counts_and_clusters() -> None:
     """How many heads have each role and establish it, and every head in its cluster."""
     comparison = made(3, 4)
-    lines = [line.plain for line in table(comparison, Screen(width=120, colour=False))]
+    lines = [line.plain for line in draw_heads(comparison, Screen(width=120, colour=False))]
     for words, n, established in (("looks at the previous token", 2, "2"), ("broad", 2, "none")):
         names = [head.name for head in comparison.heads if head.words == words]
         assert any(
@@ -353,18 +354,18 @@ def test_counts_and_clusters() -> None:
 
 def test_relations() -> None:
     """A line a relation: the head, its direction, its accuracy with interval, and the controls."""
-    lines = [line.plain.split() for line in table(made(), PLAIN)]
+    lines = [line.plain.split() for line in draw_heads(made(), PLAIN)]
     assert ["●", "nsubj", "1,234", "0.1", "dep→head", "0.81", f"0.76{TO}0.86", "+1", "0.55", "0.20"] in lines
     assert ["○", "coreference", "45", "1.2", "head→dep", "0.60", f"0.55{TO}0.65", "-6", "0.58", "—"] in lines
-    assert not any("treebank" in line.plain for line in table(made(relations=()), PLAIN))
-    own = [line.plain.split() for line in page(made(), 0, 1, PLAIN)]
+    assert not any("treebank" in line.plain for line in draw_heads(made(relations=()), PLAIN))
+    own = [line.plain.split() for line in draw_head(made(), 0, 1, PLAIN)]
     assert any("nsubj" in line for line in own)
     assert not any("coreference" in line for line in own)
 
 
 def test_what_must_be_said() -> None:
     """Notes, lines that were bad, how to read it, and the proof in the last line, in both views."""
-    for lines in (table(made(), PLAIN), page(made(), 0, 0, PLAIN)):
+    for lines in (draw_heads(made(), PLAIN), draw_head(made(), 0, 0, PLAIN)):
         text = " ".join(line.plain for line in lines)
         assert "note: one thing to know" in text
         assert "line 3 not used: too long: 1,024 tokens" in text
@@ -379,15 +380,15 @@ def test_nothing_that_a_terminal_obeys() -> None:
     comparison = made(model="a\x1b[31mb", corpus="c\x07", notes=("d\x1b[2J",), bad=((1, "e\rf"),))
     example = replace(comparison.examples["0.0", "previous"][0], text="g\x1b]0;h\x07\n")
     comparison = replace(comparison, examples={("0.0", "previous"): (example,)})
-    for lines in (table(comparison, PLAIN), page(comparison, 0, 0, PLAIN)):
+    for lines in (draw_heads(comparison, PLAIN), draw_head(comparison, 0, 0, PLAIN)):
         assert not re.search(r"[\x00-\x1f\x7f]", "".join(line.plain for line in lines))
-    assert r"g\x1b]0;h" in "".join(line.plain for line in page(comparison, 0, 0, PLAIN))
+    assert r"g\x1b]0;h" in "".join(line.plain for line in draw_head(comparison, 0, 0, PLAIN))
 
 
 def test_a_heads_page() -> None:
     """All its measures with controls, its offsets, its sentences, and the heads most like it."""
     comparison = with_chance(made())
-    lines = [line.plain for line in page(comparison, 0, 0, Screen(width=120, colour=False))]
+    lines = [line.plain for line in draw_head(comparison, 0, 0, Screen(width=120, colour=False))]
     e = comparison.estimates
     for name in NAMES:
         if name.startswith(("offset_", "peak_")):
@@ -417,8 +418,8 @@ def test_without_likeness() -> None:
     """Where heads were not compared no cluster is shown, and no head like another."""
     comparison = made(likeness=None)
     comparison = replace(comparison, heads=tuple(replace(head, cluster=None) for head in comparison.heads))
-    assert not any("alike" in line.plain for line in table(comparison, PLAIN))
-    assert not any("most like" in line.plain for line in page(comparison, 0, 0, PLAIN))
+    assert not any("alike" in line.plain for line in draw_heads(comparison, PLAIN))
+    assert not any("most like" in line.plain for line in draw_head(comparison, 0, 0, PLAIN))
 
 
 @pytest.mark.parametrize("dark", [True, False])
@@ -486,5 +487,5 @@ def test_any_window(width: int, n_heads: int, seed: int) -> None:
     comparison = made(1 + seed % 3, n_heads, all_roles=seed > 2)
     screen = Screen(width=width, colour=bool(seed % 2))
     assert len(rows_of(comparison, screen)) == len(comparison.heads)
-    for lines in (table(comparison, screen), page(comparison, 0, n_heads - 1, screen)):
+    for lines in (draw_heads(comparison, screen), draw_head(comparison, 0, n_heads - 1, screen)):
         assert max(line.cell_len for line in lines) <= width

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attnviz.capture.source import open_source
 from attnviz.heads.capture.surveying import Wish, survey_corpus
 from attnviz.heads.compare import compare
-from attnviz.heads.terminal.heads import table
+from attnviz.heads.terminal.table import draw_heads
 from attnviz.models.language.annotated import annotated
 from attnviz.render.terminal.screen import Screen
 
@@ -21,7 +21,7 @@ def test_reference_and_agreement_are_found() -> None:
     assert relations["coreference"].established
     assert relations["coreference"].accuracy > 0.85
     screen = Screen(width=80, colour=False, dark=True, unicode=True, palette="magma")
-    shown = "\n".join(line.plain for line in table(found, screen))
+    shown = "\n".join(line.plain for line in draw_heads(found, screen))
     assert "looks from a pronoun or later" in shown
     assert "looks from a subject to the verb that agrees with it" in shown
 

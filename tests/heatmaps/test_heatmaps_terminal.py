@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from attnviz.attention import Attention, Note
-from attnviz.heatmaps.terminal import picture
+from attnviz.heatmaps.terminal import draw
 from attnviz.render.palette import colours, levels, luminance
 from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
 from attnviz.render.terminal.screen import Screen
@@ -35,7 +35,7 @@ PLAIN = Screen(colour=False)
 
 def plain(sheet: Sheet, screen: Screen = PLAIN, *, overview: bool = False) -> list[str]:
     """The lines of a picture without their colours."""
-    return [line.plain for line in picture(sheet, screen, overview=overview)]
+    return [line.plain for line in draw(sheet, screen, overview=overview)]
 
 
 def rows_of(lines: list[str], labels: tuple[str, ...]) -> list[str]:
@@ -289,7 +289,7 @@ def test_numbers_can_be_read_in_their_cells(fixed_record: Make, palette: str, *,
     table = colours(palette, on_dark=dark)
     expected = table[levels(sheet.panels[0].matrix, sheet.panels[0].top)].reshape(-1, 3)
     found = []
-    for line in picture(sheet, Screen(dark=dark, palette=palette)):
+    for line in draw(sheet, Screen(dark=dark, palette=palette)):
         for span in line.spans:
             style = span.style
             if isinstance(style, Style) and style.bgcolor and style.color:
@@ -307,7 +307,7 @@ def test_half_lines_hold_two_rows(fixed_record: Make) -> None:
     sheet = resolve(record)
     table = colours(on_dark=True)
     level = levels(sheet.panels[0].matrix, sheet.panels[0].top)
-    halves = [line for line in picture(sheet, Screen(width=90)) if "▀" in line.plain]
+    halves = [line for line in draw(sheet, Screen(width=90)) if "▀" in line.plain]
     assert len(halves) == 35
     for number, line in enumerate(halves):
         styles = [span.style for span in line.spans if "▀" in line.plain[span.start : span.end]]
@@ -334,7 +334,7 @@ def test_more_room_is_used(fixed_record: Make) -> None:
 
 def assert_fits(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Text]:
     """A picture's lines, none wider than the screen and none with a character that a terminal would obey."""
-    lines = picture(sheet, screen, overview=overview)
+    lines = draw(sheet, screen, overview=overview)
     for line in lines:
         assert cell_len(line.plain) <= screen.width, (screen, line.plain)
         assert not any(unicodedata.category(character) in {"Cc", "Cs"} for character in line.plain)

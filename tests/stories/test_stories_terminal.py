@@ -19,7 +19,7 @@ from rich.console import Console
 from attnviz.render.palette import colours, levels, luminance
 from attnviz.render.terminal.screen import Screen
 from attnviz.stories.record import Story, Table
-from attnviz.stories.terminal import listed, told
+from attnviz.stories.terminal import draw, draw_list
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -52,7 +52,7 @@ def story(*parts: str | Table) -> Story:
 
 def lines_of(screen: Screen, *parts: str | Table) -> list[str]:
     """The lines between a story's title and its receipt."""
-    lines = [line.plain for line in told(story(*parts), screen)]
+    lines = [line.plain for line in draw(story(*parts), screen)]
     assert lines[0] == "what is told here"
     assert lines[-1] == "verified by hand"
     assert lines[1] == lines[-2] == ""
@@ -87,7 +87,7 @@ def test_every_line_fits(width: int, screen: Screen) -> None:
     """No line is wider than the window, none of prose is wider than can be read, none ends with a space."""
     screen = replace(screen, width=width)
     prose = "나는 너희 모두를 사랑해, and that is all that there is to say about it. " * 5
-    lines = told(story(prose, WIDE, "Rechtsschutzversicherung" * 10, SHADED), screen)
+    lines = draw(story(prose, WIDE, "Rechtsschutzversicherung" * 10, SHADED), screen)
     assert max(line.cell_len for line in lines) <= width
     assert not any(line.plain.endswith(" ") for line in lines)
     before = next(index for index, line in enumerate(lines) if line.plain.startswith(WIDE.title))
@@ -195,7 +195,7 @@ def test_colours(palette: str, *, dark: bool) -> None:
     """A float stands on the palette's colour of its value, in an ink that can be read; nothing else is coloured."""
     screen = Screen(dark=dark, palette=palette)
     table = colours(palette, on_dark=dark)
-    lines = told(story(SHADED), screen)[4:7]
+    lines = draw(story(SHADED), screen)[4:7]
     for line, row in zip(lines, SHADED.rows, strict=True):
         shown = [span for span in line.spans if getattr(span.style, "bgcolor", None)]
         found = {}
@@ -214,7 +214,7 @@ def test_colours(palette: str, *, dark: bool) -> None:
         assert list(found) == [f"{value:.2f}" for value in floats]
         for value, back in zip(floats, found.values(), strict=True):
             assert back.tolist() == table[int(levels(np.array([value]), 1.0)[0])].tolist()
-    assert told(story(SHADED), screen)[-3].plain.strip() == "colour: 0 to 1"
+    assert draw(story(SHADED), screen)[-3].plain.strip() == "colour: 0 to 1"
 
 
 def test_ascii_spells() -> None:
@@ -226,7 +226,7 @@ def test_ascii_spells() -> None:
 def test_listed() -> None:
     """Names stand in a column of their own, what they are beside them, wrapped to the window."""
     names = {"one": "what the first is about", "나는너를": "short"}
-    assert [line.plain for line in listed(names, Screen(width=24, colour=False))] == [
+    assert [line.plain for line in draw_list(names, Screen(width=24, colour=False))] == [
         "one       what the first",
         "          is about",
         "나는너를  short",
@@ -249,7 +249,7 @@ def test_any_table_fits_whole(data: st.DataObject, width: int, n_columns: int, *
     names = data.draw(st.tuples(*[st.text("나a b", max_size=12)] * n_columns))
     table = Table(title="t", columns=names, rows=tuple(rows), shade=(-1.0, 1.0) if shaded else None)
     for screen in (Screen(width=width), Screen(width=width, colour=False)):
-        lines = [line.plain for line in told(story(table), screen)]
+        lines = [line.plain for line in draw(story(table), screen)]
         assert max(map(cell_len, lines)) <= width
         words = {word.rstrip("░▒▓█") for line in lines for word in line.split()}
         for cell in (cell for row in rows for cell in row):

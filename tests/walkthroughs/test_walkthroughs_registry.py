@@ -20,7 +20,7 @@ from attnviz.walkthroughs.latex import latex
 from attnviz.walkthroughs.markdown import markdown
 from attnviz.walkthroughs.operations import CELLS, Operation, Text
 from attnviz.walkthroughs.record import Grid
-from attnviz.walkthroughs.terminal.steps import walked
+from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.verify import arithmetic, verify
 from attnviz.walkthroughs.wording import formula_of, shapes_of
 
@@ -73,7 +73,7 @@ def test_it_is_computed_and_written_out(walk: Walkthrough) -> None:
 def test_it_is_drawn_in_the_terminal(walk: Walkthrough) -> None:
     """With title, formula, sentence and the cell."""
     screen = Screen(width=100, colour=False)
-    text = "\n".join(line.plain for line in walked(walk, screen))
+    text = "\n".join(line.plain for line in draw_walk(walk, screen))
     for part in ("1. Hardening", "H = X ⊙ P^3", "Each number is multiplied by a power.", "H, u: 3·2^3 = 24"):
         assert part in text
 

@@ -21,7 +21,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.markdown import markdown
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.terminal.steps import key_line, walked
+from attnviz.walkthroughs.terminal.steps import draw_walk, key_line
 from attnviz.walkthroughs.wording import source_line
 from tests.walkthroughs.by_hand import attend, attention_walk
 
@@ -80,7 +80,7 @@ def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, mas
 
 def lines_of(walk: Walkthrough, screen: Screen = PLAIN, **more: object) -> list[str]:
     """What is shown, without colours."""
-    return [line.plain for line in walked(walk, screen, **more)]  # type: ignore[arg-type]
+    return [line.plain for line in draw_walk(walk, screen, **more)]  # type: ignore[arg-type]
 
 
 def table_of(lines: list[str], title: str) -> list[str]:
@@ -117,7 +117,7 @@ def printed(walk: Walkthrough, screen: Screen, **more: object) -> str:
         legacy_windows=False,
         no_color=False,
     )
-    for line in walked(walk, screen, **more):  # type: ignore[arg-type]
+    for line in draw_walk(walk, screen, **more):  # type: ignore[arg-type]
         console.print(line, soft_wrap=True)
     written = console.file
     assert isinstance(written, StringIO)
@@ -177,7 +177,7 @@ def test_no_line_is_wider_than_the_window(*, width: int, colour: bool, unicode: 
     """Whatever is walked, in either language, with and without colours."""
     screen = Screen(width=width, colour=colour, unicode=unicode)
     for walk in (by_hand(), of_model(mask=True), of_model(33, 96, 64), of_model(one=False, mask=True)):
-        for line in walked(walk, screen, language=language, precision=5):
+        for line in draw_walk(walk, screen, language=language, precision=5):
             assert line.cell_len <= width
             assert unicode or line.plain.isascii()
 
@@ -192,7 +192,7 @@ def test_without_colour_there_is_none() -> None:
 
 def _styles(walk: Walkthrough, screen: Screen) -> list[Style]:
     """All styles of what is shown."""
-    lines = list(walked(walk, screen))
+    lines = list(draw_walk(walk, screen))
     found = [line.style for line in lines] + [span.style for line in lines for span in line.spans]
     return [Style.parse(style) if isinstance(style, str) else style for style in found]
 
@@ -208,7 +208,7 @@ def test_cells_stand_on_the_colour_of_their_size() -> None:
         mask=Grid(values=np.array([[1.0, 1.0, 0.0]])),
     )
     table = colours("magma", on_dark=True)
-    lines = list(walked(walk, Screen(width=100)))
+    lines = list(draw_walk(walk, Screen(width=100)))
     start = next(i for i, line in enumerate(lines) if line.plain == "Keys K (3, 1)")
     step = levels(np.array([2.0, 4.0, 0.5]), 4.0)
     for line, level in zip(lines[start + 2 : start + 5], step, strict=True):

@@ -72,13 +72,13 @@ def show(
         sys.stdout.write(to_json(found) + "\n")
     else:
         from attnviz.heads.changes import terminal as changes_terminal
-        from attnviz.render.terminal.console import console_here, screen_of
+        from attnviz.render.terminal.screen import console_here, screen_of
 
         console = console_here()
         screen = screen_of(console, background, "magma")
-        lines = changes_terminal.table(found, screen)
+        lines = changes_terminal.draw(found, screen)
         if fail_above is not None:
-            lines += changes_terminal.exceeded(above, fail_above, screen)
+            lines += changes_terminal.draw_exceeded(above, fail_above, screen)
         for line in lines:
             console.print(line, soft_wrap=True)
     names = f"{found.before.model} against {found.after.model}"

@@ -13,8 +13,7 @@ from rich.text import Text
 
 from attnviz.heads.changes import wording as say
 from attnviz.heads.changes.compare import most_changed
-from attnviz.heads.changes.record import MOST, Change, Changes, Difference
-from attnviz.heads.changes.relations_terminal import relations
+from attnviz.heads.changes.record import MOST, Change, Changes, Difference, RelationChange
 from attnviz.heads.changes.wording import words
 from attnviz.heads.record import MEASURES, Role
 from attnviz.heads.shown import MOST as MOST_HEADS
@@ -24,19 +23,18 @@ from attnviz.heads.terminal.cells import (
     ESTABLISHED,
     MISSING,
     READABLE,
-    Column,
     bar,
-    fit,
-    heads_in_lines,
     interval,
+    list_heads,
+    mark,
     number,
     prose,
     role_style,
-    rows,
-    spelled,
 )
-from attnviz.heads.terminal.heads import BAD_SHOWN
+from attnviz.heads.terminal.table import BAD_SHOWN
 from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.table import Column, table
+from attnviz.render.terminal.text import fit, spell
 
 WITH_BARS, WITH_SHARE, WITH_INTERVALS, WITH_TWO = 72, 90, 110, 150
 """The windows, in cells, from which on a row has its bar, its share of how far others are, the interval of the measure
@@ -45,6 +43,8 @@ BAR = 8
 """Cells of a bar that is full at ln 2."""
 A_TENTH = 0.1
 """From so many tokens on a difference of distances has one decimal."""
+AIRY_RELATIONS, WITH_WAYS = 90, 100
+"""The windows, in cells, from which on columns of relations stand two cells apart, and show how heads look."""
 LEAST_WORDS = 12
 """Cells from which on a role that is cut still says what it is."""
 LEAST_RELATION = 36
@@ -55,7 +55,7 @@ SUMMARY = 54
 """Cells that the ways in which heads changed take at most before the heads."""
 
 
-def table(found: Changes, screen: Screen) -> list[Text]:
+def draw(found: Changes, screen: Screen) -> list[Text]:
     """The whole view of two models.
 
     Args:
@@ -68,7 +68,7 @@ def table(found: Changes, screen: Screen) -> list[Text]:
     lines.append(Text())
     shown = [change for change in say.ordered(found) if _has_changed(found, change)]
     if shown:
-        lines += _heads(shown[:MOST_HEADS], found, screen)
+        lines += _rows(shown[:MOST_HEADS], found, screen)
         if len(shown) > MOST_HEADS:
             more = counted(len(shown) - MOST_HEADS, "head")
             lines += prose(f"{more} that changed less not shown: a file of the ending .csv has all", screen)
@@ -77,11 +77,11 @@ def table(found: Changes, screen: Screen) -> list[Text]:
     if summary := list(_summary(found, screen)):
         lines += [Text(), *summary]
     if found.relations:
-        lines += [Text(), *relations(found, screen)]
-    return [*lines, Text(), *_said(found, screen)]
+        lines += [Text(), *_relations(found, screen)]
+    return [*lines, Text(), *_notes(found, screen)]
 
 
-def exceeded(above: Sequence[Change], threshold: float, screen: Screen) -> list[Text]:
+def draw_exceeded(above: Sequence[Change], threshold: float, screen: Screen) -> list[Text]:
     """What a watch says: which heads changed by more than was allowed, or that none did."""
     limit = f"{threshold:g} nats"
     if not above:
@@ -95,18 +95,17 @@ def _has_changed(found: Changes, change: Change) -> bool:
     return not change.same_pattern and (change.pattern > 0 or bool(most_changed(found, change, 1)))
 
 
-def _heads(heads: Sequence[Change], found: Changes, screen: Screen) -> Iterator[Text]:
+def _rows(heads: Sequence[Change], found: Changes, screen: Screen) -> Iterator[Text]:
     """The table of heads."""
     wide = screen.width
     gap = 1 if wide < WITH_SHARE else 2
-    columns = [Column("head", [Text(change.name) for change in heads], gap=gap)]
+    columns = [Column("head", [change.name for change in heads], gap=gap)]
     if found.pattern is not None:
+        intervals = [interval(change.low, change.high, screen, 3) for change in heads]
         columns.append(Column("change", [_change(change, screen) for change in heads], right=True, gap=gap))
-        columns.append(
-            Column("95 %", [Text(_interval(change.low, change.high, screen)) for change in heads], right=True, gap=gap)
-        )
+        columns.append(Column("95 %", intervals, right=True, gap=gap))
         if wide >= WITH_BARS:
-            columns.append(Column("", [Text(bar(change.pattern / MOST, BAR, screen)) for change in heads], gap=gap))
+            columns.append(Column("", [bar(change.pattern / MOST, BAR, screen) for change in heads], gap=gap))
         if wide >= WITH_SHARE:
             columns.append(Column("of others", [_share(change, screen) for change in heads], right=True, gap=gap))
     last = []
@@ -118,18 +117,12 @@ def _heads(heads: Sequence[Change], found: Changes, screen: Screen) -> Iterator[
         last.append(Column("then" if index else "changed most", cells, gap=gap, least=12))
     room = wide - sum(column.width + column.gap for column in (*columns, *last)) - gap
     roles = [_roles(change, max(LEAST_ROLES, room), screen) for change in heads]
-    yield from rows([*columns, Column("  role", roles, least=LEAST_ROLES, gap=gap), *last], screen)
+    yield from table([*columns, Column("  role", roles, least=LEAST_ROLES, gap=gap), *last], screen)
 
 
 def _change(change: Change, screen: Screen) -> Text:
     """How far its pattern moved; bold where that is further than the head most like it was."""
     return Text(number(change.pattern, screen, 3), "bold" if change.beyond_nearest else "")
-
-
-def _interval(low: float, high: float, screen: Screen) -> str:
-    if math.isnan(low):
-        return interval(low, high, screen)
-    return spelled(f"{number(low, screen, 3)}–{number(high, screen, 3)}", screen)  # noqa: RUF001 - an en dash is meant
 
 
 def _share(change: Change, screen: Screen) -> Text:
@@ -142,13 +135,12 @@ def _roles(change: Change, room: int, screen: Screen) -> Text:
     before, after = change.roles
     if not change.role_changed:
         return Text(f"  {fit(words(before), room - 2, screen)}", role_style(None, screen) if before is None else "")
-    mark = spelled(ESTABLISHED if change.role_established else DOUBTFUL, screen)
-    return Text.assemble(f"{mark} ", _from_to(before, after, room - 2, screen))
+    return Text.assemble(f"{mark(change.role_established, screen)} ", _from_to(before, after, room - 2, screen))
 
 
 def _from_to(before: Role | None, after: Role | None, room: int, screen: Screen) -> Text:
     """Two roles with an arrow between them; what is too long is cut, or where little would be left of it, a sign."""
-    arrow = spelled(" → ", screen)
+    arrow = spell(" → ", screen)
     names = [fit(words(role), 1000, screen) for role in (before, after)]
     spare = room - len(arrow)
     longest = [max(spare // 2, spare - cell_len(other)) for other in reversed(names)]
@@ -170,7 +162,7 @@ def _sign(role: Role | None) -> str:
 def _measure(differences: Sequence[Difference], screen: Screen, *, with_interval: bool) -> Text:
     """The first of these differences, dim where it is not established."""
     if not differences:
-        return Text(spelled(MISSING, screen), "dim")
+        return Text(spell(MISSING, screen), "dim")
     one = differences[0]
     digits = 1 if MEASURES[one.measure].unit == "tokens" and abs(one.value) >= A_TENTH else 2
     if not round(abs(one.value), digits):
@@ -178,7 +170,7 @@ def _measure(differences: Sequence[Difference], screen: Screen, *, with_interval
     shown = f"{say.named(one)} {one.value:+.{digits}f}"
     if with_interval and not math.isnan(one.low):
         shown += f" ({one.low:+.{digits}f} to {one.high:+.{digits}f})"
-    return Text(spelled(shown, screen), "" if one.established else "dim")
+    return Text(spell(shown, screen), "" if one.established else "dim")
 
 
 def _summary(found: Changes, screen: Screen) -> Iterator[Text]:
@@ -186,17 +178,56 @@ def _summary(found: Changes, screen: Screen) -> Iterator[Text]:
     for what, names in say.tallied(found):
         if names:
             title = Text(f"{len(names):>4}  {fit(what, screen.width - 6, screen)}")
-            yield from heads_in_lines(title, names, screen, SUMMARY)
+            yield from list_heads(title, names, screen, SUMMARY)
     if moved := say.moves(found):
         yield Text()
         yield from prose("roles that changed", screen)
     for before, after, heads in moved:
         title = Text(f"{len(heads):>4}  ")
         title.append(_from_to(before, after, min(READABLE, screen.width) - title.cell_len, screen))
-        yield from heads_in_lines(title, [change.name for change in heads], screen, SUMMARY)
+        yield from list_heads(title, [change.name for change in heads], screen, SUMMARY)
 
 
-def _said(found: Changes, screen: Screen) -> Iterator[Text]:
+def _relations(found: Changes, screen: Screen) -> Iterator[Text]:
+    """The table of what the heads of two models find in a treebank; what is found as often is only counted."""
+    shown = say.relations(found)
+    if shown:
+        yield from prose("relations between words, each found by its best head before and after", screen)
+        yield from table(_relation_columns(shown, screen), screen)
+    marks = f" ({ESTABLISHED}: the interval excludes 0, else {DOUBTFUL})"
+    for text in say.on_relations(found):
+        yield from prose(f"{text}{marks if text.startswith('change: ') else ''}", screen, "dim")
+
+
+def _relation_columns(shown: Sequence[RelationChange], screen: Screen) -> list[Column]:
+    gap = 2 if screen.width >= AIRY_RELATIONS else 1
+    names = [f"{mark(one.established, screen)} {spell(one.name, screen)}" for one in shown]
+    missing = Text(spell(MISSING, screen), "dim")
+    changes = [
+        missing if math.isnan(one.value) else Text(say.signed(one.value), "bold" if one.established else "dim")
+        for one in shown
+    ]
+    intervals = [
+        missing
+        if math.isnan(one.low)
+        else Text(f"{say.signed(one.low)} to {say.signed(one.high)}", "" if one.established else "dim")
+        for one in shown
+    ]
+    columns = [
+        Column("  relation", names, least=10, gap=gap),
+        Column("n", [say.links_of(one) for one in shown], right=True, gap=gap),
+        Column("before", [number(one.before.accuracy, screen) for one in shown], right=True, gap=gap),
+        Column("after", [number(one.after.accuracy, screen) for one in shown], right=True, gap=gap),
+        Column("change", changes, right=True, gap=gap),
+        Column("95 %", intervals, right=True, gap=gap),
+        Column("best head", [spell(say.heads_of(one), screen) for one in shown], gap=gap),
+    ]
+    if screen.width >= WITH_WAYS:
+        columns.append(Column("looks", [spell(say.ways_of(one), screen) for one in shown], gap=gap))
+    return columns
+
+
+def _notes(found: Changes, screen: Screen) -> Iterator[Text]:
     """How to read it, what to know, which lines were bad; the proofs last."""
     chance = f"; {found_by_chance}" if (found_by_chance := say.by_chance(found)) else ""
     legend = [

@@ -15,21 +15,19 @@ from attnviz.heads.shown import CONTROLS_OF_A_HEAD, HELD, NOT_EXPLANATION, count
 from attnviz.heads.terminal.cells import (
     DOUBTFUL,
     ESTABLISHED,
-    Column,
     bar,
     family_style,
-    fit,
     interval,
     mark,
+    name_role,
     number,
     prose,
     role_style,
-    rows,
-    spelled,
 )
-from attnviz.heads.terminal.heads import said
-from attnviz.heads.terminal.summary import relations
+from attnviz.heads.terminal.table import draw_notes, draw_relations
 from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.table import Column, table
+from attnviz.render.terminal.text import fit, spell
 
 _BOLD = Style(bold=True)
 ALIKE = 6
@@ -52,7 +50,7 @@ TITLES = {
 """Of the columns of controls, in a wide window and in a narrow one."""
 
 
-def page(comparison: Comparison, layer: int, head: int, screen: Screen) -> list[Text]:
+def draw_head(comparison: Comparison, layer: int, head: int, screen: Screen) -> list[Text]:
     """One head's page.
 
     Args:
@@ -76,8 +74,8 @@ def page(comparison: Comparison, layer: int, head: int, screen: Screen) -> list[
     if alike := list(_alike(profile, comparison, screen)):
         lines += [Text(), *alike]
     if own := [one for one in comparison.relations if (one.layer, one.head) == (profile.layer, profile.head)]:
-        lines += [Text(), *relations(own, screen)]
-    return [*lines, Text(), *said(comparison, screen, _legend(comparison, screen, related=bool(own)))]
+        lines += [Text(), *draw_relations(own, screen)]
+    return [*lines, Text(), *draw_notes(comparison, screen, _legend(comparison, screen, related=bool(own)))]
 
 
 def _roles(profile: HeadProfile, screen: Screen) -> Iterator[Text]:
@@ -90,26 +88,25 @@ def _roles(profile: HeadProfile, screen: Screen) -> Iterator[Text]:
         if role.reason:
             yield from prose(f"  not established: {role.reason}", screen, indent=2)
         if role.controls:
+            held = role.controls
             columns = [
-                Column("  held against", [Text(f"  {spelled(one.what, screen)}") for one in role.controls], least=16),
-                Column("value", [Text(number(one.value, screen)) for one in role.controls], right=True, gap=gap),
-                Column(
-                    "95 %", [Text(interval(one.low, one.high, screen)) for one in role.controls], right=True, gap=gap
-                ),
-                Column("", [Text(could if one.rules_out else "", "dim") for one in role.controls], gap=gap),
+                Column("  held against", [f"  {spell(one.what, screen)}" for one in held], least=16),
+                Column("value", [number(one.value, screen) for one in held], right=True, gap=gap),
+                Column("95 %", [interval(one.low, one.high, screen) for one in held], right=True, gap=gap),
+                Column("", [Text(could if one.rules_out else "", "dim") for one in held], gap=gap),
             ]
-            yield from rows(columns, screen)
+            yield from table(columns, screen)
 
 
 def _role_lines(role: Role, screen: Screen) -> Iterator[Text]:
     """What a role is; its score and measure, on a line of their own where they do not fit behind it."""
     style = role_style(role, screen) + _BOLD
-    *before, last = prose(f"{mark(role, screen)} {role.words}", screen, style, indent=2)
+    *before, last = prose(f"{mark(role.established, screen)} {role.words}", screen, style, indent=2)
     yield from before
     line = Text.assemble(last, no_wrap=True)
     ends = "" if math.isnan(role.low) else f" ({interval(role.low, role.high, screen)})"
     score = f"  {number(role.score, screen)}{ends}"
-    rest = spelled(f"  {role.measure}, a role from {number(role.threshold, screen)} on", screen)
+    rest = spell(f"  {role.measure}, a role from {number(role.threshold, screen)} on", screen)
     if line.cell_len + len(score) + len(rest) > screen.width:
         yield line
         line = Text(no_wrap=True)
@@ -128,18 +125,18 @@ def _offsets(profile: HeadProfile, comparison: Comparison, screen: Screen) -> It
     largest = max(value for value in values.values() if not math.isnan(value))
     width = min(WIDEST_BAR, screen.width - 42)
     style = family_style(profile.roles[0].name, screen) if profile.roles else Style()
-    columns = [Column(title, right=True) for title in ("offset", "weight", "95 %", "largest there")]
-    drawn = Column("")
     shown = _worth_a_line(values)
-    for offset in shown:
-        value = values[offset]
-        _, low, high = estimate_of(comparison, f"offset_{offset:+d}", profile)
-        columns[0].cells.append(Text(f"{offset:+d}" if offset else "0"))
-        columns[1].cells.append(Text(number(value, screen)))
-        columns[2].cells.append(Text(interval(low, high, screen)))
-        columns[3].cells.append(Text(number(estimate_of(comparison, f"peak_{offset:+d}", profile)[0], screen), "dim"))
-        drawn.cells.append(Text(bar(value / largest if largest > 0 else 0.0, width, screen).rstrip(), style))
-    yield from rows([*columns[:3], columns[3], drawn], screen)
+    ends = [estimate_of(comparison, f"offset_{offset:+d}", profile)[1:] for offset in shown]
+    peaks = [estimate_of(comparison, f"peak_{offset:+d}", profile)[0] for offset in shown]
+    bars = [bar(values[offset] / largest if largest > 0 else 0.0, width, screen).rstrip() for offset in shown]
+    columns = [
+        Column("offset", [f"{offset:+d}" if offset else "0" for offset in shown], right=True),
+        Column("weight", [number(values[offset], screen) for offset in shown], right=True),
+        Column("95 %", [interval(low, high, screen) for low, high in ends], right=True),
+        Column("largest there", [Text(number(peak, screen), "dim") for peak in peaks], right=True),
+        Column("", [Text(text, style) for text in bars]),
+    ]
+    yield from table(columns, screen)
     hidden = [value for offset, value in values.items() if offset not in shown and not math.isnan(value)]
     if hidden:
         more = counted(len(hidden), "other offset")
@@ -158,9 +155,9 @@ def _measures(profile: HeadProfile, comparison: Comparison, screen: Screen) -> I
     names = [name for name in comparison.measures if not name.startswith(("offset_", "peak_"))]
     found = [estimate_of(comparison, name, profile) for name in names]
     columns = [
-        Column("measure", [Text(name) for name in names]),
-        Column("value", [Text(number(one[0], screen)) for one in found], right=True),
-        Column("95 %", [Text(interval(one[1], one[2], screen)) for one in found], right=True),
+        Column("measure", names),
+        Column("value", [number(value, screen) for value, _, _ in found], right=True),
+        Column("95 %", [interval(low, high, screen) for _, low, high in found], right=True),
     ]
     narrow = screen.width < NARROW
     columns += [
@@ -175,7 +172,7 @@ def _measures(profile: HeadProfile, comparison: Comparison, screen: Screen) -> I
     ]
     if screen.width >= WITH_MEANINGS:
         columns.append(Column("", [Text(_meaning(name), "dim") for name in names], least=10))
-    yield from rows(columns, screen)
+    yield from table(columns, screen)
 
 
 def _meaning(name: str) -> str:
@@ -197,10 +194,7 @@ def _sentences(profile: HeadProfile, comparison: Comparison, screen: Screen) -> 
         examples = comparison.examples[profile.name, name]
         for index, example in enumerate(examples if name in of_roles else examples[:1]):
             start = f"{fit(name, wide, screen) if index == 0 else '':<{wide}}  {number(example.score, screen):>4}  "
-            line = Text(no_wrap=True)
-            line.append(start)
-            line.append(fit(f"“{example.text}”", screen.width - len(start), screen))
-            yield line
+            yield Text(start + fit(f"“{example.text}”", screen.width - len(start), screen), no_wrap=True)
 
 
 def _alike(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iterator[Text]:
@@ -213,16 +207,11 @@ def _alike(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iter
     of_cluster = f"; {others}, number {profile.cluster}" if profile.cluster is not None else ""
     yield from prose(f"heads most like it, by mean Jensen-Shannon divergence, in nats (0 to 0.69){of_cluster}", screen)
     columns = [
-        Column("head", [Text(other.name) for other, _ in near]),
-        Column("nats", [Text(number(far, screen, 3)) for _, far in near], right=True),
-        Column("role", [_named(other, screen) for other, _ in near], least=8),
+        Column("head", [other.name for other, _ in near]),
+        Column("nats", [number(far, screen, 3) for _, far in near], right=True),
+        Column("role", [name_role(next(iter(one.roles), None), one.words, screen) for one, _ in near], least=8),
     ]
-    yield from rows(columns, screen)
-
-
-def _named(head: HeadProfile, screen: Screen) -> Text:
-    role = head.roles[0] if head.roles else None
-    return Text(f"{mark(role, screen)} {spelled(head.words, screen)}", role_style(role, screen))
+    yield from table(columns, screen)
 
 
 def _legend(comparison: Comparison, screen: Screen, *, related: bool) -> list[str]:

@@ -1,0 +1,156 @@
+"""Tables for a terminal: columns of cells that fit the screen, one line a row unless words are folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.text import fit, fold, hold_percent
+
+GAP = 2
+"""Cells between two columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table; all columns of a table have as many cells.
+
+    Attributes:
+        title: above it.
+        cells: from top to bottom.
+        right: whether they end at one place, as numbers do.
+        least: where it may be narrower than its widest cell, the cells that it keeps; 0 where it may not.
+        gap: the cells left free before it.
+    """
+
+    title: str
+    cells: Sequence[Text | str]
+    right: bool = False
+    least: int = 0
+    gap: int = GAP
+
+    @property
+    def width(self) -> int:
+        """Of the widest cell."""
+        return max([cell_len(self.title), *(cell_len(str(cell)) for cell in self.cells)])
+
+
+def table(columns: Sequence[Column], screen: Screen) -> Iterator[Text]:
+    """A table, a line a row, no wider than the screen.
+
+    Cells that have no room are cut with an ellipsis; where that is not enough, the last columns are left out.
+    """
+    while len(columns) > 2 and _least(columns) > screen.width:
+        columns = columns[:-1]
+    widths = [column.width for column in columns]
+    spare = screen.width - sum(widths) - sum(column.gap for column in columns[1:])
+    for index, column in enumerate(columns):
+        if spare < 0 and column.least:
+            narrower = max(column.least, widths[index] + spare)
+            spare += widths[index] - narrower
+            widths[index] = narrower
+    yield from rows(columns, widths, screen)
+
+
+def _least(columns: Sequence[Column]) -> int:
+    """The cells that a table cannot do without."""
+    needed = sum(min(column.least, column.width) if column.least else column.width for column in columns)
+    return needed + sum(column.gap for column in columns[1:])
+
+
+def folded_table(columns: Sequence[Column], screen: Screen) -> Iterator[Text]:
+    """A table in which nothing is cut, no wider than the screen.
+
+    Sentences go on in the next line. Columns that do not fit go on below, in blocks that each begin with the first one.
+    """
+    needs = [_needs(column, screen.width) for column in columns]
+    for number, widths in enumerate(_blocks(needs, screen.width)):
+        if number:
+            yield Text()
+        yield from rows([columns[index] for index in widths], list(widths.values()), screen, folded=True)
+
+
+def _needs(column: Column, most: int) -> tuple[int, int, int]:
+    """The cells that a column needs so that no word is broken, those for its rows in a line each, and for its title."""
+    cells = [hold_percent(str(cell)) for cell in column.cells]
+    words = [word for cell in (hold_percent(column.title), *cells) for word in cell.split()]
+    # A shade stands behind its number with no space between, unless it is the empty one.
+    padded = [cell_len(cell) for cell in cells if cell.endswith(" ")]
+    least = max([1, *map(cell_len, words), *padded])
+    whole = max([least, *map(cell_len, cells)])
+    return min(least, most), min(whole, most), min(max(whole, cell_len(column.title)), most)
+
+
+def _blocks(needs: Sequence[tuple[int, int, int]], room: int) -> Iterator[dict[int, int]]:
+    """Which columns stand side by side, each with its width; every block begins with the first column.
+
+    Args:
+        needs: for each column the least width, and the two that are better.
+        room: cells across.
+    """
+    rest = list(range(1, len(needs)))
+    while True:
+        # Words of a first column that would leave no room for numbers are folded.
+        widths = {0: min(needs[0][0], max(1, room // 2 - GAP)) if rest else min(needs[0][0], room)}
+        while rest and (len(widths) == 1 or sum(widths.values()) + len(widths) * GAP + needs[rest[0]][0] <= room):
+            index = rest.pop(0)
+            widths[index] = min(needs[index][0], room - widths[0] - GAP)
+        free = room - GAP * (len(widths) - 1)
+        for _ in range(free - sum(widths.values())):  # cell by cell to the column that lacks most of its rows
+            lacking = [index for index in widths if widths[index] < needs[index][1]]
+            if not lacking:
+                break
+            widths[max(lacking, key=lambda index: needs[index][1] / widths[index])] += 1
+        titled = {index: needs[index][2] for index in widths}
+        yield titled if sum(titled.values()) <= free else widths
+        if not rest:
+            return
+
+
+def rows(columns: Sequence[Column], widths: Sequence[int], screen: Screen, *, folded: bool = False) -> Iterator[Text]:
+    """The titles, if any, and the rows of columns that have these widths; a cell that is wider is cut or folded."""
+    titles = [Text(column.title, "dim") for column in columns]
+    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in column.cells] for column in columns]
+    for index, row in enumerate((titles, *zip(*cells, strict=True)) if any(titles) else zip(*cells, strict=True)):
+        stacks = [
+            [cell] if cell.cell_len <= width else fold(cell, width) if folded else [_cut(cell, width, screen)]
+            for cell, width in zip(row, widths, strict=True)
+        ]
+        height = max(map(len, stacks))
+        if any(titles) and not index:  # titles stand at the bottom of their lines
+            stacks = [[*[Text()] * (height - len(stack)), *stack] for stack in stacks]
+        for line in range(height):
+            parts = [stack[line] if line < len(stack) else Text() for stack in stacks]
+            yield _join(parts, columns, widths)
+
+
+def _cut(cell: Text, width: int, screen: Screen) -> Text:
+    """The cell in so many cells of the screen, with an ellipsis."""
+    cut = cell.copy()
+    cut.plain = fit(cell.plain, width, screen)
+    return cut
+
+
+def _join(cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int]) -> Text:
+    """One line of a table; a number with a background fills its column."""
+    parts: list[Text | str] = []
+    for cell, column, width in zip(cells, columns, widths, strict=True):
+        free = width - cell.cell_len
+        if parts:
+            parts.append(" " * column.gap)
+        if not column.right:
+            parts += [cell, " " * free]
+        elif isinstance(cell.style, Style) and cell.style.bgcolor is not None:
+            filled = cell.copy()
+            filled.pad_left(free)
+            parts.append(filled)
+        else:
+            parts += [" " * free, cell]
+    line = Text.assemble(*parts, no_wrap=True)
+    line.rstrip()
+    return line

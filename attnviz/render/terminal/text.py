@@ -1,0 +1,108 @@
+"""Text for a terminal: in the characters that it can show, in lines that fit, cut and centred by cells.
+
+A cell is the place of one letter; letters of Korean and Chinese and most emoji take two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from io import StringIO
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.render.terminal.screen import Screen
+from attnviz.text.display import visible
+
+READABLE = 100
+"""Cells that a line of prose may have; longer lines are hard to come back from."""
+MARKS = str.maketrans({
+    "“": '"', "”": '"', "’": "'", "·": "-", "–": "-", "—": "-", "−": "-", "×": "x", "√": "v", "…": "~",  # noqa: RUF001
+    "→": ">", "←": "<", "↔": "-", "␣": "_", "●": "*", "○": "o",
+})  # fmt: skip
+"""What stands for the marks of attnviz on a screen that knows no more than ASCII: one cell for each."""
+_HELD = "\ue000"
+"""Stands for a space at which no line may end while Rich makes lines, since it ends them at any space of Unicode."""
+
+
+def spell(text: str, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:
+    r"""The text as the screen can show it; what has nothing that stands for it in ASCII is written as ``\ub098``."""
+    text = visible(text)
+    return text if screen.unicode else text.translate(marks).encode("ascii", "backslashreplace").decode()
+
+
+def fit(text: str, width: int, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:
+    """The text as the screen can show it in so many cells, with an ellipsis where it was cut."""
+    text = spell(text, screen, marks)
+    if cell_len(text) <= width:
+        return text
+    mark = spell("…", screen, marks)
+    cut = set_cell_size(text, max(0, width - cell_len(mark)))
+    return (cut if text.startswith(cut) else cut[:-1]) + mark  # half of a wide letter would be a space
+
+
+def centre(text: str, width: int) -> str:
+    """The text in the middle of so many cells; a cell that is over stands before it."""
+    free = max(0, width - cell_len(text))
+    return " " * ((free + 1) // 2) + text + " " * (free // 2)
+
+
+def wrap(
+    text: str,
+    screen: Screen,
+    style: str | Style = "",
+    *,
+    indent: int = 0,
+    first: int | None = None,
+    most: int = READABLE,
+) -> list[Text]:
+    """The text in lines no wider than the screen; no line where there is no text.
+
+    Args:
+        text: words, which are shown as the screen can.
+        screen: where.
+        style: of the words.
+        indent: cells left free before each line.
+        first: cells left free before the first line, where these are not as many.
+        most: cells that a line has on a wide screen.
+    """
+    if not text:
+        return []
+    text, width = spell(text, screen), min(most, screen.width)
+    start = indent if first is None else first
+    lines = fold(Text(text), max(1, width - start))
+    if start != indent and len(lines) > 1:
+        lines[1:] = fold(Text(text[len(lines[0]) :].lstrip()), max(1, width - indent))
+    margins = [start, *[indent] * (len(lines) - 1)]
+    return [Text(" " * margin + line.plain, style, no_wrap=True) for margin, line in zip(margins, lines, strict=True)]
+
+
+def fold(text: Text, width: int) -> list[Text]:
+    """The text in lines of so many cells; only a word that is longer than a line is broken."""
+    console = Console(file=StringIO(), width=width, legacy_windows=False)
+    whole = text.copy()
+    whole.plain = hold_percent(text.plain)
+    lines = list(whole.wrap(console, width, overflow="fold"))
+    for line in lines:
+        line.rstrip()
+        line.plain = line.plain.replace(_HELD, " ")
+    return lines
+
+
+def hold_percent(text: str) -> str:
+    """The text with no space between a number and its percent sign, but a character at which no line ends."""
+    return re.sub(r"(?<=\d) (?=%)", _HELD, text)
+
+
+def legend(text: str, screen: Screen, *, cells: int = 16, indent: int = 0, most: int = READABLE) -> list[Text]:
+    """The scale of colours in so many cells, and what it means; further lines begin after so many cells."""
+    bar = screen.scale_bar(cells)
+    return behind(bar, wrap(text, screen, "dim", first=bar.cell_len, indent=indent, most=most))
+
+
+def behind(start: Text, lines: Sequence[Text]) -> list[Text]:
+    """The lines, with something in the cells that were left free for it before the first."""
+    return [Text.assemble(start, lines[0][start.cell_len :], no_wrap=True), *lines[1:]]
