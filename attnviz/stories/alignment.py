@@ -32,7 +32,7 @@ RIGHT = (
     "그녀는 초록색 사과를 먹고 있다",
     "길이 너무 넓었기 때문에 동물은 건너지 않았다",
 )
-"""What the small language makes of them; both models are made to say it."""
+"""What the small language makes of them; both models generate it under teacher forcing."""
 N_PAIRS = 200
 """Test pairs that the alignment error rate is measured on."""
 GOLD_WORDS = range(9, 14)
@@ -57,8 +57,8 @@ class AlignmentHead:
         return self.record.pattern(*self.head)
 
     @property
-    def said(self) -> tuple[str, ...]:
-        """What each step says, the end included."""
+    def steps(self) -> tuple[str, ...]:
+        """The word of each step, the end included."""
         return tuple(token.text for token in self.record.query_tokens)
 
     @property
@@ -149,9 +149,10 @@ def _least_proved(records: Sequence[Attention]) -> str:
 
 def _what_is_seen(shown: Sequence[AlignmentHead], model: RecurrentTranslator) -> str:
     shapes = " and ".join(f"{one.pattern.shape[0]} x {one.pattern.shape[1]}" for one in shown)
-    said = (
-        f"{RECURRENT} reads an English sentence and says it in Korean, a word a step. At each step the decoder's state "
-        "is the query; the encoder's states, one for each English word, are the keys and the values. So there is a row "
+    text = (
+        f"{RECURRENT} reads an English sentence and generates it in Korean, a word a step. At each step the decoder's "
+        "state is the query; the encoder's states, one for each English word, are the keys and the values. So there "
+        "is a row "
         f"for each step and a column for each English word: {shapes} (queries x keys) for the two sentences below. "
     )
     numbers = torch.tensor([[token.id or 0 for token in shown[-1].record.key_tokens]])
@@ -159,20 +160,20 @@ def _what_is_seen(shown: Sequence[AlignmentHead], model: RecurrentTranslator) ->
         encoded = model.encode(numbers)
     if encoded.key is not None and encoded.value is not None:
         n_keys, n_values = encoded.key.shape[1], encoded.value.shape[1]
-        said += (
+        text += (
             f"Rows and columns need not be equally many; keys and values must: K has {n_keys} rows for the second "
             f"sentence, V has {n_values}. "
         )
-    return f"{said}Both models are made to say the right Korean, so that their steps can be compared."
+    return f"{text}Both models are given the right Korean (teacher forcing), so that their steps can be compared."
 
 
 def _steps(one: AlignmentHead, other: AlignmentHead) -> Table:
     """The steps of both models side by side."""
     return Table(
         title=f"“{one.record.text}”, step by step",
-        columns=("step", "made to say", f"{RECURRENT} looks at", "weight", f"{TRANSFORMER} looks at", "weight"),
+        columns=("step", "forced word", f"{RECURRENT} looks at", "weight", f"{TRANSFORMER} looks at", "weight"),
         rows=tuple(
-            (step, word, *_look(one, step), *_look(other, step)) for step, word in enumerate(one.said)
+            (step, word, *_look(one, step), *_look(other, step)) for step, word in enumerate(one.steps)
         ),
     )  # fmt: skip
 
@@ -183,28 +184,28 @@ def _look(one: AlignmentHead, step: int) -> tuple[Cell, ...]:
 
 
 def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> str:
-    """What each model says to the sentences when nothing is forced on it, where that is not the right Korean."""
+    """What each model generates when nothing is forced on it, where that is not the right Korean."""
     others = [
-        f"by itself {name} says “{said}” to “{sentence}”, which is not right"
-        for sentence, right, both in zip(SENTENCES, RIGHT, own, strict=True)
-        for name, said in zip((RECURRENT, TRANSFORMER), both, strict=True)
-        if said != right
+        f"by itself {name} generates “{words}” for “{sentence}”, which is not right"
+        for sentence, right, generated in zip(SENTENCES, RIGHT, own, strict=True)
+        for name, words in zip((RECURRENT, TRANSFORMER), generated, strict=True)
+        if words != right
     ]
     if others:
-        told = "; ".join(others)
-        return f"{told[0].upper()}{told[1:]}."
-    return "By themselves both models say these very words to both sentences."
+        text = "; ".join(others)
+        return f"{text[0].upper()}{text[1:]}."
+    return "By themselves both models generate these very words for both sentences."
 
 
 def _crossing(shown: Sequence[AlignmentHead]) -> str:
-    said = "Korean puts the verb last, so the steps do not walk through the English sentence from left to right. "
+    text = "Korean puts the verb last, so the steps do not walk through the English sentence from left to right. "
     for one, which in zip(shown, ("first", "second"), strict=True):
         path = ", ".join(map(str, one.path))
-        said += (
+        text += (
             f"In the {which} sentence {RECURRENT} looks most at words {path} (counted from 0): "
             f"{backward(one.path)} of {len(one.path) - 1} moves go back to the left. "
         )
-    return f"{said}The weights of {TRANSFORMER} are those of its cross attention."
+    return f"{text}The weights of {TRANSFORMER} are those of its cross attention."
 
 
 def _against_gold(one: AlignmentHead, pair: Pair) -> Table:
@@ -215,7 +216,7 @@ def _against_gold(one: AlignmentHead, pair: Pair) -> Table:
         rows.append((step, word, *_look(one, step), meant, "yes" if hit else "no"))
     return Table(
         title=f"an unseen test sentence with its gold alignment, {RECURRENT}: “{' '.join(pair.english)}”",
-        columns=("step", "made to say", "looks at", "weight", "means", "right"),
+        columns=("step", "forced word", "looks at", "weight", "means", "right"),
         rows=tuple(rows),
     )
 
@@ -234,10 +235,10 @@ def _errors(models: Sequence[measure.Translator], heads: Sequence[measure.Head])
         (
             "The test sentences were made with their alignment, which no model was ever shown. The alignment error "
             "rate (Och and Ney 2003) is 0 where the largest weights agree with it, and 1 where none does. Over "
-            f"{len(pairs)} unseen pairs, made to say the right words, {compared} than the diagonal, which looks as far "
+            f"{len(pairs)} unseen pairs, with the right words forced, {compared} than the diagonal, which looks as far "
             f"along in English as the step is in Korean ({diagonal:.3f}). A head need not look at the very word that "
-            "is said next: the weights show where the model fetched something, and the encoder may have carried it "
-            f"there. {ROWS}"
+            "is generated next: the weights show where the model fetched something, and the encoder may have carried "
+            f"it there. {ROWS}"
         ),
         Table(
             title=f"alignment error rate on {len(pairs)} unseen test pairs; heads chosen on validation pairs",
@@ -252,8 +253,8 @@ def _panel(one: AlignmentHead) -> Matrix:
     return Matrix(
         title=f"{name}, {head_name(one.head)}: “{one.record.text}”",
         values=one.pattern,
-        rows=one.said,
+        rows=one.steps,
         columns=one.words,
-        row_title="query: the step that says",
+        row_title="query: decoding step",
         column_title="key: English word",
     )

@@ -115,7 +115,7 @@ def numbered(card: ModelCard, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
 
 @torch.inference_mode()
 def right(model: RecurrentTranslator, source: Tensor, target: Tensor) -> Bool[Tensor, "sentence step"]:
-    """Which words of the target the model says at their place, running free; the end counts as a word."""
+    """Which words of the target the model generates at their place, running free; the end counts as a word."""
     said = model.translate(source, max_length=target.shape[1]).words  # what comes later is wrong anyway
     said = torch.nn.functional.pad(said, (0, target.shape[1] - said.shape[1]))
     return (said == target) & (target != 0)
@@ -215,7 +215,8 @@ def _models(kinds: dict[str, Trained]) -> str:
     alike = "trained alike, on the same sentences" if plans[0] == plans[1] else "not trained alike"
     seen = set(CLAUSES) <= set(plans[0].clauses)
     return (
-        "A recurrent encoder reads an English sentence, a decoder says it in Korean. Without attention the decoder "
+        "A recurrent encoder reads an English sentence, a decoder generates it in Korean. Without attention the "
+        "decoder "
         f"gets the encoder's last state alone: {wide_other} numbers, whether the sentence has {LENGTHS[0][0]} words or "
         f"{LENGTHS[-1][-1]}. With attention it can also look back, at each step, at the state after every word: {wide} "
         f"numbers each. {SEEDS} models of each kind were {alike}, from {SEEDS} seeds; those with attention have "

@@ -17,7 +17,7 @@ from attnviz.text.words import split_words
 M = TypeVar("M", bound=Model)
 
 ROWS = "Rows are queries, columns are keys; layers and heads count from 0."
-"""What every picture of patterns says."""
+"""What stands under every picture of patterns."""
 
 LEAST = 1e-3
 """What three digits after the point can tell from 0."""

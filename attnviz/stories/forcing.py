@@ -28,7 +28,7 @@ from attnviz.stories.record import Cell, Lines, Matrix, Series, Story, Table
 
 SENTENCE = "She is eating a green apple"
 FORCED = "그녀는 초록색 사과를 먹는다 있다"
-"""It says "eats" where it should be "eating"; the word after it is left as it was."""
+"""It has "eats" where it should have "eating"; the word after it is left as it was."""
 N_PAIRS = 120
 """Test pairs that both ways are measured on."""
 CLAUSES = 4
@@ -60,7 +60,7 @@ class After:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoWays:
-    """What a model says to the same sentences forced and free; the end counts as a word.
+    """What a model generates for the same sentences forced and free; the end counts as a word.
 
     Attributes:
         target: the right words, zeros after their end.
@@ -74,7 +74,7 @@ class TwoWays:
 
     @property
     def here(self) -> Bool[Tensor, "sentence step"]:
-        """Where there is a word to be said."""
+        """Where there is a word to be generated."""
         return self.target != 0
 
     @property
@@ -83,25 +83,25 @@ class TwoWays:
         wrong = (self.free[:, : self.target.shape[1]] != self.target) & self.here
         return [(row, int(steps.nonzero()[0])) for row, steps in enumerate(wrong) if steps.any()]
 
-    def goes_on(self, said: Int[Tensor, "sentence longer"], row: int, first: int) -> int:
+    def goes_on(self, words: Int[Tensor, "sentence longer"], row: int, first: int) -> int:
         """How many words of a sentence are wrong one after another, from a step on."""
-        right = (said[row, first : self.target.shape[1]] == self.target[row, first:]) | ~self.here[row, first:]
+        right = (words[row, first : self.target.shape[1]] == self.target[row, first:]) | ~self.here[row, first:]
         return int(right.nonzero()[0]) if right.any() else len(right)
 
-    def accuracy(self, said: Int[Tensor, "sentence longer"]) -> float:
-        """The share of the right words that are said, at their place."""
-        return int((said[:, : self.target.shape[1]] == self.target)[self.here].sum()) / int(self.here.sum())
+    def accuracy(self, words: Int[Tensor, "sentence longer"]) -> float:
+        """The share of the right words that are generated, at their place."""
+        return int((words[:, : self.target.shape[1]] == self.target)[self.here].sum()) / int(self.here.sum())
 
-    def in_order(self, said: Int[Tensor, "sentence longer"]) -> float:
-        """The share of the right words that are said in the right order, wherever they stand (longest common row)."""
-        longest = torch.zeros(len(said), said.shape[1] + 1, dtype=torch.long)  # common words up to each one said
+    def in_order(self, words: Int[Tensor, "sentence longer"]) -> float:
+        """The share of the right words generated in the right order, wherever they stand (longest common row)."""
+        longest = torch.zeros(len(words), words.shape[1] + 1, dtype=torch.long)  # common words up to each one
         for word, here in zip(self.target.T, self.here.T, strict=True):
-            same = (said == word[:, None]) & here[:, None]  # (B, S)
+            same = (words == word[:, None]) & here[:, None]  # (B, S)
             longest[:, 1:] = torch.where(same, longest[:, :-1] + 1, longest[:, 1:]).cummax(dim=1).values
         return int(longest[:, -1].sum()) / int(self.here.sum())
 
     def after_error(self, most: int) -> tuple[After, ...]:
-        """Step by step after the first error, as many as asked for, as far as there are sentences that long."""
+        """Step by step after the first error, as many as wished, as far as there are sentences that long."""
         found = []
         for steps in range(1, most + 1):
             places = [(row, first + steps) for row, first in self.firsts if first + steps < self.target.shape[1]]
@@ -114,7 +114,7 @@ class TwoWays:
 
 @torch.inference_mode()
 def both_ways(model: Translator, source: Tensor, target: Tensor) -> TwoWays:
-    """Say each sentence twice: after the right words, and after its own, at most twice as many as are right."""
+    """Translate each sentence twice: after the right words, and after its own, at most twice as many as are right."""
     n_steps = target.shape[1]
     free = model.translate(source, max_length=2 * n_steps).words
     free = torch.nn.functional.pad(free, (0, max(0, n_steps - free.shape[1])))
@@ -126,13 +126,13 @@ class ForcedStep:
     """One step of a sentence.
 
     Attributes:
-        said: the word it says, or is made to say.
+        word: the word it generates, or that is forced on it.
         chance: how likely the model finds it.
         expected: the word the model finds likeliest there.
         expected_chance: how likely.
     """
 
-    said: str
+    word: str
     chance: float
     expected: str
     expected_chance: float
@@ -140,14 +140,14 @@ class ForcedStep:
 
 @torch.inference_mode()
 def read(model: Translator, vocabulary: Vocabulary, record: Attention) -> tuple[ForcedStep, ...]:
-    """What the model expects at each step of what it said, or was made to say."""
+    """What the model expects at each step of what it generated, or of what was forced on it."""
     source, target = (
         torch.tensor([[token.id or 0 for token in tokens]]) for tokens in (record.key_tokens, record.query_tokens)
     )
     chances = model(source, target).logits[0].softmax(dim=-1)
     return tuple(
         ForcedStep(
-            said=token.text,
+            word=token.text,
             chance=float(chance[token.id or 0]),
             expected=vocabulary.words[int(chance.argmax())],
             expected_chance=float(chance.max()),
@@ -188,16 +188,16 @@ def tell() -> Story:
 def _two_ways(recipe: Recipe) -> str:
     """What the two ways are, and how the model was trained."""
     forgot = (
-        f", but for {percent(recipe.forget)} of the words before, which were shown as unknown: so it had to ask the "
-        "English sentence"
+        f", but for {percent(recipe.forget)} of the words before, which were shown as unknown: so it had to look at "
+        "the English sentence"
         if recipe.forget
         else ""
     )
     return (
         "A decoder reads, at each step, the word before. While it is trained that is the right one, whatever it would "
-        "have said (teacher forcing); in use there is no right one, and it reads its own (free running). "
-        f"{RECURRENT} was trained by teacher forcing{forgot}. Here it says “{SENTENCE}” freely, and once more with a "
-        "wrong word forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right."
+        "have chosen itself (teacher forcing); in use there is no right one, and it reads its own (free running). "
+        f"{RECURRENT} was trained by teacher forcing{forgot}. Here it translates “{SENTENCE}” freely, and once more "
+        "with a wrong word forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right."
     )
 
 
@@ -205,33 +205,33 @@ def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Tab
     """Both readings side by side, as far as the longer one goes."""
     rows = []
     for place, (own, made) in enumerate(itertools.zip_longest(free, forced)):
-        left: tuple[Cell, ...] = (own.said, own.chance) if own else ("", "")
-        right: tuple[Cell, ...] = (made.said, made.chance, made.expected, made.expected_chance) if made else ("",) * 4
+        left: tuple[Cell, ...] = (own.word, own.chance) if own else ("", "")
+        right: tuple[Cell, ...] = (made.word, made.chance, made.expected, made.expected_chance) if made else ("",) * 4
         rows.append((place, *left, *right))
     return Table(
-        title=f"“{SENTENCE}”: free running, and made to say “{FORCED}”",
-        columns=("step", "free: says", "chance", "forced: made to say", "chance", "expects itself", "chance"),
+        title=f"“{SENTENCE}”: free running, and with “{FORCED}” forced on it",
+        columns=("step", "free: generates", "chance", "forced: given", "chance", "expects itself", "chance"),
         rows=tuple(rows),
     )
 
 
 def _what_follows(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> str:
     """What the model makes of the wrong word: at that step and at the next."""
-    wrong = [place for place, (own, made) in enumerate(zip(free, forced, strict=False)) if own.said != made.said]
+    wrong = [place for place, (own, made) in enumerate(zip(free, forced, strict=False)) if own.word != made.word]
     if not wrong or wrong[0] + 1 >= min(len(free), len(forced)):
-        return "The words forced on the model are those that it says itself, so nothing differs."
+        return "The words forced on the model are those that it generates itself, so nothing differs."
     place = wrong[0]
     own, made, after_own, after_made = free[place], forced[place], free[place + 1], forced[place + 1]
-    said = (
-        f"At step {place} it is made to say {made.said}, to which it gives a chance of {made.chance:.3f}; itself it "
-        f"would say {made.expected} ({made.expected_chance:.3f}). Up to here both runs have read the same words and "
-        f"expect the same. After its own {own.said} it expects {after_own.expected} "
-        f"({after_own.expected_chance:.3f}); after {made.said} it expects {after_made.expected} "
+    text = (
+        f"At step {place} {made.word} is forced on it, to which it gives a chance of {made.chance:.3f}; itself it "
+        f"would generate {made.expected} ({made.expected_chance:.3f}). Up to here both runs have read the same words "
+        f"and expect the same. After its own {own.word} it expects {after_own.expected} "
+        f"({after_own.expected_chance:.3f}); after {made.word} it expects {after_made.expected} "
         f"({after_made.expected_chance:.3f}). "
     )
     if after_own.expected != after_made.expected:
-        return said + "What it says next depends on the word it was given, not on the English sentence alone."
-    return said + "Here the English sentence decides: the wrong word does not change what it says next."
+        return text + "What it generates next depends on the word it was given, not on the English sentence alone."
+    return text + "Here the English sentence decides: the wrong word does not change what it generates next."
 
 
 def _patterns(free: Attention, forced: Attention) -> str:
@@ -239,13 +239,13 @@ def _patterns(free: Attention, forced: Attention) -> str:
     n = min(len(free.query_tokens), len(forced.query_tokens))
     same = [np.allclose(free.pattern(0, 0)[row], forced.pattern(0, 0)[row], atol=1e-6) for row in range(n)]
     parts = [own.piece != made.piece for own, made in zip(free.query_tokens, forced.query_tokens, strict=False)]
-    said = ""
+    text = ""
     if True in parts and False in same:
-        said = (
+        text = (
             f"The wrong word is step {parts.index(True)}, yet the patterns are the same up to row "
             f"{same.index(False) - 1}: a step looks with the state of the step before, and only then reads its word. "
         )
-    return said + (
+    return text + (
         f'Both patterns are drawn by `attnviz heatmap "{SENTENCE}" --model {RECURRENT}`, without and with '
         f'`--target "{FORCED}"`. {ROWS}'
     )
@@ -254,21 +254,21 @@ def _patterns(free: Attention, forced: Attention) -> str:
 def _measured(both: TwoWays) -> tuple[str | Table, ...]:
     """How often each way is right: in all, step by step after the first error, and wherever the words stand."""
     n, after = len(both.target), both.after_error(AFTER)
-    said = (
-        f"On {n} unseen sentences of {CLAUSES} clauses, one more than any it was trained on, it says "
+    text = (
+        f"On {n} unseen sentences of {CLAUSES} clauses, one more than any it was trained on, it generates "
         f"{percent(both.accuracy(both.forced))} of the words right after the right words, and "
         f"{percent(both.accuracy(both.free))} after its own. "
     )
     if not after:
-        return (said + "There is nothing that could go on.",)
+        return (text + "There is nothing that could go on.",)
     wrong = len(both.firsts)
-    said += (
+    text += (
         f"{'All' if wrong == n else wrong} of the sentences have an error; the first is at the same step both ways, "
         "for until then both have read the same. "
     )
     last = after[-1]
     apart = wilson(last.forced / last.n, last.n)[0] > wilson(last.free / last.n, last.n)[1]
-    said += (
+    text += (
         f"{last.steps} steps later {percent(last.forced / last.n)} of the words are right where the right word was put "
         f"in the place of each wrong one, and {percent(last.free / last.n)} where the model reads on from its own: "
     ) + (
@@ -279,19 +279,20 @@ def _measured(both: TwoWays) -> tuple[str | Table, ...]:
     rows = tuple((a.steps, a.n, percent(a.forced / a.n), percent(a.free / a.n)) for a in after)
     title = f"words right at their place after the first error, {n} sentences of {CLAUSES} clauses"
     columns = ("steps after it", "sentences", "forced: right", "free: right")
-    return said, Table(title=title, columns=columns, rows=rows), _moved(both)
+    return text, Table(title=title, columns=columns, rows=rows), _moved(both)
 
 
 def _moved(both: TwoWays) -> str:
     """How much of the difference is words at another place, not words lost."""
-    ordered = [both.in_order(said) for said in (both.forced, both.free)]
-    placed = [both.accuracy(said) for said in (both.forced, both.free)]
+    ordered = [both.in_order(words) for words in (both.forced, both.free)]
+    placed = [both.accuracy(words) for words in (both.forced, both.free)]
     return (
         "A word that is left out moves all that follow, and at its place each of them then counts as wrong. Counted "
-        f"wherever they stand, as long as they are in the right order, {percent(ordered[0])} of the words are said "
+        f"wherever they stand, as long as they are in the right order, {percent(ordered[0])} of the words are "
+        "generated "
         f"forced and {percent(ordered[1])} free: {100 * (ordered[0] - ordered[1]):.1f} points apart, where at their "
-        f"place they are {100 * (placed[0] - placed[1]):.1f} apart. The right word before says what may come next, and "
-        "also how far the sentence has got."
+        f"place they are {100 * (placed[0] - placed[1]):.1f} apart. The right word before shows what may come next, "
+        "and also how far the sentence has got."
     )
 
 
@@ -310,13 +311,13 @@ def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) 
         if found
         else "the first of them with an error"
     )
-    names = ("-", *vocabulary.words[1:])  # after its end it says nothing
+    names = ("-", *vocabulary.words[1:])  # after its end it generates nothing
     rows: list[tuple[Cell, ...]] = []
     for place in range(max(0, first - BEFORE), min(int(both.here[row].sum()), first + AFTER + 1)):
-        right, *said = (names[int(words[row, place])] for words in (both.target, both.forced, both.free))
-        rows.append((place, right, *(word if word == right else f"{word} (wrong)" for word in said)))
+        right, *generated = (names[int(words[row, place])] for words in (both.target, both.forced, both.free))
+        rows.append((place, right, *(word if word == right else f"{word} (wrong)" for word in generated)))
     title = f"{what}, around its first error: “{' '.join(pairs[row].english)}”"
-    return (Table(title=title, columns=("step", "right", "forced: says", "free: says"), rows=tuple(rows)),)
+    return (Table(title=title, columns=("step", "right", "forced: generates", "free: generates"), rows=tuple(rows)),)
 
 
 def _pattern(how: str, record: Attention) -> Matrix:
@@ -325,7 +326,7 @@ def _pattern(how: str, record: Attention) -> Matrix:
         values=record.pattern(0, 0),
         rows=tuple(token.text for token in record.query_tokens),
         columns=tuple(token.text for token in record.key_tokens),
-        row_title="query: the step that says",
+        row_title="query: decoding step",
         column_title="key: English word",
     )
 

@@ -1,4 +1,4 @@
-"""What each part of an encoder's layer does to the words' vectors: their length, their direction, their likeness."""
+"""What each part of an encoder's layer does to the words' vectors: their length, their direction, their similarity."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def through(norm: nn.LayerNorm, x: torch.Tensor) -> tuple[float, float, float]:
     return before, after, out
 
 
-def likeness(x: torch.Tensor) -> torch.Tensor:
+def similarity(x: torch.Tensor) -> torch.Tensor:
     """The cosine of every two words' vectors [token, token]."""
     return cosine_similarity(x[:, None], x[None], dim=-1)
 
 
 def measured(x: torch.Tensor, came: torch.Tensor) -> LayerStep:
-    """What there is to say of vectors [tokens, d_model] on their way."""
-    alike = likeness(x)
+    """What is measured of vectors [tokens, d_model] on their way."""
+    alike = similarity(x)
     n = len(x)
     return LayerStep(
         length=float(x.norm(dim=-1).mean()),
@@ -88,7 +88,7 @@ def tell() -> Story:
         name="layer",
         title="what each part of a layer does to the words' vectors",
         parts=(*_told(steps, model.config.d_model), _table(steps), *_summed_up(steps, model.config.d_model, last)),
-        picture=_picture(steps, words, likeness(first[0]), likeness(x[0])),
+        picture=_picture(steps, words, similarity(first[0]), similarity(x[0])),
         receipt=(
             f"verified: max difference {small(max(differences))} over {len(layers)} layers, between the steps and the "
             "layers' own output, and between the last and the whole model's"
@@ -124,11 +124,11 @@ def _summed_up(steps: list[list[LayerStep]], d_model: int, last: tuple[float, fl
             f"norm the vectors are {last[0]:.2f} long before the factors, {last[1]:.2f} after them, and {last[2]:.2f} "
             "with the shift (means over the words)."
         ),
-        _likeness_told([steps[0][0].alike, *(step[-1].alike for step in steps)]),
+        _similarity_in_words([steps[0][0].alike, *(step[-1].alike for step in steps)]),
     )
 
 
-def _likeness_told(alike: list[float]) -> str:
+def _similarity_in_words(alike: list[float]) -> str:
     """How the mean cosine between words goes on from layer to layer, as the table prints it."""
     shown = [f"{value:.2f}" for value in alike]
     went = [

@@ -60,18 +60,9 @@ def tell() -> Story:
                 "You come to a library with a title in mind: the query. You hold it against the titles on the spines: "
                 "the keys. What you take home is not the spine but what is in the book: the value. Here each title is "
                 "a vector, one number a topic, made by hand so that you can read it; a model learns its own, by three "
-                "maps of each word's vector. All else below is computed by attention."
+                "projections of each word's vector. All else below is computed by attention."
             ),
-            Table(
-                title="the keys: how much each title speaks of each topic",
-                columns=("on the spine", *TOPICS),
-                rows=tuple((title, *numbers) for title, numbers in SPINES.items()),
-            ),
-            Table(
-                title="the values: pages of each kind in the book",
-                columns=("on the spine", *PAGES),
-                rows=tuple((title, *numbers) for title, numbers in CONTENTS.items()),
-            ),
+            *_library(),
             (
                 f"A dictionary knows only yes and no. “{exact}” is there: out come {_pages(CONTENTS.get(exact))}. "
                 f"“{absent}” stands on no spine: out comes {_pages(CONTENTS.get(absent))}."
@@ -118,6 +109,22 @@ def sharpened(factors: tuple[float, ...]) -> tuple[Tensor, Tensor]:
     """
     query, key, value = vectors()
     return scaled_dot_product_attention(torch.tensor(factors).double()[:, None] * query[:1], key, value)
+
+
+def _library() -> tuple[Table, Table]:
+    """The keys and the values, as they were made by hand."""
+    return (
+        Table(
+            title="the keys: how much each title speaks of each topic",
+            columns=("on the spine", *TOPICS),
+            rows=tuple((title, *numbers) for title, numbers in SPINES.items()),
+        ),
+        Table(
+            title="the values: pages of each kind in the book",
+            columns=("on the spine", *PAGES),
+            rows=tuple((title, *numbers) for title, numbers in CONTENTS.items()),
+        ),
+    )
 
 
 def _pages(numbers: tuple[int, ...] | list[float] | None) -> str:

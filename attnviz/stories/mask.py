@@ -99,8 +99,8 @@ def tell() -> Story:
         parts=(
             (
                 f"“{SENTENCE}”, read by two models. toy is an encoder, as BERT is: every word looks at every word. "
-                "toy-decoder is a decoder, as GPT is: it learned to say the next word, so it must not see it. The mask "
-                "sees to that: before the softmax, every score on a later word becomes minus infinity, and "
+                "toy-decoder is a decoder, as GPT is: it learned to predict the next word, so it must not see it. "
+                "The mask sees to that: before the softmax, every score on a later word becomes minus infinity, and "
                 "exp(-inf) is 0."
             ),
             *_steps(scores, causal.record.pattern(*backward), words, backward),
@@ -175,13 +175,13 @@ def _told(ways: Read, causal: Read) -> tuple[Table, str]:
     heads = causal.record.weights.shape[0] * causal.record.weights.shape[1]
     none = "exactly 0" if causal.future == 0 else small(causal.future)
     still = max(*causal.changes, causal.outputs)
-    said = "does not change at all" if still == 0 else f"changes by at most {small(still)}"
+    text = "does not change at all" if still == 0 else f"changes by at most {small(still)}"
     return (
         table,
         (
             f"In toy-decoder the weight on later words is {none} over all {heads} heads of all layers; in toy a row "
             f"puts {ways.a_row:.3f} there on average. So when the last word changes, what toy-decoder made of the "
-            f"words before {said}, while in toy one of their weights changes by {max(ways.changes):.3f}. (The outputs "
+            f"words before {text}, while in toy one of their weights changes by {max(ways.changes):.3f}. (The outputs "
             "are toy's vectors and toy-decoder's scores for each next word.)"
         ),
     )

@@ -24,7 +24,7 @@ from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 SENTENCE = "She is eating a green apple"
 VERB, ADJECTIVE, NOUN = "eating", "green", "apple"
 PAIRS = ((VERB, NOUN), (ADJECTIVE, NOUN), (VERB, ADJECTIVE))
-"""The first two are said to look at each other much, the third little."""
+"""The first two should look at each other much, the third little."""
 CONTROL = "-".join(PAIRS[-1])
 WAYS = tuple(way for pair in PAIRS for way in (pair, pair[::-1]))
 """Each pair both ways: who looks, and at what."""
@@ -151,7 +151,7 @@ def _means(mean: np.ndarray, words: Sequence[str]) -> str:
     named = {"-".join(pair): value for pair, value in zip(PAIRS, means, strict=True)}
     order = sorted(named, key=lambda name: -named[name])
     even = 1 / len(words)
-    said = (
+    text = (
         f"Over all heads and both ways: {', '.join(f'{name} {named[name]:.3f}' for name in order)}; if it looked "
         f"everywhere alike, each would be {even:.3f}. "
     )
@@ -164,8 +164,8 @@ def _means(mean: np.ndarray, words: Sequence[str]) -> str:
     lowest = f"{CONTROL} is not below {above}" if above else f"{CONTROL} is the lowest"
     (unexpected if above else expected).append(lowest)
     for what, found in (("As expected", expected), ("Not as expected", unexpected)):
-        said += f"{what}: {'; '.join(found) or 'nothing'}. "
-    return said.rstrip()
+        text += f"{what}: {'; '.join(found) or 'nothing'}. "
+    return text.rstrip()
 
 
 def _tried(
@@ -199,7 +199,7 @@ def _verdict(tried: Sequence[tuple[float, float]], random: Sequence[float]) -> t
             (there, chance) for (there, _), chance in zip(tried, random, strict=True)
         ],
     }
-    orders, said = [], []
+    orders, text = [], []
     for what, ways in yardsticks.items():
         leads = {
             "-".join(pair): max(ways[2 * number : 2 * number + 2], key=lambda shares: shares[0] - shares[1])
@@ -209,7 +209,7 @@ def _verdict(tried: Sequence[tuple[float, float]], random: Sequence[float]) -> t
         listed = ", ".join(f"{name} ({percent(leads[name][0])} against {percent(leads[name][1])})" for name in order)
         above = " and ".join(order[order.index(CONTROL) + 1 :])
         end = f"not as expected: {CONTROL} is not below {above}" if above else f"{CONTROL} is the last, as expected"
-        said.append(f"By their better way and its lead {what}: {listed}; {end}.")
+        text.append(f"By their better way and its lead {what}: {listed}; {end}.")
         orders.append(order)
     one, other = orders
     if one == other:
@@ -219,7 +219,7 @@ def _verdict(tried: Sequence[tuple[float, float]], random: Sequence[float]) -> t
     else:
         agreed = "The yardsticks do not agree on which pair leads."
     return (
-        " ".join(said),
+        " ".join(text),
         (
             f"{agreed} So it is in this small model; attnviz heatmap “{SENTENCE}” -m distilbert-base-uncased shows a "
             f"large one. {ROWS}"

@@ -63,29 +63,32 @@ def tell() -> Story:
                 "wherever it stands."
             ),
         ),
-        picture=(
-            _waves(table[:, 0::2], "sin: the numbers 2i of the vectors"),
-            _waves(table[:, 1::2], "cos: the numbers 2i + 1"),
-            Matrix(
-                title="how alike two positions are (cosine)",
-                values=dots / dots[0, 0],
-                row_title="position",
-                column_title="position",
-            ),
-            Lines(
-                title="three rows of it: one shape, moved",
-                x=tuple(map(float, range(N_POSITIONS))),
-                x_title="position",
-                series=tuple(
-                    Series(name=f"position {start}", values=tuple(map(float, dots[start] / dots[0, 0])))
-                    for start in STARTS
-                ),
-                y_title="cosine",
-                y_limits=(0.0, 1.0),
-            ),
-        ),
+        picture=_picture(table, dots / dots[0, 0]),
         receipt="computed by the formula of Vaswani et al. 2017, section 3.5; the dot products differ from sums of "
         f"cosines by {off:.1e} at most",
+    )
+
+
+def _picture(table: np.ndarray, cosines: np.ndarray) -> tuple[Matrix | Lines, ...]:
+    return (
+        _waves(table[:, 0::2], "sin: the numbers 2i of the vectors"),
+        _waves(table[:, 1::2], "cos: the numbers 2i + 1"),
+        Matrix(
+            title="how alike two positions are (cosine)",
+            values=cosines,
+            row_title="position",
+            column_title="position",
+        ),
+        Lines(
+            title="three rows of it: one shape, moved",
+            x=tuple(map(float, range(N_POSITIONS))),
+            x_title="position",
+            series=tuple(
+                Series(name=f"position {start}", values=tuple(map(float, cosines[start]))) for start in STARTS
+            ),
+            y_title="cosine",
+            y_limits=(0.0, 1.0),
+        ),
     )
 
 

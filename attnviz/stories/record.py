@@ -1,4 +1,4 @@
-"""A told story: sentences, tables and a picture, as a value. Demos compute one, views show it."""
+"""A story: sentences, tables and a picture, as a value. Demos compute one, views show it."""
 
 from __future__ import annotations
 

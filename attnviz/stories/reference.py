@@ -101,7 +101,7 @@ def tell() -> Story:
         parts=(
             (
                 f"“{TIRED[:-1]}”: what is tired? The animal. With “wide” instead it is the street. toy was trained to "
-                "say the noun that “it” stands for, but nobody told it where to look. Of its heads the one shown "
+                "name the noun that “it” stands for, but nobody told it where to look. Of its heads the one shown "
                 f"here, {head_name(head)}, looked from “it” at the right noun most often in validation sentences."
             ),
             _looks(words, rows, named),
@@ -119,7 +119,7 @@ def _looks(words: list[list[str]], rows: list[np.ndarray], named: tuple[str, ...
         most = int(row.argmax())
         told.append(
             f"with “{sentence[-2]}” its row puts the largest weight, {row[most]:.2f}, on “{sentence[most]}”, and the "
-            f"model says that “it” is the {noun}"
+            f"model names the {noun} for “it”"
         )
     return f"{told[0][0].upper()}{told[0][1:]}; {told[1]}. One word at the end of the sentence has changed."
 

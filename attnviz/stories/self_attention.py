@@ -117,7 +117,7 @@ def fused(model: MultiHeadAttention, x: Float[Tensor, "1 word d_model"]) -> Fuse
 
 
 def refusal() -> str:
-    """What the model says to a number of heads that does not divide its width."""
+    """How the model refuses a number of heads that does not divide its width."""
     try:
         MultiHeadAttention(D_MODEL, NOT_A_DIVISOR)
     except ModelError as error:

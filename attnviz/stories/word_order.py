@@ -74,7 +74,7 @@ def summed_once(
 
 @contextmanager
 def placeless(model: nn.Module) -> Iterator[None]:
-    """Within it every map is computed number by number: fast matrix products round by the place of a row."""
+    """Within it every projection is computed number by number: fast matrix products round by the place of a row."""
 
     def alone(module: nn.Module, given: tuple[torch.Tensor], _: torch.Tensor) -> torch.Tensor:
         weight, bias = module.get_parameter("weight"), module.get_parameter("bias")
@@ -171,17 +171,17 @@ def _differences(found: Sequence[Compared]) -> Table:
 
 def _exactness(found: Sequence[Compared]) -> str:
     without, once = max(c.without for c in found), max(c.placeless for c in found)
-    said = (
+    text = (
         f"Without positions each word has the same vector in both orders, to within {small(without)}: "
         "the same numbers, added in another order and rounded on the way (float64 holds about 16 digits). "
     )
     how = (
-        "Computed so that rounding cannot depend on a word's place (each map number by number, each sum over the words "
-        "rounded only once),"
+        "Computed so that rounding cannot depend on a word's place (each projection number by number, each sum over "
+        "the words rounded only once),"
     )
     if once == 0:
-        return f"{said}{how} the difference is exactly 0: the model sees a bag of words."
-    return f"{said}{how} {small(once)} is left."
+        return f"{text}{how} the difference is exactly 0: the model sees a bag of words."
+    return f"{text}{how} {small(once)} is left."
 
 
 def _what_positions_do(long: Compared) -> tuple[str, ...]:

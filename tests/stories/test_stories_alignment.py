@@ -127,10 +127,10 @@ def test_what_a_model_says_by_itself_is_told_where_it_is_wrong() -> None:
     """A wrong translation is called one; where all are right, that is said."""
     one, other = alignment.RIGHT
     assert alignment._by_themselves([(one, one), (other, other)]) == (
-        "By themselves both models say these very words to both sentences."
+        "By themselves both models generate these very words for both sentences."
     )
     told = alignment._by_themselves([(one, one), (other, one)])
-    assert told == (f"By itself {TRANSFORMER} says “{one}” to “{alignment.SENTENCES[1]}”, which is not right.")
+    assert told == (f"By itself {TRANSFORMER} generates “{one}” for “{alignment.SENTENCES[1]}”, which is not right.")
 
 
 def test_the_weights_of_the_recurrent_model(story: Story) -> None:

@@ -127,7 +127,7 @@ def test_what_is_expected_after_the_wrong_word(story: Story) -> None:
     after_own, after_made = free.words[place + 1], forced.words[place + 1]
     assert f"After its own {free.words[place]} it expects {after_own}" in told(story)
     assert f"after {FORCED[place]} it expects {after_made}" in told(story)
-    depends = "What it says next depends on the word it was given" in told(story)
+    depends = "What it generates next depends on the word it was given" in told(story)
     assert depends == (after_own != after_made)
 
 
@@ -168,7 +168,7 @@ def test_both_ways_on_longer_sentences(story: Story) -> None:
     assert f"On {forcing.N_PAIRS} unseen sentences of {forcing.CLAUSES} clauses" in text
     assert f"{percent(forced)} of the words right after the right words, and {percent(free)} after its own" in text
     ordered = in_order(1), in_order(2)
-    assert f"{percent(ordered[0])} of the words are said forced and {percent(ordered[1])} free" in text
+    assert f"{percent(ordered[0])} of the words are generated forced and {percent(ordered[1])} free" in text
     points = [100 * (ordered[0] - ordered[1]), 100 * (forced - free)]
     assert f"{points[0]:.1f} points apart, where at their place they are {points[1]:.1f} apart" in text
 

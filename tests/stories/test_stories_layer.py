@@ -95,9 +95,9 @@ def test_the_sentences_hold_the_figures(story: Story, steps: list[tuple[np.ndarr
         ([0.2, 0.1, 0.2], "the words are as alike as they were"),
     ],
 )
-def test_the_likeness_is_told_layer_by_layer(alike: list[float], said: str) -> None:
+def test_the_similarity_is_told_layer_by_layer(alike: list[float], said: str) -> None:
     """Each layer by what it does, and the end by itself."""
-    assert said in layer._likeness_told(alike)
+    assert said in layer._similarity_in_words(alike)
 
 
 def test_the_picture(story: Story, steps: list[tuple[np.ndarray, ...]]) -> None:

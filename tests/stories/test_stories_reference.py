@@ -63,7 +63,7 @@ def test_it_is_the_animal_that_was_tired_and_the_street_that_was_wide(story: Sto
         assert isinstance(vocabulary, list)
         assert vocabulary[by_hand.logits("toy", words, "referent_map")[IT].argmax()] == noun
         said = f"ith “{words[-2]}” its row puts the largest weight, {row.max():.2f}, on “{noun}”"
-        assert f"{said}, and the model says that “it” is the {noun}" in told(story)
+        assert f"{said}, and the model names the {noun} for “it”" in told(story)
 
 
 def test_the_row_in_both_sentences(story: Story, head: tuple[int, int]) -> None:

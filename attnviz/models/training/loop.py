@@ -33,7 +33,7 @@ def train(
     progress: Callable[[int, float], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> State:
-    """Train a task's model to the end of its recipe, or until told to stop.
+    """Train a task's model to the end of its recipe, or until `stop` returns True.
 
     What one step does depends on the weights, the optimizer and the step's number alone, so training that was
     stopped and went on ends with the same weights as training that was not.
@@ -41,8 +41,8 @@ def train(
     Args:
         task: what is learned.
         state: where an earlier run stopped; None to begin.
-        progress: told each step's number and loss, in nats.
-        stop: asked after each step.
+        progress: is called with each step's number and loss, in nats.
+        stop: called after each step.
 
     Returns:
         The state after the last step taken.

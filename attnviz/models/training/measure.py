@@ -160,7 +160,7 @@ def exact_match(model: Translator, pairs: Sequence[Pair]) -> float:
 
 
 def word_accuracy(model: Translator, pairs: Sequence[Pair]) -> float:
-    """The share of the words of the right translations that the model says at the same place."""
+    """The share of the words of the right translations that the model generates at the same place."""
     return _share(
         place < len(said) and said[place] == word
         for said, pair in zip(translated(model, pairs), pairs, strict=True)

@@ -1,6 +1,6 @@
 """What each home-built model learns: hidden words and referents, next words, translations.
 
-Only words are targets. What the heads look at is whatever helped to say the right word.
+Only words are targets. What the heads look at is whatever helped to name the right word.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class HiddenWords:
         return loss
 
     def _hide(self, random: Random, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Three words in twenty asked for; of those three in five are hidden, one in five is another, one as it was.
+        """Three words in twenty to be named; of those three in five are hidden, one in five is another, one as it was.
 
         BERT shows eight in ten hidden. With fewer, words that stand there in plain sight are doubted more often, and
         what they go with is looked at in sentences without a gap too.
@@ -118,7 +118,7 @@ class HiddenWords:
 
 
 class NextWord:
-    """To say, after each word, which one comes next (Radford et al. 2018, GPT, section 3.1)."""
+    """To predict, after each word, which one comes next (Radford et al. 2018, GPT, section 3.1)."""
 
     def __init__(self, model: LanguageDecoder, recipe: Recipe) -> None:
         self.model, self.recipe = model, recipe
@@ -135,7 +135,7 @@ class NextWord:
 
 
 class Translate:
-    """To say an English sentence in Korean, each word after the right ones before it (teacher forcing)."""
+    """To generate an English sentence in Korean, each word after the right ones before it (teacher forcing)."""
 
     def __init__(
         self,
@@ -154,7 +154,9 @@ class Translate:
         batch = list(islice(splits.pairs("train", random.randrange(2**62), clauses), self.recipe.batch))
         source, target = encoded(batch, config.end)
         source = self._with_unknown(random, source, self.recipe.unknown)
-        read = self._with_unknown(random, target, self.recipe.forget)  # only what the decoder reads, not what it says
+        read = self._with_unknown(
+            random, target, self.recipe.forget
+        )  # only what the decoder reads, not what it generates
         if isinstance(self.model, TranslationTransformer):
             logits = self.model(source, read, attend_cross=dropping_heads(self.recipe.drop_heads, random)).logits
         else:

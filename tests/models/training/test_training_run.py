@@ -1,0 +1,87 @@
+"""A home-built model trained by one call from Python, as the command line does it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from attnviz.errors import FileFormatError, InputError
+from attnviz.models.registry import HOME_BUILT, TRAINED
+from attnviz.models.training import files, measure
+from attnviz.models.training.loop import State
+from attnviz.models.training.run import plan_of, train_home_built, unfinished
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+@pytest.fixture(autouse=True)
+def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a model of three steps is worth is measured on a few sentences."""
+    whole = measure.quality
+    monkeypatch.setattr(measure, "quality", lambda model, clauses=(None,): whole(model, n=5, clauses=clauses))
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether two files hold the same weights to the last bit."""
+    first, second = load_file(one), load_file(other)
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("name", ["toy-decoder", "toy-seq2seq"])
+def test_stopped_and_gone_on(name: str, tmp_path: Path) -> None:
+    """Stopped after its first step it is kept beside the file; the same call ends with the weights of a whole run."""
+    whole, parts = tmp_path / "whole.safetensors", tmp_path / "parts.safetensors"
+    begun: list[tuple[int, int]] = []
+    losses: list[int] = []
+
+    def begin(first: int, total: int) -> None:
+        begun.append((first, total))
+
+    card = train_home_built(name, whole, steps=3, progress=lambda step, _: losses.append(step))
+    assert losses == [0, 1, 2]
+    stops = iter((False, True))
+    kept = train_home_built(name, parts, steps=3, begin=begin, stop=lambda: next(stops))
+    assert isinstance(kept, State)
+    assert kept.step == 1
+    assert unfinished(parts).exists()
+    assert not parts.exists()
+    train_home_built(name, parts, steps=3, begin=begin, stop=lambda: False)
+    assert begun == [(0, 3), (1, 3)]
+    assert not unfinished(parts).exists()
+    assert same(whole, parts)
+    assert files.load_card(whole) == card
+
+
+def test_the_recipe_is_the_tables() -> None:
+    """Nothing is changed but what is given."""
+    for name in TRAINED:
+        assert plan_of(name) == HOME_BUILT[name].plan()
+    changed = plan_of("toy", seed=0, steps=7)
+    assert (changed.recipe.seed, changed.recipe.steps) == (0, 7)
+    assert changed.config == HOME_BUILT["toy"].plan().config
+
+
+def test_the_callers_torch_stays_as_it_was(tmp_path: Path) -> None:
+    """Threads, determinism and random numbers are the caller's."""
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    state = torch.get_rng_state()
+    train_home_built("toy-decoder", tmp_path / "a.safetensors", steps=1)
+    assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_refused(tmp_path: Path) -> None:
+    """A name that is not there, a model that is not trained, and another training's state."""
+    path = tmp_path / "a.safetensors"
+    for name in ("toy-foo", "toy-random"):
+        with pytest.raises(InputError, match=f"no home-built model '{name}' to train: there are toy, toy-decoder"):
+            train_home_built(name, path)
+    train_home_built("toy-decoder", path, steps=2, stop=lambda: True)
+    with pytest.raises(FileFormatError, match="of another training"):
+        train_home_built("toy-decoder", path, steps=3)
