@@ -21,6 +21,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """A shape for each line, for who sees no colours at all."""
 
 LEVELS = 256
+EVEN = 0.1
+"""The largest difference of luminance between the ends of a colormap that has no lighter end, such as ``RdBu``."""
 
 
 Table = UInt8[np.ndarray, "level rgb"]
@@ -63,9 +65,14 @@ def _named(name: str, *, on_dark: bool) -> Table:
 
 
 def _oriented(colormap: Colormap, *, turned: bool, on_dark: bool) -> Table:
-    """The colours of a colormap, its end nearest to the background first, or last where it is turned round."""
+    """The colours of a colormap, its end nearest to the background first, or last where it is turned round.
+
+    A colormap whose ends are about as light as each other stays as it comes: neither is nearest to the background.
+    """
     rgb = _sampled(colormap)
-    if (bool(luminance(rgb[0]) > luminance(rgb[-1])) != (not on_dark)) != turned:
+    brighter = float(luminance(rgb[0]) - luminance(rgb[-1]))
+    dark_first = abs(brighter) > EVEN and (brighter > 0) == on_dark
+    if dark_first != turned:
         rgb = rgb[::-1]
     rgb.setflags(write=False)
     return rgb

@@ -161,6 +161,17 @@ def test_a_colormap_of_ones_own() -> None:
         assert turned[[0, -1]].tolist() == [[0, 128, 0], [255, 255, 255]]
 
 
+@pytest.mark.parametrize("name", ["jet", "RdBu", "coolwarm", "twilight"])
+def test_a_colormap_without_a_lighter_end_stays_as_it_comes(name: str) -> None:
+    """Its low end stands for weight 0, on paper and on a dark screen; ``_r`` turns it round."""
+    from matplotlib import colormaps
+
+    own = (colormaps[name](np.linspace(0, 1, LEVELS))[:, :3] * 255).round()
+    for on_dark in (False, True):
+        np.testing.assert_array_equal(colours(name, on_dark=on_dark), own)
+        np.testing.assert_array_equal(colours(f"{name}_r", on_dark=on_dark), own[::-1])
+
+
 def test_diverging_is_pale_in_the_middle() -> None:
     """Blue below, red above, and the lightest colour where nothing is."""
     table = diverging()

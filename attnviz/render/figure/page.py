@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import UInt8
 
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, POINT, SMALL, TEXT, Pen
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEGEND_GAP, MARGIN, POINT, SMALL, TEXT, Pen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -185,6 +185,42 @@ def scale_marks(low: float, high: float, precision: int = 3) -> dict[float, str]
     """The numbers at both ends of a colour bar and in its middle."""
     numbers = {share: low + share * (high - low) for share in (0.0, 0.5, 1.0)}
     return {share: f"{number:.{precision}g}" if number else "0" for share, number in numbers.items()}
+
+
+def legend_above(ax: Axes, pen: Pen, names: Sequence[str], sample: float, **style: Any) -> float:
+    """The names of what is drawn on axes, above them, in as many columns as there is room for.
+
+    Args:
+        ax: the axes, which have their size.
+        pen: for their figure.
+        names: as many as there are handles, in their order.
+        sample: what the handle and the gaps of an entry take across, in sizes of the letters.
+        style: what else Matplotlib's `legend` takes.
+
+    Returns:
+        How high the names stand, in inches.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
+    widest = pen.widest([line for name in names for line in name.split("\n")])
+    room = ax.get_window_extent().width / pen.figure.dpi
+    drawn = ax.legend(
+        ax.get_legend_handles_labels()[0],
+        names,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        bbox_transform=ax.transAxes + ScaledTranslation(0.0, LEGEND_GAP, pen.figure.dpi_scale_trans),
+        ncols=max(1, min(len(names), int(room / (widest + sample * TEXT * POINT)))),
+        frameon=False,
+        fontsize=TEXT,
+        borderpad=0,
+        borderaxespad=0,
+        **style,
+    )
+    for text in drawn.get_texts():
+        text.set(**pen.style())
+    box = drawn.get_window_extent(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
+    return float(box.height / pen.figure.dpi) + LEGEND_GAP
 
 
 def canvas(pen: Pen, width: float, height: float) -> Axes:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import UInt8
 
-from attnviz.render.figure.pen import BLACK, FRAME, LEAST_TEXT, LEGEND_GAP, PITCH, POINT, SMALL, TEXT, Pen
+from attnviz.render.figure.page import legend_above
+from attnviz.render.figure.pen import BLACK, FRAME, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen
 from attnviz.render.palette import COLOURS, MARKERS, colours, diverging, ink, levels
 from attnviz.stories.record import Bars, Lines, Matrix, Panel
 
@@ -276,28 +277,9 @@ def _finish_axes(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
 
 def _legend(ax: Axes, pen: Pen, y_title: str, width: float) -> float:
     """The names of the series above the axes, and how high they stand; none where the axis says it already."""
-    from matplotlib.transforms import ScaledTranslation
-
-    handles, names = ax.get_legend_handles_labels()
+    _, names = ax.get_legend_handles_labels()
     if len(names) == 1 and names[0] in {"", y_title}:
         return 0.0
-    # A line of the sample, a space, the name, a space; lengths in a legend are in sizes of its letters.
-    entry = pen.widest(names) + (1.4 + 0.8 + 1.5) * TEXT * POINT
-    drawn = ax.legend(
-        handles,
-        ["\n".join(pen.wrap(name, width - 0.3)) for name in names],
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        bbox_transform=ax.transAxes + ScaledTranslation(0.0, LEGEND_GAP, pen.figure.dpi_scale_trans),
-        ncols=min(len(names), max(1, int(width / entry))),
-        frameon=False,
-        fontsize=TEXT,
-        borderpad=0,
-        borderaxespad=0,
-        handlelength=1.4,
-        columnspacing=1.5,
-    )
-    for text in drawn.get_texts():
-        text.set(**pen.style())
-    box = drawn.get_window_extent(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
-    return float(box.height / pen.figure.dpi) + LEGEND_GAP
+    wrapped = ["\n".join(pen.wrap(name, width - 0.3)) for name in names]
+    # A line of the sample, a space, the name, a space.
+    return legend_above(ax, pen, wrapped, 1.4 + 0.8 + 1.5, handlelength=1.4, columnspacing=1.5)
