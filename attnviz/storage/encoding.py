@@ -44,7 +44,7 @@ _WANTED = {
 }  # fmt: skip
 """The types of JSON, as msgspec names them and as a message does."""
 
-_EXPECTED = re.compile(r"Expected `([a-z]+)(?: \| null)?`, got")
+_EXPECTED = re.compile(r"Expected `([^`]*)`, got")
 _LACKING = re.compile(r"Object missing required field `(\w+)`")
 _TYPE = re.compile(r"`([^`]*)`")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
@@ -198,11 +198,16 @@ def _explain(error: str, value: Any, kind: Any, where: str) -> str:  # noqa: ANN
     if lacking := _LACKING.match(reason):
         return f"it lacks {where}.{lacking[1]}"
     expected = _EXPECTED.match(reason) if is_found else None
-    if is_found and (expected is None or expected[1] == "str") and (options := _options(kind)):
+    if is_found and (expected is None or _words(expected[1]) == "text") and (options := _options(kind)):
         return f"{where} must be one of {', '.join(options)}, not {show(value)}"
-    if expected and expected[1] in _WANTED:
-        return f"{where} must be {_WANTED[expected[1]]}, not {show(value)}"
-    return f"{where}: {reason[0].lower()}{_TYPE.sub(lambda found: _WANTED.get(found[1], found[1]), reason[1:])}"
+    if expected:
+        return f"{where} must be {_words(expected[1])}, not {show(value)}"
+    return f"{where}: {reason[0].lower()}{_TYPE.sub(lambda types: _words(types[1]), reason[1:])}"
+
+
+def _words(types: str) -> str:
+    """Types as msgspec names them, such as ``int | null``, in our words; that nothing may stand there is left out."""
+    return " or ".join(_WANTED.get(one, one) for one in types.split(" | ") if one != "null") or types
 
 
 def _options(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a type

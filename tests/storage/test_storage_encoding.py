@@ -29,6 +29,7 @@ class Whole:
     parts: tuple[Part, ...]
     by_name: Mapping[str, Part]
     by_number: Mapping[int, str]
+    mark: str | int | None = None
     way: Literal["left", "right"] | None = None
     is_done: bool = False
 
@@ -66,6 +67,8 @@ def test_a_value_is_read() -> None:
         ({"parts": [{"share": 1, "at": [1, 2.5]}]}, "it.parts[0].at[1] must be a whole number, not 2.5"),
         ({"by_name": {"b": {"share": "1"}}}, "it.by_name[...].share: expected a number, got text"),
         ({"by_number": {"3": "c"}}, "expected a whole number, got text - at key in $.by_number"),
+        ({"mark": [1]}, "it.mark must be a whole number or text, not a list"),
+        ({"by_name": {"b": None}}, "it.by_name[...]: expected an object, got null"),
         ({"way": "up"}, "it.way: invalid enum value 'up'"),
     ],
 )
@@ -79,11 +82,11 @@ def test_fields_one_by_one() -> None:
     """Those that are missing are named together; some are read otherwise, some came later."""
     fields = {"name": "a", "way": "left", "more": 3}
     apart = {"by_name", "by_number", "parts"}
-    assert decode_fields(fields, Whole, apart=apart, later={"is_done"}) == {"name": "a", "way": "left"}
-    with pytest.raises(FileFormatError, match=r"^it lacks parts, is_done$"):
+    assert decode_fields(fields, Whole, apart=apart, later={"is_done", "mark"}) == {"name": "a", "way": "left"}
+    with pytest.raises(FileFormatError, match=r"^it lacks parts, mark, is_done$"):
         decode_fields(fields, Whole, apart={"by_name", "by_number"})
     with pytest.raises(FileFormatError, match=r'^way must be one of left, right, not "up"$'):
-        decode_fields({**fields, "way": "up"}, Whole, apart=apart, later={"is_done"})
+        decode_fields({**fields, "way": "up"}, Whole, apart=apart, later={"is_done", "mark"})
 
 
 @pytest.mark.parametrize("value", [float("nan"), "\udc80"])
