@@ -68,8 +68,8 @@ def _tell_bottleneck(*, measure: bool) -> None:
         from attnviz.stories import bottleneck
 
         sys.stderr.write("measuring the bottleneck models ...\n")
-        kinds = {kind: bottleneck.trained(kind) for kind in (bottleneck.WITH, bottleneck.WITHOUT)}
-        shorter, longer = bottleneck.gaps(bottleneck.compared(kinds, bottleneck.unseen()))
+        kinds = {kind: bottleneck.open_kind(kind) for kind in (bottleneck.WITH, bottleneck.WITHOUT)}
+        shorter, longer = bottleneck.gaps(bottleneck.compare(kinds, bottleneck.unseen_pairs()))
         typer.echo("  sentences without a fault, with attention minus without, and the 95 % interval:")
         typer.echo(f"  shorter half of the lengths: {shorter}; longer half: {longer}")
     typer.echo("")

@@ -22,9 +22,9 @@ def samples(source: Source) -> tuple[Iterable[CorpusLine | BadLine], str]:
     """Sentences, and what they are: of a trained home-built model its own language, of any other the treebank."""
     model = HOME_BUILT.get(source.name)
     if model is not None and model.has_language:
-        from attnviz.models.language.annotated import annotated
+        from attnviz.models.language.splits import corpus_lines
 
-        return annotated(OWN), f"{OWN} sentences of its own language that it never saw"
+        return corpus_lines(OWN), f"{OWN} sentences of its own language that it never saw"
     from attnviz.storage.corpora.corpus import read_corpus
 
     return read_corpus(TREEBANK), "the sentences that come with attnviz"

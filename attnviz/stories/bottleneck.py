@@ -18,7 +18,7 @@ from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.files import ModelCard
-from attnviz.models.training.tasks import padded
+from attnviz.models.training.tasks import pad_numbers
 from attnviz.stories.common import open_model, percent, wilson
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
 
@@ -76,7 +76,7 @@ class Trained:
         return sum(parameter.numel() for parameter in self.models[0].parameters())
 
 
-def trained(kind: str) -> Trained:
+def open_kind(kind: str) -> Trained:
     """The models with attention, or those without.
 
     Raises:
@@ -92,7 +92,7 @@ def trained(kind: str) -> Trained:
     return Trained(card=cards[0], models=tuple(models))
 
 
-def unseen(n: int = N_SENTENCES) -> list[list[Pair]]:
+def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
     """So many test pairs of each group of lengths."""
     found: list[list[Pair]] = [[] for _ in LENGTHS]
     streams = cycle([splits.pairs("test", clauses=clauses) for clauses in CLAUSES])
@@ -104,12 +104,12 @@ def unseen(n: int = N_SENTENCES) -> list[list[Pair]]:
     return found
 
 
-def numbered(card: ModelCard, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
+def encode(card: ModelCard, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
     """Pairs as numbers of words: the sources, and the targets with their end; zeros after the shorter ones."""
     says = card.target or card.source
     return (
-        padded([card.source.encode(pair.english) for pair in pairs]),
-        padded([[*says.encode(pair.korean), card.plan.config.end] for pair in pairs]),
+        pad_numbers([card.source.encode(pair.english) for pair in pairs]),
+        pad_numbers([[*says.encode(pair.korean), card.plan.config.end] for pair in pairs]),
     )
 
 
@@ -121,9 +121,9 @@ def right(model: RecurrentTranslator, source: Tensor, target: Tensor) -> Bool[Te
     return (said == target) & (target != 0)
 
 
-def measured(kind: Trained, pairs: Sequence[Pair]) -> Group:
+def measure_group(kind: Trained, pairs: Sequence[Pair]) -> Group:
     """How each seed's model does on each sentence."""
-    source, target = numbered(kind.card, pairs)
+    source, target = encode(kind.card, pairs)
     here = target != 0
     words = here & (target != kind.card.plan.config.end)
     hits = torch.stack([right(model, source, target) for model in kind.models])  # (3, B, T)
@@ -162,9 +162,9 @@ def difference(one: SeedMean, other: SeedMean) -> SeedMean:
     )
 
 
-def compared(kinds: dict[str, Trained], groups: Sequence[Sequence[Pair]]) -> dict[str, list[Group]]:
+def compare(kinds: dict[str, Trained], groups: Sequence[Sequence[Pair]]) -> dict[str, list[Group]]:
     """How the models of each kind do on each group of sentences."""
-    return {kind: [measured(models, pairs) for pairs in groups] for kind, models in kinds.items()}
+    return {kind: [measure_group(models, pairs) for pairs in groups] for kind, models in kinds.items()}
 
 
 def gaps(results: dict[str, list[Group]]) -> tuple[SeedMean, SeedMean]:
@@ -179,9 +179,9 @@ def gaps(results: dict[str, list[Group]]) -> tuple[SeedMean, SeedMean]:
 
 def tell() -> Story:
     """The demo: six models, sentences of six groups of lengths, and what attention makes of the difference."""
-    groups = unseen()
-    kinds = {kind: trained(kind) for kind in (WITH, WITHOUT)}
-    results = compared(kinds, groups)
+    groups = unseen_pairs()
+    kinds = {kind: open_kind(kind) for kind in (WITH, WITHOUT)}
+    results = compare(kinds, groups)
     n_pairs = sum(map(len, groups))
     return Story(
         name="bottleneck",
@@ -280,7 +280,7 @@ def _example(kinds: dict[str, Trained], pairs: Sequence[Pair]) -> Table:
     """What the first model of each kind makes of one long sentence."""
     rows = [("English", " ".join(pairs[0].english)), ("right", " ".join(pairs[0].korean))]
     for name, kind in kinds.items():
-        source, target = numbered(kind.card, pairs[:1])
+        source, target = encode(kind.card, pairs[:1])
         with torch.inference_mode():
             said = kind.models[0].translate(source, max_length=target.shape[1]).words[0].tolist()
         says, end = kind.card.target or kind.card.source, kind.card.plan.config.end

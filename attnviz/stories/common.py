@@ -11,7 +11,7 @@ import torch
 from attnviz.errors import FileFormatError
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training.files import ModelCard, load_home_built
-from attnviz.models.training.tasks import Model, padded
+from attnviz.models.training.tasks import Model, pad_numbers
 from attnviz.text.words import split_words
 
 M = TypeVar("M", bound=Model)
@@ -45,7 +45,7 @@ def open_model(name: str, kind: type[M]) -> tuple[ModelCard, M]:
 
 def numbers(vocabulary: Vocabulary, sentences: Sequence[Sequence[str]]) -> torch.Tensor:
     """Sentences as numbers of words [batch, tokens], zeros after the shorter ones."""
-    return padded([vocabulary.encode(words) for words in sentences])
+    return pad_numbers([vocabulary.encode(words) for words in sentences])
 
 
 def small(difference: float) -> str:

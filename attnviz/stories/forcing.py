@@ -21,7 +21,7 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.registry import Recipe
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
-from attnviz.models.training.tasks import padded
+from attnviz.models.training.tasks import pad_numbers
 from attnviz.stories.alignment import RECURRENT
 from attnviz.stories.common import ROWS, open_model, percent, wilson
 from attnviz.stories.record import Cell, Lines, Matrix, Series, Story, Table
@@ -165,8 +165,8 @@ def tell() -> Story:
     pairs = list(islice(splits.pairs("test", clauses=CLAUSES), N_PAIRS))
     both = both_ways(
         model,
-        padded([card.source.encode(pair.english) for pair in pairs]),
-        padded([[*says.encode(pair.korean), model.config.end] for pair in pairs]),
+        pad_numbers([card.source.encode(pair.english) for pair in pairs]),
+        pad_numbers([[*says.encode(pair.korean), model.config.end] for pair in pairs]),
     )
     steps = [read(model, says, record) for record in (free, forced)]
     return Story(

@@ -57,7 +57,7 @@ def similarity(x: torch.Tensor) -> torch.Tensor:
     return cosine_similarity(x[:, None], x[None], dim=-1)
 
 
-def measured(x: torch.Tensor, came: torch.Tensor) -> LayerStep:
+def measure(x: torch.Tensor, came: torch.Tensor) -> LayerStep:
     """What is measured of vectors [tokens, d_model] on their way."""
     alike = similarity(x)
     n = len(x)
@@ -79,7 +79,7 @@ def tell() -> Story:
     layers = [layer for layer in model.encoder.layers if isinstance(layer, Layer)]
     for layer in layers:
         vectors = parts(layer, x)
-        steps.append([measured(part, vectors[0]) for part in vectors])
+        steps.append([measure(part, vectors[0]) for part in vectors])
         x = layer(x).states
         differences.append(float((vectors[-1] - x[0]).abs().max()))
     differences.append(float((model(shown).vectors - x).abs().max()))

@@ -55,7 +55,7 @@ class Shares:
     untrained_head: Head
 
 
-def measured(model: LanguageEncoder, head: Head) -> Shares:
+def measure_shares(model: LanguageEncoder, head: Head) -> Shares:
     """Try a head, and what stands beside it, on unseen sentences."""
     test, validation = measure.references("test", SENTENCES), measure.references("validation", SENTENCES)
     new = measure.untrained(model.config)
@@ -94,7 +94,7 @@ def tell() -> Story:
     said = model(numbers(card.source, words)).referents[:, it].argmax(dim=-1).tolist()
     named = card.source.decode(said)
     rows = [record.pattern(*head)[it] for record in records]
-    shares = measured(model, head)
+    shares = measure_shares(model, head)
     return Story(
         name="reference",
         title="what “it” looks at: tired against wide",

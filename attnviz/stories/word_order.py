@@ -94,7 +94,7 @@ def _fsum(x: torch.Tensor) -> torch.Tensor:
     return torch.tensor([math.fsum(row) for row in rows], dtype=x.dtype).reshape(x.shape[:-1])
 
 
-def compared(model: LanguageEncoder, shown: torch.Tensor, words: Sequence[str], places: Sequence[int]) -> Compared:
+def compare(model: LanguageEncoder, shown: torch.Tensor, words: Sequence[str], places: Sequence[int]) -> Compared:
     """Read two sentences of the same words [2, tokens], with positions and without, in float64."""
     without, with_them = model(shown, positions=False).vectors, model(shown).vectors
     with placeless(model):
@@ -114,7 +114,7 @@ def compared(model: LanguageEncoder, shown: torch.Tensor, words: Sequence[str], 
     )
 
 
-def moved(first: np.ndarray, second: np.ndarray, places: Sequence[int]) -> np.ndarray:
+def shares_moved(first: np.ndarray, second: np.ndarray, places: Sequence[int]) -> np.ndarray:
     """The share of each row's weight that lies on other words in the second sentence [layer, head, query]."""
     there = second[:, :, list(places)][..., list(places)]
     shares: np.ndarray = np.abs(first - there).sum(axis=-1) / 2
@@ -129,11 +129,11 @@ def tell() -> Story:
     found = []
     for pair in (SHORT, LONG):
         words = [words_of(sentence) for sentence in pair]
-        found.append(compared(model, numbers(card.source, words), words[0], same_words(*words)))
+        found.append(compare(model, numbers(card.source, words), words[0], same_words(*words)))
     long = found[1]
     records = attend_all(LONG, open_source("toy"))
     first, second = (record.weights for record in records)
-    shares = moved(first, second, long.places)
+    shares = shares_moved(first, second, long.places)
     return Story(
         name="word-order",
         title="without positions attention cannot tell the order of words; with them it can",

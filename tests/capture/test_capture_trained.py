@@ -15,7 +15,7 @@ from attnviz.errors import InputError, SelectionError, TooLongError
 from attnviz.models.registry import HOME_BUILT, KINDS, NAMES, RANDOM, TRAINED
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import files, measure
-from attnviz.models.training.tasks import Model, padded
+from attnviz.models.training.tasks import Model, pad_numbers
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def test_weights_are_the_models_own(name: str, kind: Kind) -> None:
     """The record holds what the model returns beside its output, run without anybody looking on."""
     record = attend(SENTENCE, name, kind=kind)
     card, model = loaded(name)
-    source = padded([card.source.encode(SENTENCE.split())])
+    source = pad_numbers([card.source.encode(SENTENCE.split())])
     with torch.inference_mode():
         if isinstance(model, LanguageEncoder):
             own = torch.cat([w for w in model(source).weights if w is not None])

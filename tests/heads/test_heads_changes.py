@@ -24,7 +24,7 @@ from attnviz.heads.changes.relations import difference, relations_changed, role_
 from attnviz.heads.files import surveys
 from attnviz.heads.similarity import divergence_between
 from attnviz.models.language import splits
-from attnviz.models.language.annotated import annotated
+from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ def test_other_sentences_are_not_paired_and_that_is_said(of_toys: Both) -> None:
 def of_coreference() -> Both:
     """The home-built encoder and its twin of random weights on sentences of which is known what “it” stands for."""
     source = open_source("toy")
-    return survey_both(annotated(60), source, source.untrained(), Wish(controls=60))
+    return survey_both(corpus_lines(60), source, source.untrained(), Wish(controls=60))
 
 
 def links(n: int, right: float, seed: int) -> np.ndarray:

@@ -25,7 +25,7 @@ from attnviz.heads.changes.terminal import draw, draw_exceeded
 from attnviz.heads.changes.wording import heads_of, moves, relations, tallied
 from attnviz.heads.record import MAX_OFFSET
 from attnviz.models.language import splits
-from attnviz.models.language.annotated import annotated
+from attnviz.models.language.splits import corpus_lines
 from attnviz.render.figure.pen import LEAST_TEXT
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import CorpusLine
@@ -57,7 +57,7 @@ def cases() -> dict[str, Changes]:
     both, one, same = surveyed(30), surveyed(1), surveyed(4, same=True)
     found = changes(both.before, both.after, both.divergences, corpus="30 sentences")
     source = open_source("toy")
-    linked = survey_both(annotated(60), source, source.untrained(), Wish(controls=60, likeness=False))
+    linked = survey_both(corpus_lines(60), source, source.untrained(), Wish(controls=60, likeness=False))
     related = changes(linked.before, linked.after, linked.divergences, corpus="60 sentences")
     first = next(one for one in related.relations if one.name == "coreference")
     odd = replace(found, before=replace(found.before, model="나는 너희\x1b[31m " * 12, notes=("사랑해 " * 40,)))

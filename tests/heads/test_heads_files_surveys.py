@@ -15,7 +15,7 @@ from attnviz.errors import FileFormatError, OutputError
 from attnviz.heads import survey
 from attnviz.heads.capture.surveying import Wish, survey_corpus
 from attnviz.heads.files.surveys import Stats, load, save
-from attnviz.models.language.annotated import annotated
+from attnviz.models.language.splits import corpus_lines
 from attnviz.storage.corpora.corpus import Fingerprint, read_corpus
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_inputs"
 @pytest.fixture(scope="module")
 def stats() -> Stats:
     """Of sentences with coreference, the controls taken, all pairs of heads compared."""
-    found = survey_corpus(annotated(20), open_source("toy"), Wish(controls=8))
+    found = survey_corpus(corpus_lines(20), open_source("toy"), Wish(controls=8))
     return Stats(
         survey=replace(found, bad=((3, "“\x1b\ud800” is no sentence"),), n_bad=7),
         corpora=("하나.txt", "two\n.txt"),

@@ -16,7 +16,7 @@ from attnviz.heads.files import surveys
 from attnviz.heads.files import two_models as both
 from attnviz.heads.files.surveys import Stats
 from attnviz.heads.files.two_models import BothStats
-from attnviz.models.language.annotated import annotated
+from attnviz.models.language.splits import corpus_lines
 from attnviz.storage import encoding
 from tests.heads.test_heads_files_surveys import same
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def stats() -> BothStats:
     """Of sentences with coreference, the controls taken."""
     source = open_source("toy-random", sizes={"seed": 1})
-    found = survey_both(annotated(8), source, open_source("toy-random"), Wish(controls=4))
+    found = survey_both(corpus_lines(8), source, open_source("toy-random"), Wish(controls=4))
     run = Stats(survey=found.before, corpora=("하나.txt",), n_lines=512, options={"--against": "toy-random"})
     return BothStats(before=run, after=found.after, divergences=found.divergences)
 

@@ -21,7 +21,7 @@ from attnviz.heads.capture import windows
 from attnviz.heads.capture.linking import FindLinks, align
 from attnviz.heads.capture.surveying import Wish, survey_corpus
 from attnviz.heads.compare import compare
-from attnviz.models.language.annotated import annotated
+from attnviz.models.language.splits import corpus_lines
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import Annotation, CorpusLine, Link, annotation
 
@@ -312,7 +312,7 @@ def owners(tokenizer: Any, text: str, given: Annotation) -> tuple[list[int | Non
 @pytest.fixture(scope="module")
 def found() -> Survey:
     """What the home-built encoder finds in sentences of its own language."""
-    return survey_corpus(annotated(300), open_source("toy"), Wish(likeness=False))
+    return survey_corpus(corpus_lines(300), open_source("toy"), Wish(likeness=False))
 
 
 class TestHomeBuilt:
@@ -339,14 +339,14 @@ class TestHomeBuilt:
         assert not [role for head in made.heads for role in head.roles if role.name.startswith("relation_")]
 
     def test_without_controls_no_role_is_established(self) -> None:
-        made = compare(survey_corpus(annotated(40), open_source("toy"), replace(QUICK, controls=0)), corpus="own")
+        made = compare(survey_corpus(corpus_lines(40), open_source("toy"), replace(QUICK, controls=0)), corpus="own")
         assert made.controls.keys() <= {"offset"}
         assert not any(role.established for head in made.heads for role in head.roles)
         assert all(np.isnan(one.untrained) for one in made.relations)
 
     def test_a_causal_model_finds_nothing_ahead(self) -> None:
         """Links to a later word cannot be found by looking, and count all the same."""
-        found = survey_corpus(ahead(annotated(60)), open_source("toy-decoder"), QUICK)
+        found = survey_corpus(ahead(corpus_lines(60)), open_source("toy-decoder"), QUICK)
         assert found.relations is not None
         forward = found.relations.hits[:, 0, :, structure.FORWARD]
         assert found.relations.counts[:, 0].sum() > 50
@@ -355,7 +355,7 @@ class TestHomeBuilt:
 
     def test_what_is_said_has_no_relations(self) -> None:
         """Attention to or from words that the model itself says is between others than those annotated."""
-        found = survey_corpus(annotated(6, kind="copula"), open_source("toy-transformer"), QUICK)
+        found = survey_corpus(corpus_lines(6, kind="copula"), open_source("toy-transformer"), QUICK)
         assert found.about["kind"] == "cross"
         assert found.relations is not None
         assert structure.relations_of(found.relations) == ()
@@ -364,7 +364,7 @@ class TestHomeBuilt:
         assert found.sample.annotated == {}
 
     def test_a_corpus_without_annotation_has_none(self) -> None:
-        lines = [replace(line, annotated=None) for line in annotated(6)]
+        lines = [replace(line, annotated=None) for line in corpus_lines(6)]
         found = survey_corpus(lines, open_source("toy"), QUICK)
         assert found.relations is None
         assert compare(found, corpus="own sentences").relations == ()
@@ -384,7 +384,7 @@ class TestParts:
     """Batches, order and parts change nothing, controls included."""
 
     def test_order_batches_and_parts(self) -> None:
-        lines, source = annotated(60), open_source("toy")
+        lines, source = corpus_lines(60), open_source("toy")
         whole = survey_corpus(lines, source, QUICK)
         parts = [survey_corpus(part, source, QUICK) for part in (lines[:7], lines[7:40], lines[40:])]
         merged = survey.merge(survey.merge(parts[2], parts[0]), parts[1])
@@ -394,7 +394,7 @@ class TestParts:
 
     def test_a_sentence_said_to_be_built_in_two_ways(self) -> None:
         """Both count; of the two, controls are taken of the same one whatever the order."""
-        (line,) = annotated(1, kind="copula")
+        (line,) = corpus_lines(1, kind="copula")
         (turned,) = ahead([line])
         source = open_source("toy")
         one, other = (survey_corpus(lines, source, QUICK) for lines in ([line, turned], [turned, line]))
@@ -409,7 +409,7 @@ class TestParts:
         assert exactly(merged[1]) == exactly(one)
 
     def test_a_broken_off_run_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        lines, source = annotated(30), open_source("toy")
+        lines, source = corpus_lines(30), open_source("toy")
         whole = survey_corpus(lines, source, QUICK)
         monkeypatch.setattr(windows, "WINDOW", 10)
         kept: list[Progress[Survey]] = []
@@ -417,7 +417,7 @@ class TestParts:
         assert exactly(survey_corpus(lines, source, QUICK, so_far=kept[0])) == exactly(whole)
 
     def test_small_blocks_change_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        lines, source = annotated(20), open_source("toy")
+        lines, source = corpus_lines(20), open_source("toy")
         whole = survey_corpus(lines, source, QUICK)
         monkeypatch.setattr(stream, "BLOCK_BYTES", 4096)
         assert exactly(survey_corpus(lines, source, QUICK)) == exactly(whole)
@@ -447,7 +447,7 @@ class TestChance:
         check_chance(found)
 
     def test_the_home_built_architecture_untrained(self) -> None:
-        check_chance(survey_corpus(annotated(120), untrained("toy"), replace(QUICK, controls=120)))
+        check_chance(survey_corpus(corpus_lines(120), untrained("toy"), replace(QUICK, controls=120)))
 
 
 def untrained(name: str) -> Source:

@@ -15,7 +15,7 @@ from attnviz.heads import survey, tally
 from attnviz.heads.capture.surveying import Wish, survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.models.language import splits
-from attnviz.models.language.annotated import annotated
+from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def test_a_control_of_one_sentence_rules_no_role_in() -> None:
 
 def test_relations_without_random_weights_are_not_established() -> None:
     """What no control was taken of is not known to be more than chance."""
-    found = compare(survey_corpus(annotated(200), open_source("toy"), Wish(controls=0)), corpus="")
+    found = compare(survey_corpus(corpus_lines(200), open_source("toy"), Wish(controls=0)), corpus="")
     assert [relation.name for relation in found.relations] == ["coreference", "agreement"]
     assert "no control of random weights was taken of relations between words: they make no role" in found.notes
     assert not any(relation.established for relation in found.relations)
@@ -247,7 +247,7 @@ def test_variability_is_0_for_position_alone_and_large_for_content() -> None:
 
 def test_a_relation_has_examples() -> None:
     """Of a head that finds a relation the sentences are kept of whose links it finds most; merged parts keep them."""
-    lines = annotated(40)
+    lines = corpus_lines(40)
     source = open_source("toy")
     whole = survey_corpus(lines, source, Wish(controls=40))
     examples = compare(whole, corpus="").examples["2.3", "relation_coreference"]

@@ -43,7 +43,7 @@ def table(story: Story, which: int) -> Table:
 @cache
 def groups() -> list[list[Pair]]:
     """The test sentences."""
-    return bottleneck.unseen()
+    return bottleneck.unseen_pairs()
 
 
 @cache

@@ -22,7 +22,7 @@ from attnviz.models.language.vocabulary import END, START, Vocabulary
 from attnviz.models.registry import KINDS
 from attnviz.models.toy import ToyEncoder, word_vector
 from attnviz.models.training.files import load_home_built
-from attnviz.models.training.tasks import new_model, padded
+from attnviz.models.training.tasks import new_model, pad_numbers
 from attnviz.models.transformer import pad
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 from attnviz.text.display import clip, visible
@@ -301,7 +301,7 @@ class TrainedSource:
 
 def _numbers(rows: Sequence[Sequence[Token]]) -> Tensor:
     """The numbers of tokens [batch, token], zeros after the shorter rows."""
-    return padded([[token.id or 0 for token in row] for row in rows])
+    return pad_numbers([[token.id or 0 for token in row] for row in rows])
 
 
 def _words(text: str, segment: int, before: int, vocabulary: Vocabulary | None = None) -> list[Token]:

@@ -3,5 +3,5 @@
 - ``lexicon``: the words, English and Korean.
 - ``english``: sentences with agreement, negation and reference, and which of their words the grammar decides.
 - ``korean``: English-Korean pairs with their word alignment.
-- ``splits``: training, validation and test sentences that share none.
+- ``splits``: training, validation and test sentences that share none; and some of them as a corpus.
 """

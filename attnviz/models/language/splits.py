@@ -1,4 +1,4 @@
-"""Training, validation and test sentences that share none.
+"""Training, validation and test sentences that share none; and some of them as a corpus.
 
 A sentence's split is read off its content words (not its articles and full stop) in their order: no such row of words
 is in two splits, so every test sentence puts words together as no training sentence does.
@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, islice
 from random import Random
 from typing import Literal
 
 from attnviz.models.language import english, korean
 from attnviz.models.language.english import English
 from attnviz.models.language.korean import Pair
+from attnviz.text.corpus import COREFERENCE, Annotation, CorpusLine, Link
 
 Split = Literal["train", "validation", "test"]
+
+MOST_DRAWN = 100
+"""Sentences are drawn until there are enough different ones, or until so many times as many were drawn."""
 
 _LIGHT = frozenset(("the", "a", "an", "two", ".", "?"))
 _SEEDS: dict[Split, int] = {"train": 1, "validation": 2, "test": 3}
@@ -44,3 +50,38 @@ def pairs(split: Split, seed: int = 0, clauses: int | None = None) -> Iterator[P
         pair = korean.generate(random, clauses)
         if split_of(pair.english) == split:
             yield pair
+
+
+def corpus_lines(n: int, split: Split = "test", *, seed: int = 0, kind: str | None = None) -> tuple[CorpusLine, ...]:
+    """English sentences of a split of which words are known to belong together, each once.
+
+    Args:
+        n: how many.
+        split: of the language; no sentence is in two.
+        seed: another seed, other sentences.
+        kind: of a construction; None is any.
+
+    Raises:
+        ValueError: there are not so many.
+    """
+    drawn = (line_of(sentence) for sentence in islice(sentences(split, seed, kind), MOST_DRAWN * n))
+    known = (line for line in drawn if line.annotated is not None and line.annotated.links)
+    found: dict[str, CorpusLine] = {}
+    while len(found) < n and (line := next(known, None)) is not None:
+        found.setdefault(line.text, replace(line, number=len(found) + 1))
+    if len(found) < n:
+        raise ValueError(f"there are only {len(found)} such sentences among {MOST_DRAWN * n}, not {n}")
+    return tuple(found.values())
+
+
+def line_of(sentence: English, number: int = 1) -> CorpusLine:
+    """A sentence as a line of a corpus."""
+    starts = accumulate((len(word) + 1 for word in sentence.words), initial=0)
+    words = tuple((start, start + len(word)) for start, word in zip(starts, sentence.words, strict=False))
+    found = sentence.reference
+    refers = () if found is None else (Link(query=found.pronoun, key=found.noun, relation=COREFERENCE),)
+    return CorpusLine(
+        number=number,
+        text=" ".join(sentence.words),
+        annotated=Annotation(words=words, links=(*refers, *sentence.links)),
+    )

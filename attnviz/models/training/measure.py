@@ -15,7 +15,7 @@ from attnviz.models.language.korean import Pair
 from attnviz.models.language.lexicon import FEELINGS, SHAPES
 from attnviz.models.language.splits import Split
 from attnviz.models.seq2seq import RecurrentTranslator
-from attnviz.models.training.tasks import Model, encoded, padded
+from attnviz.models.training.tasks import Model, encode_pairs, pad_numbers
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
 Translator = RecurrentTranslator | TranslationTransformer
@@ -34,7 +34,7 @@ def decided_words(model: LanguageEncoder, split: Split = "test", n: int = SAMPLE
         for place in sorted(sentence.decided):
             words.append(vocabulary.english().encode(sentence.words))
             places.append(place)
-    shown = padded(words)
+    shown = pad_numbers(words)
     rows = torch.arange(len(words))
     hidden = shown[rows, places]
     shown[rows, places] = model.config.mask
@@ -51,7 +51,7 @@ def references(split: Split, n: int = SAMPLES) -> list[English]:
 def named_referents(model: LanguageEncoder, split: Split = "test", n: int = SAMPLES) -> float:
     """The share of sentences in which the model names the noun that "it" stands for."""
     found = references(split, n)
-    words = padded([vocabulary.english().encode(s.words) for s in found])
+    words = pad_numbers([vocabulary.english().encode(s.words) for s in found])
     said = model(words).referents.argmax(dim=-1)  # (B, T)
     right = [
         said[row, s.reference.pronoun] == words[row, s.reference.noun] for row, s in enumerate(found) if s.reference
@@ -62,7 +62,7 @@ def named_referents(model: LanguageEncoder, split: Split = "test", n: int = SAMP
 @torch.inference_mode()
 def looks_from_it(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
     """Where each head puts its largest weight from "it": positions [layer, head, sentence]."""
-    reading = model(padded([vocabulary.english().encode(s.words) for s in sentences]))
+    reading = model(pad_numbers([vocabulary.english().encode(s.words) for s in sentences]))
     rows = torch.arange(len(sentences))
     pronouns = [s.reference.pronoun for s in sentences if s.reference]
     return torch.stack([w[rows, :, pronouns].argmax(dim=-1).T for w in reading.weights if w is not None])  # (L, H, B)
@@ -79,7 +79,7 @@ def reference_head(model: LanguageEncoder, n: int = SAMPLES) -> Head:
     return _best(right_looks(model, references("validation", n)))
 
 
-def turned(sentence: English, last: str) -> English:
+def turn(sentence: English, last: str) -> English:
     """A sentence of reference with another last word, and with what "it" then stands for."""
     reference = sentence.reference
     if reference is None:
@@ -101,7 +101,7 @@ def turning_looks(model: LanguageEncoder, head: Head, sentences: Sequence[Englis
     """The share of sentences whose head looks right both ways: as they are, and with tired turned to wide (or back)."""
     living = {adjective.english for adjective in FEELINGS}
     other = [
-        turned(s, (SHAPES if s.words[s.reference.pronoun + 3] in living else FEELINGS)[i % len(SHAPES)].english)
+        turn(s, (SHAPES if s.words[s.reference.pronoun + 3] in living else FEELINGS)[i % len(SHAPES)].english)
         for i, s in enumerate(sentences)
         if s.reference
     ]
@@ -129,7 +129,7 @@ def next_words(model: LanguageDecoder, split: Split = "test", n: int = SAMPLES) 
     """How surprised the model is by each next word, in nats; the end of the sentence counts as a word."""
     config = model.config
     english = vocabulary.english()
-    words = padded([[*english.encode(s.words), config.end] for s in islice(splits.sentences(split), n)])
+    words = pad_numbers([[*english.encode(s.words), config.end] for s in islice(splits.sentences(split), n)])
     logits, _ = model(words[:, :-1])
     target = words[:, 1:].flatten()
     return float(torch.nn.functional.cross_entropy(logits.flatten(0, 1), target, ignore_index=config.pad))
@@ -142,10 +142,10 @@ def some_pairs(split: Split, n: int = SAMPLES, clauses: Sequence[int | None] = (
 
 
 @torch.inference_mode()
-def translated(model: Translator, pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
+def translate_all(model: Translator, pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
     """What the model makes of each English sentence, running free."""
     config = model.config
-    source, _ = encoded(pairs, config.end)
+    source, _ = encode_pairs(pairs, config.end)
     said = []
     for part in torch.split(source, 256):
         for row in model.translate(part).words.tolist():
@@ -156,14 +156,14 @@ def translated(model: Translator, pairs: Sequence[Pair]) -> list[tuple[str, ...]
 
 def exact_match(model: Translator, pairs: Sequence[Pair]) -> float:
     """The share of sentences translated without a fault."""
-    return _share(said == pair.korean for said, pair in zip(translated(model, pairs), pairs, strict=True))
+    return _share(said == pair.korean for said, pair in zip(translate_all(model, pairs), pairs, strict=True))
 
 
 def word_accuracy(model: Translator, pairs: Sequence[Pair]) -> float:
     """The share of the words of the right translations that the model generates at the same place."""
     return _share(
         place < len(said) and said[place] == word
-        for said, pair in zip(translated(model, pairs), pairs, strict=True)
+        for said, pair in zip(translate_all(model, pairs), pairs, strict=True)
         for place, word in enumerate(pair.korean)
     )
 
@@ -171,7 +171,7 @@ def word_accuracy(model: Translator, pairs: Sequence[Pair]) -> float:
 @torch.inference_mode()
 def alignments(model: Translator, pairs: Sequence[Pair]) -> Tensor:
     """Which source word each head looks at most at each right word: positions [layer, head, sentence, step]."""
-    source, target = encoded(pairs, model.config.end)
+    source, target = encode_pairs(pairs, model.config.end)
     if isinstance(model, TranslationTransformer):
         weights = [w for w in model(source, target).weights.cross if w is not None]
         return torch.stack([w.argmax(dim=-1).transpose(0, 1) for w in weights])  # (L, H, B, T)

@@ -82,7 +82,7 @@ class HiddenWords:
         """Cross entropy of the hidden words plus that of the referents."""
         random = Random(f"hidden {self.recipe.seed} {step}")
         batch = list(islice(splits.sentences("train", random.randrange(2**62)), self.recipe.batch))
-        words = padded([self._vocabulary.encode(_perhaps_open(random, s.words)) for s in batch])
+        words = pad_numbers([self._vocabulary.encode(_perhaps_open(random, s.words)) for s in batch])
         shown, hidden = self._hide(random, words)
         referents = torch.full_like(words, IGNORED)
         for row, sentence in enumerate(batch):
@@ -129,7 +129,7 @@ class NextWord:
         random = Random(f"next {self.recipe.seed} {step}")
         batch = list(islice(splits.sentences("train", random.randrange(2**62)), self.recipe.batch))
         config = self.model.config
-        words = padded([[*self._vocabulary.encode(_perhaps_open(random, s.words)), config.end] for s in batch])
+        words = pad_numbers([[*self._vocabulary.encode(_perhaps_open(random, s.words)), config.end] for s in batch])
         logits, _ = self.model(words[:, :-1], attend=dropping_heads(self.recipe.drop_heads, random))
         return cross_entropy(logits.flatten(0, 1), words[:, 1:].flatten(), ignore_index=config.pad)
 
@@ -152,7 +152,7 @@ class Translate:
         config = self.model.config
         clauses = self._clauses[random.randrange(len(self._clauses))]
         batch = list(islice(splits.pairs("train", random.randrange(2**62), clauses), self.recipe.batch))
-        source, target = encoded(batch, config.end)
+        source, target = encode_pairs(batch, config.end)
         source = self._with_unknown(random, source, self.recipe.unknown)
         read = self._with_unknown(
             random, target, self.recipe.forget
@@ -170,16 +170,16 @@ class Translate:
         return words.masked_fill(chosen & (words != config.pad), config.unknown)
 
 
-def encoded(pairs: Sequence[Pair], end: int) -> tuple[Tensor, Tensor]:
+def encode_pairs(pairs: Sequence[Pair], end: int) -> tuple[Tensor, Tensor]:
     """Pairs as numbers: the sources, and the targets with their end."""
     english, korean = vocabulary.source(), vocabulary.korean()
     return (
-        padded([english.encode(pair.english) for pair in pairs]),
-        padded([[*korean.encode(pair.korean), end] for pair in pairs]),
+        pad_numbers([english.encode(pair.english) for pair in pairs]),
+        pad_numbers([[*korean.encode(pair.korean), end] for pair in pairs]),
     )
 
 
-def padded(rows: Sequence[Sequence[int]]) -> Tensor:
+def pad_numbers(rows: Sequence[Sequence[int]]) -> Tensor:
     """Rows of numbers as one tensor [batch, tokens], zeros after the shorter ones."""
     return nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
 

@@ -13,7 +13,7 @@ from attnviz.errors import FileFormatError
 from attnviz.models.registry import Recipe
 from attnviz.models.training import files, loop
 from attnviz.models.training.files import ModelCard
-from attnviz.models.training.tasks import Task, dropping_heads, padded, task_of
+from attnviz.models.training.tasks import Task, dropping_heads, pad_numbers, task_of
 from tests.models.language.conftest import seeded
 from tests.models.training.conftest import KINDS
 
@@ -177,7 +177,7 @@ class TestTasks:
 
     def test_padded(self) -> None:
         """Zeros after the shorter rows."""
-        assert padded([[5, 6, 7], [8]]).tolist() == [[5, 6, 7], [8, 0, 0]]
+        assert pad_numbers([[5, 6, 7], [8]]).tolist() == [[5, 6, 7], [8, 0, 0]]
 
     def test_dropping_heads(self) -> None:
         """A head that is left out adds nothing; the others add more, so that the sum is the same on average."""

@@ -116,20 +116,20 @@ class TestReferences:
         """The last word, and with it the noun."""
         words = ["the", "animal", "didn't", "cross", "the", "street", "because", "it", "was", "too", "tired", "."]
         tired = English(words=tuple(words), kind="reference", reference=Reference(7, 1, 5))
-        wide = measure.turned(tired, "wide")
+        wide = measure.turn(tired, "wide")
         assert wide.words == (*words[:10], "wide", ".")
         assert wide.reference == Reference(7, 5, 1)
-        assert measure.turned(wide, "tired") == tired
-        assert measure.turned(tired, "sleepy").reference == tired.reference
+        assert measure.turn(wide, "tired") == tired
+        assert measure.turn(tired, "sleepy").reference == tired.reference
         with pytest.raises(ValueError, match="refers to nothing"):
-            measure.turned(English(words=("i",), kind="all"), "wide")
+            measure.turn(English(words=("i",), kind="all"), "wide")
 
     def test_turned_is_made_by_the_grammar(self) -> None:
         """The gold facts of a turned sentence are those that the generator gives it."""
         random = seeded(3)
         made = [english.generate(random, "reference") for _ in range(3000)]
         known = {s.words: s.reference for s in made}
-        both = [(t, known[t.words]) for t in (measure.turned(s, "wide") for s in made) if t.words in known]
+        both = [(t, known[t.words]) for t in (measure.turn(s, "wide") for s in made) if t.words in known]
         assert len(both) > 50
         assert all(turned.reference == gold for turned, gold in both)
 
@@ -199,7 +199,7 @@ class TestTranslations:
     def test_exact_match_and_word_accuracy(self, *, ends: bool) -> None:
         """One of two is right; 4 + 1 of 6 words, since what is missing is wrong; with an end and cut off."""
         model = Parrot({"i love all you": " ".join(LOVE.korean), "there is a prince": "왕자가"}, ends=ends)
-        assert measure.translated(model, [LOVE, PRINCE]) == [LOVE.korean, ("왕자가",)]
+        assert measure.translate_all(model, [LOVE, PRINCE]) == [LOVE.korean, ("왕자가",)]
         assert measure.exact_match(model, [LOVE, PRINCE]) == 0.5
         assert measure.word_accuracy(model, [LOVE, PRINCE]) == pytest.approx(5 / 6)
 
@@ -218,7 +218,7 @@ class TestTranslations:
         """More pairs than go through at once keep their order."""
         model = Parrot({"i love all you": " ".join(LOVE.korean), "there is a prince": "왕자가"})
         many = [LOVE, PRINCE, PRINCE] * 100
-        assert measure.translated(model, many) == [LOVE.korean, ("왕자가",), ("왕자가",)] * 100
+        assert measure.translate_all(model, many) == [LOVE.korean, ("왕자가",), ("왕자가",)] * 100
         assert measure.exact_match(model, many) == pytest.approx(1 / 3)
 
 

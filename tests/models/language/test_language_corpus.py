@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from attnviz.models.language import annotated as module
 from attnviz.models.language import english, lexicon, splits
-from attnviz.models.language.annotated import annotated, line_of
 from attnviz.models.language.english import AGREEMENT
+from attnviz.models.language.splits import corpus_lines, line_of
 from attnviz.text.corpus import COREFERENCE, CorpusLine
 from attnviz.text.words import split_words
 from tests.models.language.conftest import seeded
@@ -40,7 +39,7 @@ class TestLinks:
 
     @pytest.mark.parametrize("kind", ["reference", "copula", "reflexive"])
     def test_of_each_kind(self, kind: str) -> None:
-        for line in annotated(20, kind=kind):
+        for line in corpus_lines(20, kind=kind):
             words = line.text.split()
             ((one, other, relation),) = linked(line)
             assert relation == (AGREEMENT if kind == "copula" else COREFERENCE)
@@ -71,23 +70,23 @@ class TestCorpus:
     """Lines are as those of a file, each once."""
 
     def test_words_are_where_attnviz_sees_them(self) -> None:
-        for line in annotated(60):
+        for line in corpus_lines(60):
             assert line.annotated is not None
             assert split_words(line.text) == list(line.annotated.words)
 
     def test_each_sentence_once_and_numbered(self) -> None:
-        lines = annotated(80)
+        lines = corpus_lines(80)
         assert len({line.text for line in lines}) == 80
         assert [line.number for line in lines] == list(range(1, 81))
         assert {relation for line in lines for _, _, relation in linked(line)} == {COREFERENCE, AGREEMENT}
 
     def test_they_are_of_their_split(self) -> None:
-        assert all(splits.split_of(line.text.split()) == "test" for line in annotated(20))
-        assert all(splits.split_of(line.text.split()) == "validation" for line in annotated(20, "validation"))
+        assert all(splits.split_of(line.text.split()) == "test" for line in corpus_lines(20))
+        assert all(splits.split_of(line.text.split()) == "validation" for line in corpus_lines(20, "validation"))
 
     def test_a_seed_makes_other_sentences(self) -> None:
-        assert annotated(5) == annotated(5)
-        assert annotated(5) != annotated(5, seed=1)
+        assert corpus_lines(5) == corpus_lines(5)
+        assert corpus_lines(5) != corpus_lines(5, seed=1)
 
     def test_a_sentence_of_which_nothing_is_known(self) -> None:
         line = line_of(english.generate(seeded(1), "all"), 3)
@@ -95,6 +94,6 @@ class TestCorpus:
         assert (line.number, line.annotated.links) == (3, ())
 
     def test_too_few(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "MOST_DRAWN", 2)
+        monkeypatch.setattr(splits, "MOST_DRAWN", 2)
         with pytest.raises(ValueError, match="only 0 such sentences among 8, not 4"):
-            annotated(4, kind="all")
+            corpus_lines(4, kind="all")
