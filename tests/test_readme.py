@@ -165,7 +165,7 @@ def test_the_first_two_commands_are_the_set_up() -> None:
     assert README.text.count("\n") <= 250
 
 
-@pytest.mark.parametrize("line", COMMANDS)
+@pytest.mark.parametrize("line", COMMANDS, ids=lambda line: line if len(line) < 90 else f"{line[:40]} ... {line[-40:]}")
 def test_commands_run(line: str, clone: Clone, hub: Path, environment: Environment, *, rewrite: bool) -> None:
     """Every command works as it stands there; a picture of the gallery is the one that its command makes."""
     done = clone.run(line, environment(HF_HOME=str(hub)))
@@ -191,7 +191,7 @@ def looks(picture: Path) -> tuple[tuple[int, int], dict[str, str]]:
         return image.size, {str(name): settled(str(value)) for name, value in image.info.items()}
 
 
-@pytest.mark.parametrize(("page", "session"), SESSIONS, ids=lambda value: str(value).partition("\n")[0])
+@pytest.mark.parametrize(("page", "session"), SESSIONS, ids=lambda value: str(value).partition("\n")[0][:90])
 def test_sessions_show_what_is_printed(
     page: Page, session: str, clone: Clone, hub: Path, environment: Environment, *, rewrite: bool
 ) -> None:
