@@ -6,19 +6,19 @@ Results go to standard output, everything else to standard error. Exit status 0,
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
 import threading
 import warnings
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import typer
 
 import attnviz
 from attnviz.cli import models, train
 from attnviz.cli.groups import as_command, takes_groups
-from attnviz.cli.streams import patient
 from attnviz.errors import AttnvizError, OutputError
 from attnviz.heads import command as compare_heads
 from attnviz.heads import head_command as head
@@ -28,6 +28,9 @@ from attnviz.stories import command as demo
 from attnviz.text.display import visible
 from attnviz.walkthroughs import command as walkthrough
 from attnviz.walkthroughs import verify_command as verify
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _OF_A_SENTENCE = {"heatmap", "walkthrough", "compare-heads", "head"}
 INTERRUPTED = 130
@@ -74,9 +77,42 @@ for _name, _module in COMMANDS.items():
     )(as_command(_module.command) if takes_groups(_module.command) else _module.command)  # fmt: skip
 
 
+class _Output(io.FileIO):
+    """A stream whose reader may leave."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write; once that fails, what comes later goes nowhere.
+
+        Raises:
+            OutputError: the disk is full, or the like. That nobody reads any more is no error.
+        """
+        try:
+            return super().write(data)
+        except OSError as error:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+            if isinstance(error, BrokenPipeError):
+                return memoryview(data).nbytes
+            raise OutputError(f"the output cannot be written: {error.strerror}") from None
+
+
+def _open_output(stream: TextIO | None) -> TextIO:
+    """The same stream, whose reader may leave; a character that it cannot show is written as its number."""
+    if stream is None:  # closed by whoever started us
+        return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - open as long as we are
+    raw = _Output(stream.fileno(), "wb", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        line_buffering=stream.isatty() or stream.fileno() == 2,  # noqa: PLR2004 - standard error
+    )
+
+
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
-    sys.stdout, sys.stderr = patient(sys.stdout), patient(sys.stderr)
+    sys.stdout, sys.stderr = _open_output(sys.stdout), _open_output(sys.stderr)
     signal.signal(signal.SIGINT, _interrupt)
     # A library's advice to programmers is not for the person at the terminal.
     warnings.simplefilter("ignore")

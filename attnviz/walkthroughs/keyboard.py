@@ -66,7 +66,7 @@ def browse(walk: Walkthrough, shown: Shown, background: str, first: int) -> None
     """
     from attnviz.render.terminal.screen import console_here, screen_of
     from attnviz.walkthroughs.selection import chosen
-    from attnviz.walkthroughs.terminal.steps import draw_step, key_line
+    from attnviz.walkthroughs.terminal.steps import draw_keys, draw_step
 
     numbers = [number for number, _ in chosen(walk, shown.steps)]
     place = numbers.index(chosen(walk, shown.steps, first)[0][0])
@@ -90,7 +90,7 @@ def browse(walk: Walkthrough, shown: Shown, background: str, first: int) -> None
                 with console.capture() as drawn:
                     for line in lines[top:last]:
                         console.print(line, soft_wrap=True)
-                below = key_line(walk, numbers[place], (top + 1, last, len(lines)), screen, shown.language)
+                below = draw_keys(walk, numbers[place], (top + 1, last, len(lines)), screen, shown.language)
                 _draw(drawn.get().splitlines(), below, room)
                 seen = (size, place, top)
             key = next(keys)
@@ -98,11 +98,11 @@ def browse(walk: Walkthrough, shown: Shown, background: str, first: int) -> None
                 return
             if key == "on":
                 key = "next" if top == lowest else "down a page"
-            moved = {"down": 1, "up": -1, "down a page": room - 1, "up a page": 1 - room}.get(key, 0)
-            top = min(max(0, top + moved), lowest)
-            went = {"next": place + 1, "back": place - 1, "first": 0, "last": len(numbers) - 1}.get(key, place)
-            went = min(max(went, 0), len(numbers) - 1)
-            place, top = went, top if went == place else 0
+            step = {"down": 1, "up": -1, "down a page": room - 1, "up a page": 1 - room}.get(key, 0)
+            top = min(max(0, top + step), lowest)
+            target = {"next": place + 1, "back": place - 1, "first": 0, "last": len(numbers) - 1}.get(key, place)
+            target = min(max(target, 0), len(numbers) - 1)
+            place, top = target, top if target == place else 0
 
 
 def _draw(lines: list[str], below: str, room: int) -> None:
@@ -118,38 +118,38 @@ def _whole_screen() -> Iterator[Iterator[str]]:
     import termios
     import tty
 
-    where = sys.stdin.fileno()
-    before = termios.tcgetattr(where)
-    at_end = signal.signal(signal.SIGTERM, _ended)
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    handler = signal.signal(signal.SIGTERM, _end)
     try:
-        tty.setcbreak(where)
-        mode = termios.tcgetattr(where)
+        tty.setcbreak(keyboard)
+        mode = termios.tcgetattr(keyboard)
         mode[6][termios.VSUSP] = b"\0"  # stopped, it would leave the terminal as it is now
-        termios.tcsetattr(where, termios.TCSADRAIN, mode)
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, mode)
         sys.stdout.write("\x1b[?1049h\x1b[?25l")
-        yield _pressed(where)
+        yield _read_keys(keyboard)
     finally:
         sys.stdout.write("\x1b[m\x1b[?25h\x1b[?1049l")
         sys.stdout.flush()
-        termios.tcsetattr(where, termios.TCSADRAIN, before)
-        signal.signal(signal.SIGTERM, at_end)
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+        signal.signal(signal.SIGTERM, handler)
 
 
-def _ended(*_: object) -> NoReturn:
+def _end(*_: object) -> NoReturn:
     raise typer.Exit(128 + signal.SIGTERM)
 
 
-def _pressed(where: int) -> Iterator[str]:
+def _read_keys(keyboard: int) -> Iterator[str]:
     """What each key pressed means; nothing where none was, for a while; "quit" once the terminal is gone."""
     meanings = {code: meaning for meaning, codes in KEYS.items() for code in codes}
     rest = b""
     while True:
-        if not select.select([where], [], [], PATIENCE)[0]:
+        if not select.select([keyboard], [], [], PATIENCE)[0]:
             rest = b""
             yield ""
             continue
         try:
-            read = os.read(where, 1024)
+            read = os.read(keyboard, 1024)
         except OSError:
             read = b""
         if not read:

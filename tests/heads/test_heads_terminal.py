@@ -28,7 +28,6 @@ from attnviz.heads.terminal.page import draw_head
 from attnviz.heads.terminal.table import draw_heads
 from attnviz.render.palette import luminance
 from attnviz.render.terminal.screen import Screen
-from attnviz.render.terminal.text import fit
 from tests.heads.comparisons_by_hand import KOREAN, NAMES, made, with_chance
 
 if TYPE_CHECKING:
@@ -468,16 +467,6 @@ def test_a_bar(share: float, width: int, *, unicode: bool) -> None:
     assert (not drawn.strip()) == (share < 0.005)
     assert len(drawn.strip()) <= len(bar(min(1.0, share + 0.1), width, screen).strip())
     assert len(bar(1.0, width, screen).strip()) == width
-
-
-@given(text=st.text(max_size=40), width=st.integers(2, 30), unicode=st.booleans())
-def test_what_is_cut_fits_and_says_so(text: str, width: int, *, unicode: bool) -> None:
-    """A text that fits is whole; of another there is a beginning, and a mark."""
-    screen = replace(PLAIN, unicode=unicode)
-    shown = fit(text, width, screen)
-    assert cell_len(shown) <= width
-    if shown != fit(text, 1000, screen):
-        assert shown.rstrip().endswith("…" if unicode else "~")
 
 
 @settings(deadline=None, max_examples=15)

@@ -21,7 +21,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.markdown import markdown
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.terminal.steps import draw_walk, key_line
+from attnviz.walkthroughs.terminal.steps import draw_keys, draw_walk
 from attnviz.walkthroughs.wording import source_line
 from tests.walkthroughs.by_hand import attend, attention_walk
 
@@ -399,7 +399,7 @@ def test_products_are_told_apart() -> None:
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 120])
 def test_the_line_of_keys_is_never_cut(width: int, language: str) -> None:
     """In a narrow window it says less, but how to go on, back and out is always there."""
-    text = key_line(of_model(), 9, (1, 23, 140), Screen(width=width), language)
+    text = draw_keys(of_model(), 9, (1, 23, 140), Screen(width=width), language)
     assert cell_len(text) <= width
     assert not text.endswith("…")
     assert all(sign in text for sign in ("→", "←", "q", "↑ ↓", "9"))

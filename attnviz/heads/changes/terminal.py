@@ -55,30 +55,30 @@ SUMMARY = 54
 """Cells that the ways in which heads changed take at most before the heads."""
 
 
-def draw(found: Changes, screen: Screen) -> list[Text]:
+def draw(changes: Changes, screen: Screen) -> list[Text]:
     """The whole view of two models.
 
     Args:
-        found: what to show.
+        changes: what to show.
         screen: where.
     """
-    lines = prose(say.title(found), screen, "bold")
-    for text in say.measured_on(found):
+    lines = prose(say.title(changes), screen, "bold")
+    for text in say.measured_on(changes):
         lines += prose(text, screen)
     lines.append(Text())
-    shown = [change for change in say.ordered(found) if _has_changed(found, change)]
+    shown = [change for change in say.ordered(changes) if _has_changed(changes, change)]
     if shown:
-        lines += _rows(shown[:MOST_HEADS], found, screen)
+        lines += _rows(shown[:MOST_HEADS], changes, screen)
         if len(shown) > MOST_HEADS:
             more = counted(len(shown) - MOST_HEADS, "head")
             lines += prose(f"{more} that changed less not shown: a file of the ending .csv has all", screen)
     else:
         lines += prose("no head changed: every pattern, measure and role is the same", screen)
-    if summary := list(_summary(found, screen)):
+    if summary := list(_summary(changes, screen)):
         lines += [Text(), *summary]
-    if found.relations:
-        lines += [Text(), *_relations(found, screen)]
-    return [*lines, Text(), *_notes(found, screen)]
+    if changes.relations:
+        lines += [Text(), *_relations(changes, screen)]
+    return [*lines, Text(), *_notes(changes, screen)]
 
 
 def draw_exceeded(above: Sequence[Change], threshold: float, screen: Screen) -> list[Text]:
@@ -91,33 +91,33 @@ def draw_exceeded(above: Sequence[Change], threshold: float, screen: Screen) -> 
     return prose(f"{counted(len(above), 'head')} changed by more than {limit}: {named}{more}", screen)
 
 
-def _has_changed(found: Changes, change: Change) -> bool:
-    return not change.same_pattern and (change.pattern > 0 or bool(most_changed(found, change, 1)))
+def _has_changed(changes: Changes, change: Change) -> bool:
+    return not change.same_pattern and (change.pattern > 0 or bool(most_changed(changes, change, 1)))
 
 
-def _rows(heads: Sequence[Change], found: Changes, screen: Screen) -> Iterator[Text]:
+def _rows(heads: Sequence[Change], changes: Changes, screen: Screen) -> Iterator[Text]:
     """The table of heads."""
     wide = screen.width
     gap = 1 if wide < WITH_SHARE else 2
-    columns = [Column("head", [change.name for change in heads], gap=gap)]
-    if found.pattern is not None:
+    columns = [Column("head", [change.name for change in heads])]
+    if changes.pattern is not None:
         intervals = [interval(change.low, change.high, screen, 3) for change in heads]
-        columns.append(Column("change", [_change(change, screen) for change in heads], right=True, gap=gap))
-        columns.append(Column("95 %", intervals, right=True, gap=gap))
+        columns.append(Column("change", [_change(change, screen) for change in heads], right=True))
+        columns.append(Column("95 %", intervals, right=True))
         if wide >= WITH_BARS:
-            columns.append(Column("", [bar(change.pattern / MOST, BAR, screen) for change in heads], gap=gap))
+            columns.append(Column("", [bar(change.pattern / MOST, BAR, screen) for change in heads]))
         if wide >= WITH_SHARE:
-            columns.append(Column("of others", [_share(change, screen) for change in heads], right=True, gap=gap))
+            columns.append(Column("of others", [_share(change, screen) for change in heads], right=True))
     last = []
     for index in range(2 if wide >= WITH_TWO else 1):
         with_interval = wide >= WITH_INTERVALS
         cells = [
-            _measure(most_changed(found, change, 2)[index:], screen, with_interval=with_interval) for change in heads
+            _measure(most_changed(changes, change, 2)[index:], screen, with_interval=with_interval) for change in heads
         ]
-        last.append(Column("then" if index else "changed most", cells, gap=gap, least=12))
-    room = wide - sum(column.width + column.gap for column in (*columns, *last)) - gap
+        last.append(Column("then" if index else "changed most", cells, least=12))
+    room = wide - sum(column.width + gap for column in (*columns, *last)) - gap
     roles = [_roles(change, max(LEAST_ROLES, room), screen) for change in heads]
-    yield from table([*columns, Column("  role", roles, least=LEAST_ROLES, gap=gap), *last], screen)
+    yield from table([*columns, Column("  role", roles, least=LEAST_ROLES), *last], screen, gap=gap)
 
 
 def _change(change: Change, screen: Screen) -> Text:
@@ -173,13 +173,13 @@ def _measure(differences: Sequence[Difference], screen: Screen, *, with_interval
     return Text(spell(shown, screen), "" if one.established else "dim")
 
 
-def _summary(found: Changes, screen: Screen) -> Iterator[Text]:
+def _summary(changes: Changes, screen: Screen) -> Iterator[Text]:
     """How many heads changed in which way and which they are; then from which role to which."""
-    for what, names in say.tallied(found):
+    for what, names in say.tallied(changes):
         if names:
             title = Text(f"{len(names):>4}  {fit(what, screen.width - 6, screen)}")
             yield from list_heads(title, names, screen, SUMMARY)
-    if moved := say.moves(found):
+    if moved := say.moves(changes):
         yield Text()
         yield from prose("roles that changed", screen)
     for before, after, heads in moved:
@@ -188,22 +188,21 @@ def _summary(found: Changes, screen: Screen) -> Iterator[Text]:
         yield from list_heads(title, [change.name for change in heads], screen, SUMMARY)
 
 
-def _relations(found: Changes, screen: Screen) -> Iterator[Text]:
+def _relations(changes: Changes, screen: Screen) -> Iterator[Text]:
     """The table of what the heads of two models find in a treebank; what is found as often is only counted."""
-    shown = say.relations(found)
+    shown = say.relations(changes)
     if shown:
         yield from prose("relations between words, each found by its best head before and after", screen)
-        yield from table(_relation_columns(shown, screen), screen)
+        yield from table(_relation_columns(shown, screen), screen, gap=2 if screen.width >= AIRY_RELATIONS else 1)
     marks = f" ({ESTABLISHED}: the interval excludes 0, else {DOUBTFUL})"
-    for text in say.on_relations(found):
+    for text in say.on_relations(changes):
         yield from prose(f"{text}{marks if text.startswith('change: ') else ''}", screen, "dim")
 
 
 def _relation_columns(shown: Sequence[RelationChange], screen: Screen) -> list[Column]:
-    gap = 2 if screen.width >= AIRY_RELATIONS else 1
     names = [f"{mark(one.established, screen)} {spell(one.name, screen)}" for one in shown]
     missing = Text(spell(MISSING, screen), "dim")
-    changes = [
+    values = [
         missing if math.isnan(one.value) else Text(say.signed(one.value), "bold" if one.established else "dim")
         for one in shown
     ]
@@ -214,24 +213,24 @@ def _relation_columns(shown: Sequence[RelationChange], screen: Screen) -> list[C
         for one in shown
     ]
     columns = [
-        Column("  relation", names, least=10, gap=gap),
-        Column("n", [say.links_of(one) for one in shown], right=True, gap=gap),
-        Column("before", [number(one.before.accuracy, screen) for one in shown], right=True, gap=gap),
-        Column("after", [number(one.after.accuracy, screen) for one in shown], right=True, gap=gap),
-        Column("change", changes, right=True, gap=gap),
-        Column("95 %", intervals, right=True, gap=gap),
-        Column("best head", [spell(say.heads_of(one), screen) for one in shown], gap=gap),
+        Column("  relation", names, least=10),
+        Column("n", [say.links_of(one) for one in shown], right=True),
+        Column("before", [number(one.before.accuracy, screen) for one in shown], right=True),
+        Column("after", [number(one.after.accuracy, screen) for one in shown], right=True),
+        Column("change", values, right=True),
+        Column("95 %", intervals, right=True),
+        Column("best head", [spell(say.heads_of(one), screen) for one in shown]),
     ]
     if screen.width >= WITH_WAYS:
-        columns.append(Column("looks", [spell(say.ways_of(one), screen) for one in shown], gap=gap))
+        columns.append(Column("looks", [spell(say.ways_of(one), screen) for one in shown]))
     return columns
 
 
-def _notes(found: Changes, screen: Screen) -> Iterator[Text]:
+def _notes(changes: Changes, screen: Screen) -> Iterator[Text]:
     """How to read it, what to know, which lines were bad; the proofs last."""
-    chance = f"; {found_by_chance}" if (found_by_chance := say.by_chance(found)) else ""
+    chance = f"; {by_chance}" if (by_chance := say.by_chance(changes)) else ""
     legend = [
-        *(["how to read: " + say.HOW_PATTERN, _how_bars(screen)] if found.pattern is not None else []),
+        *(["how to read: " + say.HOW_PATTERN, _how_bars(screen)] if changes.pattern is not None else []),
         f"{say.HOW_ROLES} ({ESTABLISHED}, else {DOUBTFUL}){_how_signs(screen)}",
         f"changed most: after less before; dim where the interval holds 0{chance}",
         say.WHERE_FROM,
@@ -239,12 +238,12 @@ def _notes(found: Changes, screen: Screen) -> Iterator[Text]:
     ]
     for text in legend:
         yield from prose(text, screen, "dim")
-    for note in found.notes:
+    for note in changes.notes:
         yield from prose(f"note: {note}", screen)
-    for one in (found.before,) if found.before.bad == found.after.bad else (found.before, found.after):
+    for one in (changes.before,) if changes.before.bad == changes.after.bad else (changes.before, changes.after):
         for line, reason in one.bad[:BAD_SHOWN]:
             yield from prose(f"line {line:,} not used: {reason}", screen, indent=2)
-    for text in say.proofs(found):
+    for text in say.proofs(changes):
         yield from prose(text, screen, "bold" if ": verified" in text else "")
 
 

@@ -91,11 +91,11 @@ def _roles(profile: HeadProfile, screen: Screen) -> Iterator[Text]:
             held = role.controls
             columns = [
                 Column("  held against", [f"  {spell(one.what, screen)}" for one in held], least=16),
-                Column("value", [number(one.value, screen) for one in held], right=True, gap=gap),
-                Column("95 %", [interval(one.low, one.high, screen) for one in held], right=True, gap=gap),
-                Column("", [Text(could if one.rules_out else "", "dim") for one in held], gap=gap),
+                Column("value", [number(one.value, screen) for one in held], right=True),
+                Column("95 %", [interval(one.low, one.high, screen) for one in held], right=True),
+                Column("", [Text(could if one.rules_out else "", "dim") for one in held]),
             ]
-            yield from table(columns, screen)
+            yield from table(columns, screen, gap=gap)
 
 
 def _role_lines(role: Role, screen: Screen) -> Iterator[Text]:

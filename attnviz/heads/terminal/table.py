@@ -137,28 +137,28 @@ def _rows(heads: Sequence[Shown], comparison: Comparison, screen: Screen, sort: 
     scores = [number(one.role.score if one.role else nan, screen) for one in heads]
     intervals = [interval(one.role.low, one.role.high, screen) if one.role else "" for one in heads]
     columns = [
-        Column("head", [one.profile.name for one in heads], gap=gap),
-        Column("  role", [_role(one, screen) for one in heads], least=least, gap=gap),
-        Column("score", scores, right=True, gap=gap),
-        Column("95 %", intervals, right=True, gap=gap),
+        Column("head", [one.profile.name for one in heads]),
+        Column("  role", [_role(one, screen) for one in heads], least=least),
+        Column("score", scores, right=True),
+        Column("95 %", intervals, right=True),
     ]
     if _has_patterns(comparison):
         patterns = [
             Text(spark(by_offset(comparison, one, reach), screen), role_style(one.role, screen)) for one in heads
         ]
-        columns.insert(1, Column(_ruler(reach), patterns, gap=gap))
+        columns.insert(1, Column(_ruler(reach), patterns))
     if sort not in {"head", "role", "score"}:
         name = heads_roles.measure_named(sort, comparison.measures)
         values = [number(_value(comparison, name, one), screen) for one in heads]
-        columns.insert(-2, Column(_heading(name), values, right=True, gap=gap))
+        columns.insert(-2, Column(_heading(name), values, right=True))
     if wide >= WITH_CONTROLS:
         for name in CONTROLS:
             if name in comparison.controls:
                 controls = [_control(one, name, screen) for one in heads]
-                columns.append(Column(_SHORT[name][wide >= WITH_NUMBERS], controls, right=True, gap=gap))
+                columns.append(Column(_SHORT[name][wide >= WITH_NUMBERS], controls, right=True))
     if wide >= WITH_BARS:
         columns += _bars(heads, comparison, screen)
-    yield from table(columns, screen)
+    yield from table(columns, screen, gap=gap)
 
 
 def _value(comparison: Comparison, measure: str, one: Shown) -> float:
@@ -290,16 +290,16 @@ def draw_relations(relations: Sequence[Relation], screen: Screen) -> Iterator[Te
     offsets = [f"{one.offset:+d} {number(one.offset_accuracy, screen)}" for one in relations]
     columns = [
         Column("  relation", names, least=8),
-        Column("n", [f"{one.n:,}" for one in relations], right=True, gap=gap),
-        Column("head", [f"{one.layer}.{one.head}" for one in relations], gap=gap),
-        Column("looks", looks, gap=gap),
-        Column("right", [number(one.accuracy, screen) for one in relations], right=True, gap=gap),
-        Column("95 %", [interval(one.low, one.high, screen) for one in relations], right=True, gap=gap),
-        Column("offset", offsets, right=True, gap=gap),
-        Column("rand", [number(one.untrained, screen) for one in relations], right=True, gap=gap),
+        Column("n", [f"{one.n:,}" for one in relations], right=True),
+        Column("head", [f"{one.layer}.{one.head}" for one in relations]),
+        Column("looks", looks),
+        Column("right", [number(one.accuracy, screen) for one in relations], right=True),
+        Column("95 %", [interval(one.low, one.high, screen) for one in relations], right=True),
+        Column("offset", offsets, right=True),
+        Column("rand", [number(one.untrained, screen) for one in relations], right=True),
     ]
     yield from prose("relations between words, and the head that finds each best", screen)
-    yield from table(columns, screen)
+    yield from table(columns, screen, gap=gap)
     yield from prose(
         "head: chosen on one half of the sentences, scored on the other (roles are scored on all); right: how often "
         "its largest weight is on the right word; offset: the best fixed one, in words; rand: the best head of random "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -25,14 +25,14 @@ class Column:
         cells: from top to bottom.
         right: whether they end at one place, as numbers do.
         least: where it may be narrower than its widest cell, the cells that it keeps; 0 where it may not.
-        gap: the cells left free before it.
+        gap: the cells left free before it, where they are not those of the table.
     """
 
     title: str
     cells: Sequence[Text | str]
     right: bool = False
     least: int = 0
-    gap: int = GAP
+    gap: int | None = None
 
     @property
     def width(self) -> int:
@@ -40,27 +40,27 @@ class Column:
         return max([cell_len(self.title), *(cell_len(str(cell)) for cell in self.cells)])
 
 
-def table(columns: Sequence[Column], screen: Screen) -> Iterator[Text]:
+def table(columns: Sequence[Column], screen: Screen, *, gap: int = GAP) -> Iterator[Text]:
     """A table, a line a row, no wider than the screen.
 
     Cells that have no room are cut with an ellipsis; where that is not enough, the last columns are left out.
     """
-    while len(columns) > 2 and _least(columns) > screen.width:
-        columns = columns[:-1]
+    gaps = [gap if column.gap is None else column.gap for column in columns]
+    while len(columns) > 2 and _least(columns) + sum(gaps[1:]) > screen.width:
+        columns, gaps = columns[:-1], gaps[:-1]
     widths = [column.width for column in columns]
-    spare = screen.width - sum(widths) - sum(column.gap for column in columns[1:])
+    spare = screen.width - sum(widths) - sum(gaps[1:])
     for index, column in enumerate(columns):
         if spare < 0 and column.least:
             narrower = max(column.least, widths[index] + spare)
             spare += widths[index] - narrower
             widths[index] = narrower
-    yield from rows(columns, widths, screen)
+    yield from rows(columns, widths, screen, gap=gap)
 
 
 def _least(columns: Sequence[Column]) -> int:
-    """The cells that a table cannot do without."""
-    needed = sum(min(column.least, column.width) if column.least else column.width for column in columns)
-    return needed + sum(column.gap for column in columns[1:])
+    """The cells that columns cannot do without."""
+    return sum(min(column.least, column.width) if column.least else column.width for column in columns)
 
 
 def folded_table(columns: Sequence[Column], screen: Screen) -> Iterator[Text]:
@@ -72,7 +72,8 @@ def folded_table(columns: Sequence[Column], screen: Screen) -> Iterator[Text]:
     for number, widths in enumerate(_blocks(needs, screen.width)):
         if number:
             yield Text()
-        yield from rows([columns[index] for index in widths], list(widths.values()), screen, folded=True)
+        block = [replace(columns[index], gap=GAP) for index in widths]
+        yield from rows(block, list(widths.values()), screen, folded=True)
 
 
 def _needs(column: Column, most: int) -> tuple[int, int, int]:
@@ -112,7 +113,9 @@ def _blocks(needs: Sequence[tuple[int, int, int]], room: int) -> Iterator[dict[i
             return
 
 
-def rows(columns: Sequence[Column], widths: Sequence[int], screen: Screen, *, folded: bool = False) -> Iterator[Text]:
+def rows(
+    columns: Sequence[Column], widths: Sequence[int], screen: Screen, *, gap: int = GAP, folded: bool = False
+) -> Iterator[Text]:
     """The titles, if any, and the rows of columns that have these widths; a cell that is wider is cut or folded."""
     titles = [Text(column.title, "dim") for column in columns]
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in column.cells] for column in columns]
@@ -126,7 +129,7 @@ def rows(columns: Sequence[Column], widths: Sequence[int], screen: Screen, *, fo
             stacks = [[*[Text()] * (height - len(stack)), *stack] for stack in stacks]
         for line in range(height):
             parts = [stack[line] if line < len(stack) else Text() for stack in stacks]
-            yield _join(parts, columns, widths)
+            yield _join(parts, columns, widths, gap)
 
 
 def _cut(cell: Text, width: int, screen: Screen) -> Text:
@@ -136,13 +139,13 @@ def _cut(cell: Text, width: int, screen: Screen) -> Text:
     return cut
 
 
-def _join(cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int]) -> Text:
+def _join(cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int], gap: int) -> Text:
     """One line of a table; a number with a background fills its column."""
     parts: list[Text | str] = []
     for cell, column, width in zip(cells, columns, widths, strict=True):
         free = width - cell.cell_len
         if parts:
-            parts.append(" " * column.gap)
+            parts.append(" " * (gap if column.gap is None else column.gap))
         if not column.right:
             parts += [cell, " " * free]
         elif isinstance(cell.style, Style) and cell.style.bgcolor is not None:

@@ -77,7 +77,7 @@ def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack
     return [*lines, *(_foot(view) if len(so_far) == len(every) else ())]
 
 
-def key_line(walk: Walkthrough, number: int, lines: tuple[int, int, int], screen: Screen, language: str) -> str:
+def draw_keys(walk: Walkthrough, number: int, lines: tuple[int, int, int], screen: Screen, language: str) -> str:
     """What stands below a page: which step it is, which of its lines are seen, and which keys there are.
 
     Args:

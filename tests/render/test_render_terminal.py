@@ -1,0 +1,140 @@
+"""Text and tables for a terminal: they fit any window, lose no word, and show no more than the screen can."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.table import Column, folded_table, table
+from attnviz.render.terminal.text import centre, fit, legend, spell, wrap
+
+PLAIN = Screen(colour=False)
+ASCII = Screen(colour=False, unicode=False)
+SENTENCE = "나는 너희 모두를 사랑해, and that is all there is to say about 95 % of it; internationalization"
+
+
+def plain(lines: list[Text]) -> list[str]:
+    """The lines without their colours."""
+    return [line.plain for line in lines]
+
+
+@given(text=st.text(max_size=40), width=st.integers(2, 30), unicode=st.booleans())
+def test_what_is_cut_fits_and_says_so(text: str, width: int, *, unicode: bool) -> None:
+    """A text that fits is whole; of another there is a beginning, and a mark."""
+    screen = Screen(colour=False, unicode=unicode)
+    whole, cut = spell(text, screen), fit(text, width, screen)
+    assert cell_len(cut) <= width
+    if cut != whole:
+        assert cut.endswith("…" if unicode else "~")
+        assert whole.startswith(cut[:-1])
+
+
+def test_half_a_wide_letter_leaves_no_space() -> None:
+    """A letter of two cells that does not fit is left out, and the mark stands at once behind what does."""
+    assert fit("가나다라", 6, PLAIN) == "가나…"
+    assert fit("가나다라", 8, PLAIN) == "가나다라"
+    assert fit("ab cd", 4, PLAIN) == "ab …"
+
+
+MARKED = "“나” → 2 \N{MULTIPLICATION SIGN} 3 — ●"
+
+
+def test_ascii() -> None:
+    """Marks have one letter that stands for them; what has none is written by its number."""
+    assert spell(MARKED, ASCII) == r'"\ub098" > 2 x 3 - *'
+    assert spell(MARKED, PLAIN) == MARKED
+    assert spell("a\x1b[2J", PLAIN) == r"a\x1b[2J"
+
+
+WORDS = st.lists(st.sampled_from(["나는", "a", "9 %", "12.5 %", "is-so", "사랑해", "every"]), max_size=30).map(" ".join)
+
+
+@given(text=WORDS, width=st.integers(12, 60), first=st.integers(0, 4), indent=st.integers(0, 4))
+def test_wrapped_lines_fit_and_have_every_word(text: str, width: int, first: int, indent: int) -> None:
+    """No line is wider than the screen, each begins where it should, no word is lost and no percentage parted."""
+    lines = plain(wrap(text, Screen(width=width), first=first, indent=indent))
+    assert all(cell_len(line) <= width for line in lines)
+    assert " ".join(line.strip() for line in lines) == text
+    assert not any(line.lstrip().startswith("%") for line in lines)
+    margins = [len(line) - len(line.lstrip()) for line in lines]
+    assert margins == [first, *[indent] * len(lines)][: len(lines)]
+
+
+def test_lines_are_not_longer_than_can_be_read() -> None:
+    """A wide screen has lines of 100 cells, unless a view asks for more."""
+    text = "word " * 60
+    assert max(map(cell_len, plain(wrap(text, Screen(width=200))))) == 99
+    assert max(map(cell_len, plain(wrap(text, Screen(width=200), most=200)))) == 199
+    assert wrap("", PLAIN) == []
+
+
+@pytest.mark.parametrize("screen", [Screen(width=40), Screen(width=40, colour=False)])
+def test_legend(screen: Screen) -> None:
+    """The scale stands before the first line, and what it means goes on where it is asked to."""
+    bar = screen.scale_bar(16)
+    for indent in (0, bar.cell_len):
+        first, *others = plain(legend("what the colours mean, in more words than fit", screen, indent=indent))
+        assert first.startswith(bar.plain + "what the")
+        assert others
+        assert all(re.match(" *", line)[0] == " " * indent for line in others)  # type: ignore[index]
+
+
+def test_centre() -> None:
+    """Cells are counted, not letters."""
+    assert [centre("나", 5), centre("ab", 4), centre("abc", 2)] == ["  나 ", " ab ", "abc"]
+
+
+COLUMNS = [
+    Column("name", ["first", "나는 너희 모두를 사랑해"], least=8),
+    Column("n", ["1", "1,234"], right=True),
+    Column("what it is", [SENTENCE, "short"], least=10, gap=4),
+    Column("last", ["one", "two"]),
+]
+
+
+def test_a_wide_table_has_everything() -> None:
+    """Each cell stands in its column, numbers at the right."""
+    free = " " * (cell_len(SENTENCE) + 2)
+    assert plain(list(table(COLUMNS, Screen(width=200)))) == [
+        f"name                         n    what it is{free[10:]}last",
+        f"first                        1    {SENTENCE}  one",
+        f"나는 너희 모두를 사랑해  1,234    short{free[5:]}two",
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 30, 40, 80])
+@pytest.mark.parametrize("gap", [1, 2])
+def test_a_narrow_table_cuts_cells_and_then_columns(width: int, gap: int) -> None:
+    """One line a row; numbers are whole, and what is cut says so."""
+    titles, *lines = plain(list(table(COLUMNS, Screen(width=width, colour=False, unicode=False), gap=gap)))
+    assert len(lines) == 2
+    assert max(map(cell_len, lines)) <= width
+    assert "1,234" in lines[1]
+    assert "~" in lines[1]
+    assert ("last" in titles) == (width >= 8 + 5 + 10 + 4 + 2 * gap + 4)
+
+
+@pytest.mark.parametrize("width", range(34, 80, 5))
+def test_a_folded_table_cuts_nothing(width: int) -> None:
+    """Every word and number is there, in as many lines and blocks as it takes."""
+    lines = plain(list(folded_table(COLUMNS, Screen(width=width, colour=False))))
+    assert max(map(cell_len, lines)) <= width
+    words = {word for line in lines for word in line.split()}
+    assert {"1,234", "internationalization", "one", "two", "last", "short"} <= words
+    assert "…" not in words
+
+
+def test_a_background_fills_its_column() -> None:
+    """A number on a colour has the colour before it too; other styles hold for the text alone."""
+    on = Style(bgcolor="#ff0000")
+    columns = [Column("wide title", [Text("1", on), Text("2", "dim")], right=True)]
+    _, first, second = table(columns, PLAIN)
+    assert [(span.start, span.end, span.style) for span in first.spans] == [(0, 10, on)]
+    assert [(span.start, span.end, span.style) for span in second.spans] == [(9, 10, "dim")]
