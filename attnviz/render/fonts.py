@@ -45,11 +45,11 @@ def typefaces_for(texts: Iterable[str]) -> Typefaces:
         families.append(_family(str(KOREAN)))
         wanted -= korean
     while wanted:
-        family, found = _best_installed(frozenset(wanted))
-        if not found:
+        family, drawn = _best_installed(frozenset(wanted))
+        if not drawn:
             break
         families.append(family)
-        wanted -= found
+        wanted -= drawn
     return Typefaces(families=tuple(families), missing="".join(sorted(wanted)))
 
 
@@ -135,23 +135,23 @@ def _best_installed(wanted: frozenset[str]) -> tuple[str, frozenset[str]]:
 
     listed = {entry.fname: entry.name for entry in fontManager.ttflist if _is_plain(entry)}
     known = {entry.fname for entry in fontManager.ttflist}
-    name, found = _best(listed, wanted)
-    if found != wanted:
+    name, drawn = _best(listed, wanted)
+    if drawn != wanted:
         # Matplotlib lists the machine's fonts once and for all: what was installed since is not among them.
         new = {file: Path(file).stem for file in findSystemFonts() if file not in known}
         later, more = _best(new, wanted)
-        if len(more) > len(found):
+        if len(more) > len(drawn):
             return _family(next(file for file, stem in new.items() if stem == later)), more
-    return name, found
+    return name, drawn
 
 
 def _best(fonts: Mapping[str, str], wanted: frozenset[str]) -> tuple[str, frozenset[str]]:
     """Of fonts given as file and name, the one that draws most; of two that draw as much, one without serifs."""
     best: tuple[str, frozenset[str]] = ("", frozenset())
     for file, name in fonts.items():
-        found = _drawn_by(file, wanted)
-        if found and (len(found), "Sans" in name) > (len(best[1]), "Sans" in best[0]):
-            best = (name, found)
+        drawn = _drawn_by(file, wanted)
+        if drawn and (len(drawn), "Sans" in name) > (len(best[1]), "Sans" in best[0]):
+            best = (name, drawn)
     return best
 
 

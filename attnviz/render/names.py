@@ -49,9 +49,9 @@ def picture_path(
         pair: the second sentence.
         target: what the model was made to generate.
     """
-    said = " + ".join(filter(None, [shown, pair])) + (f" -> {target}" if target else "")
+    texts = " + ".join(filter(None, [shown, pair])) + (f" -> {target}" if target else "")
     name = re.sub(r"[(),]", "", model.rpartition("/")[2].removesuffix(" (seed 0)"))
-    parts = [command, slug(said, 40), *([slug(name, 30)] if name else []), *more]
+    parts = [command, slug(texts, 40), *([slug(name, 30)] if name else []), *more]
     return Path("outputs") / f"{'-'.join(parts)}.png"
 
 

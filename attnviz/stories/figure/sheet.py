@@ -205,15 +205,15 @@ def _words_below(story: Story) -> list[str]:
         for kind, name in ((Lines, "bands"), (Bars, "whiskers"))
         if any(isinstance(panel, kind) and any(one.low for one in panel.series) for panel in story.picture)
     ]
-    said = [
+    notes = [
         f"rows: {row}, columns: {column}"
         for row, column in dict.fromkeys((m.row_title, m.column_title) for m in matrices)
     ]
     if any(np.isnan(matrix.values).any() for matrix in matrices):
-        said.append("hatched: masked, so that there is no number")
+        notes.append("hatched: masked, so that there is no number")
     if intervals:
-        said.append(f"{' and '.join(intervals)}: the interval of each value")
-    return [story.receipt, *([" · ".join(said)] if said else [])]
+        notes.append(f"{' and '.join(intervals)}: the interval of each value")
+    return [story.receipt, *([" · ".join(notes)] if notes else [])]
 
 
 def _texts(story: Story) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from shutil import which
 from subprocess import DEVNULL, PIPE, Popen
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from jaxtyping import UInt8
@@ -25,12 +25,11 @@ from attnviz.render.fonts import Typefaces
 from attnviz.render.palette import DEFAULT
 from attnviz.walkthroughs.figure.sheet import stages
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.selection import NO_BLANKS, Blanks
+from attnviz.walkthroughs.selection import ViewOptions
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
 
-SUFFIXES = (".gif", ".mp4")
 PIXELS = 1600
 """The widest and highest that a picture of a film may get."""
 DPI = 110.0
@@ -50,22 +49,16 @@ def film(
     suffix: str,
     *,
     palette: str = DEFAULT,
-    language: str = "en",
-    precision: int = 3,
-    steps: Sequence[str] | None = None,
-    blanks: Blanks = NO_BLANKS,
+    **options: Unpack[ViewOptions],
 ) -> Typefaces:
     """Write the steps of calculations one after another.
 
     Args:
         walks: the calculations, such as one for each decoding step.
         path: the file.
-        suffix: one of `SUFFIXES`; ``.mp4`` needs the program ffmpeg.
-        palette: one of `attnviz.render.palette.PALETTES`.
-        language: one of `attnviz.walkthroughs.texts.LANGUAGES`.
-        precision: digits after the point of each number.
-        steps: the names of the steps to show; None shows all.
-        blanks: cells that a learner fills in: grid, row, column.
+        suffix: one of `WRITERS`; ``.mp4`` needs the program ffmpeg.
+        palette: one of `attnviz.render.names.PALETTES`.
+        options: as in `attnviz.walkthroughs.selection.ViewOptions`.
 
     Returns:
         The fonts used, with the characters that none has.
@@ -78,17 +71,13 @@ def film(
         need_ffmpeg()
     reels, pens = [], []
     for walk in walks:
-        grown = stages(walk, palette=palette, language=language, precision=precision, steps=steps, blanks=blanks)
-        drawn = list(_pictures(grown))
+        drawn = list(_pictures(stages(walk, palette=palette, **options)))
         reels.append([pixels for pixels, _ in drawn])
         pens.append(drawn[0][1])
     height = max(picture.shape[0] for reel in reels for picture in reel)
     width = max(picture.shape[1] for reel in reels for picture in reel)
     framed = [[_framed(picture, height, width) for picture in reel] for reel in reels]
-    if suffix == ".mp4":
-        _write_mp4(framed, path)
-    else:
-        _write_gif(framed, path)
+    WRITERS[suffix](framed, path)
     missing = {character for pen in pens for character in pen.typefaces.missing}
     return Typefaces(families=pens[0].typefaces.families, missing="".join(sorted(missing)))
 
@@ -128,9 +117,9 @@ def _write_gif(reels: Sequence[Sequence[Pixels]], path: Path) -> None:
     for reel in reels:
         # The last picture has all that is on those before it, so that its colours are enough for them.
         colours = Image.fromarray(reel[-1]).quantize(dither=Image.Dither.NONE)
-        found = np.array(colours.getpalette(), dtype=np.uint8).reshape(-1, 3)
-        found[(found >= NEARLY_WHITE).all(axis=1)] = 255
-        colours.putpalette(found.tobytes())
+        table = np.array(colours.getpalette(), dtype=np.uint8).reshape(-1, 3)
+        table[(table >= NEARLY_WHITE).all(axis=1)] = 255
+        colours.putpalette(table.tobytes())
         images += [Image.fromarray(picture).quantize(palette=colours, dither=Image.Dither.NONE) for picture in reel]
     durations = [round(1000 * seconds) for _, seconds in _timed(reels)]
     images[0].save(path, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
@@ -142,10 +131,10 @@ def need_ffmpeg() -> str:
     Raises:
         OutputError: it is not installed.
     """
-    found = which("ffmpeg")
-    if found is None:
+    path = which("ffmpeg")
+    if path is None:
         raise OutputError("an .mp4 needs the program ffmpeg, which is not installed: install it, or write a .gif")
-    return found
+    return path
 
 
 def _write_mp4(reels: Sequence[Sequence[Pixels]], path: Path) -> None:
@@ -154,9 +143,9 @@ def _write_mp4(reels: Sequence[Sequence[Pixels]], path: Path) -> None:
     # Players know no other colours than these, and browsers begin to show what has its index in front.
     made = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", f"file:{path}"]
     command = [need_ffmpeg(), "-y", "-loglevel", "error", *given, *made]
-    with TemporaryFile() as said:
+    with TemporaryFile() as messages:
         try:
-            with Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=said) as ffmpeg:  # noqa: S603 - no shell; ours
+            with Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=messages) as ffmpeg:  # noqa: S603 - no shell; ours
                 assert ffmpeg.stdin is not None  # noqa: S101 - for the types: it is a pipe
                 with suppress(BrokenPipeError):  # it ended early, and says why
                     for picture, seconds in _timed(reels):
@@ -166,8 +155,8 @@ def _write_mp4(reels: Sequence[Sequence[Pixels]], path: Path) -> None:
         except OSError as error:
             raise OutputError(f"ffmpeg cannot be run here ({error.strerror}): write a .gif") from None
         if ffmpeg.returncode:
-            said.seek(0)
-            reasons = said.read().decode(errors="replace").split("\n")
+            messages.seek(0)
+            reasons = messages.read().decode(errors="replace").split("\n")
             reason = next((line.strip() for line in reversed(reasons) if line.strip()), "it does not say why")
             raise OutputError(f"ffmpeg cannot write an .mp4 here ({reason}): write a .gif")
 
@@ -177,3 +166,7 @@ def _timed(reels: Sequence[Sequence[Pixels]]) -> Iterator[tuple[Pixels, float]]:
     for reel in reels:
         for number, picture in enumerate(reel, start=1):
             yield picture, LAST if number == len(reel) else SECONDS
+
+
+WRITERS = {".gif": _write_gif, ".mp4": _write_mp4}
+"""How a film is written, by the ending of its file."""

@@ -106,15 +106,15 @@ def measured(panel: MatrixPanel, pen: Pen, precision: int, *, small: bool = Fals
     upright = bool(panel.columns) and widest + 0.06 > column
     room = max(width, LEAST_ROOM)
     title = tuple(pen.wrap(panel.title, room, TEXT + 1))
-    values, said = panel.values, []
+    values, notes = panel.values, []
     if not panel.blanks and np.isfinite(values).all():
         values, pooled = _pooled(values, (n_rows * row, width))
-        said = [say("pooled", panel.language, rows=pooled[0], columns=pooled[1])] if max(pooled) > 1 else []
+        notes = [say("pooled", panel.language, rows=pooled[0], columns=pooled[1])] if max(pooled) > 1 else []
     limit = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
     if not numbers:
-        limit, told = _limit(panel, values)
-        said = [told, *said]
-    lines = tuple(line for text in (*panel.lines, *said) for line in pen.wrap(text, room, SMALL))
+        limit, words = _limit(panel, values)
+        notes = [words, *notes]
+    lines = tuple(line for text in (*panel.lines, *notes) for line in pen.wrap(text, room, SMALL))
     return Box(
         panel=panel,
         values=values,

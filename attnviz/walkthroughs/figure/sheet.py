@@ -65,26 +65,26 @@ LONGEST = PIXELS / DPI
 """Inches: a sheet that is longer or wider has fewer points for an inch."""
 
 
-def draw(walk: Walkthrough, *, palette: str = DEFAULT, **told: Unpack[ViewOptions]) -> Picture:
+def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Picture:
     """The whole calculation as a picture.
 
     Args:
         walk: what to draw.
         palette: one of `attnviz.render.names.PALETTES`.
-        told: as in `attnviz.walkthroughs.selection.ViewOptions`.
+        options: as in `attnviz.walkthroughs.selection.ViewOptions`.
 
     Raises:
         SelectionError: a step, language or palette that is not there.
     """
-    sheet = _sheet(walk, **told)
+    sheet = _sheet(walk, **options)
     with usual_settings():
         sheet.draw(range(1, len(walk.steps) + 1), palette)
-    language = told.get("language", "en")
+    language = options.get("language", "en")
     return Picture(sheet.page.pen, title_line(walk, language), receipt_line(walk, language))
 
 
 def stages(
-    walk: Walkthrough, *, palette: str = DEFAULT, **told: Unpack[ViewOptions]
+    walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]
 ) -> Iterator[tuple[Pen, tuple[float, float]]]:
     """The sheet as far as each step, with the words of that step: one figure, with more on it each time.
 
@@ -97,12 +97,12 @@ def stages(
     Raises:
         SelectionError: a step, language or palette that is not there.
     """
-    sheet = _sheet(walk, words=STEP_LINES, **told)
+    sheet = _sheet(walk, words=STEP_LINES, **options)
     done = 0
-    for number, step in chosen(walk, told.get("steps")):
+    for number, step in chosen(walk, options.get("steps")):
         with usual_settings():
             sheet.draw(range(done + 1, number + 1), palette)
-            words = sheet.write_step(number, explain(step.name, told.get("language", "en")))
+            words = sheet.write_step(number, explain(step.name, options.get("language", "en")))
         yield sheet.page.pen, sheet.words
         for text in words:
             text.remove()
@@ -187,14 +187,14 @@ class _Sheet:
         return list(self.page.ax.texts)[before:]
 
 
-def _sheet(walk: Walkthrough, *, words: int = 0, **told: Unpack[ViewOptions]) -> _Sheet:
+def _sheet(walk: Walkthrough, *, words: int = 0, **options: Unpack[ViewOptions]) -> _Sheet:
     """A sheet with nothing on it but its words, and the place of every matrix; lines are left for one step's words."""
-    language, steps = told.get("language", "en"), told.get("steps")
+    language, steps = options.get("language", "en"), options.get("steps")
     explain("scores", language)  # refuses a language that is not there
-    bands = plan(walk, language=language, steps=steps, blanks=told.get("blanks", NO_BLANKS))
+    bands = plan(walk, language=language, steps=steps, blanks=options.get("blanks", NO_BLANKS))
     with usual_settings():
         pen = blank_figure(_texts(walk, bands, language))
-        return _framed(arranged(bands, pen, told.get("precision", 3)), walk, language, pen, words)
+        return _framed(arranged(bands, pen, options.get("precision", 3)), walk, language, pen, words)
 
 
 def _framed(rows: list[list[Place]], walk: Walkthrough, language: str, pen: Pen, words: int) -> _Sheet:
@@ -247,10 +247,10 @@ def _draw_line(page: Page, line: list[Place], top: float, palette: str, numbers:
 def _legend(walk: Walkthrough, language: str, boxes: Sequence[Box]) -> tuple[str, str]:
     """How products are written on the sheet, and what the colours of these matrices mean."""
     signs = say("signs", language, matrix=MATRIX) + (say("cells", language) if by_cells(walk.steps) else "")
-    said = [say("colours", language)]
-    said += [say("beyond", language)] if any(box.is_clipped for box in boxes) else []
-    said += [say("sharing", language)] if any(box.is_pooled for box in boxes) else []
-    return signs, "".join(said)
+    colours = [say("colours", language)]
+    colours += [say("beyond", language)] if any(box.is_clipped for box in boxes) else []
+    colours += [say("sharing", language)] if any(box.is_pooled for box in boxes) else []
+    return signs, "".join(colours)
 
 
 def _texts(walk: Walkthrough, bands: list[list[Unit]], language: str) -> list[str]:
@@ -283,14 +283,14 @@ def arranged(bands: Sequence[list[Unit]], pen: Pen, precision: int) -> list[list
     """The matrices in lines, broken in the way that needs the least paper; several heads may stand side by side."""
     sizes = {id(unit): _measured(unit, pen, precision) for band in bands for unit in band}
     n_heads = sum(band[0].is_head for band in bands)
-    found = []
+    layouts = []
     for beside in range(1, max(1, min(n_heads, MOST_BESIDE)) + 1):
         groups = _beside(bands, beside)
         longest = _rows(groups, sizes, pen, WIDEST)
-        found.append(longest)
+        layouts.append(longest)
         limits = {round(width, 2) + 0.01 for width in map(length, longest) if width >= LEAST_WIDTH}
-        found += [_rows(groups, sizes, pen, limit) for limit in sorted(limits)]
-    return min(found, key=_paper)
+        layouts += [_rows(groups, sizes, pen, limit) for limit in sorted(limits)]
+    return min(layouts, key=_paper)
 
 
 def length(line: Sequence[Place]) -> float:
