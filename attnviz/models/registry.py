@@ -76,7 +76,7 @@ class TrainingPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HomeBuilt:
+class HomeBuiltModel:
     """A home-built model.
 
     Attributes:
@@ -140,8 +140,8 @@ def _language() -> LanguageConfig:
     return LanguageConfig(n_words=_count("english"))
 
 
-def _bottleneck(which: str, d_hidden: int, attention: ScoreName | None, seed: int) -> HomeBuilt:
-    return HomeBuilt(
+def _bottleneck(which: str, d_hidden: int, attention: ScoreName | None, seed: int) -> HomeBuiltModel:
+    return HomeBuiltModel(
         name=f"bottleneck-{which}-{seed}",
         architecture="recurrent",
         about=_TRANSLATES,
@@ -159,27 +159,27 @@ def _bottleneck(which: str, d_hidden: int, attention: ScoreName | None, seed: in
 
 
 _MODELS = (
-    HomeBuilt(
+    HomeBuiltModel(
         name=TOY,
         architecture="encoder",
         about="English sentences of the small language: to name hidden words, and at 'it' the noun it stands for",
         config=_language,
         recipe=Recipe(steps=1500, seed=2, drop_heads=0.5),
     ),
-    HomeBuilt(
+    HomeBuiltModel(
         name=RANDOM,
         architecture="random",
         about="an encoder with random weights, of any size; it reads any words of any language",
         config=ToyConfig,
     ),
-    HomeBuilt(
+    HomeBuiltModel(
         name="toy-decoder",
         architecture="decoder",
         about="English sentences of the small language: to say the next word",
         config=_language,
         recipe=Recipe(steps=1500),
     ),
-    HomeBuilt(
+    HomeBuiltModel(
         name="toy-seq2seq",
         architecture="recurrent",
         about=_TRANSLATES,
@@ -192,7 +192,7 @@ _MODELS = (
         ),
         recipe=Recipe(steps=3500, forget=0.3),
     ),
-    HomeBuilt(
+    HomeBuiltModel(
         name="toy-transformer",
         architecture="translation",
         about=_TRANSLATES,
@@ -204,7 +204,7 @@ _MODELS = (
     *(_bottleneck(*kind, seed) for kind in BOTTLENECK for seed in SEEDS),
 )
 
-HOME_BUILT: Mapping[str, HomeBuilt] = MappingProxyType({model.name: model for model in _MODELS})
+HOME_BUILT: Mapping[str, HomeBuiltModel] = MappingProxyType({model.name: model for model in _MODELS})
 """All of them, by name."""
 NAMES = tuple(model.name for model in _MODELS if not model.for_a_demo)
 """Those that a user can choose."""

@@ -77,7 +77,7 @@ class LayerOutput(NamedTuple):
 
 
 # y = LayerNorm(x + MultiHead(x, x, x)), [z = LayerNorm(y + MultiHead(y, memory, memory)),] LayerNorm(z + FFN(z))
-class Layer(nn.Module):
+class TransformerLayer(nn.Module):
     """Self-attention, in a decoder cross attention, and feed-forward; after each a residual sum and a layer norm.
 
     Args:
@@ -163,7 +163,7 @@ class Stack(nn.Module):
         super().__init__()
         expect_sizes(n_layers=config.n_layers)
         self.config, self.causal, self.cross = config, causal, cross
-        self.layers = nn.ModuleList(Layer(config, cross=cross) for _ in range(config.n_layers))
+        self.layers = nn.ModuleList(TransformerLayer(config, cross=cross) for _ in range(config.n_layers))
 
     def forward(
         self,

@@ -51,7 +51,7 @@ class SeedMean(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class LengthGroup:
     """How the models of one kind do on sentences of like length.
 
     Attributes:
@@ -121,13 +121,13 @@ def right(model: RecurrentTranslator, source: Tensor, target: Tensor) -> Bool[Te
     return (said == target) & (target != 0)
 
 
-def measure_group(kind: Trained, pairs: Sequence[Pair]) -> Group:
+def measure_group(kind: Trained, pairs: Sequence[Pair]) -> LengthGroup:
     """How each seed's model does on each sentence."""
     source, target = encode(kind.card, pairs)
     here = target != 0
     words = here & (target != kind.card.plan.config.end)
     hits = torch.stack([right(model, source, target) for model in kind.models])  # (3, B, T)
-    return Group(
+    return LengthGroup(
         exact=(hits == here).all(dim=-1).double(),
         words=(hits & words).sum(dim=-1).double() / words.sum(dim=-1),
     )
@@ -162,12 +162,12 @@ def difference(one: SeedMean, other: SeedMean) -> SeedMean:
     )
 
 
-def compare(kinds: dict[str, Trained], groups: Sequence[Sequence[Pair]]) -> dict[str, list[Group]]:
+def compare(kinds: dict[str, Trained], groups: Sequence[Sequence[Pair]]) -> dict[str, list[LengthGroup]]:
     """How the models of each kind do on each group of sentences."""
     return {kind: [measure_group(models, pairs) for pairs in groups] for kind, models in kinds.items()}
 
 
-def gaps(results: dict[str, list[Group]]) -> tuple[SeedMean, SeedMean]:
+def gaps(results: dict[str, list[LengthGroup]]) -> tuple[SeedMean, SeedMean]:
     """With attention minus without: the share of faultless sentences, on the shorter and the longer lengths."""
     half = len(LENGTHS) // 2
     apart = []
@@ -225,7 +225,7 @@ def _models(kinds: dict[str, Trained]) -> str:
     )
 
 
-def _table(results: dict[str, list[Group]]) -> Table:
+def _table(results: dict[str, list[LengthGroup]]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for index, lengths in enumerate(LENGTHS):
         one, other = results[WITH][index], results[WITHOUT][index]
@@ -242,7 +242,7 @@ def _table(results: dict[str, list[Group]]) -> Table:
     )
 
 
-def _finding(results: dict[str, list[Group]]) -> str:
+def _finding(results: dict[str, list[LengthGroup]]) -> str:
     """Where each kind begins, and where it ends."""
     ends = [[share(results[kind][place].exact).mean for place in (0, -1)] for kind in (WITH, WITHOUT)]
     (one_short, one_long), (other_short, other_long) = ends
@@ -262,7 +262,7 @@ def _finding(results: dict[str, list[Group]]) -> str:
     return said
 
 
-def _interval(results: dict[str, list[Group]]) -> str:
+def _interval(results: dict[str, list[LengthGroup]]) -> str:
     """The difference between the kinds on the shorter and the longer half of the lengths."""
     shorter, longer = gaps(results)
     verdict = (
@@ -289,7 +289,7 @@ def _example(kinds: dict[str, Trained], pairs: Sequence[Pair]) -> Table:
     return Table(title=title, columns=("", "sentence"), rows=tuple(rows))
 
 
-def _lines(title: str, what: Literal["exact", "words"], results: dict[str, list[Group]]) -> Lines:
+def _lines(title: str, what: Literal["exact", "words"], results: dict[str, list[LengthGroup]]) -> Lines:
     series = []
     for kind in (WITH, WITHOUT):
         found = [share(group.exact if what == "exact" else group.words) for group in results[kind]]

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cosine_similarity, layer_norm
 
-from attnviz.models.transformer import Layer
+from attnviz.models.transformer import TransformerLayer
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories.common import numbers, open_model, small, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
@@ -34,7 +34,7 @@ class LayerStep:
     alike: float
 
 
-def parts(layer: Layer, x: torch.Tensor) -> list[torch.Tensor]:
+def parts(layer: TransformerLayer, x: torch.Tensor) -> list[torch.Tensor]:
     """The vectors [tokens, d_model] at each of the steps, computed one after another as the layer does."""
     attended, _ = layer.attention(x)
     summed = x + attended
@@ -76,7 +76,7 @@ def tell() -> Story:
     shown = numbers(card.source, [words])
     x = first = model.embedding(shown)
     steps, differences = [], []
-    layers = [layer for layer in model.encoder.layers if isinstance(layer, Layer)]
+    layers = [layer for layer in model.encoder.layers if isinstance(layer, TransformerLayer)]
     for layer in layers:
         vectors = parts(layer, x)
         steps.append([measure(part, vectors[0]) for part in vectors])

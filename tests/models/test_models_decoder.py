@@ -21,7 +21,7 @@ from attnviz.models.attention import (
     split,
 )
 from attnviz.models.config import Activation, StackConfig
-from attnviz.models.transformer import Decoder, EncoderDecoder, Layer, pad
+from attnviz.models.transformer import Decoder, EncoderDecoder, TransformerLayer, pad
 
 # Different primes; only d_model must divide by the heads: 3 x 7.
 BATCH, TOKENS, SOURCE, HEADS, D_MODEL, D_FF, LAYERS = 2, 11, 13, 3, 21, 17, 5
@@ -93,7 +93,7 @@ class TestCrossLayer:
         theirs = stirred(
             nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True)
         ).double()
-        mine = Layer(replace(SIZES, activation=activation), cross=True).double()
+        mine = TransformerLayer(replace(SIZES, activation=activation), cross=True).double()
         copy_decoder_layer(mine, theirs)
         mine, x, memory = mine.double(), vectors(BATCH, TOKENS, D_MODEL), vectors(BATCH, SOURCE, D_MODEL)
         here = torch.arange(SOURCE) < torch.tensor([[SOURCE], [4]])
@@ -114,7 +114,7 @@ class TestCrossLayer:
     def test_without_cross_attention(self) -> None:
         """What is left is an encoder's layer, and there are no cross weights."""
         theirs = stirred(nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True)).double()
-        mine = Layer(SIZES)
+        mine = TransformerLayer(SIZES)
         copy_encoder_layer(mine, theirs)
         x = vectors(BATCH, TOKENS, D_MODEL)
         output, weights, cross_weights = mine.double()(x, causal_mask(TOKENS))

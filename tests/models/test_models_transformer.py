@@ -13,14 +13,14 @@ from torch.testing import assert_close
 from attnviz.errors import ModelError
 from attnviz.models.attention import causal_mask, scaled_dot_product_attention, split
 from attnviz.models.config import Activation, StackConfig
-from attnviz.models.transformer import Encoder, FeedForward, Layer, pad
+from attnviz.models.transformer import Encoder, FeedForward, TransformerLayer, pad
 
 # Different primes; only d_model must divide by the heads: 3 x 7.
 BATCH, TOKENS, HEADS, D_MODEL, D_FF, LAYERS = 2, 11, 3, 21, 17, 5
 SIZES = StackConfig(n_layers=LAYERS, d_model=D_MODEL, n_heads=HEADS, d_ff=D_FF)
 
 
-def copy_into(mine: Layer, theirs: nn.TransformerEncoderLayer) -> None:
+def copy_into(mine: TransformerLayer, theirs: nn.TransformerEncoderLayer) -> None:
     """Give the home-built layer the weights of PyTorch's."""
     fused = nn.Linear(D_MODEL, 3 * D_MODEL)
     fused.load_state_dict({"weight": theirs.self_attn.in_proj_weight, "bias": theirs.self_attn.in_proj_bias})
@@ -55,7 +55,7 @@ class TestLayer:
         theirs = nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True)
         for parameter in theirs.parameters():
             nn.init.normal_(parameter)  # the norms' weights and the biases too, which begin as ones and zeros
-        mine, x = Layer(replace(SIZES, activation=activation)), torch.randn(BATCH, TOKENS, D_MODEL)
+        mine, x = TransformerLayer(replace(SIZES, activation=activation)), torch.randn(BATCH, TOKENS, D_MODEL)
         copy_into(mine, theirs)
         mine, theirs, x = mine.double(), theirs.double(), x.double()
         here = torch.arange(TOKENS) < torch.tensor([[TOKENS], [4]])
@@ -70,7 +70,7 @@ class TestLayer:
 
     def test_each_vector_leaves_the_norm_standardised(self) -> None:
         """Fresh from its making, a layer puts out vectors of mean 0 and variance 1."""
-        output, *_ = Layer(SIZES)(9 * torch.randn(BATCH, TOKENS, D_MODEL))
+        output, *_ = TransformerLayer(SIZES)(9 * torch.randn(BATCH, TOKENS, D_MODEL))
         assert_close(output.mean(dim=-1), torch.zeros(BATCH, TOKENS), rtol=0, atol=1e-5)
         assert_close(output.var(dim=-1, correction=0), torch.ones(BATCH, TOKENS), rtol=0, atol=1e-3)
 

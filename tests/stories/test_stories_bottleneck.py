@@ -192,7 +192,9 @@ def test_difference() -> None:
 def test_words_follow_the_numbers(with_them: float, without: float, said: str) -> None:
     """Where attention does not help, nothing says that it does."""
     groups = {
-        kind: [bottleneck.Group(exact=torch.full((3, 30), value).double(), words=torch.ones(3, 30)) for _ in range(6)]
+        kind: [
+            bottleneck.LengthGroup(exact=torch.full((3, 30), value).double(), words=torch.ones(3, 30)) for _ in range(6)
+        ]
         for kind, value in zip(KINDS, (with_them, without), strict=True)
     }
     assert said in bottleneck._interval(groups)
