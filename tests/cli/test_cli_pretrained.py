@@ -30,7 +30,9 @@ def test_too_long_for_the_model(
     assert result.status == 0
     note = "input truncated: 16 of 22 tokens"
     assert note in result.output
-    assert note in (here / "cut.json").read_text()
+    assert (
+        '{"code": "input_truncated_tokens", "fields": [["kept", 16], ["total", 22]]}' in (here / "cut.json").read_text()
+    )
     assert note.replace(" ", "") in (here / "cut.svg").read_text().replace(" ", "")
 
 
