@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from attnviz.attention import Attention, Note, Receipt, Token
     from attnviz.capture.attend import attend, attend_all
     from attnviz.capture.source import open_source
+    from attnviz.heads.api import compare_heads, compare_models
     from attnviz.heatmaps.api import heatmap
     from attnviz.heatmaps.words import hide_special, merge_words
     from attnviz.storage import load, save
@@ -28,6 +29,8 @@ _HOME = {
     "Token": "attnviz.attention",
     "attend": "attnviz.capture.attend",
     "attend_all": "attnviz.capture.attend",
+    "compare_heads": "attnviz.heads.api",
+    "compare_models": "attnviz.heads.api",
     "heatmap": "attnviz.heatmaps.api",
     "hide_special": "attnviz.heatmaps.words",
     "load": "attnviz.storage",
@@ -45,6 +48,8 @@ __all__ = [
     "__version__",
     "attend",
     "attend_all",
+    "compare_heads",
+    "compare_models",
     "heatmap",
     "hide_special",
     "load",

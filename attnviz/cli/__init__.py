@@ -12,17 +12,17 @@ import signal
 import sys
 import threading
 import warnings
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO
 
 import typer
+from typer.core import TyperCommand
 
 import attnviz
 from attnviz.cli import models, train
 from attnviz.cli.groups import as_command, takes_groups
 from attnviz.errors import AttnvizError, OutputError
-from attnviz.heads import command as compare_heads
-from attnviz.heads import head_command as head
-from attnviz.heads import merge_command as merge
+from attnviz.heads import command as heads
 from attnviz.heatmaps import command as heatmap
 from attnviz.stories import command as demo
 from attnviz.text.display import visible
@@ -65,9 +65,18 @@ def attnviz_(
         raise typer.Exit(2)
 
 
-COMMANDS = {
-    "heatmap": heatmap, "walkthrough": walkthrough, "verify": verify, "compare-heads": compare_heads, "head": head,
-    "merge": merge, "demo": demo, "models": models, "train": train,
+class _Command(NamedTuple):
+    """One of several commands of a module, as a module of one command has them."""
+
+    command: Callable[..., None]
+    EXAMPLES: str
+    Command: type[TyperCommand] | None = None
+
+
+COMMANDS: dict[str, Any] = {
+    "heatmap": heatmap, "walkthrough": walkthrough, "verify": verify, "compare-heads": heads,
+    "head": _Command(heads.head_command, heads.HEAD_EXAMPLES, heads.HeadCommand),
+    "merge": _Command(heads.merge_command, heads.MERGE_EXAMPLES), "demo": demo, "models": models, "train": train,
 }  # fmt: skip
 
 for _name, _module in COMMANDS.items():

@@ -1,27 +1,48 @@
-"""``attnviz compare-heads``: sentences in, what each head of a model does out."""
+"""``attnviz compare-heads``, ``head`` and ``merge``: settings in, one call of the API, what came of it printed."""
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, partial
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperCommand
 
-from attnviz import arguments, options
-from attnviz.heads import options as head_options
-from attnviz.heads import reopened, surveys
-from attnviz.heads.asked import thresholds, understood
-from attnviz.heads.changes import command as two
-from attnviz.render.names import picture_path
+from attnviz.commands import check_writable, opened, print_lines, read_text, tell_written, write_picture
+from attnviz.errors import SettingsError
+from attnviz.heads.settings import (
+    STATS,
+    TABLES,
+    AgainstSettings,
+    ComparisonOutput,
+    CorpusSettings,
+    HeadOutput,
+    HeadSettings,
+    MergeSettings,
+    SurveySettings,
+    TableSettings,
+    check_together,
+)
+from attnviz.render.names import PICTURES, picture_path
+from attnviz.settings import ModelSettings, changed, check_endings
+from attnviz.text.display import visible
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
-    from attnviz.heads.record import Comparison
-    from attnviz.render.fonts import Typefaces
+    from attnviz.capture.source import Source
+    from attnviz.heads.changes.record import Changes
+    from attnviz.heads.record import HeadComparison
+    from attnviz.heads.runs import CorpusProgress
+
+CHANGED = 3
+"""The exit status where a head changed by more than ``--fail-above`` allows."""
 
 EXAMPLES = """Examples:
 
@@ -35,146 +56,301 @@ attnviz compare-heads -m ./before --against ./after --fail-above 0.1
 
 attnviz compare-heads --conllu sample_inputs/treebank.conllu"""
 
+HEAD_EXAMPLES = """Examples:
+
+attnviz head 3.7
+
+attnviz head 2.3 --toy
+
+attnviz head -1.-1 --toy
+
+attnviz head 3.7 --load week.stats"""
+
+MERGE_EXAMPLES = """Examples:
+
+attnviz merge monday.stats tuesday.stats -o week.stats"""
+
 
 def command(
-    text: head_options.Text = None,
-    corpus: head_options.Corpus = None,
-    treebank: head_options.Treebank = None,
-    model: options.Model = None,
-    toy: options.Toy = False,
-    sort: head_options.Sort = "head",
-    role: head_options.Role = None,
-    layer: options.Layer = None,
-    specials: head_options.Specials = "keep",
-    threshold: head_options.Threshold = None,
-    likeness: head_options.Likeness = True,
-    kind: options.Kind = None,
-    background: options.Background = "auto",
-    output: head_options.Output = None,
-    clustermap: head_options.Clustermap = None,
-    json: head_options.Json = False,
-    field: head_options.Field = None,
-    load: head_options.Load = None,
-    against: head_options.Against = None,
-    fail_above: head_options.FailAbove = None,
-    truncate: head_options.Truncate = False,
-    checkpoint: head_options.Checkpoint = None,
-    controls: head_options.Controls = head_options.CONTROLS,
-    max_offset: head_options.MaxOffset = head_options.MAX_OFFSET,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "auto",
-    revision: options.Revision = None,
-    trust_remote_code: options.TrustRemoteCode = False,
-    seed: options.Seed = None,
-    d_model: options.DModel = None,
-    n_heads: options.NHeads = None,
-    n_layers: options.NLayers = None,
+    text: CorpusSettings,
+    model: ModelSettings,
+    table: TableSettings,
+    survey: SurveySettings,
+    against: AgainstSettings,
+    output: ComparisonOutput,
 ) -> None:
     """Say what each head of a model is for, how sure that is, and which heads are alike.
 
     Every measure comes with its 95 % interval and with controls: the same head on shuffled tokens, the best head of
     random weights, the best fixed offset. A role that a control has too which could rule it out is not established.
     """
-    outputs = list(output or [])
-    arguments.check_outputs(outputs, options.PICTURES + head_options.TABLES)
-    head_options.check_chosen(sort, role or (), max_offset)
-    layers = arguments.chosen(layer, "--layer")
-    asked = understood(
-        text=text, corpus=corpus, field=field, treebank=treebank, load=load, model=model, toy=toy, kind=kind,
-        specials=specials, truncate=truncate, likeness=likeness, controls=controls, checkpoint=checkpoint,
-        max_offset=max_offset, thresholds=thresholds(threshold),
-        expect=partial(_expect, layers),
-        loading={"device": device, "dtype": dtype, "revision": revision, "trust_remote_code": trust_remote_code},
-        sizes=arguments.sizes(model, seed=seed, d_model=d_model, n_heads=n_heads, n_layers=n_layers),
-    )  # fmt: skip
-    from_the_table = {"--sort": sort != "head", "--role": bool(role), "--layer": layers is not None}
-    _check_table([name for name, given in from_the_table.items() if given], json=json, against=against)
-    if against is not None:
-        two.check(asked, against, fail_above, outputs)
-    elif fail_above is not None:
-        raise typer.BadParameter("--fail-above is for --against: there is no other model")
-    if clustermap is not None:
-        _check_clustermap(clustermap, likeness=likeness, against=against)
-    to_write = [*(outputs or ([] if json else [Path("outputs") / "x.png"])), *filter(None, [clustermap])]
-    arguments.check_different(to_write)
-    arguments.check_writable(to_write)
-    if against is not None:
-        two.show(asked, against, fail_above=fail_above, outputs=outputs, background=background, json=json)
+    table.check(survey.max_offset)
+    check_together(text, model, survey, output.checkpoint)
+    _check_table(table, json=output.json, against=against.against)
+    _check_against(text, against, output)
+    if output.clustermap is not None:
+        _check_clustermap(output.clustermap, similarity=survey.similarity, against=against.against)
+    check_writable(output.planned(output.clustermap))
+    if against.against is not None:
+        _show_changes(text, model, table, survey, against, output)
         return
-    found = surveys.compared(asked)
-    comparison = found.comparison
-    if json:
-        from attnviz.heads.files.comparisons import to_json
+    from attnviz.heads.api import compare_heads, draw, example_patterns
+
+    with _progress_bar(text, expect=partial(_expect_layers, table)) as progress:
+        comparison = compare_heads(
+            _sentences(text), model=model, settings=survey, thresholds=table.thresholds, checkpoint=output.checkpoint,
+            progress=progress, opening=_opening,
+        )  # fmt: skip
+    if output.json:
+        from attnviz.heads.files import to_json
 
         sys.stdout.write(to_json(comparison) + "\n")
     else:
-        _show(comparison, sort, role or (), layers, background)
-    shown = text or Path(corpus or treebank or load or "samples").name
-    picture = picture_path("compare-heads", shown, comparison.model, pair=None, target=None)
-    examples = cache(partial(reopened.examples, found, asked))
-    for path in outputs or ([] if json else [picture]):
-        surveys.write(path, found, partial(_draw, found, examples))
-    if clustermap is not None:
-        from attnviz.heads.figure import similarity as clusters
+        from attnviz.heads.terminal.table import draw_heads
 
-        surveys.write(clustermap, found, lambda file, suffix: clusters.write(comparison, file, suffix))
+        layers = table.layers.among(range(comparison.n_layers)) if table.layers else ()
+        print_lines(
+            lambda screen: draw_heads(comparison, screen, sort=table.sort, role=table.role, layers=layers),
+            table.background, "magma",
+        )  # fmt: skip
+    usual = picture_path("compare-heads", text.shown, comparison.model, pair=None, target=None)
+
+    @cache
+    def examples(shown: HeadComparison) -> tuple[dict[str, Attention], str]:
+        patterns, unseen = example_patterns(shown)
+        if unseen:
+            sys.stderr.write(f"attnviz: the picture shows no patterns of examples: {unseen}\n")
+        return patterns, unseen
+
+    for path in output.output or (() if output.json else (usual,)):
+        _write(path, comparison, partial(draw, comparison, examples=examples))
+    if output.clustermap is not None:
+        from attnviz.heads.figure import similarity
+
+        write_picture(output.clustermap, partial(similarity.write, comparison))
 
 
-def _check_table(chosen: Sequence[str], *, json: bool, against: str | None) -> None:
+class HeadCommand(TyperCommand):
+    """A command whose first argument may begin with a minus, as that of no option does: ``-1.-1``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what was typed."""
+        return super().parse_args(ctx, [f" {one}" if re.match(r"-\d", one) else one for one in args])
+
+
+def head_command(
+    page: HeadSettings, text: CorpusSettings, model: ModelSettings, survey: SurveySettings, output: HeadOutput
+) -> None:
+    """Show one head: every measure with its interval and controls, and the sentences where it is strongest."""
+    check_together(text, model, survey, output.checkpoint)
+    check_writable(output.output or [Path("outputs") / "x.png"])
+    layer, number = page.numbers
+    from attnviz.heads.api import compare_heads, draw
+
+    with _progress_bar(text, expect=partial(_expect_head, layer, number)) as progress:
+        comparison = compare_heads(
+            _sentences(text), model=model, settings=survey, thresholds=page.thresholds, checkpoint=output.checkpoint,
+            progress=progress, opening=_opening,
+        )  # fmt: skip
+    profile = comparison.head(layer, number)
+    from attnviz.heads.terminal.page import draw_head
+
+    print_lines(lambda screen: draw_head(comparison, layer, number, screen), page.background, "magma")
+    usual = picture_path("head", f"{profile.name} {text.shown}", comparison.model, pair=None, target=None)
+
+    for path in output.output or (usual,):
+        _write(path, comparison, partial(draw, comparison, head=(layer, number)))
+
+
+def merge_command(merge: MergeSettings) -> None:
+    """Put together what compare-heads measured on parts of a corpus, perhaps on several machines.
+
+    The numbers are those of one run over all the parts, but for the rounding of sums; a sentence that is in two parts
+    counts twice, as in one corpus that has it twice. attnviz compare-heads --load FILE shows them.
+    """
+    from attnviz.heads.api import merge_stats
+
+    survey = merge_stats(merge.parts, merge.output).survey
+    sys.stderr.write(
+        f"wrote {visible(str(merge.output))}: {survey.n_sentences:,} sentences, {survey.n_tokens:,} tokens\n"
+    )
+
+
+def _show_changes(
+    text: CorpusSettings, model: ModelSettings, table: TableSettings, survey: SurveySettings, against: AgainstSettings,
+    output: ComparisonOutput,
+) -> None:  # fmt: skip
+    """Compare two models, print, write; exit with `CHANGED` where a head changed too much.
+
+    Raises:
+        AttnvizError: the models cannot be compared head by head, or there is no sentence.
+        Exit: a head changed too much.
+    """
+    from attnviz.heads.api import compare_models, draw
+    from attnviz.heads.changes.compare import exceeds
+
+    other = replace(
+        model, model=against.against, toy=False, revision=None, seed=None, d_model=None, n_heads=None, n_layers=None
+    )
+    with _progress_bar(text) as progress:
+        changes = compare_models(
+            model, Path(str(against.against)) if against.is_saved else other, _sentences(text), settings=survey,
+            thresholds=table.thresholds, checkpoint=output.checkpoint, progress=progress, opening=_opening,
+        )  # fmt: skip
+    above = () if against.fail_above is None else exceeds(changes, against.fail_above)
+    if output.json:
+        from attnviz.heads.changes.files import to_json
+
+        sys.stdout.write(to_json(changes) + "\n")
+    else:
+        from attnviz.heads.changes import terminal
+
+        print_lines(
+            lambda screen: [
+                *terminal.draw(changes, screen),
+                *([] if against.fail_above is None else terminal.draw_exceeded(above, against.fail_above, screen)),
+            ],
+            table.background, "magma",
+        )  # fmt: skip
+    names = f"{changes.before.model} against {changes.after.model}"
+    usual = picture_path("compare-heads", names, "", pair=None, target=None)
+
+    for path in output.output or (() if output.json else (usual,)):
+        _write(path, changes, partial(draw, changes))
+    if above:
+        raise typer.Exit(CHANGED)
+
+
+def _sentences(text: CorpusSettings) -> CorpusSettings | str:
+    """The sentence, read and looked at before a model is loaded for nothing; or where the sentences are."""
+    if text.text is None:
+        return text
+    from attnviz.text.display import check_text
+
+    sentence = read_text(text.text)
+    check_text(sentence, "standard input" if text.text == "-" else "the text")
+    return sentence
+
+
+def _opening(model: ModelSettings) -> Source:
+    with opened(model) as source:
+        return source
+
+
+def _check_table(table: TableSettings, *, json: bool, against: str | None) -> None:
     """Refuse options that choose from a table that is not printed.
 
     Raises:
-        BadParameter: there are such options, and no such table.
+        SettingsError: there are such options, and no such table.
     """
+    chosen = changed(table, "sort", "role", "layer")
     if chosen and (json or against is not None):
         what = "--json has all heads" if json else "--against has another: all heads, the largest change first"
         choose = "chooses" if len(chosen) == 1 else "choose"
-        raise typer.BadParameter(f"{' and '.join(chosen)} {choose} from the table of heads of one model; {what}")
+        raise SettingsError(f"{' and '.join(chosen)} {choose} from the table of heads of one model; {what}")
 
 
-def _check_clustermap(path: Path, *, likeness: bool, against: str | None) -> None:
+def _check_against(text: CorpusSettings, against: AgainstSettings, output: ComparisonOutput) -> None:
+    """Refuse a threshold that watches nothing, and options for one model alone.
+
+    Raises:
+        SettingsError: there is one.
+    """
+    above = against.fail_above
+    if against.against is None:
+        if above is not None:
+            raise SettingsError("--fail-above is for --against: there is no other model")
+        return
+    if text.load is not None and not against.is_saved:
+        raise SettingsError("--load draws what was measured: it is compared --against another .stats file alone")
+    for path in output.output:
+        if path.suffix.lower() == STATS:
+            raise SettingsError(f"{visible(str(path))}: a comparison of two models is not saved as stats")
+    if above is not None:
+        from attnviz.heads.changes.record import MOST
+
+        if against.is_saved:
+            raise SettingsError("--fail-above watches patterns, which a .stats file does not hold: give a model")
+        if not 0 <= above < MOST:
+            raise SettingsError(f"a pattern changes by 0 nats to ln 2 = {MOST:.3f}, not {above:g}")
+
+
+def _check_clustermap(path: Path, *, similarity: bool, against: str | None) -> None:
     """Refuse a picture of all pairs of heads that are not compared, or that cannot be drawn here.
 
     Raises:
-        BadParameter: there are no such pairs, or the file has another ending.
+        SettingsError: there are no such pairs, or the file has another ending.
         OutputError: what draws it is not installed.
     """
-    if against is not None or not likeness:
-        raise typer.BadParameter(
-            "--clustermap is of all pairs of heads of one model: not with --against, --no-likeness"
-        )
-    arguments.check_outputs([path], options.PICTURES)
-    from attnviz.heads.figure import similarity as clusters
+    if against is not None or not similarity:
+        raise SettingsError("--clustermap is of all pairs of heads of one model: not with --against, --no-similarity")
+    check_endings([path], tuple(PICTURES))
+    from attnviz.heads.figure.similarity import check_installed
 
-    clusters.check_installed()
+    check_installed()
 
 
-def _expect(layers: arguments.Chosen | None, n_layers: int, _: int) -> None:
+def _expect_layers(table: TableSettings, n_layers: int, _: int) -> None:
     """Refuse layers that are not there, before the rest of a corpus is measured."""
     from attnviz.attention import positions
 
-    if layers is not None:
-        positions(layers.among(range(n_layers)), range(n_layers), "layer")
+    if table.layers is not None:
+        positions(table.layers.among(range(n_layers)), range(n_layers), "layer")
 
 
-def _draw(
-    found: surveys.Found, examples: Callable[[], tuple[Mapping[str, Attention], str]], file: BytesIO, suffix: str
-) -> Typefaces:
-    """Draw the sheet, with the patterns of the sentences where each role is clearest if the model is at hand."""
-    from attnviz.heads.figure import sheet as heads_figure
+def _expect_head(layer: int, number: int, n_layers: int, n_heads: int) -> None:
+    """Likewise a head."""
+    from attnviz.attention import positions
 
-    patterns, unseen = examples()
-    return heads_figure.write(found.comparison, file, suffix, patterns=patterns, unseen=unseen)
+    positions([layer], range(n_layers), "layer")
+    positions([number], range(n_heads), "head")
 
 
-def _show(
-    comparison: Comparison, sort: str, role: Sequence[str], layers: arguments.Chosen | None, background: str
-) -> None:
-    """Print the table of heads, and what follows from it."""
-    from attnviz.heads.terminal.table import draw_heads
-    from attnviz.render.terminal.screen import console_here, screen_of
+@contextmanager
+def _progress_bar(
+    text: CorpusSettings, expect: Callable[[int, int], object] = lambda _layers, _heads: None
+) -> Iterator[Callable[[CorpusProgress], None]]:
+    """How far a run is, on standard error, where a person is looking at more than a few sentences.
 
-    console = console_here()
-    chosen = layers.among(range(comparison.n_layers)) if layers else ()
-    for line in draw_heads(comparison, screen_of(console, background, "magma"), sort=sort, role=role, layers=chosen):
-        console.print(line, soft_wrap=True)
+    Args:
+        text: where the sentences are.
+        expect: is given how many layers and heads the model has, as soon as that is known.
+    """
+    if text.path is None or not sys.stderr.isatty():
+
+        def look(progress: CorpusProgress) -> None:
+            if progress.shape is not None:
+                expect(*progress.shape)
+
+        yield look
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        began: list[tuple[TaskID, float, int]] = []
+
+        def tick(progress: CorpusProgress) -> None:
+            if not began:
+                known = (BarColumn(), TimeRemainingColumn()) if progress.n_bytes else ()
+                rate_column = TextColumn("{task.fields[rate]}")
+                bar.columns = (TextColumn("{task.description}"), *known, TimeElapsedColumn(), rate_column)
+                task = bar.add_task("measuring heads", total=progress.n_bytes, rate="")
+                began.append((task, time.monotonic(), progress.n_sentences))
+            if progress.shape is not None:
+                expect(*progress.shape)
+                task, since, n_before = began[0]
+                n = progress.n_sentences
+                speed = (n - n_before) / max(time.monotonic() - since, 1e-9)
+                bar.update(task, completed=progress.bytes_read, rate=f"{n:,} sentences, {speed:,.0f} a second")
+
+        yield tick
+
+
+def _write(path: Path, shown: HeadComparison | Changes, draw: Callable[[Any, str], Any]) -> None:
+    """Write one file by its ending: a table, what was measured, or a picture."""
+    if path.suffix.lower() in TABLES:
+        shown.save(path)
+        tell_written(path)
+    else:
+        write_picture(path, draw)

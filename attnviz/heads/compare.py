@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from attnviz.heads import relations, roles, structure, survey, tally
-from attnviz.heads.clusters import cluster, cut, scaled_to_two
-from attnviz.heads.record import SHARES, Comparison, Estimate, Example, HeadProfile, Likeness, offsets_in
+from attnviz.attention import Note
+from attnviz.heads import measures, relations, roles, structure, survey, tally
+from attnviz.heads.measures import MEASURES, OFFSET, Entry
+from attnviz.heads.record import Estimates, Example, HeadComparison, HeadProfile, HeadSimilarity
+from attnviz.heads.similarity import cluster, cut, scaled_to_two
 from attnviz.heads.survey import Survey
 
 CLUSTERS = 8
@@ -18,21 +20,24 @@ FEW = 10
 """Intervals from fewer sentences are too narrow."""
 
 
-def compare(found: Survey, *, corpus: str, thresholds: Mapping[str, float] | None = None) -> Comparison:
+def compare(
+    found: Survey, *, corpus: str, thresholds: Mapping[str, float] | None = None, entries: Iterable[Entry] = MEASURES
+) -> HeadComparison:
     """What each head does.
 
     Args:
         found: the survey of a corpus, with its controls.
         corpus: what was read, in a few words.
         thresholds: of roles, by name, that are other than usual.
+        entries: the measures that there are.
 
     Raises:
         SelectionError: a threshold of no role, or not between 0 and 1.
     """
     estimates = _with_variability(found.heads.estimate(), survey.variability(found.places))
-    measures = (*found.measures, "variability")
+    taken = measures.named((*found.measures, "variability"), entries, found.about.max_offset)
     controls = _controls(found)
-    every = roles.with_thresholds(roles.kinds(offsets_in(found.measures)), thresholds or {})
+    every = roles.with_thresholds(measures.rules_of(taken), thresholds or {})
     n_layers, n_heads = estimates.value.shape[:2]
     n_rows = found.heads.counts[0, :, 0]
     untrained = _untrained(found)
@@ -40,62 +45,51 @@ def compare(found: Survey, *, corpus: str, thresholds: Mapping[str, float] | Non
     if found.relations is not None:
         threshold = (thresholds or {}).get(roles.RELATION, relations.THRESHOLD)
         related = relations.roles_of(found.relations, untrained, threshold)
-    likeness = _likeness(found)
-    clusters = None if likeness is None else cut(likeness.linkage, min(CLUSTERS, n_layers * n_heads))
-    heads = tuple(
-        HeadProfile(
+    similarity = _similarity(found)
+    clusters = None if similarity is None else cut(similarity.linkage, min(CLUSTERS, n_layers * n_heads))
+
+    def profile(layer: int, head: int) -> HeadProfile:
+        own = roles.roles_of(
+            layer, head, measures=taken, estimates=estimates, controls=controls, n_rows=n_rows, every=every
+        )
+        return HeadProfile(
             layer=layer,
             head=head,
-            roles=roles.clearest_first(
-                (
-                    *roles.roles_of(
-                        layer,
-                        head,
-                        measures=measures,
-                        estimates=estimates,
-                        controls=controls,
-                        n_rows=n_rows,
-                        every=every,
-                    ),
-                    *related.get((layer, head), ()),
-                )
-            ),
+            roles=roles.clearest_first((*own, *related.get((layer, head), ()))),
             cluster=None if clusters is None else int(clusters[layer * n_heads + head]),
         )
-        for layer in range(n_layers)
-        for head in range(n_heads)
-    )
-    return Comparison(
-        model=found.about["model"],
-        kind=found.about["kind"],  # type: ignore[arg-type]  # it was written from one
+
+    return HeadComparison(
+        model=found.about.model,
+        kind=found.about.kind,  # type: ignore[arg-type]  # it was written from one
         corpus=corpus,
-        specials=found.about["special tokens"],
+        specials=found.about.specials,
         n_sentences=found.n_sentences,
         n_tokens=found.n_tokens,
         n_bad=found.n_bad,
         bad=found.bad,
-        proof=_proof(found),
-        measures=measures,
+        differences=found.worst,
+        measures=taken,
         estimates=estimates,
         controls=controls,
-        heads=heads,
-        likeness=likeness,
+        heads=tuple(profile(layer, head) for layer, head in np.ndindex(n_layers, n_heads)),
+        similarity=similarity,
         examples=_examples(found),
         relations=() if found.relations is None else structure.relations_of(found.relations, untrained),
         notes=_notes(found),
     )
 
 
-def _with_variability(estimates: Estimate, more: Estimate) -> Estimate:
+def _with_variability(estimates: Estimates, more: Estimates) -> Estimates:
     def both(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.concatenate([one, other[:, :, None]], axis=2)
 
-    return Estimate(
+    return Estimates(
         value=both(estimates.value, more.value), low=both(estimates.low, more.low), high=both(estimates.high, more.high)
     )
 
 
-def _controls(found: Survey) -> dict[str, Estimate]:
+def _controls(found: Survey) -> dict[str, Estimates]:
     """The controls as estimates of the same measures; NaN where one is not taken."""
     keys = list(found.sample.texts)
     controls = {}
@@ -107,12 +101,12 @@ def _controls(found: Survey) -> dict[str, Estimate]:
     if np.isfinite(fixed.value).any():
         shape = (*found.heads.sums.shape[1:3], len(found.measures) + 1)
         best = _nothing(shape)
-        for number, name in enumerate(SHARES):
+        for number in range(fixed.value.shape[1]):  # shares come first
             if np.isfinite(fixed.value[:, number]).any():
                 offset = int(np.nanargmax(fixed.value[:, number]))
                 for ends, which in ((best.value, fixed.value), (best.low, fixed.low), (best.high, fixed.high)):
-                    ends[:, :, found.measures.index(name)] = which[offset, number]
-        controls[roles.OFFSET] = best
+                    ends[:, :, number] = which[offset, number]
+        controls[OFFSET] = best
     return controls
 
 
@@ -123,17 +117,17 @@ def _untrained(found: Survey) -> structure.Relations | None:
     return structure.tallied(found.sample.found.items(), *found.heads.sums.shape[1:3])
 
 
-def _nothing(shape: Sequence[int]) -> Estimate:
-    return Estimate(value=np.full(shape, np.nan), low=np.full(shape, np.nan), high=np.full(shape, np.nan))
+def _nothing(shape: Sequence[int]) -> Estimates:
+    return Estimates(value=np.full(shape, np.nan), low=np.full(shape, np.nan), high=np.full(shape, np.nan))
 
 
-def _likeness(found: Survey) -> Likeness | None:
-    if found.likeness is None or found.likeness.n_rows == 0:
+def _similarity(found: Survey) -> HeadSimilarity | None:
+    if found.similarity is None or found.similarity.n_rows == 0:
         return None
-    distances = found.likeness.distances()
+    distances = found.similarity.distances()
     plane = scaled_to_two(distances)
-    return Likeness(
-        divergences=found.likeness.mean(), linkage=cluster(distances), points=plane.points, kept=sum(plane.shares)
+    return HeadSimilarity(
+        divergences=found.similarity.mean(), linkage=cluster(distances), points=plane.points, kept=sum(plane.shares)
     )
 
 
@@ -152,41 +146,27 @@ def _examples(found: Survey) -> dict[tuple[str, str], tuple[Example, ...]]:
     return examples | relations.examples_of(found.sample.own, own)
 
 
-def _proof(found: Survey) -> str:
-    layers = len(found.worst)
-    largest = max(found.worst)
-    return (
-        f"verified: max difference {f'{largest:.1e}' if largest else '0'} over {layers} layer{'s' * (layers != 1)}, "
-        f"all {found.n_sentences:,} sentences" if found.n_sentences != 1 else
-        f"verified: max difference {f'{largest:.1e}' if largest else '0'} over {layers} layer{'s' * (layers != 1)}"
-    )  # fmt: skip
-
-
 def _different(found: Survey) -> int:
     """How many different sentences there are, as far as the sample tells: of so few it holds all."""
     n = len(found.sample.texts)
     return n if n < found.sample.size else found.n_sentences
 
 
-def _notes(found: Survey) -> tuple[str, ...]:
+def _notes(found: Survey) -> tuple[Note, ...]:
     notes = []
     if not found.heads.counts[0].any():
-        notes.append("nothing was measured: no token has more than one token to look at")
+        notes.append(Note("nothing_measured"))
     n = _different(found)
-    times = "" if n == found.n_sentences else f", in {found.n_sentences:,} lines"
-    if n == 1:
-        notes.append(f"one sentence{times}: no interval, so no role is established")
-    elif n < FEW:
-        notes.append(f"{n} different sentences{times}: intervals from so few are too narrow")
-    if found.about["special tokens"] == "exclude":
-        notes.append("special tokens left out: what remains of each row sums to 1 again, as if they were masked")
+    if n < FEW:
+        notes.append(Note.of("few_sentences", different=n, lines=found.n_sentences))
+    if found.about.specials == "exclude":
+        notes.append(Note("specials_excluded"))
     if found.n_cut:
-        are, go = ("sentence is", "it goes") if found.n_cut == 1 else ("sentences are", "they go")
-        notes.append(f"{found.n_cut:,} {are} longer than the model takes: cut, and measured as far as {go}")
+        notes.append(Note.of("sentences_cut", n=found.n_cut))
     if found.n_bad:
-        notes.append(f"{found.n_bad:,} line{'s' * (found.n_bad != 1)} could not be used")
+        notes.append(Note.of("bad_lines", n=found.n_bad))
     if found.relations is not None:
         if not found.sample.found:
-            notes.append("no control of random weights was taken of relations between words: they make no role")
+            notes.append(Note("relations_uncontrolled"))
         notes += structure.notes(found.relations)
     return tuple(notes)

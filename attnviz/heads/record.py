@@ -3,111 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from attnviz.attention import Kind, positions
+from attnviz.attention import Kind, Note, positions
 from attnviz.errors import SelectionError
-
-MAX_OFFSET = 8
-"""Fixed offsets are measured from so many tokens back to so many ahead, where nothing else is wished for."""
-
-
-def offsets_up_to(most: int) -> tuple[int, ...]:
-    """The fixed offsets from so many tokens back to so many ahead."""
-    return tuple(range(-most, most + 1))
-
-
-OFFSETS = offsets_up_to(MAX_OFFSET)
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """What a number about a head is called.
-
-    Attributes:
-        label: short, for a column.
-        unit: ``share`` (0 to 1), ``nats`` or ``tokens``.
-        meaning: in a few words.
-    """
-
-    label: str
-    unit: str
-    meaning: str
-
-
-SHARES: dict[str, Measure] = {
-    "self": Measure("self", "share", "weight on the token itself"),
-    "previous": Measure("prev", "share", "weight on the token before"),
-    "next": Measure("next", "share", "weight on the token after"),
-    "first": Measure("1st", "share", "weight on the first token"),
-    "separator": Measure("sep", "share", "weight on special tokens other than the first"),
-    "punctuation": Measure("punct", "share", "weight on punctuation marks"),
-    "same_word": Measure("same", "share", "of a token seen before: weight on its earlier copies"),
-    "induction": Measure("induct", "share", "of a token seen before: weight on what followed its earlier copies"),
-}
-"""How much of a head's weight goes to one sort of key."""
-
-_OTHERS: dict[str, Measure] = {
-    "entropy": Measure("entropy", "nats", "how spread a row is"),
-    "entropy_share": Measure("even", "share", "entropy as a share of the largest there can be"),
-    "distance": Measure("dist", "tokens", "mean distance of the keys"),
-    "spread": Measure("± tokens", "tokens", "standard deviation of that distance within a row"),
-    "confidence": Measure("max", "share", "largest weight of a row, the end of the sentence left out"),
-    "sink": Measure("sink", "share", "largest mean weight that a single key draws from the rows that see it"),
-    **{f"norm_{name}": Measure(f"|{one.label}|", "share", f"norm-based {one.meaning}") for name, one in SHARES.items()},
-}
-
-_VARIABILITY = Measure("varies", "share", "how far the pattern changes with what the words are")
-
-
-_AT_OFFSETS = {"offset": ("", "weight at offset"), "peak": ("top ", "rows whose largest weight is at offset")}
-"""What is measured at each fixed offset: how its label begins, and its meaning."""
-
-
-def _at_offset(sort: str, offset: int) -> Measure:
-    start, meaning = _AT_OFFSETS[sort]
-    return Measure(f"{start}{offset:+d}", "share", f"{meaning} {offset:+d}")
-
-
-def measures_up_to(max_offset: int) -> dict[str, Measure]:
-    """All that is measured of a head, in the order in which it is kept.
-
-    Args:
-        max_offset: fixed offsets are measured from so many tokens back to so many ahead.
-    """
-    offsets = offsets_up_to(max_offset)
-    return {
-        **SHARES,
-        **_OTHERS,
-        **{f"{sort}_{offset:+d}": _at_offset(sort, offset) for sort in _AT_OFFSETS for offset in offsets},
-        "variability": _VARIABILITY,
-    }
-
-
-MEASURES = measures_up_to(MAX_OFFSET)
-"""Those that are usual."""
-
-
-def measure_of(name: str) -> Measure | None:
-    """What a measure is called, at any offset; None if it is one of another version."""
-    if name in MEASURES:
-        return MEASURES[name]
-    found = re.fullmatch(r"(offset|peak)_([+-][0-9]{1,6})", name)
-    return None if found is None else _at_offset(found[1], int(found[2]))
-
-
-def offsets_in(measures: Sequence[str]) -> tuple[int, ...]:
-    """The fixed offsets that are among some measures, by their names."""
-    return tuple(int(name.removeprefix("offset_")) for name in measures if name.startswith("offset_"))
+from attnviz.heads.measures import GREY, Measure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate:
+class Estimates:
     """Means with their 95 % intervals; NaN where nothing was counted, or there was too little to resample.
 
     Attributes:
@@ -157,7 +67,11 @@ class Role:
         threshold: from which score on a head has the role.
         controls: what the score is held against.
         established: whether its interval lies above that of every control that could rule it out.
-        reason: why it is not; empty where it is.
+        doubt: why it is not; None where it is.
+        family: the name under which roles of one sort are chosen and coloured, such as ``offset``.
+        family_words: what all of them do.
+        sign: the role in a few characters.
+        colour: as ``#rrggbb``.
     """
 
     name: str
@@ -169,7 +83,11 @@ class Role:
     threshold: float
     controls: tuple[Control, ...]
     established: bool
-    reason: str = ""
+    doubt: Note | None = None
+    family: str = ""
+    family_words: str = ""
+    sign: str = ""
+    colour: str = GREY
 
 
 NO_ROLE = "no clear role"
@@ -262,7 +180,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Likeness:
+class HeadSimilarity:
     """How alike heads are.
 
     Attributes:
@@ -279,8 +197,8 @@ class Likeness:
     kept: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class HeadComparison:
     """What each head of a model does on a corpus.
 
     Attributes:
@@ -292,18 +210,19 @@ class Comparison:
         n_tokens: how many tokens they have, special ones too.
         n_bad: how many lines could not be used.
         bad: the first of them: number and reason.
-        proof: the receipts of all runs, in a line.
-        measures: the names of the measures.
+        differences: the largest difference of each layer's receipts, over all runs.
+        measures: what was measured.
         estimates: each measure of each head.
         controls: by name, the same measures taken otherwise: ``chance`` and ``shuffled`` for each head,
             ``untrained`` for each head of random weights, ``offset`` for the shares that the best fixed offset has,
             alike for each head.
         heads: each head's roles, layer after layer.
-        likeness: how alike heads are; None where they were not compared.
+        similarity: how alike heads are; None where they were not compared.
         examples: by layer.head and measure, the sentences where it is strongest.
         relations: what heads find of the words that belong together, where the corpus says which; the most frequent
             first.
-        notes: what a reader should know, a sentence each.
+        notes: what a reader should know; `attnviz.heads.notes.note_words` has the sentences.
+        origin: what it was computed from, as `attnviz.heads.api.Origin`; None of one made otherwise.
     """
 
     model: str
@@ -312,17 +231,25 @@ class Comparison:
     specials: str
     n_sentences: int
     n_tokens: int
-    proof: str
-    measures: tuple[str, ...]
-    estimates: Estimate
-    controls: Mapping[str, Estimate]
+    differences: tuple[float, ...]
+    measures: tuple[Measure, ...]
+    estimates: Estimates
+    controls: Mapping[str, Estimates]
     heads: tuple[HeadProfile, ...]
-    likeness: Likeness | None = None
+    similarity: HeadSimilarity | None = None
     examples: Mapping[tuple[str, str], tuple[Example, ...]] = field(default_factory=dict)
     relations: tuple[Relation, ...] = ()
     n_bad: int = 0
     bad: tuple[tuple[int, str], ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    origin: object = None
+
+    def __repr__(self) -> str:
+        n_sure = sum(any(role.established for role in head.roles) for head in self.heads)
+        return (
+            f"<HeadComparison of {self.model!r} ({self.kind}): {self.n_layers} x {self.n_heads} heads, "
+            f"{self.n_sentences:,} sentences; {n_sure} heads with an established role>"
+        )
 
     @property
     def n_layers(self) -> int:
@@ -335,9 +262,23 @@ class Comparison:
         return int(self.estimates.value.shape[1])
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the measures."""
+        return tuple(one.name for one in self.measures)
+
+    @property
+    def shares(self) -> tuple[Measure, ...]:
+        """The measures of how much weight goes to one sort of key, but for fixed offsets."""
+        return tuple(one for one in self.measures if one.takes == "keys" and one.offset is None)
+
+    @property
     def offsets(self) -> tuple[int, ...]:
         """The fixed offsets that were measured."""
-        return offsets_in(self.measures)
+        return tuple(one.offset for one in self.measures if one.family == "offset" and one.offset is not None)
+
+    def at_offset(self, offset: int, family: str = "offset") -> Measure | None:
+        """The measure at a fixed offset: the weight there, or how often the largest is; None if it was not taken."""
+        return next((one for one in self.measures if (one.family, one.offset) == (family, offset)), None)
 
     @property
     def clusters(self) -> Int64[np.ndarray, " one"]:
@@ -360,8 +301,49 @@ class Comparison:
         Raises:
             SelectionError: there is no such measure.
         """
-        if measure not in self.measures:
-            raise SelectionError(f"there is no measure {measure!r}: there are {', '.join(self.measures)}")
-        at = self.measures.index(measure)
+        if measure not in self.names:
+            raise SelectionError(f"there is no measure {measure!r}: there are {', '.join(self.names)}")
+        at = self.names.index(measure)
         e = self.estimates
         return float(e.value[layer, head, at]), float(e.low[layer, head, at]), float(e.high[layer, head, at])
+
+    def to_frame(self) -> Any:
+        """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
+        from attnviz.heads.files import frame
+
+        return frame(self)
+
+    def figure(self, head: tuple[int, int] | None = None) -> Any:
+        """The sheet of all heads, or of one head its page, as a Matplotlib figure of its own.
+
+        Args:
+            head: layer and head; None draws all of them, with the patterns of examples where the model is at hand.
+
+        Raises:
+            SelectionError: there is no such head.
+        """
+        # What draws and writes is the step against the stream of imports: what users expect of a result.
+        from attnviz.heads.api import figure_of
+
+        return figure_of(self, head)
+
+    def save(self, path: str | Path, head: tuple[int, int] | None = None) -> Path:
+        """Write it, whole or not at all, by its ending: png, svg, pdf, csv, json, or stats to go on from and to merge.
+
+        Args:
+            path: the file.
+            head: of pictures: layer and head of the page to draw; None draws the sheet of all heads.
+
+        Raises:
+            OutputError: another ending, or the file cannot be written.
+            SelectionError: there is no such head.
+        """
+        from attnviz.heads.api import save_comparison
+
+        return save_comparison(self, Path(path), head)
+
+    def _repr_png_(self) -> bytes:
+        """How a notebook shows it: the sheet of all heads, without the patterns of examples."""
+        from attnviz.heads.api import png_of
+
+        return png_of(self)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
+from attnviz.heads.measures import OFFSET, UNTRAINED, RoleRule
 from attnviz.heads.record import Control, Example, Role
-from attnviz.heads.roles import OFFSET, UNTRAINED
-from attnviz.heads.structure import DISTANCES, REVERSE, Found, Relations, interval
+from attnviz.heads.roles import RELATION, role_of
+from attnviz.heads.structure import DISTANCES, REVERSE, LinkHits, Relations, interval
 from attnviz.heads.survey import EXAMPLES
 from attnviz.text.corpus import universal
 
@@ -85,6 +87,24 @@ def words_of(relation: str, *, reverse: bool) -> str:
     return f"looks from {known[reverse]}{'' if relation in WORDS else f' (“{relation}”)'}"
 
 
+FAMILY = RoleRule(
+    name=RELATION, words="finds a relation between words", threshold=THRESHOLD, sign="rel", colour="#0077bb"
+)
+"""What all roles have in common that relations speak for."""
+
+REVERSED = "←"
+"""How the sign of a relation the other way round ends."""
+
+
+def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> RoleRule:
+    """The role of a head that finds a relation; its sign is such as ``nsubj``, of a kind of a relation ``ns:pa``."""
+    first, _, sort = relation.partition(":")
+    return replace(
+        FAMILY, name=name_of(relation, reverse=reverse), words=words_of(relation, reverse=reverse),
+        threshold=threshold, sign=(f"{first[:2]}:{sort[:2]}" if sort else first[:5]) + REVERSED * reverse,
+    )  # fmt: skip
+
+
 def name_of(relation: str, *, reverse: bool) -> str:
     """What such a role is called."""
     return f"relation_{relation}{'_reversed' if reverse else ''}"
@@ -116,23 +136,12 @@ def roles_of(
             score, low, high = interval(found.hits[:, :, at, way, layer, head].sum(axis=0), counts)
             if not all(low > control.high for control in controls):
                 continue
-            named = name_of(name, reverse=way == REVERSE)
-            role = Role(
-                name=named,
-                words=words_of(name, reverse=way == REVERSE),
-                measure=named,
-                score=score,
-                low=low,
-                high=high,
-                threshold=threshold,
-                controls=controls,
-                established=True,
-            )
-            roles.setdefault((layer, head), []).append(role)
+            rule = rule_of(name, reverse=way == REVERSE, threshold=threshold)
+            roles.setdefault((layer, head), []).append(role_of(rule, rule.name, (score, low, high), controls))
     return {head: tuple(several) for head, several in roles.items()}
 
 
-def examples_of(own: Mapping[int, Found], texts: Mapping[int, str]) -> dict[tuple[str, str], tuple[Example, ...]]:
+def examples_of(own: Mapping[int, LinkHits], texts: Mapping[int, str]) -> dict[tuple[str, str], tuple[Example, ...]]:
     """By layer.head and relation, the sentences of a sample of whose links of that relation a head finds most.
 
     Of sentences of which it finds as large a share, the one with more links comes first, then the shorter one.

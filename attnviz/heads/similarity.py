@@ -1,136 +1,184 @@
-"""How alike heads are: the Jensen-Shannon divergence of their rows, for all pairs of a model's heads or for two models.
+"""Heads that are alike, put together: clusters, and a map in two dimensions. Numbers from a matrix of distances.
 
-The divergence of two rows p and q, in nats (Lin 1991; Clark et al. 2019, section 6)::
-
-    JSD(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2        where H(p) = - sum over keys of p ln p
-
-It is 0 for equal rows and ln 2 for rows that share no key. Two heads differ by the mean over all rows that count, of
-all sentences: each row weighs the same, as each token does in Clark et al. Only sums are kept, so that parts of a
-corpus merge. Where a row sums to less than 1 (a head with a sink) the formula is used as it is: still 0 only for equal
-rows, and at most ln 2 times the mean of the two sums.
+The distances are best those of `Divergences.distances`, the roots of the mean divergences: a metric, which points of
+some space have. Nothing here needs scipy: importing it costs every start a second.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Float, Float64
-from torch import Tensor
+from jaxtyping import Float64, Int64
 
-from attnviz.heads.clusters import Divergences
+from attnviz.errors import InputError, SelectionError
 
-MOST = math.log(2)
-"""The divergence of two rows that share no key, in nats."""
+Distances = Float64[np.ndarray, "head head"]
+Linkage = Float64[np.ndarray, "merge 4"]
+"""A tree of merges as scipy writes it: the two clusters merged, their distance, the number of heads in the new cluster.
 
-_NUMBERS = 32_000
-"""How many weights are taken at once: blocks of this size stay in a core's cache."""
-
-_TINY = 1e-30
-"""Added to each weight, so that its logarithm exists; x ln x of it is 0 in every digit."""
+Numbers below the number of heads are heads; merge k makes the cluster of number heads + k.
+"""
 
 
-def divergences(weights: Float[Tensor, "batch head row key"], counted: Bool[Tensor, "batch row"]) -> Divergences:
-    """The divergences between all pairs of heads, summed over the rows of a batch.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Divergences:
+    """The divergences of all pairs of heads, summed over rows: sums of parts add up to the sum of the whole.
 
-    With s = p + q, the divergence is a sum of x ln x alone, whatever the rows sum to::
+    Attributes:
+        total: the sum over rows, in nats.
+        n_rows: how many rows there were.
+    """
 
-        JSD(p, q) = (T(p, p) + T(q, q)) / 4 - T(p, q) / 2        where T(p, q) = sum of s ln s
+    total: Float64[np.ndarray, "head head"]
+    n_rows: int
 
-    T is computed for one distance in the list of heads at a time: all heads, and all heads that many places further on.
-    A key that no head looks at (padding, what a mask hides) adds nothing, and is left out first.
+    def __add__(self, other: Divergences) -> Divergences:
+        """Both together.
+
+        Raises:
+            InputError: they are not of as many heads.
+        """
+        if self.total.shape != other.total.shape:
+            raise InputError(
+                f"likeness of {len(self.total)} heads and of {len(other.total)} heads cannot be added: two models"
+            )
+        return Divergences(total=self.total + other.total, n_rows=self.n_rows + other.n_rows)
+
+    def mean(self) -> Float64[np.ndarray, "head head"]:
+        """The mean divergence of a row, in nats, from 0 to ln 2.
+
+        Raises:
+            InputError: there is no row.
+        """
+        if self.n_rows == 0:
+            raise InputError("there is no row to compare heads by: no sentence is left")
+        return self.total / self.n_rows
+
+    def distances(self) -> Float64[np.ndarray, "head head"]:
+        """The Jensen-Shannon distance, the square root of the mean divergence: what heads are grouped and drawn by.
+
+        The root of the divergence is a metric (Endres and Schindelin 2003) and a distance between points of some space
+        (Fuglede and Topsoe 2004), and so is the root of a mean of its squares: groups and pictures may rely on that.
+
+        Raises:
+            InputError: there is no row.
+        """
+        far: Float64[np.ndarray, "head head"] = np.sqrt(self.mean())
+        return far
+
+
+def cluster(distances: Distances) -> Linkage:
+    """The tree of heads by average linkage (UPGMA: Sokal and Michener 1958).
+
+    The two nearest clusters are merged, again and again; two clusters are as far apart as their heads are in the mean.
+    Of equally near pairs the one whose first heads have the lowest numbers is merged first.
+
+    Raises:
+        InputError: no distances: of no head, not symmetric, negative, not finite, or not 0 from a head to itself.
+    """
+    _check(distances)
+    n = len(distances)
+    far = distances.copy()
+    np.fill_diagonal(far, np.inf)
+    number, size = np.arange(n), np.ones(n)
+    tree = np.empty((max(n - 1, 0), 4))
+    for merge in range(n - 1):
+        one, other = divmod(int(far.argmin()), n)
+        first, second = sorted((number[one], number[other]))
+        tree[merge] = first, second, far[one, other], size[one] + size[other]
+        joined = (size[one] * far[one] + size[other] * far[other]) / (size[one] + size[other])
+        far[one], far[:, one] = joined, joined
+        far[other] = far[:, other] = far[one, one] = np.inf
+        number[one] = n + merge
+        size[one] += size[other]
+    return tree
+
+
+def cut(tree: Linkage, n: int | None = None, *, height: float | None = None) -> Int64[np.ndarray, " head"]:
+    """The cluster of each head: clusters are numbered from 0 in the order of their first heads.
 
     Args:
-        weights: after softmax, of all heads of all layers; padded keys have weight 0.
-        counted: the rows that count; padded rows do not, whatever stands in them.
+        tree: as `cluster` returns it.
+        n: into how many clusters.
+        height: or the distance up to which clusters are merged; give one of the two.
 
-    Returns:
-        Sums in float64; the terms are float32 (float64 where the weights are), which is exact to about 1e-7 a row.
+    Raises:
+        SelectionError: more clusters than heads, fewer than one, or not exactly one of `n` and `height`.
     """
-    n_heads = weights.shape[1]
-    n_distances = n_heads // 2 + 1
-    sums = torch.zeros(n_distances, n_heads, dtype=torch.float64, device=weights.device)
-    with _one_thread():
-        for cells in _blocks(weights, counted):
-            pair, product = torch.empty_like(cells[:n_heads]), torch.empty_like(cells[:n_heads])
-            part = torch.empty(n_distances, n_heads, dtype=cells.dtype, device=cells.device)
-            for distance in range(n_distances):
-                torch.add(cells[:n_heads], cells[distance : distance + n_heads], out=pair)
-                torch.log(pair, out=product)
-                torch.sum(product.mul_(pair), -1, out=part[distance])
-            sums += part
-    head = np.arange(n_heads)
-    crossed = np.empty((n_heads, n_heads))
-    for distance, values in enumerate(sums.cpu().numpy()):
-        other = (head + distance) % n_heads
-        crossed[head, other] = crossed[other, head] = values
-    own = crossed.diagonal()
-    # What rounding leaves of equal heads may lie below 0.
-    total = np.maximum((own[:, None] + own) / 4 - crossed / 2, 0)
-    return Divergences(total=total, n_rows=int(counted.sum()))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Torch on one thread while this lasts.
-
-    A hundred thousand operations of some microseconds each: threads that meet after each of them cost more than they
-    save, and on a machine that is busy twenty times as much.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _blocks(weights: Tensor, counted: Tensor) -> Iterator[Tensor]:
-    """The cells of the rows that count, [heads, cells], a block at a time; the first half of the heads again below."""
-    kept = (weights.amax(1) != 0) & counted[:, :, None]
-    batch, row, key = kept.nonzero(as_tuple=True)
-    n_heads, n_cells = weights.shape[1], len(batch)
-    width = min(max(1, _NUMBERS // n_heads), n_cells)
-    dtype = torch.promote_types(weights.dtype, torch.float32)
-    block = torch.empty(n_heads + n_heads // 2, width, dtype=dtype, device=weights.device)
-    for start in range(0, n_cells, width or 1):
-        here = slice(start, start + width)
-        found = weights[batch[here], :, row[here], key[here]]
-        block[:n_heads, : len(found)] = found.T
-        block[:n_heads, len(found) :] = 0
-        block[:n_heads] += _TINY
-        block[n_heads:] = block[: n_heads // 2]
-        yield block
-
-
-def divergence_between(
-    one: Float[Tensor, "batch head row key"],
-    other: Float[Tensor, "batch head row key"],
-    counted: Bool[Tensor, "batch row"],
-) -> Float64[np.ndarray, "batch head"]:
-    """How far each head of one model is from the same head of another: divergences of their rows, summed per sentence.
-
-    Args:
-        one: the weights of one model, after softmax; padded keys have weight 0.
-        other: those of the other, of the same sentences.
-        counted: the rows that count.
-
-    Returns:
-        Sums in nats: divided by the sentence's number of rows they are means, from 0 to ln 2.
-    """
-    found = np.zeros((one.shape[0], one.shape[1]))
-    for number, rows in enumerate(counted):
-        p, q = one[number][:, rows], other[number][:, rows]
-        dtype = torch.promote_types(torch.promote_types(p.dtype, q.dtype), torch.float32)
-        p, q = p.to(dtype) + _TINY, q.to(dtype) + _TINY
-        apart = (_crossed(p, p) + _crossed(q, q)) / 4 - _crossed(p, q) / 2
-        found[number] = apart.clamp_(min=0).sum((1, 2), dtype=torch.float64).cpu().numpy()
+    n_heads = len(tree) + 1
+    if (n is None) == (height is None):
+        raise SelectionError("clusters are cut by their number or by a height: give exactly one")
+    if n is not None and not 1 <= n <= n_heads:
+        raise SelectionError(f"{n_heads} heads cannot make {n} clusters: choose 1 to {n_heads}")
+    n_merges = n_heads - n if n is not None else int(np.sum(tree[:, 2] <= height))
+    members = _members(tree[:n_merges], n_heads)
+    found = np.empty(n_heads, dtype=np.int64)
+    for index, heads in enumerate(sorted(members.values(), key=min)):
+        found[heads] = index
     return found
 
 
-def _crossed(p: Tensor, q: Tensor) -> Tensor:
-    both = p + q
-    return both.log().mul_(both)
+def leaves(tree: Linkage) -> Int64[np.ndarray, " head"]:
+    """The heads in the order in which the tree is drawn, so that no two branches cross."""
+    (order,) = _members(tree, len(tree) + 1).values()
+    return np.array(order, dtype=np.int64)
+
+
+def _members(tree: Linkage, n_heads: int) -> dict[int, list[int]]:
+    """The heads of each cluster that stands after these merges, in the order of drawing."""
+    members = {head: [head] for head in range(n_heads)}
+    for merge, (one, other, _, _) in enumerate(tree):
+        members[n_heads + merge] = members.pop(int(one)) + members.pop(int(other))
+    return members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Map:
+    """Heads as points on two axes.
+
+    Attributes:
+        points: a point for each head, in the unit of the distances.
+        shares: of the squared distances of all pairs, how much each of the two axes keeps, from 0 to 1.
+    """
+
+    points: Float64[np.ndarray, "head 2"]
+    shares: tuple[float, float]
+
+
+def scaled_to_two(distances: Distances) -> Map:
+    """Heads on two axes so that their distances are kept as well as two axes can: classical scaling (Torgerson 1952).
+
+    The squared distances, centred by row and column, are products of points; the two largest eigenvalues are the axes.
+    An axis points to the side of its farthest point, so that the same heads give the same picture each time.
+
+    Raises:
+        InputError: no distances, as for `cluster`.
+    """
+    _check(distances)
+    n = len(distances)
+    squared = distances**2
+    across = squared.mean(0)
+    products = -(squared - across - across[:, None] + across.mean()) / 2
+    values, vectors = np.linalg.eigh(products)
+    # Distances that no points have give negative values: they count as what is not kept.
+    whole = float(np.abs(values).sum())
+    points, shares = np.zeros((n, 2)), [1.0, 0.0]
+    for axis in range(min(2, n)):
+        kept = max(float(values[-1 - axis]), 0.0)
+        vector = vectors[:, -1 - axis]
+        # Rounding must not choose between two points that are equally far.
+        farthest = int(np.flatnonzero(np.abs(vector) >= np.abs(vector).max() * (1 - 1e-9))[0])
+        points[:, axis] = vector * np.sign(vector[farthest]) * np.sqrt(kept)
+        if whole > 0:
+            shares[axis] = kept / whole
+    return Map(points=points, shares=(shares[0], shares[1]))
+
+
+def _check(distances: Distances) -> None:
+    if len(distances) == 0:
+        raise InputError("there are no heads to compare")
+    if not np.isfinite(distances).all() or (distances < 0).any():
+        raise InputError("distances of heads must be finite and not negative")
+    if not np.allclose(distances, distances.T) or np.abs(distances.diagonal()).max() > 0:
+        raise InputError("distances of heads must be the same both ways, and 0 from a head to itself")

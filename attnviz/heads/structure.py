@@ -18,15 +18,18 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int, Int32, Int64
 
+from attnviz.attention import Note
 from attnviz.heads import tally
-from attnviz.heads.record import OFFSETS, Relation
+from attnviz.heads.measures import offsets_up_to
+from attnviz.heads.record import Relation
+from attnviz.heads.settings import MAX_OFFSET
 
 WAYS = 2
 """A head guesses by where a word looks, and by what looks at the word."""
 
 FORWARD, REVERSE = range(WAYS)
 
-DISTANCES = tuple(offset for offset in OFFSETS if offset)
+DISTANCES = tuple(offset for offset in offsets_up_to(MAX_OFFSET) if offset)
 """The fixed offsets that heads are held against, in words."""
 
 HALVES = 2
@@ -38,12 +41,9 @@ MOST_RELATIONS = 128
 Whichever part of a corpus a name comes up in, it is then among the first of that part too: nothing depends on the
 order."""
 
-Z = 1.959963984540054
-"""The normal quantile of a 95 % interval."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
+class LinkHits:
     """Which links of one sentence each head finds.
 
     Attributes:
@@ -89,7 +89,7 @@ class Relations:
 
 
 def tallied(
-    found: Iterable[tuple[int, Found]], n_layers: int, n_heads: int, replicates: int = tally.REPLICATES
+    found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int, replicates: int = tally.REPLICATES
 ) -> Relations:
     """What some sentences say.
 
@@ -210,38 +210,23 @@ def interval(hits: Int[np.ndarray, " replicate"], counts: Int[np.ndarray, " repl
     if not n:
         return math.nan, math.nan, math.nan
     share = int(hits[0]) / n
-    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
-    half = Z / (1 + Z**2 / n) * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
     drawn = tally.estimate(hits[:, None].astype(np.float64), counts[:, None].astype(np.float64))
-    ends = (drawn.low[0], drawn.high[0], middle - half, middle + half, share)
+    ends = (drawn.low[0], drawn.high[0], *tally.wilson(share, n), share)
     return share, max(float(np.nanmin(ends)), 0.0), min(float(np.nanmax(ends)), 1.0)
 
 
-def notes(found: Relations) -> tuple[str, ...]:
-    """What a reader of these numbers should know, a sentence each."""
-    said = []
-    n_lost = int(found.lost.sum())
-    if n_lost:
-        said.append(
-            f"{n_lost:,} of {found.n_links:,} relations between words were left out: a word has no token of its own"
-        )
-    n_halved = int((found.counts[:, 0] > 0).any(axis=0).sum()) - len(_best(found))
-    if n_halved:
-        said.append(
-            f"{n_halved:,} relation{'s come' if n_halved != 1 else ' comes'} up in one half of the sentences only: no "
-            "head can be chosen on one half and scored on the other"
-        )
+def notes(found: Relations) -> tuple[Note, ...]:
+    """What a reader of these numbers should know."""
+    notes = []
+    if n_lost := int(found.lost.sum()):
+        notes.append(Note.of("relations_lost", n=n_lost, total=found.n_links))
+    if n_halved := int((found.counts[:, 0] > 0).any(axis=0).sum()) - len(_best(found)):
+        notes.append(Note.of("relations_in_one_half", n=n_halved))
     if found.n_uncounted:
-        said.append(
-            f"the corpus has more than {MOST_RELATIONS} relations: only the first of them by name were looked for, "
-            f"{found.n_uncounted:,} links were not"
-        )
+        notes.append(Note.of("relations_uncounted", most=MOST_RELATIONS, n=found.n_uncounted))
     if found.n_other:
-        said.append(
-            f"{found.n_other:,} sentence{'s have' if found.n_other != 1 else ' has'} relations, but between other "
-            "words than this attention: they were not looked for"
-        )
-    return tuple(said)
+        notes.append(Note.of("relations_of_other_words", n=found.n_other))
+    return tuple(notes)
 
 
 def _best(found: Relations) -> dict[str, tuple[int, int, int]]:

@@ -14,9 +14,9 @@ from jaxtyping import Bool, Float, Float64, UInt64
 
 from attnviz.errors import RecordError
 from attnviz.heads import structure
-from attnviz.heads.clusters import Divergences
-from attnviz.heads.record import Estimate
-from attnviz.heads.structure import Found, Relations
+from attnviz.heads.record import Estimates
+from attnviz.heads.similarity import Divergences
+from attnviz.heads.structure import LinkHits, Relations
 from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation
 
@@ -25,9 +25,6 @@ GROUPS = 16
 
 EXAMPLES = 3
 """Sentences kept for each head and measure: those where it is strongest."""
-
-ENOUGH_ROWS = 3
-"""A sentence is no example of a measure that counts fewer of its rows; of repeated words one is enough."""
 
 BAD_LINES = 20
 """Bad lines of which number and reason are kept; all are counted."""
@@ -69,6 +66,34 @@ class Examples:
     texts: Mapping[int, str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What makes two surveys ones of the same kind.
+
+    Attributes:
+        model: its name.
+        weights: their digest.
+        kind: which attention.
+        specials: whether special tokens take part.
+        sample: how many sentences controls are taken of.
+        max_offset: fixed offsets are measured from so many tokens back to so many ahead.
+    """
+
+    model: str
+    weights: str
+    kind: str
+    specials: str
+    sample: int
+    max_offset: int
+
+    def words(self) -> dict[str, str]:
+        """Each of them as messages name it, in alphabetical order."""
+        return {
+            "fixed offsets": f"up to {self.max_offset}", "kind": self.kind, "model": self.model,
+            "sample": str(self.sample), "special tokens": self.specials, "weights": self.weights,
+        }  # fmt: skip
+
+
 PerSentence: TypeAlias = tuple[
     Float64[np.ndarray, "sentence layer head measure"], Float64[np.ndarray, "sentence layer measure"]
 ]
@@ -92,8 +117,8 @@ class Sample:
     texts: Mapping[int, tuple[str, str | None]]
     controls: Mapping[str, PerSentence] = field(default_factory=dict)
     annotated: Mapping[int, Annotation] = field(default_factory=dict)
-    found: Mapping[int, Found] = field(default_factory=dict)
-    own: Mapping[int, Found] = field(default_factory=dict)
+    found: Mapping[int, LinkHits] = field(default_factory=dict)
+    own: Mapping[int, LinkHits] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,14 +126,14 @@ class Survey:
     """All that is known of a corpus so far.
 
     Attributes:
-        about: what makes two surveys ones of the same kind: the model, the measures, whether special tokens take part.
-        measures: their names.
+        about: what makes two surveys ones of the same kind.
+        measures: the names of the measures, those of shares first.
         heads: each measure's sums for each head.
         offsets: the same for heads made up that always look at one fixed offset: its one layer.
         places: for how far a pattern is position alone.
         examples: the strongest sentences.
         sample: the sentences that controls are taken of.
-        likeness: of all pairs of heads; None where it was not asked for.
+        similarity: of all pairs of heads; None where it was not asked for.
         relations: what heads find of the words that belong together; None where no sentence says which do.
         n_tokens: tokens read, special ones too.
         n_cut: sentences of which the model took the first tokens only.
@@ -119,14 +144,14 @@ class Survey:
         dtype: the model's number format.
     """
 
-    about: Mapping[str, str]
+    about: About
     measures: tuple[str, ...]
     heads: Tally
     offsets: Tally
     places: Places
     examples: Examples
     sample: Sample
-    likeness: Divergences | None
+    similarity: Divergences | None
     relations: Relations | None = None
     n_tokens: int = 0
     n_cut: int = 0
@@ -148,16 +173,15 @@ def merge(one: Survey, other: Survey) -> Survey:
     Raises:
         RecordError: they are not of the same kind; the message says what differs.
     """
-    names = sorted({*one.about, *other.about})
-    differing = [name for name in names if one.about.get(name) != other.about.get(name)]
+    here, there = one.about.words(), other.about.words()
+    differing = [f"{name}: {value} and {there[name]}" for name, value in here.items() if there[name] != value]
     if differing:
-        said = "; ".join(f"{name}: {one.about.get(name)} and {other.about.get(name)}" for name in differing)
-        raise RecordError(f"these cannot be put together, they differ in {said}")
+        raise RecordError(f"these cannot be put together, they differ in {'; '.join(differing)}")
     if one.measures != other.measures or one.heads.sums.shape != other.heads.sums.shape:
         raise RecordError("these cannot be put together: they hold other measures, layers or heads")
-    if (one.likeness is None) != (other.likeness is None):
+    if (one.similarity is None) != (other.similarity is None):
         raise RecordError("these cannot be put together: one compared its heads with one another, the other did not")
-    both = None if one.likeness is None or other.likeness is None else one.likeness + other.likeness
+    both = None if one.similarity is None or other.similarity is None else one.similarity + other.similarity
     return replace(
         one,
         heads=one.heads.merged(other.heads),
@@ -165,7 +189,7 @@ def merge(one: Survey, other: Survey) -> Survey:
         places=one.places + other.places,
         examples=merge_examples(one.examples, other.examples),
         sample=merge_samples(one.sample, other.sample),
-        likeness=both,
+        similarity=both,
         relations=_merged_relations(one.relations, other.relations),
         n_tokens=one.n_tokens + other.n_tokens,
         n_cut=one.n_cut + other.n_cut,
@@ -226,8 +250,8 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
 
 
 def _found(
-    said: Mapping[int, Annotation], parts: Sequence[tuple[Mapping[int, Annotation], Mapping[int, Found]]]
-) -> dict[int, Found]:
+    said: Mapping[int, Annotation], parts: Sequence[tuple[Mapping[int, Annotation], Mapping[int, LinkHits]]]
+) -> dict[int, LinkHits]:
     """What was found of each of these sentences in one of the parts; nothing where it is not known of all."""
     found = {
         key: there[key]
@@ -287,7 +311,7 @@ def places_of(
     return Places(sums=sums, squares=squares, counts=counts)
 
 
-def variability(places: Places) -> Estimate:
+def variability(places: Places) -> Estimates:
     """How far a head's pattern changes with what the words are: 0 where position alone makes it.
 
     The variance of a weight over sentences, summed over places, as a share of the mean square; both weighed by how many
@@ -300,10 +324,10 @@ def variability(places: Places) -> Estimate:
     value = _variability(places, there)
     nothing = np.full_like(value, np.nan)
     if len(there) < 3:
-        return Estimate(value=value, low=nothing, high=nothing)
+        return Estimates(value=value, low=nothing, high=nothing)
     without = np.stack([_variability(places, [other for other in there if other != group]) for group in there])
     error = np.sqrt((len(there) - 1) / len(there) * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
-    return Estimate(value=value, low=np.maximum(value - 1.96 * error, 0.0), high=np.minimum(value + 1.96 * error, 1.0))
+    return Estimates(value=value, low=np.maximum(value - 1.96 * error, 0.0), high=np.minimum(value + 1.96 * error, 1.0))
 
 
 def _variability(places: Places, groups: Sequence[int]) -> Float64[np.ndarray, "layer head"]:

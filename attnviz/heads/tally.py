@@ -11,6 +11,7 @@ make no interval narrower.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -18,10 +19,13 @@ from hashlib import blake2b
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.heads.record import Estimate
+from attnviz.heads.record import Estimates
 
 REPLICATES = 400
 """How often a corpus is resampled."""
+
+Z = 1.959963984540054
+"""The normal quantile of a 95 % interval."""
 
 LEVEL = 0.95
 """How much of the replicates an interval holds."""
@@ -54,7 +58,7 @@ class Tally:
             n_sentences=self.n_sentences + other.n_sentences,
         )
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> Estimates:
         """What the sums say."""
         return estimate(self.sums, self.counts)
 
@@ -81,7 +85,7 @@ def tallied(
     return Tally(sums=added[0], counts=added[1], n_sentences=len(keys))
 
 
-def estimate(sums: Float64[np.ndarray, "replicate ..."], counts: Float64[np.ndarray, "replicate ..."]) -> Estimate:
+def estimate(sums: Float64[np.ndarray, "replicate ..."], counts: Float64[np.ndarray, "replicate ..."]) -> Estimates:
     """Means and their intervals, from the sums of the corpus and of its replicates.
 
     What was counted in one sentence alone has no interval: drawn as often as may be, its mean stays what it is.
@@ -96,7 +100,17 @@ def estimate(sums: Float64[np.ndarray, "replicate ..."], counts: Float64[np.ndar
         tails = (1 - LEVEL) / 2
         flat = means[1:].reshape(len(means) - 1, -1)[:, there.ravel()]
         low[there], high[there] = np.nanquantile(flat, (tails, 1 - tails), axis=0)
-    return Estimate(value=means[0], low=low, high=high)
+    return Estimates(value=means[0], low=low, high=high)
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Both ends of the 95 % interval of a share of n things.
+
+    Source: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference".
+    """
+    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
+    half = Z / (1 + Z**2 / n) * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
+    return middle - half, middle + half
 
 
 def frequencies(keys: Sequence[int], replicates: int) -> Float64[np.ndarray, "replicate sentence"]:

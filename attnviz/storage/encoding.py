@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_t
 
 import numpy as np
 
-from attnviz.errors import FileFormatError, RecordError
+from attnviz.errors import FileFormatError, RecordError, SettingsError
 from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import clip, visible
 
@@ -31,7 +31,8 @@ ONE, TWO = "attnviz stats", "attnviz stats of two models"
 
 WORDS = {ONE: "one model", TWO: "two models"}
 
-VERSION = 2
+VERSION, BEFORE = 3, 2
+"""Of ``.stats`` files as they are written now, and of those before, which are read too."""
 
 Classes: TypeAlias = Mapping[str, type]
 """The classes that may be written and read, by their names in files, which stay when a class is renamed."""
@@ -243,7 +244,14 @@ def write(value: object, path: str | os.PathLike[str], kind: str, classes: Class
     return write_whole(path, serialised(arrays, {"attnviz": described}))
 
 
-def read(path: str | os.PathLike[str], kind: str, classes: Classes, wanted: type[_T], fits: Callable[[_T], bool]) -> _T:
+def read(  # noqa: PLR0917 - all are needed
+    path: str | os.PathLike[str],
+    kind: str,
+    classes: Classes,
+    wanted: type[_T],
+    fits: Callable[[_T], bool],
+    upgrade: Callable[[Any], Any],
+) -> _T:
     """Read a ``.stats`` file.
 
     Args:
@@ -252,6 +260,7 @@ def read(path: str | os.PathLike[str], kind: str, classes: Classes, wanted: type
         classes: those that may be in it.
         wanted: the class of the whole.
         fits: whether the parts of the whole fit together.
+        upgrade: makes of the JSON that version `BEFORE` wrote what is written now.
 
     Raises:
         FileFormatError: the file cannot be read, or holds something else; the message is one line.
@@ -266,15 +275,25 @@ def read(path: str | os.PathLike[str], kind: str, classes: Classes, wanted: type
             described = json.loads((file.metadata() or {})["attnviz"])
             if described["format"] in WORDS.keys() - {kind}:
                 raise FileFormatError(f"{name} holds a run of {WORDS[described['format']]}, not of {WORDS[kind]}")
-            if (described["format"], described["version"]) != (kind, VERSION):
+            if described["format"] != kind or described["version"] not in {BEFORE, VERSION}:
                 raise FileFormatError(f"{name} was written by another version of attnviz")
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no mapping
-        found = _unpack(described["stats"], arrays, classes)
+        written = described["stats"] if described["version"] == VERSION else upgrade(described["stats"])
+        found = _unpack(written, arrays, classes)
         if isinstance(found, wanted) and fits(found):
             return found
     except OSError as error:
         raise FileFormatError(f"{name} cannot be read: {visible(str(error.strerror or error))}") from None
-    except (SafetensorError, ValidationError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+    except (
+        SafetensorError,
+        ValidationError,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+        SettingsError,
+    ):
         pass  # said below, as of a file that holds something else
     raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole")
 

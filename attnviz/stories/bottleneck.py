@@ -13,13 +13,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnviz.errors import FileFormatError
+from attnviz.heads.tally import wilson
 from attnviz.models import registry
 from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.files import ModelCard
 from attnviz.models.training.tasks import pad_numbers
-from attnviz.stories.common import open_model, percent, wilson
+from attnviz.stories.common import open_model, percent
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
 
 SEEDS = len(registry.SEEDS)

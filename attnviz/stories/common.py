@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -21,9 +20,6 @@ ROWS = "Rows are queries, columns are keys; layers and heads count from 0."
 
 LEAST = 1e-3
 """What three digits after the point can tell from 0."""
-
-NORMAL = 1.959964
-"""Standard deviations on each side of the middle that hold 95 % of a normal distribution."""
 
 
 def words_of(text: str) -> list[str]:
@@ -63,14 +59,3 @@ def percent(share: float) -> str:
 def head_name(head: tuple[int, int]) -> str:
     """A layer and a head, in words."""
     return f"layer {head[0]}, head {head[1]}"
-
-
-def wilson(share: float, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share of n things.
-
-    Source: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference".
-    """
-    z = NORMAL
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return middle - half, middle + half

@@ -15,6 +15,7 @@ from torch import Tensor
 from attnviz.attention import Attention
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
+from attnviz.heads.tally import wilson
 from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.language.vocabulary import Vocabulary
@@ -23,7 +24,7 @@ from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import pad_numbers
 from attnviz.stories.alignment import RECURRENT
-from attnviz.stories.common import ROWS, open_model, percent, wilson
+from attnviz.stories.common import ROWS, open_model, percent
 from attnviz.stories.record import Cell, Lines, Matrix, Series, Story, Table
 
 SENTENCE = "She is eating a green apple"

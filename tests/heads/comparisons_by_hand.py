@@ -7,21 +7,35 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.heads.clusters import cluster, cut, scaled_to_two
+from attnviz.attention import Note
+from attnviz.heads.measures import measures_of, rules_of
 from attnviz.heads.record import (
-    MEASURES,
-    SHARES,
-    Comparison,
     Control,
-    Estimate,
+    Estimates,
     Example,
+    HeadComparison,
     HeadProfile,
-    Likeness,
+    HeadSimilarity,
     Relation,
     Role,
 )
+from attnviz.heads.relations import rule_of
+from attnviz.heads.similarity import cluster, cut, scaled_to_two
 
-NAMES = tuple(MEASURES)
+TAKEN = measures_of()
+NAMES = tuple(one.name for one in TAKEN)
+SHARES = tuple(one.name for one in TAKEN if one.takes == "keys" and one.offset is None)
+RULES = {
+    rule.name: rule
+    for rule in (
+        *(rule for _, rule in rules_of(TAKEN)),
+        rule_of("nsubj", reverse=False),
+        rule_of("nsubj", reverse=True),
+        rule_of("nmod:poss", reverse=True),
+    )
+}
+"""The roles that heads made by hand may have."""
+COLOURS = {rule.family: rule.colour for rule in RULES.values()}
 KOREAN = "나는 너희 모두를 사랑해"
 ROLES = (
     ("previous", "looks at the previous token", "previous", True),
@@ -58,12 +72,12 @@ RELATIONS = (
 )  # fmt: skip
 
 
-def estimate(n_layers: int, n_heads: int, seed: int) -> Estimate:
+def estimate(n_layers: int, n_heads: int, seed: int) -> Estimates:
     """Values between 0.05 and 0.95 with intervals of 0.04; where the words are never repeated there is no number."""
     layer, head, measure = np.indices((n_layers, n_heads, len(NAMES)))
     value = 0.05 + ((3 + seed + 7 * layer + 11 * head + 5 * measure + layer * head) % 19) / 20
     value[:, :, NAMES.index("norm_same_word")] = np.nan
-    return Estimate(value=value, low=value - 0.02, high=value + 0.02)
+    return Estimates(value=value, low=value - 0.02, high=value + 0.02)
 
 
 def role_of(spec: tuple[str, str, str, bool], score: float) -> Role:
@@ -89,27 +103,31 @@ def role_of(spec: tuple[str, str, str, bool], score: float) -> Role:
         threshold=0.3,
         controls=controls,
         established=established,
-        reason="" if established else f"best head of random weights (1.0) does as much ({score:.2f})",
+        doubt=None if established else Note.of("control_does_as_much", control="untrained"),
+        family=RULES[name].family,
+        family_words=RULES[name].family_words,
+        sign=RULES[name].sign,
+        colour=RULES[name].colour,
     )
 
 
-def likeness_of(n: int, groups: int = 3) -> tuple[Likeness, np.ndarray]:
+def similarity_of(n: int, groups: int = 3) -> tuple[HeadSimilarity, np.ndarray]:
     """Heads on a line, in groups; and the cluster of each."""
     points = np.array([[(index % groups) * 3 + 0.1 * index, math.sin(index)] for index in range(n)])
     far = np.linalg.norm(points[:, None] - points, axis=-1)
     far = 0.7 * far / max(float(far.max()), 1e-9)
     tree = cluster(far)
     plane = scaled_to_two(far)
-    made = Likeness(divergences=far**2, linkage=tree, points=plane.points, kept=sum(plane.shares))
+    made = HeadSimilarity(divergences=far**2, linkage=tree, points=plane.points, kept=sum(plane.shares))
     return made, cut(tree, min(groups, n))
 
 
-def made(n_layers: int = 2, n_heads: int = 3, *, all_roles: bool = False, **more: object) -> Comparison:
+def made(n_layers: int = 2, n_heads: int = 3, *, all_roles: bool = False, **more: object) -> HeadComparison:
     """A comparison of so many heads."""
     n = n_layers * n_heads
     estimates = estimate(n_layers, n_heads, 0)
     specs = (*ROLES, *OTHERS) if all_roles else ROLES
-    likeness, clusters = likeness_of(n)
+    similarity, clusters = similarity_of(n)
     heads = []
     for index in range(n):
         layer, head = divmod(index, n_heads)
@@ -133,8 +151,8 @@ def made(n_layers: int = 2, n_heads: int = 3, *, all_roles: bool = False, **more
         "specials": "keep",
         "n_sentences": 1234,
         "n_tokens": 98765,
-        "proof": "verified: max difference 2.5e-07 over 2 layers, all 1,234 sentences",
-        "measures": NAMES,
+        "differences": (2.5e-07, 1e-07),
+        "measures": TAKEN,
         "estimates": estimates,
         "controls": {
             "shuffled": estimate(n_layers, n_heads, 2),
@@ -142,17 +160,17 @@ def made(n_layers: int = 2, n_heads: int = 3, *, all_roles: bool = False, **more
             "offset": offset,
         },
         "heads": tuple(heads),
-        "likeness": likeness,
+        "similarity": similarity,
         "examples": examples,
         "relations": RELATIONS,
         "n_bad": 7,
         "bad": ((3, "too long: 1,024 tokens"),),
-        "notes": ("one thing to know",),
+        "notes": (Note.of("text", text="one thing to know"),),
     }
-    return Comparison(**(fields | more))  # type: ignore[arg-type]
+    return HeadComparison(**(fields | more))  # type: ignore[arg-type]
 
 
-def with_chance(comparison: Comparison) -> Comparison:
+def with_chance(comparison: HeadComparison) -> HeadComparison:
     """The same with one more control: its weights dealt out at random."""
     chance = estimate(comparison.n_layers, comparison.n_heads, 5)
     return replace(comparison, controls={**comparison.controls, "chance": chance})

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from attnviz.heads.files import two_models as both
+from attnviz.heads import files as both
+from attnviz.heads import runs
 from tests.fixtures.command_line import sentences
 from tests.heads.killed import goes_on_after_kill_9
 
@@ -128,7 +129,7 @@ def test_clusters_drawn_by_seaborn(
     one = ("compare-heads", "-m", "toy-random", "--corpus", corpus, "--controls", "0", "-o", "a.csv")
     assert typed(*one, "--clustermap", "clusters.svg").status == 0
     assert "1.3" in (here / "clusters.svg").read_text()
-    status, line = refused(*one, "--no-likeness", "--clustermap", "b.svg")
+    status, line = refused(*one, "--no-similarity", "--clustermap", "b.svg")
     assert status == 2
     monkeypatch.setattr("attnviz.heads.figure.similarity.find_spec", lambda _: None)
     status, line = refused(*one, "--clustermap", "b.svg")
@@ -154,12 +155,12 @@ def long(here: Path) -> Path:
 @pytest.fixture
 def windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint after every ten lines."""
-    monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 10)
+    monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 10)
 
 
 def break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """Let a run end as Ctrl-C ends it, once it has written so many checkpoints."""
-    save = both.save
+    save = both.save_pair
     n_saved = 0
 
     def broken(*given: object) -> None:
@@ -169,14 +170,14 @@ def break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         if n_saved == after:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(both, "save", broken)
+    monkeypatch.setattr(runs, "save_pair", broken)
 
 
 def test_kill_9_of_two_models(here: Path, environment: Callable[..., dict[str, str]]) -> None:
     """A run of both goes on too."""
     (here / "c.txt").write_text("\n".join(sentences(300) * 6) + "\n")
     command = [*TWO[:-2], "--corpus", "c.txt", "--controls", "20"]
-    goes_on_after_kill_9(command, here, environment(), lambda path: both.load(path).before.n_lines)
+    goes_on_after_kill_9(command, here, environment(), lambda path: both.load_pair(path).before.n_lines)
 
 
 @pytest.mark.usefixtures("windows")
@@ -186,7 +187,7 @@ def test_kill_9_of_two_models(here: Path, environment: Callable[..., dict[str, s
     [
         [*SEEDS, "--corpus", "long.txt"],
         [*SEEDS, "--conllu", str(TREEBANK), "--specials", "exclude"],
-        ["-m", "toy-transformer", "--against", "toy-transformer", "--corpus", "long.txt", "--no-likeness"],
+        ["-m", "toy-transformer", "--against", "toy-transformer", "--corpus", "long.txt", "--no-similarity"],
     ],
 )
 def test_two_models_broken_off_anywhere(
@@ -199,7 +200,7 @@ def test_two_models_broken_off_anywhere(
     with monkeypatch.context() as patch:
         break_off(patch, after)
         assert typed(*command, "--checkpoint", "c.stats").status == 130
-    assert both.load("c.stats").before.n_lines == 10 * after
+    assert both.load_pair("c.stats").before.n_lines == 10 * after
     resumed = typed(*command, "--checkpoint", "c.stats")
     assert (resumed.status, resumed.errors) == (0, "")
     assert resumed.output == alone.output
@@ -216,7 +217,7 @@ def test_two_models_again_after_the_end(typed: Typed, long: Path, monkeypatch: p
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a model was run for nothing")
 
-    monkeypatch.setattr("attnviz.heads.capture.against.survey_both", fail)
+    monkeypatch.setattr("attnviz.heads.capture.pairs.survey_pair", fail)
     monkeypatch.setattr("attnviz.capture.sources.home_built.ToySource.stream", fail)
     again = typed(*command, "-o", "b.csv")
     assert (again.status, again.output, again.errors) == (0, first.output, "wrote b.csv\n")
@@ -235,7 +236,7 @@ def test_a_checkpoint_of_another_run_of_two(typed: Typed, refused: Refused, long
         ([*SEEDS[:-1], "toy-foo"], "--against is toy-foo, was toy-random"),
         ([*SEEDS, "--truncate"], "--truncate is True, was False"),
         ([*SEEDS, "--specials", "exclude"], "--specials is exclude, was keep"),
-        ([*SEEDS, "--no-likeness"], "--likeness is False, was True"),
+        ([*SEEDS, "--no-similarity"], "--similarity is False, was True"),
         ([*SEEDS, "--controls", "9"], "--controls is 9, was 5"),
         ([*SEEDS, "--max-offset", "2"], "--max-offset is 2, was 8"),
     ):
@@ -257,7 +258,7 @@ def test_one_of_two_models_trained_on_is_another(
     typed: Typed, long: Path, tiny_bert: str, monkeypatch: pytest.MonkeyPatch, trained: str, *, ended: bool
 ) -> None:
     """Of the same name and shape: its numbers are not put together with those before, nor given out for its own."""
-    monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 10)
+    monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 10)
     for name in ("one", "other"):
         shutil.copytree(tiny_bert, name)
     command = ["compare-heads", "-m", "one", "--against", "other", "--corpus", long.name, "--truncate"]
@@ -266,7 +267,7 @@ def test_one_of_two_models_trained_on_is_another(
         if not ended:
             break_off(patched, 1)
         assert typed(*command, "-o", "a.json").status == (0 if ended else 130)
-    assert (both.load("c.stats").before.n_lines is None) == ended
+    assert (both.load_pair("c.stats").before.n_lines is None) == ended
     path = f"{trained}/model.safetensors"
     weights = {name: one * np.float32(1.001) for name, one in load_file(path).items()}
     save_file(weights, path, {"format": "pt"})

@@ -15,14 +15,26 @@ from hypothesis import strategies as st
 from attnviz.capture.observers import KeepWeights
 from attnviz.capture.source import Source, open_source
 from attnviz.errors import InputError, ModelError, RecordError, SelectionError
+from attnviz.heads import files as surveys
 from attnviz.heads import structure, survey, tally
-from attnviz.heads.capture.against import Both, check_sentence, survey_both
-from attnviz.heads.capture.surveying import Wish, survey_corpus
-from attnviz.heads.changes.compare import MAIN, by_measures, by_pattern, changes, exceeds, most_changed, same_sentences
+from attnviz.heads.capture.divergences import divergence_between
+from attnviz.heads.capture.pairs import PairSurvey, check_sentence, survey_pair
+from attnviz.heads.capture.survey import survey_corpus
+from attnviz.heads.changes.compare import (
+    by_measures,
+    by_pattern,
+    changes,
+    difference,
+    exceeds,
+    is_main,
+    most_changed,
+    relations_changed,
+    role_difference,
+    same_sentences,
+)
 from attnviz.heads.changes.record import MOST, Changes
-from attnviz.heads.changes.relations import difference, relations_changed, role_difference
-from attnviz.heads.files import surveys
-from attnviz.heads.similarity import divergence_between
+from attnviz.heads.notes import note_words
+from attnviz.heads.settings import SurveySettings
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine
@@ -31,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from attnviz.heads.capture.windows import Progress
+    from attnviz.heads.capture.survey import Progress
 
 CHANGED = 3
 """The layer of the real model whose queries get noise: a child tuned in one place."""
@@ -54,22 +66,22 @@ def tuned(folder: str, noise: float = 0.08) -> Source:
     return source
 
 
-def changed(found: Both) -> Changes:
+def changed(found: PairSurvey) -> Changes:
     """What that says."""
     return changes(found.before, found.after, found.divergences, corpus="sentences")
 
 
 @pytest.fixture(scope="module")
-def of_real(real_model: str) -> Both:
+def of_real(real_model: str) -> PairSurvey:
     """The real model and the tuned one."""
-    return survey_both(sentences(40), open_source(real_model), tuned(real_model), Wish(controls=4))
+    return survey_pair(sentences(40), open_source(real_model), tuned(real_model), SurveySettings(controls=4))
 
 
 @pytest.fixture(scope="module")
-def of_toys() -> Both:
+def of_toys() -> PairSurvey:
     """The home-built encoder and its twin of random weights."""
     source = open_source("toy")
-    return survey_both(sentences(60), source, source.untrained(), Wish(controls=8))
+    return survey_pair(sentences(60), source, source.untrained(), SurveySettings(controls=8))
 
 
 def entropy(row: np.ndarray) -> float:
@@ -113,7 +125,7 @@ def test_divergences_equal_their_formula(name: str, real_model: str) -> None:
     lines = sentences(5)
     before = open_source(real_model if name == "real" else name)
     after = tuned(real_model) if name == "real" else before.untrained()
-    found = changed(survey_both(lines, before, after, Wish(controls=2)))
+    found = changed(survey_pair(lines, before, after, SurveySettings(controls=2)))
     expected = by_formula(before, after, lines)
     assert np.abs(found.matrix - expected).max() < 1e-6
     assert expected.max() > 0.01
@@ -122,7 +134,7 @@ def test_divergences_equal_their_formula(name: str, real_model: str) -> None:
 def test_a_model_against_itself_is_0_everywhere(real_model: str) -> None:
     """No pattern, no measure, no role is another; nothing is established."""
     source = open_source(real_model)
-    found = changed(survey_both(sentences(12), source, source, Wish(controls=2)))
+    found = changed(survey_pair(sentences(12), source, source, SurveySettings(controls=2)))
     assert not found.matrix.any()
     assert found.pattern is not None
     assert not found.pattern.high.any()
@@ -136,7 +148,7 @@ def test_a_model_against_itself_is_0_everywhere(real_model: str) -> None:
     assert exceeds(found, 0.0) == ()
 
 
-def test_a_layer_that_was_tuned_is_found_and_those_before_it_are_0(of_real: Both) -> None:
+def test_a_layer_that_was_tuned_is_found_and_those_before_it_are_0(of_real: PairSurvey) -> None:
     """Earlier layers are exactly as they were; the tuned layer's heads moved most; later ones hear of it."""
     found = changed(of_real)
     assert not found.matrix[:CHANGED].any()
@@ -149,7 +161,7 @@ def test_a_layer_that_was_tuned_is_found_and_those_before_it_are_0(of_real: Both
     assert not any(change.role_changed or most_changed(found, change) for change in unchanged)
 
 
-def test_intervals_and_yardsticks_surround_what_they_should(of_real: Both) -> None:
+def test_intervals_and_yardsticks_surround_what_they_should(of_real: PairSurvey) -> None:
     """Values lie in their intervals, changes between 0 and ln 2, and the nearest head is nearer than others are."""
     found = changed(of_real)
     for change in found.heads[CHANGED * 12 :]:
@@ -157,7 +169,7 @@ def test_intervals_and_yardsticks_surround_what_they_should(of_real: Both) -> No
         assert 0 < change.nearest < change.others
         assert change.share == change.pattern / change.others
         for one in most_changed(found, change):
-            assert one.measure in MAIN
+            assert is_main(one.measure)
             assert one.value == pytest.approx(one.after - one.before, abs=1e-12)
             assert one.low <= one.value <= one.high
     first = most_changed(found, found.heads[CHANGED * 12], 2)
@@ -165,14 +177,14 @@ def test_intervals_and_yardsticks_surround_what_they_should(of_real: Both) -> No
     assert first[0].established
 
 
-def test_paired_intervals_are_narrower(of_real: Both) -> None:
+def test_paired_intervals_are_narrower(of_real: PairSurvey) -> None:
     """What sentences do to both models cancels: the interval is narrower than that of two apart."""
     found = changed(of_real)
     heads = of_real.after.heads
     turned = np.concatenate([[0], 1 + np.roll(np.arange(len(heads.sums) - 1), 1)])  # replicates of other frequencies
     other = replace(of_real.after, heads=replace(heads, sums=heads.sums[turned], counts=heads.counts[turned]))
     unpaired = changes(of_real.before, other, corpus="sentences")
-    at = [found.measures.index(name) for name in ("separator", "entropy_share", "confidence", "distance")]
+    at = [found.before.names.index(name) for name in ("separator", "entropy_share", "confidence", "distance")]
     widths = [(one.differences.high - one.differences.low)[CHANGED + 1 :, :, at] for one in (found, unpaired)]
     assert np.median(widths[0] / widths[1]) < 0.7
     assert found.paired
@@ -180,7 +192,7 @@ def test_paired_intervals_are_narrower(of_real: Both) -> None:
     assert np.array_equal(found.differences.value, unpaired.differences.value)
 
 
-def test_a_role_that_is_another_is_established_by_its_measure(of_toys: Both) -> None:
+def test_a_role_that_is_another_is_established_by_its_measure(of_toys: PairSurvey) -> None:
     """Training made roles; where one came or went, a measure that it is judged by differs for sure."""
     found = changed(of_toys)
     moved = [change for change in found.heads if change.role_changed]
@@ -191,16 +203,16 @@ def test_a_role_that_is_another_is_established_by_its_measure(of_toys: Both) -> 
         differs = [
             found.difference(name, change.before.layer, change.before.head).established
             for name in judged
-            if name in found.measures
+            if name in found.before.names
         ]
         assert change.role_established == any(differs)
     assert any(change.beyond_nearest for change in found.heads)
 
 
-def test_the_difference_of_variability_has_an_interval(of_toys: Both) -> None:
+def test_the_difference_of_variability_has_an_interval(of_toys: PairSurvey) -> None:
     """It is the difference of both values, jackknifed over groups of sentences."""
     found = changed(of_toys)
-    at = found.measures.index("variability")
+    at = found.before.names.index("variability")
     before, after = (survey.variability(one.places).value for one in (of_toys.before, of_toys.after))
     assert np.allclose(found.differences.value[:, :, at], after - before)
     assert (found.differences.low[:, :, at] < found.differences.high[:, :, at]).all()
@@ -220,7 +232,7 @@ def test_divergence_is_symmetric_between_0_and_ln_2(rows: list[tuple[list[float]
     assert 0 <= found[0, 0] <= len(rows) * MOST + 1e-6
 
 
-def test_the_other_way_round_patterns_change_as_much_and_measures_the_other_way(of_toys: Both) -> None:
+def test_the_other_way_round_patterns_change_as_much_and_measures_the_other_way(of_toys: PairSurvey) -> None:
     """Before and after may be exchanged."""
     found = changed(of_toys)
     back = changes(of_toys.after, of_toys.before, of_toys.divergences, corpus="sentences")
@@ -233,10 +245,10 @@ def test_batches_change_nothing_and_are_told(monkeypatch: pytest.MonkeyPatch) ->
     """In windows and batches of other sizes the same numbers within 1e-6; progress is told window by window."""
     source = open_source("toy")
     other = source.untrained()
-    whole = survey_both(sentences(40), source, other, Wish(controls=4))
-    monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 16)
-    told: list[Progress[Both]] = []
-    parts = survey_both(sentences(40), source, other, Wish(controls=4, tokens=60), tell=told.append)
+    whole = survey_pair(sentences(40), source, other, SurveySettings(controls=4))
+    monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 16)
+    told: list[Progress[PairSurvey]] = []
+    parts = survey_pair(sentences(40), source, other, SurveySettings(controls=4), tokens=60, tell=told.append)
     assert [one.n_lines for one in told] == [16, 32, 40]
     assert [one.found.divergences.n_sentences for one in told] == [16, 32, 40]
     assert np.array_equal(whole.divergences.counts, parts.divergences.counts)
@@ -253,12 +265,12 @@ def test_a_run_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, name: s
         BadLine(number=21, reason="it is no JSON"),
         *sentences(3, skip=20),
     ]
-    monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 6)
-    told: list[Progress[Both]] = []
-    whole = survey_both(lines, source, other, Wish(controls=4), tell=told.append)
+    monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 6)
+    told: list[Progress[PairSurvey]] = []
+    whole = survey_pair(lines, source, other, SurveySettings(controls=4), tell=told.append)
     assert [one.n_lines for one in told] == [6, 12, 18, 24]
     for one in told:
-        again = survey_both(lines, source, other, Wish(controls=4), so_far=one)
+        again = survey_pair(lines, source, other, SurveySettings(controls=4), so_far=one)
         assert np.array_equal(again.divergences.sums, whole.divergences.sums)
         assert (again.before.n_bad, again.after.n_bad) == (1, 1)
         for here, there in ((again.before, whole.before), (again.after, whole.after)):
@@ -267,9 +279,9 @@ def test_a_run_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, name: s
             assert here.bad == there.bad == ((21, "it is no JSON"),)
 
 
-def test_what_each_survey_says_is_what_it_says_alone(of_toys: Both) -> None:
+def test_what_each_survey_says_is_what_it_says_alone(of_toys: PairSurvey) -> None:
     """In step or alone, a model is measured alike, controls included."""
-    alone = survey_corpus(sentences(60), open_source("toy"), Wish(controls=8))
+    alone = survey_corpus(sentences(60), open_source("toy"), SurveySettings(controls=8))
     assert np.array_equal(alone.heads.counts, of_toys.before.heads.counts)
     assert np.abs(alone.heads.sums - of_toys.before.heads.sums).max() <= 1e-6 * np.abs(alone.heads.sums).max()
     assert alone.sample.controls.keys() == of_toys.before.sample.controls.keys()
@@ -279,16 +291,16 @@ def test_what_each_survey_says_is_what_it_says_alone(of_toys: Both) -> None:
 def test_without_likeness_there_are_no_yardsticks() -> None:
     """Patterns are compared all the same."""
     source = open_source("toy")
-    found = changed(survey_both(sentences(8), source, source.untrained(), Wish(controls=2, likeness=False)))
+    found = changed(survey_pair(sentences(8), source, source.untrained(), SurveySettings(controls=2, similarity=False)))
     assert np.isfinite(found.matrix).all()
     assert all(math.isnan(change.nearest) and math.isnan(change.share) for change in found.heads)
-    assert found.before.likeness is None
+    assert found.before.similarity is None
 
 
 # Of saved surveys.
 
 
-def test_saved_numbers_of_the_same_sentences_are_paired(of_toys: Both) -> None:
+def test_saved_numbers_of_the_same_sentences_are_paired(of_toys: PairSurvey) -> None:
     """Roles and measures are compared as if both had run in step; patterns are not, and that is said."""
     saved = changes(of_toys.before, of_toys.after, corpus="a", corpus_after="b")
     found = changed(of_toys)
@@ -297,37 +309,37 @@ def test_saved_numbers_of_the_same_sentences_are_paired(of_toys: Both) -> None:
     assert np.isnan(saved.matrix).all()
     assert np.array_equal(saved.differences.low, found.differences.low, equal_nan=True)
     assert [one.role_changed for one in saved.heads] == [one.role_changed for one in found.heads]
-    assert any("no patterns" in note for note in saved.notes)
-    assert any("are paired" in note for note in saved.notes)
+    assert any("no patterns" in note for note in map(note_words, saved.notes))
+    assert any("are paired" in note for note in map(note_words, saved.notes))
     with pytest.raises(SelectionError, match="both models are run"):
         exceeds(saved, 0.1)
 
 
-def test_files_of_the_same_sentences_are_paired(of_toys: Both, tmp_path: Path) -> None:
+def test_files_of_the_same_sentences_are_paired(of_toys: PairSurvey, tmp_path: Path) -> None:
     """What was measured apart, at other times, and saved: paired by the words of the sentences."""
     source = open_source("toy")
     for name, one in (("a", source), ("b", source.untrained())):
-        alone = survey_corpus(sentences(60), one, Wish(controls=8, tokens=100))
-        surveys.save(surveys.Stats(survey=alone, corpora=("60",), options={}), tmp_path / f"{name}.stats")
-    before, after = (surveys.load(tmp_path / f"{name}.stats").survey for name in "ab")
+        alone = survey_corpus(sentences(60), one, SurveySettings(controls=8), tokens=100)
+        surveys.save_stats(surveys.Stats(survey=alone, corpora=("60",), run=surveys.Run()), tmp_path / f"{name}.stats")
+    before, after = (surveys.load_stats(tmp_path / f"{name}.stats").survey for name in "ab")
     found, in_step = changes(before, after, corpus="60"), changed(of_toys)
     assert found.paired
-    smooth = [at for at, name in enumerate(found.measures) if not name.startswith("peak")]
+    smooth = [at for at, name in enumerate(found.before.names) if not name.startswith("peak")]
     for name in ("value", "low", "high"):
         one, other = (getattr(each.differences, name)[..., smooth] for each in (found, in_step))
         assert np.nanmax(np.abs(one - other)) < 1e-5
 
 
-def test_other_sentences_are_not_paired_and_that_is_said(of_toys: Both) -> None:
+def test_other_sentences_are_not_paired_and_that_is_said(of_toys: PairSurvey) -> None:
     """As many sentences, but others: the differences of one model with itself are of the sentences alone."""
-    other = survey_corpus(sentences(60, skip=60), open_source("toy"), Wish(controls=8))
+    other = survey_corpus(sentences(60, skip=60), open_source("toy"), SurveySettings(controls=8))
     assert not same_sentences(of_toys.before, other)
     found = changes(of_toys.before, other, corpus="a", corpus_after="b")
     assert not found.paired
-    assert any("not the same sentences" in note for note in found.notes)
+    assert any("not the same sentences" in note for note in map(note_words, found.notes))
     assert (found.before.corpus, found.after.corpus) == ("a", "b")
     # Nothing but chance differs: about one in twenty intervals excludes 0.
-    at = [found.measures.index(name) for name in ("self", "previous", "next", "entropy_share", "distance")]
+    at = [found.before.names.index(name) for name in ("self", "previous", "next", "entropy_share", "distance")]
     outside = (found.differences.low[..., at] > 0) | (found.differences.high[..., at] < 0)
     assert outside.mean() < 0.25
 
@@ -336,10 +348,10 @@ def test_other_sentences_are_not_paired_and_that_is_said(of_toys: Both) -> None:
 
 
 @pytest.fixture(scope="module")
-def of_coreference() -> Both:
+def of_coreference() -> PairSurvey:
     """The home-built encoder and its twin of random weights on sentences of which is known what “it” stands for."""
     source = open_source("toy")
-    return survey_both(corpus_lines(60), source, source.untrained(), Wish(controls=60))
+    return survey_pair(corpus_lines(60), source, source.untrained(), SurveySettings(controls=60))
 
 
 def links(n: int, right: float, seed: int) -> np.ndarray:
@@ -352,7 +364,7 @@ def relations(hits: np.ndarray) -> structure.Relations:
     found = [
         (
             tally.key_of(f"sentence {number}"),
-            structure.Found(names=("obj",), hits=np.full((1, 2, 1, 1), hit), distances=np.array([1]), lost=()),
+            structure.LinkHits(names=("obj",), hits=np.full((1, 2, 1, 1), hit), distances=np.array([1]), lost=()),
         )
         for number, hit in enumerate(hits)
     ]
@@ -411,7 +423,7 @@ def test_no_link_is_no_difference() -> None:
     assert relations_changed(one, None, (), ()) == ()
 
 
-def test_each_relation_has_the_change_of_its_best_heads(of_coreference: Both) -> None:
+def test_each_relation_has_the_change_of_its_best_heads(of_coreference: PairSurvey) -> None:
     """Training found out what “it” stands for; random weights did not: that is sure, and it is another head."""
     found = changed(of_coreference)
     assert [one.name for one in found.relations] == [one.name for one in found.before.relations]
@@ -431,7 +443,7 @@ def test_each_relation_has_the_change_of_its_best_heads(of_coreference: Both) ->
     assert changes(of_coreference.before, without, corpus="").relations == ()
 
 
-def test_a_role_of_a_relation_is_established_by_what_it_finds(of_coreference: Both) -> None:
+def test_a_role_of_a_relation_is_established_by_what_it_finds(of_coreference: PairSurvey) -> None:
     """A head that lost the role of a relation for sure has lost it, and one that nearly finds as many has not."""
     found = changed(of_coreference)
     lost = [
@@ -457,7 +469,7 @@ def test_a_role_of_a_relation_is_established_by_what_it_finds(of_coreference: Bo
 # What is watched.
 
 
-def test_a_threshold_names_the_heads_above_it(of_real: Both) -> None:
+def test_a_threshold_names_the_heads_above_it(of_real: PairSurvey) -> None:
     """The largest change first, by its value; a threshold that can be met by nothing is refused."""
     found = changed(of_real)
     above = exceeds(found, 0.02)
@@ -474,7 +486,9 @@ def test_a_threshold_names_the_heads_above_it(of_real: Both) -> None:
 def test_a_watch_that_sees_nothing_is_not_silent() -> None:
     """One token has no row to compare."""
     source = open_source("toy")
-    found = changed(survey_both([CorpusLine(number=1, text="apple")], source, source.untrained(), Wish(controls=1)))
+    found = changed(
+        survey_pair([CorpusLine(number=1, text="apple")], source, source.untrained(), SurveySettings(controls=1))
+    )
     assert np.isnan(found.matrix).all()
     with pytest.raises(InputError, match="no row"):
         exceeds(found, 0.1)
@@ -483,7 +497,7 @@ def test_a_watch_that_sees_nothing_is_not_silent() -> None:
 def test_what_never_ends_is_cut_alike() -> None:
     """A translator of random weights says words without end: the trained one is made to say the same, to the last."""
     source = open_source("toy-transformer")
-    found = survey_both(sentences(2), source.untrained(), source, Wish(controls=2))
+    found = survey_pair(sentences(2), source.untrained(), source, SurveySettings(controls=2))
     assert found.before.n_tokens == found.after.n_tokens > 200
     assert found.before.n_bad == 0
     assert (changed(found).matrix > 0).all()
@@ -496,7 +510,7 @@ def test_other_tokens_are_refused_with_both_spellings(real_model: str) -> None:
     """Which sentence, and how each model cuts it."""
     lines = [CorpusLine(number=7, text="She is eating a green apple")]
     with pytest.raises(ModelError, match=r"line 7, “She is eating.*\[CLS\].*\(8 tokens\).*6 tokens\) to toy"):
-        survey_both(lines, open_source(real_model), open_source("toy"))
+        survey_pair(lines, open_source(real_model), open_source("toy"))
 
 
 def test_one_sentence_is_no_line(real_model: str) -> None:
@@ -512,11 +526,11 @@ def test_one_sentence_is_no_line(real_model: str) -> None:
 
 def test_hours_of_lines_that_cannot_be_used_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """All are counted, the first of them named, whether a sentence comes before them or after."""
-    monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 10)
+    monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 10)
     source = open_source("toy")
     bad = [BadLine(number=number, reason="it is no JSON") for number in range(1, 96)]
     more = [replace(line, number=line.number + 97) for line in bad]
-    found = survey_both([*bad, *sentences(2), *more], source, source.untrained(), Wish(controls=2))
+    found = survey_pair([*bad, *sentences(2), *more], source, source.untrained(), SurveySettings(controls=2))
     assert (found.before.n_bad, found.after.n_bad) == (190, 190)
     assert [number for number, _ in found.before.bad] == list(range(1, survey.BAD_LINES + 1))
 
@@ -525,18 +539,18 @@ def test_other_numbers_of_heads_are_refused() -> None:
     """With both numbers."""
     one, other = open_source("toy-random", sizes={"n_layers": 2}), open_source("toy-random", sizes={"n_layers": 3})
     with pytest.raises(RecordError, match=r"2 x .*3 x "):
-        survey_both(sentences(3), one, other)
+        survey_pair(sentences(3), one, other)
 
 
 def test_other_kinds_of_attention_are_refused() -> None:
     """Who looks back only is not held against who looks both ways."""
     with pytest.raises(ModelError, match=r"toy has encoder attention.*toy-decoder has decoder"):
-        survey_both(sentences(3), open_source("toy"), open_source("toy-decoder"))
+        survey_pair(sentences(3), open_source("toy"), open_source("toy-decoder"))
 
 
-def test_surveys_measured_otherwise_are_refused(of_toys: Both) -> None:
-    """Special tokens, kinds, layers, and the same sentences cut into other tokens."""
-    about = {**of_toys.after.about, "special tokens": "exclude"}
+def test_surveys_measured_otherwise_are_refused(of_toys: PairSurvey) -> None:
+    """Special tokens, rules, layers, and the same sentences cut into other tokens."""
+    about = replace(of_toys.after.about, specials="exclude")
     with pytest.raises(RecordError, match=r"special tokens: .*keep.*exclude"):
         changes(of_toys.before, replace(of_toys.after, about=about), corpus="")
     with pytest.raises(RecordError, match="cut them into the same tokens"):
@@ -559,7 +573,7 @@ def test_bad_lines_are_left_out_of_both_and_named() -> None:
         BadLine(number=5, reason="it is no JSON"),
         CorpusLine(number=6, text="xyzzy plugh"),
     ]
-    found = survey_both(lines, source, source.untrained(), Wish(controls=2))
+    found = survey_pair(lines, source, source.untrained(), SurveySettings(controls=2))
     for one in (found.before, found.after):
         assert (one.n_sentences, one.n_bad) == (4, 2)
         assert [number for number, _ in one.bad] == [5, 6]
@@ -571,14 +585,14 @@ def test_nothing_to_compare(lines: Sequence[BadLine]) -> None:
     """Nothing to compare is said, with the first reason."""
     source = open_source("toy")
     with pytest.raises(InputError, match="no sentence" + (".*line 9" if lines else "")):
-        survey_both(lines, source, source)
+        survey_pair(lines, source, source)
 
 
 def test_one_sentence_has_no_intervals() -> None:
     """The change is there, nothing is established, and it is said why."""
     source = open_source("toy")
-    found = changed(survey_both(sentences(1), source, source.untrained(), Wish(controls=1)))
+    found = changed(survey_pair(sentences(1), source, source.untrained(), SurveySettings(controls=1)))
     assert (found.matrix > 0).any()
     assert not any(change.beyond_nearest or change.role_established for change in found.heads)
     assert not any(one.established for change in found.heads for one in most_changed(found, change))
-    assert any("one sentence" in note for note in found.notes)
+    assert any("one sentence" in note for note in map(note_words, found.notes))

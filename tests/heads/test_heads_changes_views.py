@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from attnviz.attention import Note
 from attnviz.capture.source import open_source
 from attnviz.errors import OutputError, SelectionError
-from attnviz.heads.capture.against import Both, survey_both
-from attnviz.heads.capture.surveying import Wish
+from attnviz.heads.capture.pairs import PairSurvey, survey_pair
 from attnviz.heads.changes.compare import changes, exceeds
 from attnviz.heads.changes.figure import figure, write
 from attnviz.heads.changes.files import save, to_csv, to_json
 from attnviz.heads.changes.relations_figure import MOST
 from attnviz.heads.changes.terminal import draw, draw_exceeded
 from attnviz.heads.changes.wording import heads_of, moves, relations, tallied
-from attnviz.heads.record import MAX_OFFSET
+from attnviz.heads.settings import MAX_OFFSET, SurveySettings
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.render.figure.pen import LEAST_TEXT
@@ -43,12 +43,12 @@ CASES = ["two", "saved", "same", "one", "odd", "related", "alike"]
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 
 
-def surveyed(n: int, *, same: bool = False) -> Both:
+def surveyed(n: int, *, same: bool = False) -> PairSurvey:
     """The home-built encoder and its twin of random weights, or itself, on so many sentences."""
     made = splits.sentences("test")
     lines = [CorpusLine(number=number, text=" ".join(next(made).words)) for number in range(1, n + 1)]
     source = open_source("toy")
-    return survey_both(lines, source, source if same else source.untrained(), Wish(controls=8))
+    return survey_pair(lines, source, source if same else source.untrained(), SurveySettings(controls=8))
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +57,13 @@ def cases() -> dict[str, Changes]:
     both, one, same = surveyed(30), surveyed(1), surveyed(4, same=True)
     found = changes(both.before, both.after, both.divergences, corpus="30 sentences")
     source = open_source("toy")
-    linked = survey_both(corpus_lines(60), source, source.untrained(), Wish(controls=60, likeness=False))
+    linked = survey_pair(corpus_lines(60), source, source.untrained(), SurveySettings(controls=60, similarity=False))
     related = changes(linked.before, linked.after, linked.divergences, corpus="60 sentences")
     first = next(one for one in related.relations if one.name == "coreference")
-    odd = replace(found, before=replace(found.before, model="나는 너희\x1b[31m " * 12, notes=("사랑해 " * 40,)))
+    odd = replace(
+        found,
+        before=replace(found.before, model="나는 너희\x1b[31m " * 12, notes=(Note.of("text", text="사랑해 " * 40),)),
+    )
     return {
         "two": found,
         "saved": changes(both.before, both.after, corpus="a.stats", corpus_after="b.stats"),
@@ -346,7 +349,7 @@ def test_json_holds_all_there_is(cases: dict[str, Changes], case: str) -> None:
     assert len(held["heads"]) == len(found.heads)
     first, change = held["heads"][0], found.heads[0]
     assert first["change"]["pattern"] == (None if np.isnan(change.pattern) else change.pattern)
-    assert set(first["differences"]) == set(found.measures)
+    assert set(first["differences"]) == set(found.before.names)
     assert [one["name"] for one in held["relations"]] == [one.name for one in found.relations]
     for one, relation in zip(held["relations"], found.relations, strict=True):
         assert one["difference"]["established"] is relation.established

@@ -10,7 +10,7 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from attnviz.errors import InputError, SelectionError
-from attnviz.heads.clusters import cluster, cut, leaves, scaled_to_two
+from attnviz.heads.similarity import cluster, cut, leaves, scaled_to_two
 
 
 def between(points: np.ndarray) -> np.ndarray:

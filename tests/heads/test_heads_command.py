@@ -89,17 +89,17 @@ def test_every_form_gives_the_same(numbers: Callable[..., dict[str, Any]], corpu
 def test_a_treebank(numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], here: Path) -> None:
     """As --conllu and as --corpus the same; its sentences without their grammar have the same heads."""
     shutil.copy(Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu", here / "t.conllu")
-    found = numbers("--toy", "--conllu", "t.conllu", "--no-likeness")
+    found = numbers("--toy", "--conllu", "t.conllu", "--no-similarity")
     assert {"nsubj", "det", "obj"} <= {one["name"] for one in found["relations"]}
-    assert numbers("--toy", "--corpus", "t.conllu", "--no-likeness") == found
+    assert numbers("--toy", "--corpus", "t.conllu", "--no-similarity") == found
     (here / "t").write_bytes((here / "t.conllu").read_bytes())
-    assert numbers("--toy", "--conllu", "t", "--no-likeness") == found
+    assert numbers("--toy", "--conllu", "t", "--no-similarity") == found
     texts = [line[9:] for line in (here / "t.conllu").read_text().splitlines() if line.startswith("# text = ")]
     (here / "t.txt").write_text("\n".join(texts))
-    plain = numbers("--toy", "--corpus", "t.txt", "--no-likeness")
+    plain = numbers("--toy", "--corpus", "t.txt", "--no-similarity")
     assert plain["relations"] == []
     assert plain["estimates"] == found["estimates"]
-    shown = typed("compare-heads", "--toy", "--conllu", "t.conllu", "--no-likeness", "-o", "a.csv")
+    shown = typed("compare-heads", "--toy", "--conllu", "t.conllu", "--no-similarity", "-o", "a.csv")
     assert "relations between words, and the head that finds each best" in shown.output
 
 
@@ -174,7 +174,7 @@ def test_a_pretrained_encoder_decoder(
 
     logging.disable_progress_bar()
     folder = Zoo(tmp_path, real_model).folder("t5")
-    found = numbers("-m", str(folder), "--kind", kind, "--no-likeness", "the cat sat on the mat")
+    found = numbers("-m", str(folder), "--kind", kind, "--no-similarity", "the cat sat on the mat")
     assert np.array(found["estimates"]["value"], dtype=float).shape[:2] == (n_layers, 3)
 
 

@@ -125,9 +125,9 @@ def test_usage(missed: Callable[..., tuple[int, str]], arguments: list[str], lin
             "--load draws what was measured before, as it was: --specials comes too late",
         ),
         (
-            ["--no-likeness", "--controls", "3", "--max-offset", "9", "--dtype", "float64", "--revision", "x"],
+            ["--no-similarity", "--controls", "3", "--max-offset", "9", "--dtype", "float64", "--revision", "x"],
             (
-                "--load draws what was measured before, as it was: --no-likeness and --controls and --max-offset and "
+                "--load draws what was measured before, as it was: --no-similarity and --controls and --max-offset and "
                 "--dtype and --revision come too late"
             ),
         ),
@@ -167,7 +167,7 @@ def test_a_head_that_is_not_there_is_missed_early(
     refused: Callable[..., tuple[int, str]], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not only after all of a long corpus was read."""
-    monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 2)
+    monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 2)
     (here / "a.txt").write_bytes(b"I love you\n" * 4 + b"\xff\n" * 30)
     read = []
     from attnviz.storage.corpora.corpus import Corpus
@@ -433,7 +433,7 @@ def test_parts_that_do_not_fit(
         "model": ["--seed", "1"],
         "specials": ["--specials", "exclude"],
         "sample": ["--controls", "5"],
-        "likeness": ["--no-likeness"],
+        "likeness": ["--no-similarity"],
         "size": ["--n-layers", "1"],
         "a": [],
     }

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from attnviz.heads.capture import windows as gathering
-from attnviz.heads.files import surveys
+from attnviz.heads import files as surveys
+from attnviz.heads import runs
+from attnviz.heads.capture import survey as gathering
 from tests.fixtures.command_line import sentences
 from tests.heads.killed import goes_on_after_kill_9
 
@@ -36,7 +37,7 @@ def corpus(here: Path) -> Path:
 
 def break_off(patch: pytest.MonkeyPatch, after: int) -> None:
     """Have a run end as by Ctrl-C once it has saved so many checkpoints."""
-    save = surveys.save
+    save = surveys.save_stats
     n_saved = 0
 
     def broken(*given: object) -> None:
@@ -46,7 +47,7 @@ def break_off(patch: pytest.MonkeyPatch, after: int) -> None:
         if n_saved == after:
             raise KeyboardInterrupt
 
-    patch.setattr(surveys, "save", broken)
+    patch.setattr(runs, "save_stats", broken)
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_kill_9_in_the_middle(here: Path, environment: Callable[..., dict[str, s
     """Nothing is lost but what came after the checkpoint, and that is measured again."""
     (here / "c.txt").write_text("\n".join(sentences(300) * 8) + "\n")
     command = ["compare-heads", "--toy", "--corpus", "c.txt", "--controls", "20"]
-    goes_on_after_kill_9(command, here, environment(), lambda path: surveys.load(path).n_lines)
+    goes_on_after_kill_9(command, here, environment(), lambda path: surveys.load_stats(path).n_lines)
 
 
 @pytest.mark.usefixtures("windows")
@@ -69,7 +70,7 @@ def test_kill_9_in_the_middle(here: Path, environment: Callable[..., dict[str, s
     [
         ["--toy", "--corpus", "corpus.txt"],
         ["--toy", "--conllu", str(TREEBANK), "--specials", "exclude"],
-        ["-m", "toy-transformer", "--corpus", "corpus.txt", "--no-likeness"],
+        ["-m", "toy-transformer", "--corpus", "corpus.txt", "--no-similarity"],
     ],
 )
 def test_broken_off_anywhere(
@@ -85,7 +86,7 @@ def test_broken_off_anywhere(
     with monkeypatch.context() as patch:
         break_off(patch, after)
         assert typed("compare-heads", *arguments, "--json", "--checkpoint", "c.stats").status == 130
-    assert surveys.load("c.stats").n_lines == 10 * after
+    assert surveys.load_stats("c.stats").n_lines == 10 * after
     resumed = typed("compare-heads", *arguments, "--json", "--checkpoint", "c.stats")
     assert (resumed.status, resumed.errors) == (0, "")
     assert resumed.output == alone.output
@@ -122,7 +123,7 @@ def test_another_run_is_refused(
         (["-m", "toy-random", "--seed", "2"], "--seed is 2, was 1"),
         (["-m", "toy-random", "--seed", "1", "--truncate"], "--truncate is True, was False"),
         (["-m", "toy-random", "--seed", "1", "--specials", "exclude"], "--specials is exclude, was keep"),
-        (["-m", "toy-random", "--seed", "1", "--no-likeness"], "--likeness is False, was True"),
+        (["-m", "toy-random", "--seed", "1", "--no-similarity"], "--similarity is False, was True"),
         (["-m", "toy-random", "--seed", "1", "--controls", "9"], "--controls is 9, was 200"),
     ):
         status, said = refused(*command, *arguments)
@@ -152,7 +153,7 @@ def test_a_model_trained_on_is_another(
         if not ended:
             break_off(patched, 1)
         assert typed(*command, "-o", "a.json").status == (0 if ended else 130)
-    assert (surveys.load("c.stats").n_lines is None) == ended
+    assert (surveys.load_stats("c.stats").n_lines is None) == ended
     path = "bert/model.safetensors"
     weights = {name: one * np.float32(1.001) for name, one in load_file(path).items()}
     save_file(weights, path, {"format": "pt"})

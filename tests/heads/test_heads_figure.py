@@ -11,29 +11,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.attention import Attention
+from attnviz.attention import Attention, Note
 from attnviz.errors import SelectionError
-from attnviz.heads.clusters import leaves
 from attnviz.heads.figure import cards as heads_cards
-from attnviz.heads.figure import examples as heads_examples
 from attnviz.heads.figure import heads_map
 from attnviz.heads.figure import page as heads_page_figure
 from attnviz.heads.figure import sheet as heads_figure
-from attnviz.heads.figure.examples import strongest, without_card
 from attnviz.heads.figure.grid import colour_of, legend_entries, legend_said, paler
 from attnviz.heads.figure.page_plots import MARKS, shares
 from attnviz.heads.figure.tree import branches
-from attnviz.heads.numbers import control_of, estimate_of
-from attnviz.heads.record import OFFSETS, Comparison, Role
-from attnviz.heads.shown import COLOURS, CONTROLS_OF_A_HEAD, family, sign
+from attnviz.heads.measures import offsets_up_to
+from attnviz.heads.notes import proof
+from attnviz.heads.selection import MOST_CARDS, control_of, estimate_of, strongest, without_card
+from attnviz.heads.settings import MAX_OFFSET
+from attnviz.heads.similarity import leaves
+from attnviz.heads.wording import CONTROLS_OF_A_HEAD
 from attnviz.render.palette import colours, levels
-from tests.heads.comparisons_by_hand import KOREAN, likeness_of, made, with_chance
+from tests.heads.comparisons_by_hand import COLOURS, KOREAN, RULES, made, similarity_of, with_chance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
     from matplotlib.transforms import Bbox
+
+    from attnviz.heads.record import HeadComparison, Role
 
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 Make = Callable[..., Attention]
@@ -96,7 +98,13 @@ def test_texts_keep_clear(texts_of: Texts, shape: tuple[int, int]) -> None:
 
 def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make) -> None:
     """Long names and sentences are wrapped or cut; Korean ones too; patterns have their room."""
-    comparison = made(3, 6, model="an-organisation/" + "long-name-" * 12, corpus=LONG, notes=(LONG, KOREAN * 9))
+    comparison = made(
+        3,
+        6,
+        model="an-organisation/" + "long-name-" * 12,
+        corpus=LONG,
+        notes=(Note.of("text", text=LONG), Note.of("text", text=KOREAN * 9)),
+    )
     comparison = replace(
         comparison,
         examples={
@@ -128,7 +136,7 @@ def test_the_grid_has_the_colours_of_the_roles(shape: tuple[int, int]) -> None:
         colour = colour_of(role)
         assert hexed(cell.get_facecolor()) == (paler(colour, 0.82) if doubtful else colour)
         assert bool(cell.get_hatch()) == doubtful
-        assert (role is None) or colour == COLOURS[family(role.name)]
+        assert (role is None) or colour == COLOURS[role.family]
 
 
 def test_the_legend_counts() -> None:
@@ -152,20 +160,21 @@ def test_every_sign_of_the_grid_is_in_the_legend(texts_of: Texts) -> None:
     """So one who sees ``nsubj`` in a cell can read what that is; a relation the other way round has another sign."""
     comparison = turned(made(6, 12, all_roles=True))
     shown = Counter(text for text, _ in texts_of(heads_figure.sheet(comparison)))
-    signs = {sign(head.roles[0].name) for head in comparison.heads if head.roles}
+    signs = {head.roles[0].sign for head in comparison.heads if head.roles}
     assert {"nsubj", "nsubj←", "nm:po←"} <= signs
     for one in signs:
-        n_cells = sum(bool(head.roles) and sign(head.roles[0].name) == one for head in comparison.heads)
-        n_cards = sum(sign(card.role.name) == one for card in strongest(comparison))
+        n_cells = sum(bool(head.roles) and head.roles[0].sign == one for head in comparison.heads)
+        n_cards = sum(card.role.sign == one for card in strongest(comparison))
         assert shown[one] == n_cells + n_cards + 1
     assert any("← is a relation the other way round" in text for text in shown)
     assert not any("←" in text for text in legend_said(made()))
 
 
-def turned(comparison: Comparison) -> Comparison:
+def turned(comparison: HeadComparison) -> HeadComparison:
     """The same, but that the first head looks from verbs to subjects."""
     role = next(role for head in comparison.heads for role in head.roles if role.name == "relation_nsubj")
-    other = replace(role, name="relation_nsubj_reversed", measure="relation_nsubj_reversed", words="verb to subject")
+    name = "relation_nsubj_reversed"
+    other = replace(role, name=name, measure=name, words="verb to subject", sign=RULES[name].sign)
     return replace(comparison, heads=(replace(comparison.heads[0], roles=(other,)), *comparison.heads[1:]))
 
 
@@ -178,19 +187,19 @@ def test_hatching_is_explained_by_what_occurs(texts_of: Texts) -> None:
     one_sentence = with_roles(comparison, {"0.1": unsure, "1.2": unsure})
     said = "hatched and pale: not established, since there are too few sentences for an interval"
     assert said in " ".join(text for text, _ in texts_of(heads_figure.sheet(one_sentence)))
-    bare = replace(role, controls=(), reason="no control was taken (chance, untrained)")
+    bare = replace(role, controls=(), doubt=Note.of("no_control", controls="chance, untrained"))
     both = with_roles(comparison, {"0.1": bare})
     assert legend_said(both)[-1] == (
         "hatched and pale: not established, since no control was taken (1 head), or random weights do as much (1 head)"
     )
-    sure = with_roles(comparison, {name: replace(role, established=True, reason="") for name in ("0.1", "1.2")})
+    sure = with_roles(comparison, {name: replace(role, established=True, doubt=None) for name in ("0.1", "1.2")})
     none = replace(comparison, heads=tuple(replace(head, roles=()) for head in comparison.heads))
     for clear in (sure, none):
         assert not any("hatched" in text for text, _ in texts_of(heads_figure.sheet(clear)))
     assert legend_said(none) == []
 
 
-def with_roles(comparison: Comparison, roles: dict[str, Role]) -> Comparison:
+def with_roles(comparison: HeadComparison, roles: dict[str, Role]) -> HeadComparison:
     """The same with other roles of some heads."""
     heads = (replace(head, roles=(roles[head.name],)) if head.name in roles else head for head in comparison.heads)
     return replace(comparison, heads=tuple(heads))
@@ -199,10 +208,10 @@ def with_roles(comparison: Comparison, roles: dict[str, Role]) -> Comparison:
 @pytest.mark.parametrize("n", [2, 3, 12, 72])
 def test_the_tree_is_the_linkage(n: int) -> None:
     """Each merge is a line at its distance between the two that it joins; no two branches cross."""
-    likeness, _ = likeness_of(n)
-    lines, order = branches(likeness)
-    assert order.tolist() == leaves(likeness.linkage).tolist()
-    assert [line[1, 0] for line in lines] == likeness.linkage[:, 2].tolist()
+    similarity, _ = similarity_of(n)
+    lines, order = branches(similarity)
+    assert order.tolist() == leaves(similarity.linkage).tolist()
+    assert [line[1, 0] for line in lines] == similarity.linkage[:, 2].tolist()
     ends = {tuple(line[end]) for line in lines for end in (0, 3)}
     for place in range(n):
         assert (0.0, place + 0.5) in ends
@@ -213,11 +222,11 @@ def test_the_tree_is_the_linkage(n: int) -> None:
 def test_the_matrix_is_the_divergences() -> None:
     """Cells in the order of the tree, darkest where two heads are alike."""
     comparison = made(3, 6)
-    assert comparison.likeness is not None
+    assert comparison.similarity is not None
     drawn = heads_figure.sheet(comparison)
     image = next(one for one in images_of(drawn) if one.shape[:2] == (18, 18))
-    order = leaves(comparison.likeness.linkage)
-    far = np.sqrt(comparison.likeness.divergences)[np.ix_(order, order)]
+    order = leaves(comparison.similarity.linkage)
+    far = np.sqrt(comparison.similarity.divergences)[np.ix_(order, order)]
     wanted = colours()[levels(far.max() - far, float(far.max()))]
     assert np.array_equal(image, wanted)
     sums = image.astype(int).sum(-1)
@@ -229,12 +238,12 @@ def test_the_map_has_the_colours_of_the_grid() -> None:
     comparison = made(3, 6)
     ax = map_of(heads_figure.sheet(comparison))
     assert ax is not None
-    assert comparison.likeness is not None
+    assert comparison.similarity is not None
     found = {str(points.get_label()): points for points in ax.collections}
     first = found["rests on the first token"]
     assert hexed(first.get_facecolor()[0]) == COLOURS["first"]
     at = [index for index, head in enumerate(comparison.heads) if head.words == "rests on the first token"]
-    assert np.allclose(first.get_offsets(), comparison.likeness.points[at])
+    assert np.allclose(first.get_offsets(), comparison.similarity.points[at])
     assert hexed(found["broad (not established)"].get_facecolor()[0]) == "#ffffff"
     legend = ax.get_legend()
     assert legend is not None
@@ -247,7 +256,7 @@ def test_the_strongest_example_of_each_role(texts_of: Texts) -> None:
     comparison = made(3, 6)
     better = replace(comparison.heads[7], roles=(replace(comparison.heads[7].roles[0], score=0.99),))
     assert better.roles[0].name == "broad"
-    sure = replace(comparison.heads[1], roles=(replace(comparison.heads[1].roles[0], established=True, reason=""),))
+    sure = replace(comparison.heads[1], roles=(replace(comparison.heads[1].roles[0], established=True, doubt=None),))
     comparison = replace(
         comparison, heads=(comparison.heads[0], sure, *comparison.heads[2:7], better, *comparison.heads[8:])
     )
@@ -269,9 +278,9 @@ def test_a_card_for_each_role_by_its_name() -> None:
     """Relations and offsets too, each by itself; what a head is established to do beside a clearer role as well."""
     comparison = turned(made(6, 12, all_roles=True))
     names = {head.roles[0].name for head in comparison.heads if head.roles}
-    assert len(names) == heads_examples.MOST + 1
+    assert len(names) == MOST_CARDS + 1
     cards = strongest(comparison)
-    assert len(cards) == heads_examples.MOST
+    assert len(cards) == MOST_CARDS
     assert without_card(comparison) == 1
     assert len({card.role.name for card in cards}) == len(cards)
     assert {"relation_nsubj", "relation_nsubj_reversed", "relation_nmod:poss_reversed"} <= {c.role.name for c in cards}
@@ -346,9 +355,9 @@ def test_a_crowded_map_names_the_rarest_roles() -> None:
     assert max(counts[words] for words in named) <= min(n for words, n in counts.items() if words not in named)
 
 
-def test_without_likeness(texts_of: Texts) -> None:
+def test_without_similarity(texts_of: Texts) -> None:
     """Where heads were not compared there is no tree and no map."""
-    drawn = heads_figure.sheet(made(likeness=None))
+    drawn = heads_figure.sheet(made(similarity=None))
     assert map_of(drawn) is None
     assert not any("alike" in text for text, _ in texts_of(drawn))
 
@@ -358,7 +367,7 @@ def test_what_must_be_said(texts_of: Texts) -> None:
     comparison = made()
     for drawn in (heads_figure.sheet(comparison), heads_page_figure.sheet(comparison, 0, 0)):
         shown = " ".join(text for text, _ in texts_of(drawn))
-        for words in ("made by hand", "1,234 sentences", comparison.proof, "one thing to know", "not explanation"):
+        for words in ("made by hand", "1,234 sentences", proof(comparison), "one thing to know", "not explanation"):
             assert words in shown
 
 
@@ -375,7 +384,7 @@ def test_a_page_has_the_measures() -> None:
     head = comparison.heads[3]
     drawn = heads_page_figure.sheet(comparison, 1, 0)
     offsets, measures = (ax for ax in drawn.axes if ax.axison)
-    values = [estimate_of(comparison, f"offset_{offset:+d}", head) for offset in OFFSETS]
+    values = [estimate_of(comparison, f"offset_{offset:+d}", head) for offset in offsets_up_to(MAX_OFFSET)]
     assert np.allclose(bars_of(offsets), [value for value, _, _ in values])
     ends = np.array([line.get_ydata() for line in offsets.lines], dtype=np.float64)
     assert np.allclose(ends, [(low, high) for _, low, high in values])
@@ -434,7 +443,7 @@ def test_a_page_of_what_was_not_measured(texts_of: Texts) -> None:
     assert not any(ax.lines for ax in drawn.axes if ax.axison and ax.patches)
     empty = replace(comparison, estimates=replace(e, value=nothing, low=nothing, high=nothing))
     page = heads_page_figure.sheet(empty, 0, 2)
-    assert sum(text == "—" for text, _ in texts_of(page)) == len(OFFSETS) + len(shares(comparison))
+    assert sum(text == "—" for text, _ in texts_of(page)) == len(offsets_up_to(MAX_OFFSET)) + len(shares(comparison))
 
 
 def test_no_such_head() -> None:
@@ -443,7 +452,7 @@ def test_no_such_head() -> None:
         heads_page_figure.sheet(made(), 5, 0)
 
 
-def files(comparison: Comparison, suffix: str) -> list[bytes]:
+def files(comparison: HeadComparison, suffix: str) -> list[bytes]:
     """Both pictures as files."""
     sheet, page = BytesIO(), BytesIO()
     for fonts in (

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from attnviz.attention import Note
 from attnviz.errors import OutputError, RecordError
-from attnviz.heads.files.comparisons import save, to_csv, to_json
+from attnviz.heads.files import save, to_csv, to_json
+from attnviz.heads.notes import reason_of
 from tests.heads.comparisons_by_hand import KOREAN, NAMES, made
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def test_csv_holds_every_number() -> None:
         assert found["role"] == (head.roles[0].name if head.roles else "")
         assert found["words"] == head.words
         assert found["established"] == (str(head.roles[0].established) if head.roles else "")
-        assert found["reason"] == (head.roles[0].reason if head.roles else "")
+        assert found["reason"] == (reason_of(head.roles[0]) if head.roles else "")
         assert found["cluster"] == str(head.cluster)
         for at, name in enumerate(NAMES):
             wanted = {
@@ -67,7 +69,7 @@ def test_words_with_commas_and_lines_stay_in_their_column() -> None:
     """A reason may hold anything; the table keeps its columns, and no terminal is moved by it."""
     comparison = made()
     head = comparison.heads[1]
-    role = replace(head.roles[0], reason='a "b", c\nd\x1b[2J')
+    role = replace(head.roles[0], doubt=Note.of("text", text='a "b", c\nd\x1b[2J'))
     comparison = replace(comparison, heads=(comparison.heads[0], replace(head, roles=(role,)), *comparison.heads[2:]))
     names, *rows = csv.reader(StringIO(to_csv(comparison)))
     assert len(rows) == 6
@@ -100,17 +102,17 @@ def test_json_holds_everything() -> None:
         assert [role["words"] for role in written["roles"]] == [role.words for role in head.roles]
         assert [role["score"] for role in written["roles"]] == [role.score for role in head.roles]
         assert [len(role["controls"]) for role in written["roles"]] == [len(role.controls) for role in head.roles]
-    assert comparison.likeness is not None
-    assert np.array_equal(found["likeness"]["divergences"], comparison.likeness.divergences)
-    assert np.array_equal(found["likeness"]["linkage"], comparison.likeness.linkage)
+    assert comparison.similarity is not None
+    assert np.array_equal(found["likeness"]["divergences"], comparison.similarity.divergences)
+    assert np.array_equal(found["likeness"]["linkage"], comparison.similarity.linkage)
     assert found["examples"]["0.0"]["previous"][0] == {"text": f"{KOREAN} 0.0", "score": 0.75}
     assert [one["established"] for one in found["relations"]] == [True, False]
     assert found["relations"][1]["untrained"] is None
 
 
 def test_what_is_not_there_is_null() -> None:
-    """Heads that were not compared have no likeness and no cluster."""
-    comparison = made(likeness=None)
+    """Heads that were not compared have no similarity and no cluster."""
+    comparison = made(similarity=None)
     comparison = replace(comparison, heads=tuple(replace(head, cluster=None) for head in comparison.heads))
     found = json.loads(to_json(comparison))
     assert found["likeness"] is None

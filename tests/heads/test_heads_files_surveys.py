@@ -13,9 +13,13 @@ import pytest
 from attnviz.capture.source import open_source
 from attnviz.errors import FileFormatError, OutputError
 from attnviz.heads import survey
-from attnviz.heads.capture.surveying import Wish, survey_corpus
-from attnviz.heads.files.surveys import Stats, load, save
+from attnviz.heads.capture.survey import survey_corpus
+from attnviz.heads.files import Run, Stats
+from attnviz.heads.files import load_stats as load
+from attnviz.heads.files import save_stats as save
+from attnviz.heads.settings import SurveySettings
 from attnviz.models.language.splits import corpus_lines
+from attnviz.settings import ModelSettings
 from attnviz.storage.corpora.corpus import Fingerprint, read_corpus
 
 if TYPE_CHECKING:
@@ -27,13 +31,13 @@ SAMPLES = Path(__file__).parents[2] / "sample_inputs"
 @pytest.fixture(scope="module")
 def stats() -> Stats:
     """Of sentences with coreference, the controls taken, all pairs of heads compared."""
-    found = survey_corpus(corpus_lines(20), open_source("toy"), Wish(controls=8))
+    found = survey_corpus(corpus_lines(20), open_source("toy"), SurveySettings(controls=8))
     return Stats(
         survey=replace(found, bad=((3, "“\x1b\ud800” is no sentence"),), n_bad=7),
         corpora=("하나.txt", "two\n.txt"),
         n_lines=512,
         fingerprint=Fingerprint(name="하나.txt", size=3, sha256="0" * 64),
-        options={"--model": "toy"},
+        run=Run(model=ModelSettings(model="toy")),
     )
 
 
@@ -64,14 +68,14 @@ def test_what_is_read_is_what_was_written(stats: Stats, tmp_path: Path) -> None:
 
 
 def test_a_treebank_and_a_model_that_translates(tmp_path: Path) -> None:
-    """With relations between words, and with none of what shuffling or likeness give."""
+    """With relations between words, and with none of what shuffling or similarity give."""
     lines = [line for line in read_corpus(SAMPLES / "treebank.conllu") if line.number < 150]
     for model, wish in (
-        ("toy-random", Wish(controls=5)),
-        ("toy-transformer", Wish(controls=0, likeness=False, specials="exclude")),
+        ("toy-random", SurveySettings(controls=5)),
+        ("toy-transformer", SurveySettings(controls=0, similarity=False, specials="exclude")),
     ):
         found = survey_corpus(lines, open_source(model), wish)
-        whole = Stats(survey=found, corpora=("t",), options={})
+        whole = Stats(survey=found, corpora=("t",), run=Run())
         assert same(load(save(whole, tmp_path / "a.stats")), whole)
 
 
@@ -97,7 +101,9 @@ CHANGES: dict[str, tuple[tuple[str, ...], object]] = {
     "no such array": ((*SURVEY, "heads", "fields", "sums"), {"array": "none"}),
     "another array": ((*SURVEY, "heads", "fields", "sums"), {"array": "3"}),
     "another measure": ((*SURVEY, "measures"), {"tuple": ["self"]}),
-    "about nothing": ((*SURVEY, "about"), {"mapping": []}),
+    "sizes that are no numbers": (("fields", "run", "fields", "model", "fields", "n_layers"), "many"),
+    "sizes of another model": (("fields", "run", "fields", "model", "fields", "seed"), 3),
+    "about nothing": ((*SURVEY, "about"), {"class": "About", "fields": {}}),
     "text for keys": ((*SURVEY, "examples", "fields", "texts"), {"mapping": [["a", "b"]]}),
     "a number for text": (("fields", "corpora"), {"tuple": [7]}),
     "no layer": ((*SURVEY, "worst"), {"tuple": []}),

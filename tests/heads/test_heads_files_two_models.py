@@ -10,12 +10,11 @@ import pytest
 
 from attnviz.capture.source import open_source
 from attnviz.errors import FileFormatError, OutputError
-from attnviz.heads.capture.against import survey_both
-from attnviz.heads.capture.surveying import Wish
-from attnviz.heads.files import surveys
-from attnviz.heads.files import two_models as both
-from attnviz.heads.files.surveys import Stats
-from attnviz.heads.files.two_models import BothStats
+from attnviz.heads import files as both
+from attnviz.heads import files as surveys
+from attnviz.heads.capture.pairs import survey_pair
+from attnviz.heads.files import PairStats, Run, Stats
+from attnviz.heads.settings import SurveySettings
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage import encoding
 from tests.heads.test_heads_files_surveys import same
@@ -25,36 +24,36 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def stats() -> BothStats:
+def stats() -> PairStats:
     """Of sentences with coreference, the controls taken."""
     source = open_source("toy-random", sizes={"seed": 1})
-    found = survey_both(corpus_lines(8), source, open_source("toy-random"), Wish(controls=4))
-    run = Stats(survey=found.before, corpora=("하나.txt",), n_lines=512, options={"--against": "toy-random"})
-    return BothStats(before=run, after=found.after, divergences=found.divergences)
+    found = survey_pair(corpus_lines(8), source, open_source("toy-random"), SurveySettings(controls=4))
+    run = Stats(survey=found.before, corpora=("하나.txt",), n_lines=512, run=Run(against="toy-random"))
+    return PairStats(before=run, after=found.after, divergences=found.divergences)
 
 
-def test_what_is_read_is_what_was_written(stats: BothStats, tmp_path: Path) -> None:
+def test_what_is_read_is_what_was_written(stats: PairStats, tmp_path: Path) -> None:
     """Every number of both models and of what is between them, to the last bit."""
-    path = both.save(stats, tmp_path / "a.stats")
-    found = both.load(path)
+    path = both.save_pair(stats, tmp_path / "a.stats")
+    found = both.load_pair(path)
     assert same(found, stats)
     assert not same(found, replace(stats, after=stats.before.survey)), "this would not see a difference"
-    assert both.save(found, tmp_path / "b.stats").read_bytes() == path.read_bytes()
+    assert both.save_pair(found, tmp_path / "b.stats").read_bytes() == path.read_bytes()
     with pytest.raises(OutputError, match=r"saved as \.stats, not '\.npz'"):
-        both.save(stats, tmp_path / "a.npz")
+        both.save_pair(stats, tmp_path / "a.npz")
 
 
-def test_one_model_is_not_two(stats: BothStats, tmp_path: Path) -> None:
+def test_one_model_is_not_two(stats: PairStats, tmp_path: Path) -> None:
     """Each file is refused where the other is looked for, and it is said which it is."""
-    one, two = surveys.save(stats.before, tmp_path / "one.stats"), both.save(stats, tmp_path / "two.stats")
+    one, two = surveys.save_stats(stats.before, tmp_path / "one.stats"), both.save_pair(stats, tmp_path / "two.stats")
     with pytest.raises(FileFormatError, match=r"one\.stats holds a run of one model, not of two models$"):
-        both.load(one)
+        both.load_pair(one)
     with pytest.raises(FileFormatError, match=r"two\.stats holds a run of two models, not of one model$"):
-        surveys.load(two)
+        surveys.load_stats(two)
 
 
 @pytest.mark.parametrize("wrong", ["fewer heads", "fewer sentences", "other divergences"])
-def test_parts_that_do_not_fit_together_are_refused(stats: BothStats, tmp_path: Path, wrong: str) -> None:
+def test_parts_that_do_not_fit_together_are_refused(stats: PairStats, tmp_path: Path, wrong: str) -> None:
     """As the file is read, not where they are used."""
     heads, apart = stats.after.heads, stats.divergences
     changed = {
@@ -63,21 +62,21 @@ def test_parts_that_do_not_fit_together_are_refused(stats: BothStats, tmp_path: 
         "other divergences": replace(stats, divergences=replace(apart, sums=apart.sums[:, :1])),
     }[wrong]
     with pytest.raises(FileFormatError, match=r"holds no stats of attnviz's, or is not whole$"):
-        both.load(both.save(changed, tmp_path / "a.stats"))
+        both.load_pair(both.save_pair(changed, tmp_path / "a.stats"))
 
 
-def test_another_version_is_refused(stats: BothStats, tmp_path: Path) -> None:
+def test_another_version_is_refused(stats: PairStats, tmp_path: Path) -> None:
     """And so is a file that is not there."""
     from safetensors import safe_open
     from safetensors.numpy import load_file
     from safetensors.numpy import save as serialised
 
-    path = both.save(stats, tmp_path / "a.stats")
+    path = both.save_pair(stats, tmp_path / "a.stats")
     with safe_open(path, framework="numpy") as file:
         described = json.loads(file.metadata()["attnviz"])
     described["version"] = encoding.VERSION + 1
     path.write_bytes(serialised(load_file(path), {"attnviz": json.dumps(described)}))
     with pytest.raises(FileFormatError, match="written by another version of attnviz"):
-        both.load(path)
+        both.load_pair(path)
     with pytest.raises(FileFormatError, match="cannot be read: No such file"):
-        both.load(tmp_path / "missing.stats")
+        both.load_pair(tmp_path / "missing.stats")

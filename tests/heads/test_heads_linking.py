@@ -17,10 +17,12 @@ from attnviz.capture.observers import Batch, Block, Sentence
 from attnviz.capture.source import open_source
 from attnviz.capture.stream import Layer, Scoring
 from attnviz.heads import structure, survey
-from attnviz.heads.capture import windows
-from attnviz.heads.capture.linking import FindLinks, align
-from attnviz.heads.capture.surveying import Wish, survey_corpus
+from attnviz.heads.capture import survey as windows
+from attnviz.heads.capture.links import FindLinks, align
+from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
+from attnviz.heads.notes import note_words
+from attnviz.heads.settings import SurveySettings
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import Annotation, CorpusLine, Link, annotation
@@ -29,14 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attnviz.capture.source import Source
-    from attnviz.heads.capture.windows import Progress
-    from attnviz.heads.measures import Specials
-    from attnviz.heads.structure import Found
+    from attnviz.heads.capture.survey import Progress
+    from attnviz.heads.settings import Specials
+    from attnviz.heads.structure import LinkHits
     from attnviz.heads.survey import Survey
     from tests.fixtures.zoo import Zoo
 
 TREEBANK = Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu"
-QUICK = Wish(likeness=False, controls=40)
+QUICK = SurveySettings(similarity=False, controls=40)
 
 
 def tokens_of(*pieces: str) -> tuple[Token, ...]:
@@ -69,7 +71,7 @@ def shown(
     *,
     rows: int = 99,
     specials: Specials = "keep",
-) -> tuple[Found | None, ...]:
+) -> tuple[LinkHits | None, ...]:
     """What is found where each layer has these weights [batch, head, query, key], shown so many rows at a time."""
     n = max(map(len, tokens))
     real = torch.tensor([[place < len(row) for place in range(n)] for row in tokens])
@@ -293,7 +295,7 @@ class TestRealModel:
         assert obj.low > obj.offset_high
         words = [role.words for head in made.heads for role in head.roles if role.name.startswith("relation_")]
         assert "looks from an object to its verb" in words
-        assert any("a word has no token of its own" in note for note in made.notes)
+        assert any("a word has no token of its own" in note for note in map(note_words, made.notes))
 
 
 def owners(tokenizer: Any, text: str, given: Annotation) -> tuple[list[int | None], set[int]]:
@@ -312,7 +314,7 @@ def owners(tokenizer: Any, text: str, given: Annotation) -> tuple[list[int | Non
 @pytest.fixture(scope="module")
 def found() -> Survey:
     """What the home-built encoder finds in sentences of its own language."""
-    return survey_corpus(corpus_lines(300), open_source("toy"), Wish(likeness=False))
+    return survey_corpus(corpus_lines(300), open_source("toy"), SurveySettings(similarity=False))
 
 
 class TestHomeBuilt:
@@ -356,11 +358,11 @@ class TestHomeBuilt:
     def test_what_is_said_has_no_relations(self) -> None:
         """Attention to or from words that the model itself says is between others than those annotated."""
         found = survey_corpus(corpus_lines(6, kind="copula"), open_source("toy-transformer"), QUICK)
-        assert found.about["kind"] == "cross"
+        assert found.about.kind == "cross"
         assert found.relations is not None
         assert structure.relations_of(found.relations) == ()
         (note,) = structure.notes(found.relations)
-        assert note.startswith("6 sentences have relations, but between other words")
+        assert note_words(note).startswith("6 sentences have relations, but between other words")
         assert found.sample.annotated == {}
 
     def test_a_corpus_without_annotation_has_none(self) -> None:
@@ -388,7 +390,7 @@ class TestParts:
         whole = survey_corpus(lines, source, QUICK)
         parts = [survey_corpus(part, source, QUICK) for part in (lines[:7], lines[7:40], lines[40:])]
         merged = survey.merge(survey.merge(parts[2], parts[0]), parts[1])
-        other = survey_corpus(lines[::-1], source, replace(QUICK, tokens=64))
+        other = survey_corpus(lines[::-1], source, QUICK, tokens=64)
         for one in (merged, other):
             assert exactly(one) == exactly(whole)
 

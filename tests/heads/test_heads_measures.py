@@ -13,15 +13,23 @@ from hypothesis import strategies as st
 from attnviz.capture.batching import joined
 from attnviz.capture.observers import Batch, KeepWeights
 from attnviz.capture.source import Source, open_source
-from attnviz.heads import measures as heads
-from attnviz.heads.capture.measuring import FindOutputMaps, Measured, MeasureHeads
-from attnviz.heads.record import OFFSETS
+from attnviz.heads.capture import rows as heads
+from attnviz.heads.capture.measure import BatchMeasures, FindOutputProjections, MeasureHeads
+from attnviz.heads.measures import measures_of, of_rows, offsets_up_to
 from tests.heads.by_formula import every, reach
 
 if TYPE_CHECKING:
     from attnviz.capture import stream
 
-NAMES = heads.names()
+OFFSETS = offsets_up_to(8)
+
+
+def names_up_to(max_offset: int = 8) -> tuple[str, ...]:
+    """What rows give."""
+    return tuple(one.name for one in of_rows(measures_of(max_offset=max_offset)))
+
+
+NAMES = names_up_to()
 
 TEXTS = (
     "The animal didn't cross the street because it was too tired.",
@@ -49,9 +57,9 @@ class Values:
         self.values.append(layer.value.double().numpy())
 
 
-def measured(source: Source, batch: Batch) -> Measured:
+def measured(source: Source, batch: Batch) -> BatchMeasures:
     """What attnviz measures."""
-    find = FindOutputMaps()
+    find = FindOutputProjections()
     source.stream(batch, [find])
     observer = MeasureHeads(handed=find.handed)
     source.stream(batch, [observer])
@@ -120,7 +128,7 @@ def test_any_fixed_offset_equals_its_formula(max_offset: int) -> None:
     batch = source.encode(TEXTS[3:4])
     keep, observer = KeepWeights(), MeasureHeads(max_offset=max_offset)
     source.stream(batch, [keep, observer])
-    found, names = observer.measured(), heads.names(max_offset)
+    found, names = observer.measured(), names_up_to(max_offset)
     (sentence,) = batch.sentences
     weights, sees = keep.weights(0).astype(np.float64), reach(len(sentence.tokens), causal=True)
     expected = every(weights[1, 2], sentence.tokens, None, sees, range(-max_offset, max_offset + 1))
@@ -151,17 +159,17 @@ def test_blocks_of_rows_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_few_rows_at_a_time_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block measured in pieces gives what it gives whole, and the rows kept for likeness are the same ones."""
+    """A block measured in pieces gives what it gives whole, and the rows kept for similarity are the same ones."""
     source = open_source(real_model)
     batch = source.encode(TEXTS)
 
-    def all_of_it() -> Measured:
+    def all_of_it() -> BatchMeasures:
         observer = MeasureHeads(keep_rows=True)
         source.stream(batch, [observer])
         return observer.measured()
 
     whole = all_of_it()
-    monkeypatch.setattr("attnviz.heads.capture.measuring.MOST_AT_ONCE", 5 * 20 * 3)
+    monkeypatch.setattr("attnviz.heads.capture.measure.MOST_AT_ONCE", 5 * 20 * 3)
     parts = all_of_it()
     assert torch.equal(whole.counts, parts.counts)
     assert (whole.sums - parts.sums).abs().max() < 1e-5
@@ -185,8 +193,8 @@ def test_the_largest_weights_are_those_of_argmax(data: st.DataObject) -> None:
         end=end, ids=torch.arange(n)[None], square=True,
     )  # fmt: skip
     rows = heads.rows_of(a, torch.ones(1, n, n, dtype=torch.bool), 0, marks)
-    top = heads.largest(rows)
-    hits = dict(zip(OFFSETS, heads.peaks(rows, top, OFFSETS)[0, 0].tolist(), strict=True))
+    top = rows.top
+    hits = dict(zip(OFFSETS, heads.peaks(rows, OFFSETS)[0, 0].tolist(), strict=True))
     expected = dict.fromkeys(OFFSETS, 0)
     for i, row in enumerate(rows.weights[0, 0].numpy()):
         others = row[~end[0].numpy()]
@@ -257,10 +265,14 @@ def test_measures_stay_in_their_bounds(weights: list[list[float]], *, causal: bo
         end=none, ids=torch.arange(n)[None] % 3, square=True,
     )  # fmt: skip
     rows = heads.rows_of(a, visible[None], 0, marks)
-    targets = heads.targets_of(rows, OFFSETS)
+    targets = heads.targets_of(rows, [one for one in measures_of() if one.takes == "keys"])
     every_share = heads.shares(rows, targets) / targets.counts[:, None].clamp_min(1)
     assert -1e-6 <= float(every_share.min()) <= float(every_share.max()) <= 1 + 1e-5
-    for name, (total, count) in heads.row_measures(rows, heads.largest(rows)).items():
+    for one in measures_of():
+        if one.takes != "rows":
+            continue
+        assert one.compute is not None
+        name, (total, count) = one.name, one.compute(rows)
         if count:
             mean = float(total / count)
             largest = {"entropy": np.log(n), "distance": n, "spread": n}.get(name, 1.0)

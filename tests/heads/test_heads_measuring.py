@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attnviz.capture.observers import KeepWeights
-from attnviz.heads import measures as heads
-from attnviz.heads.capture.measuring import FindOutputMaps, MeasureHeads
+from attnviz.heads.capture.measure import FindOutputProjections, MeasureHeads
+from attnviz.heads.measures import measures_of, of_rows
 from tests.fixtures.zoo import ROTARY, SENTENCES, Zoo
 from tests.heads.by_formula import every, reach
 
@@ -20,7 +20,7 @@ def test_measures_know_what_a_row_sees(family: str, windows: tuple[int, ...], zo
     """Each measure equals its formula, entropy as a share of what a window lets a row see."""
     source = zoo.source(family)
     batch = source.encode(SENTENCES)
-    keep, find = KeepWeights(), FindOutputMaps()
+    keep, find = KeepWeights(), FindOutputProjections()
     source.stream(batch, [keep, find])
     observer = MeasureHeads(handed=find.handed)
     source.stream(batch, [observer])
@@ -35,6 +35,6 @@ def test_measures_know_what_a_row_sees(family: str, windows: tuple[int, ...], zo
             assert all((weights[layer, 0, i] > 0).sum() == len(keys) for i, keys in enumerate(sees))
             for head in range(n_heads):
                 for measure, (total, counted) in every(weights[layer, head], sentence.tokens, None, sees).items():
-                    at = heads.names().index(measure)
+                    at = [one.name for one in of_rows(measures_of())].index(measure)
                     assert found.counts[index, layer, at] == counted, (measure, layer)
                     assert abs(float(found.sums[index, layer, head, at]) - total) / max(counted, 1) < 1e-6, measure

@@ -11,12 +11,14 @@ import pytest
 
 from attnviz import attend
 from attnviz.capture.source import open_source
-from attnviz.heads.capture.surveying import Wish, survey_corpus
+from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.heads.figure import page as heads_page_figure
 from attnviz.heads.figure import sheet as heads_figure
-from attnviz.heads.figure.examples import pattern_of, strongest
-from attnviz.heads.files.comparisons import to_csv
+from attnviz.heads.figure.examples import pattern_of
+from attnviz.heads.files import to_csv
+from attnviz.heads.selection import strongest
+from attnviz.heads.settings import SurveySettings
 from attnviz.heads.terminal.page import draw_head
 from attnviz.heads.terminal.table import draw_heads
 from attnviz.render.terminal.screen import Screen
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
-    from attnviz.heads.record import Comparison
+    from attnviz.heads.record import HeadComparison
 
 SENTENCES = (
     "The animal didn't cross the street because it was too tired.",
@@ -42,13 +44,13 @@ PLAIN = Screen(width=200, colour=False)
 
 
 @pytest.fixture(scope="module")
-def real(real_model: str) -> Comparison:
+def real(real_model: str) -> HeadComparison:
     """What the real model's heads do on a few sentences."""
     lines = [CorpusLine(number=index + 1, text=text) for index, text in enumerate(SENTENCES)]
-    return compare(survey_corpus(lines, open_source(real_model), Wish()), corpus="six sentences")
+    return compare(survey_corpus(lines, open_source(real_model), SurveySettings()), corpus="six sentences")
 
 
-def test_the_views_agree(real: Comparison) -> None:
+def test_the_views_agree(real: HeadComparison) -> None:
     """All 72 heads in the table and in the file; the head of the previous token is named in all of them."""
     lines = [line.plain for line in draw_heads(real, PLAIN)]
     for head in real.heads:
@@ -64,7 +66,7 @@ def test_the_views_agree(real: Comparison) -> None:
 
 
 def test_the_strongest_sentences_are_drawn(
-    real: Comparison, real_model: str, texts_of: Callable[[Figure], list[tuple[str, Bbox]]]
+    real: HeadComparison, real_model: str, texts_of: Callable[[Figure], list[tuple[str, Bbox]]]
 ) -> None:
     """The head's pattern on the sentence where it is strongest shows what the score says."""
     cards = strongest(real)

@@ -11,7 +11,7 @@ from attnviz.text.corpus import COREFERENCE
 from tests.heads.test_heads_structure import found, small
 
 if TYPE_CHECKING:
-    from attnviz.heads.structure import Found, Relations
+    from attnviz.heads.structure import LinkHits, Relations
 
 RANDOM = (0, 1, 1)
 HEAD = (0, 0, 2)
@@ -26,7 +26,7 @@ UNIVERSAL = (
 
 def corpus(n: int, name: str, distance: int, where: tuple[int, ...], right: int | None = None) -> Relations:
     """So many sentences with a link each, the first of them found."""
-    sentences: list[tuple[int, Found]] = [
+    sentences: list[tuple[int, LinkHits]] = [
         (key, found((name, distance, where if right is None or key < right else None))) for key in range(n)
     ]
     return small(sentences, 200)

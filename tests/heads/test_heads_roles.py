@@ -10,15 +10,18 @@ import pytest
 
 from attnviz.capture.source import open_source
 from attnviz.errors import SelectionError
-from attnviz.heads.capture.surveying import Wish, survey_corpus
+from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
-from attnviz.heads.record import Estimate
-from attnviz.heads.roles import kinds, roles_of
+from attnviz.heads.measures import measures_of, rules_of
+from attnviz.heads.measures import named as measures_named
+from attnviz.heads.record import Estimates
+from attnviz.heads.roles import roles_of
+from attnviz.heads.settings import SurveySettings
 from attnviz.text.corpus import CorpusLine
 from tests.heads.by_hand import LAYERS, ByHand
 
 if TYPE_CHECKING:
-    from attnviz.heads.record import Comparison
+    from attnviz.heads.record import HeadComparison
 
 
 def sentences(n: int, seed: int = 0) -> list[CorpusLine]:
@@ -32,23 +35,23 @@ def sentences(n: int, seed: int = 0) -> list[CorpusLine]:
 
 
 @pytest.fixture(scope="module")
-def by_hand() -> Comparison:
+def by_hand() -> HeadComparison:
     """The model made by hand on 60 sentences."""
-    return compare(survey_corpus(sentences(60), ByHand(), Wish(controls=60)), corpus="made up")
+    return compare(survey_corpus(sentences(60), ByHand(), SurveySettings(controls=60)), corpus="made up")
 
 
-def test_every_head_made_by_hand_is_named_right(by_hand: Comparison) -> None:
+def test_every_head_made_by_hand_is_named_right(by_hand: HeadComparison) -> None:
     """All twelve, and each is established."""
     expected = [(f"{layer}.{number}", name) for layer, heads in enumerate(LAYERS) for number, name in enumerate(heads)]
     assert [(head.name, head.roles[0].name) for head in by_hand.heads] == expected
     for head in by_hand.heads:
         role = head.roles[0]
-        assert role.established, (head.name, role.reason)
+        assert role.established, (head.name, role.doubt)
         assert role.score > 0.85
         assert role.low <= role.score <= role.high
 
 
-def test_position_is_told_from_content(by_hand: Comparison) -> None:
+def test_position_is_told_from_content(by_hand: HeadComparison) -> None:
     """Shuffled tokens leave a head of position as it is, and take what an induction head goes by."""
     roles = {head.name: head.roles[0] for head in by_hand.heads}
     shuffled = {name: next(c for c in role.controls if c.name == "shuffled") for name, role in roles.items()}
@@ -64,7 +67,7 @@ def test_position_is_told_from_content(by_hand: Comparison) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_random_weights_have_no_role(seed: int) -> None:
     """None is established in any head, whatever the thresholds leave."""
-    found = compare(survey_corpus(sentences(60, seed), ByHand(seed), Wish(controls=60)), corpus="made up")
+    found = compare(survey_corpus(sentences(60, seed), ByHand(seed), SurveySettings(controls=60)), corpus="made up")
     assert not [head.name for head in found.heads if any(role.established for role in head.roles)]
 
 
@@ -73,7 +76,7 @@ def test_low_thresholds_establish_no_more_than_chance_allows() -> None:
     low = dict.fromkeys(("self", "previous", "next", "first", "separator", "same_word", "induction"), 0.001)
     established = total = 0
     for seed in range(4):
-        survey = survey_corpus(sentences(40, seed), ByHand(seed), Wish(controls=40, likeness=False))
+        survey = survey_corpus(sentences(40, seed), ByHand(seed), SurveySettings(controls=40, similarity=False))
         for head in compare(survey, corpus="made up", thresholds=low).heads:
             total += len(low)
             established += sum(role.established for role in head.roles if role.name in low)
@@ -86,7 +89,7 @@ def test_random_weights_of_a_real_architecture(real_model: str) -> None:
         [("big", "boy", "sees"), ("small", "girl", "loves"), ("red", "queen", "has"), ("old", "king", "wants")] * 3, 1
     )]  # fmt: skip
     random = open_source(real_model).untrained(seed=7)
-    found = compare(survey_corpus(made, random, Wish(likeness=False)), corpus="made up")
+    found = compare(survey_corpus(made, random, SurveySettings(similarity=False)), corpus="made up")
     assert sum(role.established for head in found.heads for role in head.roles) <= 0.05 * len(found.heads)
 
 
@@ -95,8 +98,9 @@ def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(seen: int, named
     """Of an offset as long as the sentences a single row sees one: that is no role, whatever it does."""
     value = np.array([[[1.0, 0.97]]])
     made = roles_of(
-        0, 0, measures=("entropy", "peak_-9"), estimates=Estimate(value=value, low=value - 0.01, high=value),
-        controls={}, n_rows=np.array([[100.0, seen]]), every=kinds(range(-9, 10)),
+        0, 0, measures=measures_named(("entropy", "peak_-9"), max_offset=9),
+        estimates=Estimates(value=value, low=value - 0.01, high=value),
+        controls={}, n_rows=np.array([[100.0, seen]]), every=rules_of(measures_of(max_offset=9)),
     )  # fmt: skip
     assert [role.name for role in made] == named
 
@@ -105,17 +109,18 @@ def test_established_roles_come_first() -> None:
     """However clear one is that random weights have too."""
     value, low = np.array([[[0.55, 0.99]]]), np.array([[[0.53, 0.98]]])
     made = roles_of(
-        0, 0, measures=("previous", "entropy_share"), estimates=Estimate(value=value, low=low, high=value),
-        controls={name: Estimate(value=np.array([[[0.1, 0.99]]]), low=low, high=np.array([[[0.2, 0.99]]]))
+        0, 0, measures=measures_named(("previous", "entropy_share")),
+        estimates=Estimates(value=value, low=low, high=value),
+        controls={name: Estimates(value=np.array([[[0.1, 0.99]]]), low=low, high=np.array([[[0.2, 0.99]]]))
                   for name in ("chance", "untrained")},
-        n_rows=np.ones((1, 2)), every=kinds(()),
+        n_rows=np.ones((1, 2)), every=rules_of(measures_of()),
     )  # fmt: skip
     assert [(role.name, role.established) for role in made] == [("previous", True), ("broad", False)]
 
 
-def test_thresholds_can_be_set(by_hand: Comparison) -> None:
+def test_thresholds_can_be_set(by_hand: HeadComparison) -> None:
     """A role asks for as much as is said; names and numbers that mean nothing are refused."""
-    survey = survey_corpus(sentences(20), ByHand(), Wish(controls=20))
+    survey = survey_corpus(sentences(20), ByHand(), SurveySettings(controls=20))
     changed = compare(survey, corpus="", thresholds={"previous": 0.02, "offset": 0.95})
     asked = {role.name: role.threshold for head in changed.heads for role in head.roles}
     assert (asked["previous"], asked["offset_-3"], asked["next"]) == (0.02, 0.95, 0.5)

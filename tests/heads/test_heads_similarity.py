@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attnviz.errors import InputError
-from attnviz.heads.clusters import Divergences
-from attnviz.heads.similarity import MOST, divergence_between, divergences
+from attnviz.heads.capture.divergences import MOST, divergence_between, divergences
+from attnviz.heads.similarity import Divergences
 
 
 def entropy(row: np.ndarray) -> float:

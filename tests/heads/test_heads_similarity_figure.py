@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from attnviz.errors import OutputError, RecordError, SelectionError
-from attnviz.heads.clusters import Map, cluster, leaves, scaled_to_two
 from attnviz.heads.figure.similarity import FARTHEST, UNIT, Likeness, clustermap
 from attnviz.heads.figure.similarity_map import DOT, draw_scatter, places, scatter
+from attnviz.heads.similarity import Map, cluster, leaves, scaled_to_two
 from attnviz.render.figure.export import blank_sheet, save
 from attnviz.render.figure.pen import LEAST_TEXT
 from attnviz.render.palette import COLOURS, colours

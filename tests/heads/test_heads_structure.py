@@ -12,20 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.heads import structure, tally
-from attnviz.heads.structure import DISTANCES, MOST_RELATIONS, Found, Relations, interval, relations_of, tallied
+from attnviz.heads.notes import note_words
+from attnviz.heads.structure import DISTANCES, MOST_RELATIONS, LinkHits, Relations, interval, relations_of, tallied
 
 N_LAYERS, N_HEADS = 2, 3
 EVEN, ODD = 2, 3
 """Keys of sentences of either half: the even ones choose, the odd ones score."""
 
 
-def found(*links: tuple[str, int, tuple[int, ...] | None], lost: tuple[str, ...] = ()) -> Found:
+def found(*links: tuple[str, int, tuple[int, ...] | None], lost: tuple[str, ...] = ()) -> LinkHits:
     """What heads find of links: relation, distance, and which way, layer and head find it, if one does."""
     hits = np.zeros((len(links), 2, N_LAYERS, N_HEADS), dtype=bool)
     for number, (_, _, where) in enumerate(links):
         if where is not None:
             hits[(number, *where)] = True
-    return Found(
+    return LinkHits(
         names=tuple(name for name, _, _ in links),
         hits=hits,
         distances=np.array([distance for _, distance, _ in links], dtype=np.int64),
@@ -33,7 +34,7 @@ def found(*links: tuple[str, int, tuple[int, ...] | None], lost: tuple[str, ...]
     )
 
 
-def small(sentences: list[tuple[int, Found]], replicates: int = 20) -> Relations:
+def small(sentences: list[tuple[int, LinkHits]], replicates: int = 20) -> Relations:
     """What these sentences say, resampled only a few times."""
     return tallied(sentences, N_LAYERS, N_HEADS, replicates)
 
@@ -130,7 +131,10 @@ class TestMerging:
         assert same(merged, whole)
         assert merged.names == tuple(names[:MOST_RELATIONS])
         assert merged.n_uncounted == 40
-        assert any("more than 128 relations" in note and "40 links" in note for note in structure.notes(merged))
+        assert any(
+            "more than 128 relations" in note and "40 links" in note
+            for note in map(note_words, structure.notes(merged))
+        )
 
 
 class TestInterval:
@@ -140,13 +144,13 @@ class TestInterval:
         ones = np.full(401, 10, dtype=np.int32)
         share, low, high = interval(ones, ones)
         assert share == 1.0
-        assert low == pytest.approx(10 / (10 + structure.Z**2), abs=1e-12)  # what the formula comes to for p = 1
+        assert low == pytest.approx(10 / (10 + tally.Z**2), abs=1e-12)  # what the formula comes to for p = 1
         assert high == 1.0
 
     def test_of_none_in_five(self) -> None:
         share, low, high = interval(np.zeros(401, dtype=np.int32), np.full(401, 5, dtype=np.int32))
         assert (share, low) == (0.0, 0.0)
-        assert high == pytest.approx(structure.Z**2 / (5 + structure.Z**2), abs=1e-12)
+        assert high == pytest.approx(tally.Z**2 / (5 + tally.Z**2), abs=1e-12)
 
     def test_is_that_of_resampling_where_that_is_wider(self) -> None:
         """Eight sentences of thirty links each, all found or none: they speak for eight, not for 240."""
@@ -213,7 +217,7 @@ class TestBestHeads:
         counted = small([(EVEN, found(("det", 1, None), ("obj", 1, None))), (ODD, found(("det", 1, None)))])
         assert [one.name for one in relations_of(counted)] == ["det"]
         (note,) = structure.notes(counted)
-        assert note.startswith("1 relation comes up in one half of the sentences only")
+        assert note_words(note).startswith("1 relation comes up in one half of the sentences only")
 
 
 class TestNotes:
@@ -222,12 +226,12 @@ class TestNotes:
     def test_lost_links(self) -> None:
         counted = small([(key, found(("det", 1, None), lost=("aux",))) for key in (EVEN, ODD)])
         (note,) = structure.notes(counted)
-        assert note == "2 of 4 relations between words were left out: a word has no token of its own"
+        assert note_words(note) == "2 of 4 relations between words were left out: a word has no token of its own"
 
     def test_sentences_of_other_words(self) -> None:
         for number, said in ((1, "1 sentence has"), (2, "2 sentences have")):
             (note,) = structure.notes(replace(small([]), n_other=number))
-            assert note.startswith(f"{said} relations, but between other words")
+            assert note_words(note).startswith(f"{said} relations, but between other words")
 
 
 class TestMemory:

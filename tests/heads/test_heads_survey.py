@@ -12,15 +12,23 @@ from hypothesis import strategies as st
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, RecordError
 from attnviz.heads import survey, tally
-from attnviz.heads.capture.surveying import Wish, survey_corpus
+from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
+from attnviz.heads.notes import note_words, reason_of
+from attnviz.heads.settings import SurveySettings
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine
 
 if TYPE_CHECKING:
-    from attnviz.heads.capture.windows import Progress
+    from attnviz.heads.capture.survey import Progress
+    from attnviz.heads.record import HeadComparison
     from attnviz.heads.survey import Survey
+
+
+def words_of(comparison: HeadComparison) -> list[str]:
+    """Its notes in words."""
+    return [note_words(note) for note in comparison.notes]
 
 
 def sentences(n: int) -> list[CorpusLine]:
@@ -32,7 +40,7 @@ def sentences(n: int) -> list[CorpusLine]:
 @pytest.fixture(scope="module")
 def whole() -> Survey:
     """A survey of 60 sentences, with its controls."""
-    return survey_corpus(sentences(60), open_source("toy"), Wish(controls=20))
+    return survey_corpus(sentences(60), open_source("toy"), SurveySettings(controls=20))
 
 
 def same(one: Survey, other: Survey, within: float) -> None:
@@ -50,17 +58,17 @@ def same(one: Survey, other: Survey, within: float) -> None:
         (one.offsets.sums, other.offsets.sums),
     ):
         assert np.abs(a - b).max() <= within * max(1, np.abs(a).max())
-    assert (one.likeness is None) == (other.likeness is None)
-    if one.likeness is not None and other.likeness is not None:
-        assert one.likeness.n_rows == other.likeness.n_rows
-        assert np.abs(one.likeness.total - other.likeness.total).max() <= within * one.likeness.n_rows
+    assert (one.similarity is None) == (other.similarity is None)
+    if one.similarity is not None and other.similarity is not None:
+        assert one.similarity.n_rows == other.similarity.n_rows
+        assert np.abs(one.similarity.total - other.similarity.total).max() <= within * one.similarity.n_rows
     assert list(one.sample.texts) == list(other.sample.texts)
 
 
 def test_parts_make_the_whole(whole: Survey) -> None:
     """Parts measured apart, merged in either order, are the whole: counts exactly, sums within 1e-6."""
     source, lines = open_source("toy"), sentences(60)
-    parts = [survey_corpus(part, source, Wish(controls=20)) for part in (lines[:7], lines[7:31], lines[31:])]
+    parts = [survey_corpus(part, source, SurveySettings(controls=20)) for part in (lines[:7], lines[7:31], lines[31:])]
     for order in ((0, 1, 2), (2, 0, 1)):
         merged = survey.merge(survey.merge(parts[order[0]], parts[order[1]]), parts[order[2]])
         same(whole, merged, 1e-6)
@@ -77,19 +85,19 @@ def test_parts_make_the_whole(whole: Survey) -> None:
 def test_order_and_batches_change_nothing(order: list[int], tokens: int) -> None:
     """The same sentences in any order, in batches of any size."""
     source, lines = open_source("toy"), sentences(24)
-    plain = survey_corpus(lines, source, Wish(controls=3))
-    same(plain, survey_corpus([lines[i] for i in order], source, Wish(controls=3, tokens=tokens)), 1e-6)
+    plain = survey_corpus(lines, source, SurveySettings(controls=3))
+    same(plain, survey_corpus([lines[i] for i in order], source, SurveySettings(controls=3), tokens=tokens), 1e-6)
 
 
 def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
     """From what was told after any window of lines, a new run ends with the very same numbers."""
-    monkeypatch.setattr("attnviz.heads.capture.windows.WINDOW", 16)
+    monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 16)
     source, lines = open_source("toy"), sentences(60)
     stops: list[Progress[Survey]] = []
-    plain = survey_corpus(lines, source, Wish(controls=20), tell=stops.append)
+    plain = survey_corpus(lines, source, SurveySettings(controls=20), tell=stops.append)
     assert [stop.n_lines for stop in stops] == [16, 32, 48, 60]
     for stop in stops[:-1]:
-        again = survey_corpus(lines, source, Wish(controls=20), so_far=stop)
+        again = survey_corpus(lines, source, SurveySettings(controls=20), so_far=stop)
         assert np.array_equal(plain.heads.sums, again.heads.sums)
         same(plain, again, 0)
     same(plain, whole, 1e-6)
@@ -104,7 +112,7 @@ def test_bad_lines_are_counted_and_named() -> None:
         CorpusLine(number=4, text="the " * 500),
         CorpusLine(number=5, text="There is a prince"),
     ]
-    found = survey_corpus(lines, open_source("toy"), Wish(controls=2))
+    found = survey_corpus(lines, open_source("toy"), SurveySettings(controls=2))
     assert (found.n_sentences, found.n_bad) == (2, 3)
     assert [number for number, _ in found.bad] == [2, 3, 4]
     assert "it is no JSON" in found.bad[0][1]
@@ -123,12 +131,12 @@ def test_one_sentence_of_one_word() -> None:
     comparison = compare(survey_corpus([CorpusLine(number=1, text="apple")], open_source("toy")), corpus="one word")
     assert np.isnan(comparison.estimates.value).all()
     assert not any(head.roles for head in comparison.heads)
-    assert any("one sentence" in note for note in comparison.notes)
+    assert any("one sentence" in note for note in map(note_words, comparison.notes))
 
 
 def test_surveys_of_other_models_do_not_merge(whole: Survey) -> None:
     """What differs is said."""
-    other = survey_corpus(sentences(5), open_source("toy"), Wish(controls=20, specials="exclude"))
+    other = survey_corpus(sentences(5), open_source("toy"), SurveySettings(controls=20, specials="exclude"))
     with pytest.raises(RecordError, match="special tokens: keep and exclude"):
         survey.merge(whole, other)
 
@@ -157,17 +165,17 @@ def test_copies_make_no_interval_narrower() -> None:
 
 def test_copies_of_one_sentence_have_no_interval() -> None:
     """However often it is drawn, its mean stays what it is: that is no certainty, and no role is established by it."""
-    surveyed = survey_corpus(sentences(1) * 50, open_source("toy"), Wish())
+    surveyed = survey_corpus(sentences(1) * 50, open_source("toy"), SurveySettings())
     found = compare(surveyed, corpus="one sentence", thresholds={"broad": 0.01})
     assert np.isnan(found.estimates.low).all()
     assert np.isnan(found.controls["chance"].high).all()
-    assert "one sentence, in 50 lines: no interval, so no role is established" in found.notes
+    assert "one sentence, in 50 lines: no interval, so no role is established" in words_of(found)
     roles = [role for head in found.heads for role in head.roles]
     assert roles
     assert not any(role.established for role in roles)
-    few = compare(survey_corpus(sentences(3) * 5, open_source("toy"), Wish()), corpus="three")
-    assert "3 different sentences, in 15 lines: intervals from so few are too narrow" in few.notes
-    assert np.isfinite(few.estimates.low[..., few.measures.index("entropy")]).all()
+    few = compare(survey_corpus(sentences(3) * 5, open_source("toy"), SurveySettings()), corpus="three")
+    assert "3 different sentences, in 15 lines: intervals from so few are too narrow" in words_of(few)
+    assert np.isfinite(few.estimates.low[..., few.names.index("entropy")]).all()
 
 
 def test_what_only_one_sentence_has_has_no_interval() -> None:
@@ -182,18 +190,18 @@ def test_what_only_one_sentence_has_has_no_interval() -> None:
 
 def test_a_control_of_one_sentence_rules_no_role_in() -> None:
     """Where a control has no interval, the reason is that, and not that it does as much."""
-    survey = survey_corpus(sentences(30), open_source("toy"), Wish(controls=1))
+    survey = survey_corpus(sentences(30), open_source("toy"), SurveySettings(controls=1))
     found = compare(survey, corpus="", thresholds={"broad": 0.01})
     roles = [role for head in found.heads for role in head.roles if role.name == "broad"]
     assert roles
-    assert {role.reason.partition(" of ")[0] for role in roles} == {"too few sentences for an interval"}
+    assert {reason_of(role).partition(" of ")[0] for role in roles} == {"too few sentences for an interval"}
 
 
 def test_relations_without_random_weights_are_not_established() -> None:
     """What no control was taken of is not known to be more than chance."""
-    found = compare(survey_corpus(corpus_lines(200), open_source("toy"), Wish(controls=0)), corpus="")
+    found = compare(survey_corpus(corpus_lines(200), open_source("toy"), SurveySettings(controls=0)), corpus="")
     assert [relation.name for relation in found.relations] == ["coreference", "agreement"]
-    assert "no control of random weights was taken of relations between words: they make no role" in found.notes
+    assert "no control of random weights was taken of relations between words: they make no role" in words_of(found)
     assert not any(relation.established for relation in found.relations)
 
 
@@ -201,15 +209,14 @@ def test_sentences_that_are_cut_are_counted_and_said() -> None:
     """Whatever is left out of a sentence is said, of parts and of the whole."""
     source = open_source("toy")
     long = CorpusLine(number=1, text=" ".join(["the dog sees the cat ."] * 30))
-    cut = survey_corpus([long, *sentences(3)], source, Wish(truncate=True))
+    cut = survey_corpus([long, *sentences(3)], source, SurveySettings(truncate=True))
     assert (cut.n_cut, cut.n_sentences) == (1, 4)
-    assert (
-        "1 sentence is longer than the model takes: cut, and measured as far as it goes"
-        in compare(cut, corpus="").notes
+    assert "1 sentence is longer than the model takes: cut, and measured as far as it goes" in words_of(
+        compare(cut, corpus="")
     )
-    twice = compare(survey.merge(cut, cut), corpus="").notes
+    twice = words_of(compare(survey.merge(cut, cut), corpus=""))
     assert "2 sentences are longer than the model takes: cut, and measured as far as they go" in twice
-    assert survey_corpus([long, *sentences(3)], source, Wish()).n_cut == 0
+    assert survey_corpus([long, *sentences(3)], source, SurveySettings()).n_cut == 0
 
 
 def test_the_interval_of_variability_is_that_of_a_jackknife() -> None:
@@ -249,9 +256,9 @@ def test_a_relation_has_examples() -> None:
     """Of a head that finds a relation the sentences are kept of whose links it finds most; merged parts keep them."""
     lines = corpus_lines(40)
     source = open_source("toy")
-    whole = survey_corpus(lines, source, Wish(controls=40))
+    whole = survey_corpus(lines, source, SurveySettings(controls=40))
     examples = compare(whole, corpus="").examples["2.3", "relation_coreference"]
     assert [example.score for example in examples] == [1.0, 1.0, 1.0]
     assert all(" it " in example.text for example in examples)
-    parts = [survey_corpus(part, source, Wish(controls=40)) for part in (lines[:15], lines[15:])]
+    parts = [survey_corpus(part, source, SurveySettings(controls=40)) for part in (lines[:15], lines[15:])]
     assert compare(survey.merge(*parts), corpus="").examples["2.3", "relation_coreference"] == examples

@@ -17,18 +17,21 @@ from rich.cells import cell_len
 from rich.color import Color, ColorSystem
 from rich.console import Console
 
+from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.heads.doubts import DOUBTS, why_not
-from attnviz.heads.numbers import nearest
-from attnviz.heads.record import MAX_OFFSET, MEASURES, OFFSETS, Comparison, Control, Estimate
-from attnviz.heads.roles import kinds
-from attnviz.heads.shown import COLOURS, MOST, chosen, family, measure_named, readable, role_names, sign
+from attnviz.heads.measures import offsets_up_to
+from attnviz.heads.notes import DOUBTS, why_not
+from attnviz.heads.record import Control, Estimates, HeadComparison
+from attnviz.heads.relations import rule_of
+from attnviz.heads.selection import MOST, chosen, measure_named, nearest, role_names
+from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import bar, spark
 from attnviz.heads.terminal.page import draw_head
 from attnviz.heads.terminal.table import draw_heads
+from attnviz.heads.wording import readable
 from attnviz.render.palette import luminance
 from attnviz.render.terminal.screen import Screen
-from tests.heads.comparisons_by_hand import KOREAN, NAMES, made, with_chance
+from tests.heads.comparisons_by_hand import COLOURS, KOREAN, NAMES, RULES, TAKEN, made, with_chance
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -60,7 +63,7 @@ def printed(lines: list[Text], screen: Screen) -> str:
     return written.getvalue()
 
 
-def rows_of(comparison: Comparison, screen: Screen, **more: object) -> dict[str, str]:
+def rows_of(comparison: HeadComparison, screen: Screen, **more: object) -> dict[str, str]:
     """The line of each head that the table shows, by its name, in their order."""
     lines = [line.plain for line in draw_heads(comparison, screen, **more)]  # type: ignore[arg-type]
     start = next(index for index, line in enumerate(lines) if line.startswith("head "))
@@ -167,10 +170,10 @@ def test_what_stands_where_there_is_no_number() -> None:
     """A dash, in the table and on the page; nothing divides by it."""
     comparison = made()
     nothing = np.full_like(comparison.estimates.value, np.nan)
-    bare = Estimate(value=nothing, low=nothing, high=nothing)
+    bare = Estimates(value=nothing, low=nothing, high=nothing)
     head = comparison.heads[0]
     role = replace(
-        head.roles[0], low=math.nan, high=math.nan, established=False, reason="too few sentences", controls=()
+        head.roles[0], low=math.nan, high=math.nan, established=False, doubt=Note("too_few_sentences"), controls=()
     )
     comparison = replace(
         comparison,
@@ -191,7 +194,7 @@ def test_what_stands_where_there_is_no_number() -> None:
 def test_sorted_by_a_measure(sort: str) -> None:
     """The largest first; the measure has a column, whatever the window."""
     comparison = made(4, 5)
-    name = measure_named(sort, NAMES)
+    name = measure_named(sort, TAKEN).name
     screen = replace(PLAIN, width=60)
     shown = rows_of(comparison, screen, sort=sort)
     values = [comparison.estimate(name, *map(int, head.split(".")))[0] for head in shown]
@@ -207,10 +210,10 @@ def test_why_a_role_is_not_established() -> None:
     role = made().heads[0].roles[0]
     assert why_not(role) == ""
     unsure = Control(name="chance", what="chance", value=0.1, low=math.nan, high=math.nan, rules_out=True)
-    doubtful = replace(role, established=False, reason="too few sentences for an interval of chance")
+    doubtful = replace(role, established=False, doubt=Note.of("too_few_for_control", control="chance"))
     assert why_not(replace(doubtful, controls=(*role.controls, unsure))) == "too few sentences"
     harmless = replace(unsure, rules_out=False)
-    one = replace(doubtful, controls=(harmless,), reason="no control was taken (chance)")
+    one = replace(doubtful, controls=(harmless,), doubt=Note.of("no_control", controls="chance"))
     assert why_not(one) == "no control"
     for name, why in (("chance", "chance"), ("shuffled", "shuffled"), ("offset", "an offset")):
         strong = replace(unsure, name=name, low=0.9, high=0.95)
@@ -263,7 +266,7 @@ def test_sorted_by_role_and_by_score() -> None:
 
 def test_a_measure_has_one_name() -> None:
     """No two measures have one heading, and none has two: that of the bars is that of the column sorted by."""
-    assert len({one.label for one in MEASURES.values()}) == len(MEASURES)
+    assert len({one.label for one in TAKEN}) == len(TAKEN)
     for width in (120, 200):
         screen = Screen(width=width, colour=False)
         lines = [line.plain for line in draw_heads(made(relations=()), screen, sort="entropy_share")]
@@ -271,7 +274,7 @@ def test_a_measure_has_one_name() -> None:
         assert heading.split().count("even") == 2
         assert "spread" not in heading
         assert "entropy" not in heading
-    assert measure_named("even", NAMES) == "entropy_share"
+    assert measure_named("even", TAKEN).name == "entropy_share"
 
 
 def test_missing_numbers_are_sorted_last() -> None:
@@ -290,7 +293,7 @@ def test_chosen_by_role_and_layer() -> None:
         assert found
         for one in comparison.heads:
             names = [r.name for r in one.roles] or ["none"]
-            wanted = role in names or role in map(family, names)
+            wanted = role in names or role in {r.family for r in one.roles}
             assert wanted == (one.name in [shown.profile.name for shown in found])
     lines = [line.plain for line in draw_heads(comparison, PLAIN, role=["previous"])]
     assert "19 other heads not shown" in lines
@@ -376,7 +379,7 @@ def test_what_must_be_said() -> None:
 
 def test_nothing_that_a_terminal_obeys() -> None:
     """Words of the input cannot move the cursor or change a colour."""
-    comparison = made(model="a\x1b[31mb", corpus="c\x07", notes=("d\x1b[2J",), bad=((1, "e\rf"),))
+    comparison = made(model="a\x1b[31mb", corpus="c\x07", notes=(Note.of("text", text="d\x1b[2J"),), bad=((1, "e\rf"),))
     example = replace(comparison.examples["0.0", "previous"][0], text="g\x1b]0;h\x07\n")
     comparison = replace(comparison, examples={("0.0", "previous"): (example,)})
     for lines in (draw_heads(comparison, PLAIN), draw_head(comparison, 0, 0, PLAIN)):
@@ -399,7 +402,7 @@ def test_a_heads_page() -> None:
         held = [comparison.controls["shuffled"].value[0, 0, at], comparison.controls["untrained"].value[:, :, at].max()]
         held += [comparison.controls[name].value[0, 0, at] for name in ("offset", "chance")]
         assert words[1:7] == [*shown, *("—" if math.isnan(one) else f"{one:.2f}" for one in held)]
-    for offset in OFFSETS:
+    for offset in offsets_up_to(MAX_OFFSET):
         value, low, high = comparison.estimate(f"offset_{offset:+d}", 0, 0)
         peak = comparison.estimate(f"peak_{offset:+d}", 0, 0)[0]
         shown = [f"{offset:+d}" if offset else "0", f"{value:.2f}", f"{low:.2f}{TO}{high:.2f}", f"{peak:.2f}"]
@@ -409,13 +412,13 @@ def test_a_heads_page() -> None:
     assert [line.split()[0] for line in lines[start : start + 5]] == [
         head.name for head, _ in nearest(comparison, 0, 0, 5)
     ]
-    row = comparison.likeness.divergences[0] if comparison.likeness is not None else np.zeros(0)
+    row = comparison.similarity.divergences[0] if comparison.similarity is not None else np.zeros(0)
     assert [far for _, far in nearest(comparison, 0, 0, 5)] == sorted(row[1:])
 
 
-def test_without_likeness() -> None:
+def test_without_similarity() -> None:
     """Where heads were not compared no cluster is shown, and no head like another."""
-    comparison = made(likeness=None)
+    comparison = made(similarity=None)
     comparison = replace(comparison, heads=tuple(replace(head, cluster=None) for head in comparison.heads))
     assert not any("alike" in line.plain for line in draw_heads(comparison, PLAIN))
     assert not any("most like" in line.plain for line in draw_head(comparison, 0, 0, PLAIN))
@@ -433,21 +436,18 @@ def test_colours_can_be_read(*, dark: bool) -> None:
 
 def test_every_role_has_a_colour_and_a_short_sign() -> None:
     """All that roles are called, offsets and relations too."""
-    for name in [kind.name for kind in kinds(OFFSETS)] + ["relation_nmod:poss_reversed", "relation_coreference"]:
-        assert family(name) in COLOURS
-        assert 0 < len(sign(name)) <= 6
-        assert cell_len(sign(name)) == len(sign(name))
-    relations = ("cop", "cop_reversed", "nmod", "nmod:poss", "nmod:poss_reversed", "nsubj:pass", "aux:pass")
-    assert [sign(f"relation_{name}") for name in relations] == [
+    for rule in RULES.values():
+        assert 0 < len(rule.sign) <= 6
+        assert cell_len(rule.sign) == len(rule.sign)
+    relations = (("cop", False), ("cop", True), ("nmod", False), ("nmod:poss", True), ("nsubj:pass", False))
+    assert [rule_of(name, reverse=reverse).sign for name, reverse in relations] == [
         "cop",
         "cop←",
         "nmod",
-        "nm:po",
         "nm:po←",
         "ns:pa",
-        "au:pa",
     ]
-    assert sign("offset_-2") == "-2"
+    assert RULES["offset_-2"].sign == "-2"
     assert len(set(COLOURS.values())) == len(COLOURS)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from attnviz.capture.source import open_source
-from attnviz.heads.capture.surveying import Wish, survey_corpus
+from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
+from attnviz.heads.settings import SurveySettings
 from attnviz.heads.terminal.table import draw_heads
 from attnviz.models.language.splits import corpus_lines
 from attnviz.render.terminal.screen import Screen
@@ -12,7 +13,7 @@ from attnviz.render.terminal.screen import Screen
 
 def test_reference_and_agreement_are_found() -> None:
     """The head that was found on validation sentences when the model was made is among those of both roles."""
-    found = compare(survey_corpus(corpus_lines(600), open_source("toy"), Wish()), corpus="its own language")
+    found = compare(survey_corpus(corpus_lines(600), open_source("toy"), SurveySettings()), corpus="its own language")
     roles = {role.name: role for role in found.head(2, 3).roles}
     assert roles["relation_coreference"].established
     assert roles["relation_coreference"].score > 0.85
@@ -28,6 +29,8 @@ def test_reference_and_agreement_are_found() -> None:
 
 def test_random_weights_of_the_toy_have_no_relation() -> None:
     """Its architecture before any training finds neither."""
-    found = compare(survey_corpus(corpus_lines(300), open_source("toy").untrained(seed=3), Wish()), corpus="likewise")
+    found = compare(
+        survey_corpus(corpus_lines(300), open_source("toy").untrained(seed=3), SurveySettings()), corpus="likewise"
+    )
     assert not [role.name for head in found.heads for role in head.roles if role.name.startswith("relation")]
     assert not any(relation.established for relation in found.relations)

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from attnviz.capture.attend import attend
+from attnviz.heads.tally import wilson
 from attnviz.models.language import splits
 from attnviz.models.training import files
-from attnviz.stories import common, forcing
+from attnviz.stories import forcing
 from attnviz.stories.record import Lines, Matrix, Story, Table
 from tests.stories import by_hand_recurrent
 
@@ -244,7 +245,7 @@ def test_one_sentence_around_its_first_error(story: Story) -> None:
 )
 def test_wilson(hits: int, n: int, low: float, high: float) -> None:
     """Known intervals: Newcombe 1998, and by symmetry."""
-    assert common.wilson(hits / n, n) == pytest.approx((low, high), abs=1e-4)
+    assert wilson(hits / n, n) == pytest.approx((low, high), abs=1e-4)
 
 
 def test_common_rows_of_words() -> None:

@@ -16,22 +16,25 @@ hair; it is established where a measure that the role before or after is judged 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int
 
+from attnviz.attention import Note
 from attnviz.errors import InputError, RecordError, SelectionError
 from attnviz.heads import survey, tally
-from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, Difference
-from attnviz.heads.changes.relations import relations_changed, role_difference
+from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, Difference, RelationChange
 from attnviz.heads.compare import compare
-from attnviz.heads.record import MAX_OFFSET, MEASURES, Comparison, Estimate, HeadProfile
+from attnviz.heads.measures import MEASURES, Entry, Measure
+from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, Relation
+from attnviz.heads.relations import name_of
+from attnviz.heads.settings import MAX_OFFSET
+from attnviz.heads.structure import FORWARD, REVERSE, SCORE, Relations, interval
 from attnviz.heads.survey import Places, Survey
 from attnviz.heads.tally import Tally
-
-MAIN = tuple(name for name in MEASURES if not name.startswith(("norm_", "offset_", "peak_")) and name != "entropy")
-"""The measures that are looked through for what changed most; entropy is among them as a share of the largest."""
 
 
 def changes(
@@ -42,6 +45,7 @@ def changes(
     corpus: str,
     corpus_after: str | None = None,
     thresholds: Mapping[str, float] | None = None,
+    entries: Iterable[Entry] = MEASURES,
 ) -> Changes:
     """What two models' heads do otherwise.
 
@@ -52,6 +56,7 @@ def changes(
         corpus: what the first was measured on, in a few words.
         corpus_after: likewise the second; None where that is the same.
         thresholds: of roles, by name, that are other than usual.
+        entries: the measures that there are.
 
     Raises:
         RecordError: the models have other numbers of layers or heads, other tokens of the same sentences, or were
@@ -60,8 +65,10 @@ def changes(
     """
     check_alike(before, after)
     paired = same_sentences(before, after)
-    one = compare(before, corpus=corpus, thresholds=thresholds)
-    other = compare(after, corpus=corpus if corpus_after is None else corpus_after, thresholds=thresholds)
+    one = compare(before, corpus=corpus, thresholds=thresholds, entries=entries)
+    other = compare(
+        after, corpus=corpus if corpus_after is None else corpus_after, thresholds=thresholds, entries=entries
+    )
     differences = _differences(before, after)
     pattern = None if divergences is None else divergences.estimate()
     yardsticks = _yardsticks(one)
@@ -70,8 +77,7 @@ def changes(
             first,
             second,
             pattern=pattern,
-            differs=_differs(first, second, differences, one.measures)
-            or _relation_differs(first, second, before, after),
+            differs=_differs(first, second, differences, one.names) or _relation_differs(first, second, before, after),
             yardstick=yardsticks[:, number],
         )
         for number, (first, second) in enumerate(zip(one.heads, other.heads, strict=True))
@@ -108,13 +114,14 @@ def check_alike(before: Survey, after: Survey) -> None:
     Raises:
         RecordError: they cannot.
     """
-    names = before.about["model"], after.about["model"]
+    names = before.about.model, after.about.model
     check_heads(before.heads.sums.shape[1:3], after.heads.sums.shape[1:3], names)
+    here, there = before.about.words(), after.about.words()
     for what in ("kind", "special tokens", "fixed offsets"):
-        if before.about[what] != after.about[what]:
+        if here[what] != there[what]:
             raise RecordError(
-                f"these cannot be compared: {what}: {names[0]} was measured with {before.about[what]}, {names[1]} with "
-                f"{after.about[what]}"
+                f"these cannot be compared: {what}: {names[0]} was measured with {here[what]}, {names[1]} with "
+                f"{there[what]}"
             )
     if before.measures != after.measures or len(before.heads.sums) != len(after.heads.sums):
         raise RecordError("these cannot be compared: they hold other measures, or were measured by another version")
@@ -160,7 +167,7 @@ def by_pattern(heads: Iterable[Change]) -> list[Change]:
 
 
 def by_measures(found: Changes) -> list[Change]:
-    """Heads by what changed most of them: the largest difference that is established, of `MAIN`, first."""
+    """Heads by what changed most of them: the largest difference that is established first."""
 
     def largest(change: Change) -> float:
         return max((size(one) for one in most_changed(found, change) if one.established), default=0.0)
@@ -174,20 +181,27 @@ def most_changed(found: Changes, change: Change, n: int | None = None) -> list[D
     Args:
         found: of two models.
         change: of the head.
-        n: how many at most; None is all of `MAIN`.
+        n: how many at most; None is all that are looked through.
     """
-    every = [found.difference(name, change.before.layer, change.before.head) for name in MAIN if name in found.measures]
+    every = [
+        found.difference(name, change.before.layer, change.before.head)
+        for name in (one.name for one in found.measures if is_main(one))
+    ]
     there = [one for one in every if abs(one.value) > ROUNDING]
     return sorted(there, key=lambda one: (not one.established, -size(one)))[:n]
 
 
 def size(difference: Difference) -> float:
     """How large a difference is, on one scale: a share as it is, tokens as a share of `MAX_OFFSET` of them."""
-    is_tokens = MEASURES[difference.measure].unit == "tokens"
-    return abs(difference.value) / (MAX_OFFSET if is_tokens else 1)
+    return abs(difference.value) / (MAX_OFFSET if difference.measure.unit == "tokens" else 1)
 
 
-def _differences(before: Survey, after: Survey) -> Estimate:
+def is_main(measure: Measure) -> bool:
+    """Whether a measure is looked through for what changed most; entropy is, as a share of the largest."""
+    return measure.offset is None and measure.takes not in {"norms", "unknown"} and measure.unit != "nats"
+
+
+def _differences(before: Survey, after: Survey) -> Estimates:
     """After less before, of every measure; the differences of replicates are their interval."""
     layers = []
     for layer in range(before.heads.sums.shape[1]):  # one at a time: all replicates of all heads are many numbers
@@ -200,7 +214,7 @@ def _differences(before: Survey, after: Survey) -> Estimate:
         rows = np.stack([getattr(layer, name) for layer in layers])
         return np.concatenate([rows, getattr(varied, name)[:, :, None]], axis=2)
 
-    return Estimate(value=joined("value"), low=joined("low"), high=joined("high"))
+    return Estimates(value=joined("value"), low=joined("low"), high=joined("high"))
 
 
 def _means(heads: Tally, layer: int) -> Float64[np.ndarray, "replicate head measure"]:
@@ -208,12 +222,12 @@ def _means(heads: Tally, layer: int) -> Float64[np.ndarray, "replicate head meas
         return np.asarray(heads.sums[:, layer] / heads.counts[:, layer])
 
 
-def _varied(before: Places, after: Places) -> Estimate:
+def _varied(before: Places, after: Places) -> Estimates:
     """The difference of how far patterns vary; its interval is that of a jackknife over groups of sentences."""
     there = [group for group in range(len(before.counts)) if before.counts[group].any() and after.counts[group].any()]
     if not there:
         nothing = np.full(before.sums.shape[1:3], np.nan)
-        return Estimate(value=nothing, low=nothing, high=nothing)
+        return Estimates(value=nothing, low=nothing, high=nothing)
 
     def apart(groups: Sequence[int]) -> Float64[np.ndarray, "layer head"]:
         values = [survey.variability(_together(places, groups)).value for places in (before, after)]
@@ -223,10 +237,10 @@ def _varied(before: Places, after: Places) -> Estimate:
     value = apart(every)
     if len(there) < 3:
         nothing = np.full_like(value, np.nan)
-        return Estimate(value=value, low=nothing, high=nothing)
+        return Estimates(value=value, low=nothing, high=nothing)
     without = np.stack([apart([other for other in every if other != group]) for group in there])
     error = np.sqrt((len(there) - 1) / len(there) * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
-    return Estimate(value=value, low=value - 1.96 * error, high=value + 1.96 * error)
+    return Estimates(value=value, low=value - 1.96 * error, high=value + 1.96 * error)
 
 
 def _together(places: Places, groups: Sequence[int]) -> Places:
@@ -239,16 +253,16 @@ def _together(places: Places, groups: Sequence[int]) -> Places:
     )
 
 
-def _yardsticks(before: Comparison) -> Float64[np.ndarray, "yardstick one"]:
+def _yardsticks(before: HeadComparison) -> Float64[np.ndarray, "yardstick one"]:
     """Of each head, how far the head most like it is, and how far other heads are in the mean."""
     n = len(before.heads)
-    if before.likeness is None or n < 2:
+    if before.similarity is None or n < 2:
         return np.full((2, n), np.nan)
-    others = before.likeness.divergences[~np.eye(n, dtype=np.bool_)].reshape(n, n - 1)
+    others = before.similarity.divergences[~np.eye(n, dtype=np.bool_)].reshape(n, n - 1)
     return np.stack([others.min(axis=1), others.mean(axis=1)])
 
 
-def _differs(before: HeadProfile, after: HeadProfile, differences: Estimate, measures: Sequence[str]) -> bool:
+def _differs(before: HeadProfile, after: HeadProfile, differences: Estimates, measures: Sequence[str]) -> bool:
     """Whether a measure has changed for sure that the clearest role before or after is judged by."""
     at = before.layer, before.head
     judged = {profile.roles[0].measure for profile in (before, after) if profile.roles} & set(measures)
@@ -269,7 +283,7 @@ def _change(
     before: HeadProfile,
     after: HeadProfile,
     *,
-    pattern: Estimate | None,
+    pattern: Estimates | None,
     differs: bool,
     yardstick: Float64[np.ndarray, " yardstick"],
 ) -> Change:
@@ -288,14 +302,109 @@ def _change(
     )
 
 
-def _notes(before: Comparison, after: Comparison, pattern: Estimate | None, *, paired: bool) -> Iterable[str]:
+def _notes(before: HeadComparison, after: HeadComparison, pattern: Estimates | None, *, paired: bool) -> Iterable[Note]:
     if pattern is None:
-        yield "saved numbers were compared: roles and measures, no patterns, for which both models are run"
+        yield Note("saved_numbers")
     if not paired:
-        yield (
-            "not the same sentences: a difference is that of the models and of the sentences, and the intervals are "
-            "not paired"
-        )
+        yield Note("other_sentences")
     elif pattern is None:
-        yield "both were measured on the same sentences: the intervals of differences are paired"
+        yield Note("paired")
     yield from dict.fromkeys((*before.notes, *after.notes))
+
+
+Scored: TypeAlias = tuple[Int[np.ndarray, " replicate"], Int[np.ndarray, " replicate"]]
+"""How often a head is right, and how often it could be."""
+
+
+def relations_changed(
+    before: Relations | None, after: Relations | None, best: tuple[Relation, ...], best_after: tuple[Relation, ...]
+) -> tuple[RelationChange, ...]:
+    """For each relation that both models were measured on, how much better or worse it is found.
+
+    Args:
+        before: what the heads of the first model find; None where no sentence says which words belong together.
+        after: likewise of the second.
+        best: the best head of the first for each relation.
+        best_after: likewise of the second.
+
+    Returns:
+        The changes in the order of `best`.
+    """
+    if before is None or after is None:
+        return ()
+    there = {one.name: one for one in best_after}
+    found = []
+    for one in best:
+        if (other := there.get(one.name)) is not None:
+            value, low, high = difference(_scored(before, one), _scored(after, other))
+            found.append(RelationChange(before=one, after=other, value=value, low=low, high=high))
+    return tuple(found)
+
+
+def role_difference(
+    before: Relations | None, after: Relations | None, role: str, head: tuple[int, int]
+) -> tuple[float, float, float] | None:
+    """By how much more often one head is right after, over all sentences, with its interval; None where unknown.
+
+    Args:
+        before: what the heads of the first model find.
+        after: likewise of the second.
+        role: of a relation, as `attnviz.heads.relations.name_of` names it.
+        head: layer and head.
+    """
+    if before is None or after is None:
+        return None
+    for name in before.names:
+        for way in (FORWARD, REVERSE):
+            if name_of(name, reverse=way == REVERSE) == role and name in after.names:
+                one, other = (
+                    (
+                        found.hits[:, :, found.names.index(name), way, head[0], head[1]].sum(axis=0),
+                        found.counts[:, :, found.names.index(name)].sum(axis=0),
+                    )
+                    for found in (before, after)
+                )
+                return difference(one, other)
+    return None
+
+
+def difference(before: Scored, after: Scored) -> tuple[float, float, float]:
+    """The second share less the first, with its 95 % interval; NaN where either was not counted.
+
+    It is the interval of the replicates' differences, and never narrower than so few links allow: then it is put
+    together of the intervals of both shares with the correlation of their replicates (Zou and Donner 2008,
+    "Construction of confidence limits about effect measures"). Ten links of which both models find all give a
+    difference of 0 in each replicate, and still one of the models may miss the next.
+    """
+    (one, low, high), (other, low_after, high_after) = interval(*before), interval(*after)
+    value = other - one
+    if math.isnan(value):
+        return math.nan, math.nan, math.nan
+    with np.errstate(invalid="ignore", divide="ignore"):  # a replicate without the relation: NaN, left out
+        shares, shares_after = (hits / counts for hits, counts in (before, after))
+    apart = (shares_after - shares)[:, None]
+    drawn = tally.estimate(apart, np.ones_like(apart))
+    n = int(min(before[1][0], after[1][0]))
+    together = _correlation(shares[1:], shares_after[1:]) * n / (n + tally.Z**2)  # two links that agree are no proof
+    below = _joined(other - low_after, high - one, together)
+    above = _joined(high_after - other, one - low, together)
+    ends = np.array([drawn.low[0], drawn.high[0], value - below, value + above])
+    return value, max(float(np.nanmin(ends)), -1.0), min(float(np.nanmax(ends)), 1.0)
+
+
+def _scored(found: Relations, best: Relation) -> Scored:
+    at, way = found.names.index(best.name), REVERSE if best.reverse else FORWARD
+    return found.hits[SCORE, :, at, way, best.layer, best.head], found.counts[SCORE, :, at]
+
+
+def _joined(one: float, other: float, correlation: float) -> float:
+    """How far the difference of two numbers reaches that reach so far themselves."""
+    return math.sqrt(max(one**2 + other**2 - 2 * correlation * one * other, 0.0))
+
+
+def _correlation(one: np.ndarray, other: np.ndarray) -> float:
+    """Of the replicates that both have; 0 where one of them never varies."""
+    there = np.isfinite(one) & np.isfinite(other)
+    if not there.any() or np.ptp(one[there]) == 0 or np.ptp(other[there]) == 0:
+        return 0.0
+    return float(np.corrcoef(one[there], other[there])[0, 1])

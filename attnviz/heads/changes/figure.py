@@ -17,8 +17,10 @@ from attnviz.heads.changes import wording as say
 from attnviz.heads.changes.compare import most_changed, size
 from attnviz.heads.changes.record import MOST, Change, Changes
 from attnviz.heads.changes.wording import words
-from attnviz.heads.record import MAX_OFFSET, Role
-from attnviz.heads.shown import NOT_EXPLANATION, sign
+from attnviz.heads.notes import note_words
+from attnviz.heads.record import Role
+from attnviz.heads.settings import MAX_OFFSET
+from attnviz.heads.wording import NOT_EXPLANATION
 from attnviz.render.figure.export import blank_sheet, save, usual_settings
 from attnviz.render.figure.page import canvas
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen
@@ -246,7 +248,7 @@ def _listed(found: Changes) -> list[str]:
 
 
 def _sign(role: Role | None) -> str:
-    return NO_SIGN if role is None else sign(role.name)
+    return NO_SIGN if role is None else role.sign
 
 
 def _below(found: Changes) -> list[str]:
@@ -259,7 +261,7 @@ def _below(found: Changes) -> list[str]:
         *_on_relations(found),
         say.WHERE_FROM,
         NOT_EXPLANATION,
-        *found.notes,
+        *(note_words(note) for note in found.notes),
         *say.proofs(found),
     ]
 

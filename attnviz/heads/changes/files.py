@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from attnviz.heads import files as comparisons
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
-from attnviz.heads.files import comparisons
+from attnviz.heads.notes import note_words
 from attnviz.heads.record import Relation
 from attnviz.storage.encoding import to_text
 from attnviz.storage.files import check_ending, write_whole
@@ -33,7 +34,7 @@ def to_csv(found: Changes) -> str:
     written = io.StringIO()
     table = csv.writer(written, lineterminator="\n")
     ends = ("before", "after", "difference", "low", "high")
-    named = [f"{measure}_{end}" for measure in found.measures for end in ends]
+    named = [f"{measure}_{end}" for measure in found.before.names for end in ends]
     table.writerow(
         [
             "layer", "head", "change", "change_low", "change_high", "nearest", "others", "role_before", "role_after",
@@ -45,12 +46,19 @@ def to_csv(found: Changes) -> str:
         at = change.before.layer, change.before.head
         numbers = (change.pattern, change.low, change.high, change.nearest, change.others)
         measured = []
-        for measure in found.measures:
+        for measure in found.before.names:
             one = found.difference(measure, *at)
             measured += [one.before, one.after, one.value, one.low, one.high]
         related = [cell for one in found.relations for cell in _related(one, at)]
         table.writerow([*at, *map(_shown, numbers), *_roles(change), *(_shown(value) for value in measured), *related])
     return written.getvalue()
+
+
+def frame(found: Changes) -> Any:
+    """The table of the CSV file as a pandas data frame."""
+    import pandas as pd
+
+    return pd.read_csv(io.StringIO(to_csv(found)), dtype=dict.fromkeys(("role_before", "role_after"), "string"))
 
 
 def _related(one: RelationChange, head: tuple[int, int]) -> list[str]:
@@ -83,10 +91,10 @@ def to_json(found: Changes) -> str:
         "version": VERSION,
         "paired": found.paired,
         "most": MOST,
-        "measures": found.measures,
+        "measures": found.before.names,
         "heads": [_head(found, change) for change in found.heads],
         "relations": [_relation(one) for one in found.relations],
-        "notes": found.notes,
+        "notes": [note_words(note) for note in found.notes],
         "before": before,
         "after": after,
     }
@@ -98,7 +106,7 @@ def _head(found: Changes, change: Change) -> dict[str, object]:
     at = change.before.layer, change.before.head
     before, after = (None if role is None else role.name for role in change.roles)
     differences = {}
-    for measure in found.measures:
+    for measure in found.before.names:
         one = found.difference(measure, *at)
         ends = {name: _number(getattr(one, name)) for name in ("before", "after", "value", "low", "high")}
         differences[measure] = {**ends, "established": one.established}

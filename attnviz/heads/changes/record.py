@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 
+from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.heads.record import Comparison, Estimate, HeadProfile, Relation, Role
+from attnviz.heads.measures import Measure
+from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, Relation, Role
 
 MOST = math.log(2)
 """The divergence of two rows that share no key, in nats: no pattern changes by more."""
@@ -23,7 +27,7 @@ class Difference:
     """By how much a measure of one head is another.
 
     Attributes:
-        measure: its name.
+        measure: which.
         before: in the first model.
         after: in the second.
         value: after less before.
@@ -31,7 +35,7 @@ class Difference:
         high: the upper end.
     """
 
-    measure: str
+    measure: Measure
     before: float
     after: float
     value: float
@@ -147,7 +151,7 @@ class Change:
         return self.pattern / self.others if self.others > ROUNDING else math.nan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Changes:
     """What two models' heads do otherwise.
 
@@ -155,23 +159,30 @@ class Changes:
         before: what each head of the first model does.
         after: what each head of the second does.
         pattern: how far each head's pattern is from the other model's; None where only what was saved was compared.
-        measures: the names of the measures.
+        measures: what was measured.
         differences: of each measure of each head, after less before.
         paired: whether both were measured on the same sentences.
         heads: each head, layer after layer.
         relations: each relation between words that both were measured on, the most frequent first.
-        notes: what a reader should know, a sentence each.
+        notes: what a reader should know.
     """
 
-    before: Comparison
-    after: Comparison
-    pattern: Estimate | None
-    measures: tuple[str, ...]
-    differences: Estimate
+    before: HeadComparison
+    after: HeadComparison
+    pattern: Estimates | None
+    measures: tuple[Measure, ...]
+    differences: Estimates
     paired: bool
     heads: tuple[Change, ...]
     relations: tuple[RelationChange, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    def __repr__(self) -> str:
+        n_changed = sum(change.role_established for change in self.heads)
+        return (
+            f"<Changes from {self.before.model!r} to {self.after.model!r}: {self.before.n_layers} x "
+            f"{self.before.n_heads} heads; {n_changed} of them with another role, established>"
+        )
 
     @property
     def matrix(self) -> Float64[np.ndarray, "layer head"]:
@@ -187,10 +198,11 @@ class Changes:
         """
         self.before.head(layer, head)
         before, after = (one.estimate(measure, layer, head)[0] for one in (self.before, self.after))
-        at = (layer, head, self.measures.index(measure))
+        number = self.before.names.index(measure)
+        at = (layer, head, number)
         found = self.differences
         return Difference(
-            measure=measure,
+            measure=self.measures[number],
             before=before,
             after=after,
             value=float(found.value[at]),
@@ -209,3 +221,31 @@ class Changes:
         if found is None:
             raise SelectionError(f"there is no head {layer}.{head}")
         return found
+
+    def to_frame(self) -> Any:
+        """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
+        from attnviz.heads.changes.files import frame
+
+        return frame(self)
+
+    def figure(self) -> Any:
+        """The sheet of both models as a Matplotlib figure of its own."""
+        from attnviz.heads.api import figure_of
+
+        return figure_of(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write it, whole or not at all, by its ending: png, svg, pdf, csv or json.
+
+        Raises:
+            OutputError: another ending, or the file cannot be written.
+        """
+        from attnviz.heads.api import save_changes
+
+        return save_changes(self, Path(path))
+
+    def _repr_png_(self) -> bytes:
+        """How a notebook shows it."""
+        from attnviz.heads.api import png_of
+
+        return png_of(self)

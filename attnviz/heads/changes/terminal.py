@@ -15,9 +15,10 @@ from attnviz.heads.changes import wording as say
 from attnviz.heads.changes.compare import most_changed
 from attnviz.heads.changes.record import MOST, Change, Changes, Difference, RelationChange
 from attnviz.heads.changes.wording import words
-from attnviz.heads.record import MEASURES, Role
-from attnviz.heads.shown import MOST as MOST_HEADS
-from attnviz.heads.shown import NOT_EXPLANATION, counted, family, sign
+from attnviz.heads.notes import counted, note_words
+from attnviz.heads.record import Role
+from attnviz.heads.relations import FAMILY
+from attnviz.heads.selection import MOST as MOST_HEADS
 from attnviz.heads.terminal.cells import (
     DOUBTFUL,
     ESTABLISHED,
@@ -32,6 +33,7 @@ from attnviz.heads.terminal.cells import (
     role_style,
 )
 from attnviz.heads.terminal.table import BAD_SHOWN
+from attnviz.heads.wording import NOT_EXPLANATION
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
@@ -152,11 +154,11 @@ def _from_to(before: Role | None, after: Role | None, room: int, screen: Screen)
 
 
 def _least(role: Role | None) -> int:
-    return LEAST_RELATION if role is not None and family(role.name) == "relation" else LEAST_WORDS
+    return LEAST_RELATION if role is not None and role.family == FAMILY.name else LEAST_WORDS
 
 
 def _sign(role: Role | None) -> str:
-    return "none" if role is None else sign(role.name)
+    return "none" if role is None else role.sign
 
 
 def _measure(differences: Sequence[Difference], screen: Screen, *, with_interval: bool) -> Text:
@@ -164,7 +166,7 @@ def _measure(differences: Sequence[Difference], screen: Screen, *, with_interval
     if not differences:
         return Text(spell(MISSING, screen), "dim")
     one = differences[0]
-    digits = 1 if MEASURES[one.measure].unit == "tokens" and abs(one.value) >= A_TENTH else 2
+    digits = 1 if one.measure.unit == "tokens" and abs(one.value) >= A_TENTH else 2
     if not round(abs(one.value), digits):
         return Text("below 0.01", "dim")
     shown = f"{say.named(one)} {one.value:+.{digits}f}"
@@ -239,12 +241,12 @@ def _notes(changes: Changes, screen: Screen) -> Iterator[Text]:
     for text in legend:
         yield from prose(text, screen, "dim")
     for note in changes.notes:
-        yield from prose(f"note: {note}", screen)
+        yield from prose(f"note: {note_words(note)}", screen)
     for one in (changes.before,) if changes.before.bad == changes.after.bad else (changes.before, changes.after):
         for line, reason in one.bad[:BAD_SHOWN]:
             yield from prose(f"line {line:,} not used: {reason}", screen, indent=2)
     for text in say.proofs(changes):
-        yield from prose(text, screen, "bold" if ": verified" in text else "")
+        yield from prose(text, screen, "bold")
 
 
 def _how_signs(screen: Screen) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attnviz.heads.changes.compare import MAIN, by_measures, by_pattern
+from attnviz.heads.changes.compare import by_measures, by_pattern, is_main
 from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, Difference, RelationChange
-from attnviz.heads.record import MEASURES, NO_ROLE, Role
-from attnviz.heads.shown import counted, described, sample
+from attnviz.heads.notes import counted, proof
+from attnviz.heads.record import NO_ROLE, Role
+from attnviz.heads.wording import described, sample
 
 BETWEEN = " · "
 """Stands between the parts of the title."""
@@ -148,12 +149,12 @@ def words(role: Role | None) -> str:
 
 def named(difference: Difference) -> str:
     """What a measure is called beside its difference."""
-    return MEASURES[difference.measure].label
+    return difference.measure.label
 
 
 def by_chance(found: Changes) -> str:
     """How many intervals would exclude 0 though nothing had changed; empty where no difference was measured."""
-    at = [found.measures.index(name) for name in MAIN if name in found.measures]
+    at = [at for at, one in enumerate(found.measures) if is_main(one)]
     values, low, high = (part[..., at] for part in _parts(found))
     looked_at = int((np.isfinite(low) & (np.abs(values) > 0)).sum())
     if not looked_at:
@@ -167,7 +168,7 @@ def by_chance(found: Changes) -> str:
 
 def proofs(found: Changes) -> list[str]:
     """The proof of each model's numbers."""
-    return [f"before: {found.before.proof}", f"after: {found.after.proof}"]
+    return [f"before: {proof(found.before)}", f"after: {proof(found.after)}"]
 
 
 def _parts(found: Changes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from attnviz.attention import Attention
 from attnviz.heads.figure import examples
-from attnviz.heads.figure.examples import LINE, Card
-from attnviz.heads.record import Comparison
-from attnviz.heads.shown import counted
+from attnviz.heads.figure.examples import LINE
+from attnviz.heads.notes import counted
+from attnviz.heads.record import HeadComparison
+from attnviz.heads.selection import RoleCard, strongest, without_card
 from attnviz.render.figure.page import frame
 from attnviz.render.figure.pen import GREY, MARGIN, SMALL, TEXT, Pen
 from attnviz.render.palette import colours
@@ -41,7 +42,7 @@ class Deck:
         said: what stands below their heading, in lines.
     """
 
-    cards: tuple[tuple[Card, Sheet | None], ...]
+    cards: tuple[tuple[RoleCard, Sheet | None], ...]
     said: tuple[str, ...]
 
     @property
@@ -50,7 +51,7 @@ class Deck:
         return HEADING + LINE * len(self.said) + 0.1
 
 
-def deck_of(comparison: Comparison, patterns: Mapping[str, Attention], unseen: str, pen: Pen) -> Deck:
+def deck_of(comparison: HeadComparison, patterns: Mapping[str, Attention], unseen: str, pen: Pen) -> Deck:
     """The cards of a comparison.
 
     Args:
@@ -59,8 +60,8 @@ def deck_of(comparison: Comparison, patterns: Mapping[str, Attention], unseen: s
         unseen: why there are no patterns; empty says nothing.
         pen: for the figure.
     """
-    cards = tuple((card, examples.pattern_of(card, patterns)) for card in examples.strongest(comparison))
-    more = examples.without_card(comparison)
+    cards = tuple((card, examples.pattern_of(card, patterns)) for card in strongest(comparison))
+    more = without_card(comparison)
     said = [
         *([COLOUR] if any(sheet is not None for _, sheet in cards) else []),
         *([f"no patterns: {visible(unseen)}"] if cards and unseen else []),

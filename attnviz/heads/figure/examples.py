@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attnviz.attention import Attention
 from attnviz.heads.figure.grid import KEY, draw_key
-from attnviz.heads.record import Comparison, Example, HeadProfile, Role
-from attnviz.heads.shown import family, role_names
-from attnviz.heads.survey import ENOUGH_ROWS
+from attnviz.heads.measures import ENOUGH_ROWS
+from attnviz.heads.record import Role
+from attnviz.heads.relations import FAMILY
+from attnviz.heads.selection import RoleCard
 from attnviz.render.figure.pattern import draw_pattern
 from attnviz.render.figure.pen import GREY, POINT, TEXT, Pen, clipped
 from attnviz.render.sheet import Sheet, pool, resolve
@@ -19,8 +19,6 @@ from attnviz.text.display import clip, visible
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST = 12
-"""So many roles have a card."""
 LINE = 1.4 * TEXT * POINT
 LINES = 3
 """A longer sentence is cut."""
@@ -33,53 +31,7 @@ AXIS = 0.22
 """Inches of what stands along a pattern's sides: that keys are looked at, and queries look."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """The head that has a role most clearly, and the sentence where it is strongest.
-
-    Attributes:
-        head: the head.
-        role: the role.
-        example: the sentence; None where none was kept.
-    """
-
-    head: HeadProfile
-    role: Role
-    example: Example | None
-
-
-def strongest(comparison: Comparison) -> list[Card]:
-    """For each role the head that has it most clearly, in the order of the legend; `MOST` roles at most.
-
-    What is established comes before what is not, then the clearest.
-    """
-    cards: dict[str, Card] = {}
-    for head, role in sorted(_had(comparison), key=_clearness, reverse=True):
-        if role.name not in cards and len(cards) < MOST:
-            example = next(iter(comparison.examples.get((head.name, role.measure), ())), None)
-            cards[role.name] = Card(head=head, role=role, example=example)
-    return [cards[name] for name in role_names(comparison) if name in cards]
-
-
-def _had(comparison: Comparison) -> list[tuple[HeadProfile, Role]]:
-    """The heads with their roles: the clearest of each head, and what it is established to do beside that."""
-    return [
-        (head, role) for head in comparison.heads for role in head.roles if role.established or role is head.roles[0]
-    ]
-
-
-def _clearness(had: tuple[HeadProfile, Role]) -> tuple[bool, float]:
-    # As roles of one head are ordered: so a head's clearest role comes before its others.
-    _, role = had
-    return role.established, (role.score - role.threshold) / max(1 - role.threshold, 1e-9)
-
-
-def without_card(comparison: Comparison) -> int:
-    """How many roles have no card."""
-    return len({role.name for _, role in _had(comparison)}) - len(strongest(comparison))
-
-
-def pattern_of(card: Card, patterns: Mapping[str, Attention]) -> Sheet | None:
+def pattern_of(card: RoleCard, patterns: Mapping[str, Attention]) -> Sheet | None:
     """The pattern of a card's head, on a scale from 0 to 1; None where it is not given."""
     record = patterns.get(card.role.name)
     if record is None:
@@ -87,7 +39,7 @@ def pattern_of(card: Card, patterns: Mapping[str, Attention]) -> Sheet | None:
     return pool(resolve(record.select([card.head.layer], [card.head.head]), "unit"), MOST_TOKENS, MOST_TOKENS)
 
 
-def words_of(card: Card, pen: Pen, width: float) -> tuple[list[str], list[str]]:
+def words_of(card: RoleCard, pen: Pen, width: float) -> tuple[list[str], list[str]]:
     """What a card of this width says, in lines: the role with its score; the sentence, or why there is none."""
     role = card.role
     doubt = "" if role.established else " · not established"
@@ -102,7 +54,7 @@ def words_of(card: Card, pen: Pen, width: float) -> tuple[list[str], list[str]]:
 
 
 def _no_example(role: Role) -> str:
-    if family(role.name) == "relation":
+    if role.family == FAMILY.name:
         return "no example: it is found in none of the sentences that controls were taken of"
     return f"no example: no sentence has {ENOUGH_ROWS} rows that it is counted for"
 
@@ -115,7 +67,7 @@ def _sides(sheet: Sheet, pen: Pen, width: float) -> tuple[float, float, float]:
     return cell, beside, above
 
 
-def card_height(card: Card, sheet: Sheet | None, pen: Pen, width: float) -> float:
+def card_height(card: RoleCard, sheet: Sheet | None, pen: Pen, width: float) -> float:
     """How high a card of this width is, in inches."""
     title, said = words_of(card, pen, width)
     height = LINE * (len(title) + len(said)) + 0.16
@@ -126,7 +78,7 @@ def card_height(card: Card, sheet: Sheet | None, pen: Pen, width: float) -> floa
 
 
 def draw_card(
-    paper: Axes, pen: Pen, card: Card, sheet: Sheet | None, place: tuple[float, float, float], *, palette: str
+    paper: Axes, pen: Pen, card: RoleCard, sheet: Sheet | None, place: tuple[float, float, float], *, palette: str
 ) -> None:
     """Draw a card on axes in inches over the whole figure, which has its size.
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.heads.doubts import doubts
-from attnviz.heads.numbers import tallied
-from attnviz.heads.record import Comparison, Role
-from attnviz.heads.shown import BACK, COLOURS, counted, family, sign
+from attnviz.heads.notes import counted, doubts
+from attnviz.heads.record import HeadComparison, Role
+from attnviz.heads.relations import REVERSED
+from attnviz.heads.selection import tallied
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen
 from attnviz.render.palette import hexed, luminance
 from attnviz.text.display import clip, visible
@@ -36,7 +36,7 @@ KEY = 1.7 * SWATCH
 
 def colour_of(role: Role | None) -> str:
     """The colour of a role, on paper."""
-    return EMPTY if role is None else COLOURS.get(family(role.name), GREY)
+    return EMPTY if role is None else role.colour
 
 
 def paler(colour: str, part: float = 0.7) -> str:
@@ -55,19 +55,19 @@ def _rgb(colour: str) -> np.ndarray:
     return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)], dtype=np.float64)
 
 
-def cell_of(comparison: Comparison) -> float:
+def cell_of(comparison: HeadComparison) -> float:
     """The side of a cell, in inches."""
     least, most = CELLS
     return max(least, min(most, WIDEST / comparison.n_heads, HIGHEST / comparison.n_layers))
 
 
-def grid_size(comparison: Comparison) -> tuple[float, float]:
+def grid_size(comparison: HeadComparison) -> tuple[float, float]:
     """Width and height of the grid with its numbers, in inches."""
     cell = cell_of(comparison)
     return BESIDE + comparison.n_heads * cell, ABOVE + comparison.n_layers * cell
 
 
-def draw_grid(paper: Axes, pen: Pen, comparison: Comparison, left: float, top: float) -> None:
+def draw_grid(paper: Axes, pen: Pen, comparison: HeadComparison, left: float, top: float) -> None:
     """Draw the grid on axes in inches: a cell a head, layers from top to bottom, heads from left to right.
 
     Args:
@@ -98,14 +98,14 @@ def _cell(paper: Axes, pen: Pen, role: Role | None, place: tuple[float, float, f
     swatch(paper, role, (x, y, side, side))
     if role is None:
         return
-    size = min(TEXT, (side - 0.05) / max(pen.width(sign(role.name), 1.0), POINT))
+    size = min(TEXT, (side - 0.05) / max(pen.width(role.sign, 1.0), POINT))
     if size >= LEAST_TEXT:
         _write_sign(paper, pen, role, (x + side / 2, y + side / 2), size)
 
 
 def _write_sign(paper: Axes, pen: Pen, role: Role, middle: tuple[float, float], size: float) -> None:
     ink = ink_on(colour_of(role)) if role.established else BLACK
-    paper.text(*middle, sign(role.name), ha="center", va="center", zorder=4, **pen.style(size, color=ink))
+    paper.text(*middle, role.sign, ha="center", va="center", zorder=4, **pen.style(size, color=ink))
 
 
 def swatch(paper: Axes, role: Role | None, place: tuple[float, float, float, float]) -> None:
@@ -133,7 +133,7 @@ def swatch(paper: Axes, role: Role | None, place: tuple[float, float, float, flo
         paper.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3))
 
 
-def legend_entries(comparison: Comparison) -> list[tuple[Role | None, str]]:
+def legend_entries(comparison: HeadComparison) -> list[tuple[Role | None, str]]:
     """The signs and colours of the grid and what they mean, in words, with how many heads have them."""
     entries: list[tuple[Role | None, str]] = []
     for _, words, heads, n_established in tallied(comparison):
@@ -147,10 +147,10 @@ def legend_entries(comparison: Comparison) -> list[tuple[Role | None, str]]:
     return entries
 
 
-def legend_said(comparison: Comparison) -> list[str]:
+def legend_said(comparison: HeadComparison) -> list[str]:
     """How to read the grid, where there is something to read."""
-    signs = {sign(role.name) for role, _ in legend_entries(comparison) if role is not None}
-    back = f"; {BACK} is a relation the other way round" if any(one.endswith(BACK) for one in signs) else ""
+    signs = {role.sign for role, _ in legend_entries(comparison) if role is not None}
+    back = f"; {REVERSED} is a relation the other way round" if any(one.endswith(REVERSED) for one in signs) else ""
     why = doubts(comparison.heads)
     return [
         *([f"each head has the colour of its clearest role, and that role's sign{back}"] if signs else []),
@@ -158,16 +158,16 @@ def legend_said(comparison: Comparison) -> list[str]:
     ]
 
 
-def _legend_lines(comparison: Comparison, pen: Pen, width: float) -> list[str]:
+def _legend_lines(comparison: HeadComparison, pen: Pen, width: float) -> list[str]:
     return [line for text in legend_said(comparison) for line in pen.wrap(text, width, SMALL + 0.5)]
 
 
-def legend_height(comparison: Comparison, pen: Pen, width: float) -> float:
+def legend_height(comparison: HeadComparison, pen: Pen, width: float) -> float:
     """How high the legend is, in inches."""
     return ENTRY * len(legend_entries(comparison)) + LINE * len(_legend_lines(comparison, pen, width)) + 0.05
 
 
-def draw_legend(paper: Axes, pen: Pen, comparison: Comparison, place: tuple[float, float, float]) -> None:
+def draw_legend(paper: Axes, pen: Pen, comparison: HeadComparison, place: tuple[float, float, float]) -> None:
     """Draw what the colours and signs of the grid mean, on axes in inches.
 
     Args:
@@ -194,5 +194,5 @@ def draw_key(paper: Axes, pen: Pen, role: Role | None, place: tuple[float, float
     x, y = place
     swatch(paper, role, (x, y, KEY, SWATCH))
     if role is not None:
-        size = min(SMALL, (KEY - 0.04) / pen.width(sign(role.name), 1.0))
+        size = min(SMALL, (KEY - 0.04) / pen.width(role.sign, 1.0))
         _write_sign(paper, pen, role, (x + KEY / 2, y + SWATCH / 2), size)

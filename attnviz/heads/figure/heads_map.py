@@ -11,8 +11,8 @@ from jaxtyping import Float64
 
 from attnviz.heads.figure.grid import colour_of
 from attnviz.heads.figure.similarity_map import HEIGHTS, draw_scatter
-from attnviz.heads.record import NO_ROLE, Comparison, HeadProfile, Likeness
-from attnviz.heads.shown import family_words, readable
+from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, HeadSimilarity
+from attnviz.heads.wording import readable
 from attnviz.render.figure.pen import Pen
 
 if TYPE_CHECKING:
@@ -23,25 +23,27 @@ LABELLED, NAMED = 144, 48
 RARER = "; heads of the rarer roles are named"
 
 
-def heading(comparison: Comparison, likeness: Likeness) -> str:
+def heading(comparison: HeadComparison, similarity: HeadSimilarity) -> str:
     """What the map shows."""
     return (
-        f"heads as points: those that look alike stand close (two axes keep {100 * likeness.kept:.0f} % of the "
+        f"heads as points: those that look alike stand close (two axes keep {100 * similarity.kept:.0f} % of the "
         f"squared distances){RARER if len(comparison.heads) > LABELLED else ''}"
     )
 
 
-def unplaced(pen: Pen, comparison: Comparison, likeness: Likeness, wide: float) -> tuple[Axes, tuple[float, float]]:
+def unplaced(
+    pen: Pen, comparison: HeadComparison, similarity: HeadSimilarity, wide: float
+) -> tuple[Axes, tuple[float, float]]:
     """Draw a map of this width, which has no place yet; the heights of its legend and of its axes, in inches."""
-    across, up = np.ptp(likeness.points, axis=0)
+    across, up = np.ptp(similarity.points, axis=0)
     low, high = HEIGHTS
     tall = min(high - 0.6, max(low, wide * up / across)) if across else low
     pen.figure.set_size_inches(10, 10)
     ax = pen.figure.add_axes((0.1, 0.1, wide / 10, tall / 10))
     groups = [_group(head) for head in comparison.heads]
     names = _names(comparison.heads, groups)
-    legend = draw_scatter(ax, likeness.points, names, groups, pen, plain=NO_ROLE)
-    _clear(ax, likeness.points, names)
+    legend = draw_scatter(ax, similarity.points, names, groups, pen, plain=NO_ROLE)
+    _clear(ax, similarity.points, names)
     _recolour(ax, comparison.heads)
     return ax, (legend, tall)
 
@@ -76,7 +78,7 @@ def _group(head: HeadProfile) -> str:
     if not head.roles:
         return NO_ROLE
     role = head.roles[0]
-    return family_words(role) + ("" if role.established else " (not established)")
+    return role.family_words + ("" if role.established else " (not established)")
 
 
 def _recolour(ax: Axes, heads: Sequence[HeadProfile]) -> None:

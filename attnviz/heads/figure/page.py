@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.heads.figure.page_plots import ROW, draw_measures, draw_offsets, shares
-from attnviz.heads.numbers import STRONGEST, estimate_of, nearest
-from attnviz.heads.record import Comparison, HeadProfile, measure_of
-from attnviz.heads.shown import CONTROLS_OF_A_HEAD, HELD, NOT_EXPLANATION, described, sample, scored_on
+from attnviz.heads.notes import note_words, proof, reason_of
+from attnviz.heads.record import HeadComparison, HeadProfile
+from attnviz.heads.selection import estimate_of, nearest, strongest_shown
+from attnviz.heads.wording import CONTROLS_OF_A_HEAD, HELD, NOT_EXPLANATION, described, sample, scored_on
 from attnviz.render.figure.export import blank_sheet, save, usual_settings
 from attnviz.render.figure.page import canvas
 from attnviz.render.figure.pen import BLACK, GREY, MARGIN, POINT, TEXT, TITLE, Pen
@@ -31,7 +32,7 @@ NAMES = 1.15
 LINE = 1.45 * TEXT * POINT
 
 
-def sheet(comparison: Comparison, layer: int, head: int) -> Figure:
+def sheet(comparison: HeadComparison, layer: int, head: int) -> Figure:
     """A figure of one head.
 
     Args:
@@ -49,7 +50,7 @@ def sheet(comparison: Comparison, layer: int, head: int) -> Figure:
     return pen.figure
 
 
-def write(comparison: Comparison, layer: int, head: int, path: Path | BytesIO, suffix: str) -> Typefaces:
+def write(comparison: HeadComparison, layer: int, head: int, path: Path | BytesIO, suffix: str) -> Typefaces:
     """Draw one head's page into a file.
 
     Args:
@@ -68,11 +69,11 @@ def write(comparison: Comparison, layer: int, head: int, path: Path | BytesIO, s
     profile = comparison.head(layer, head)
     made = sheet(comparison, layer, head)
     title = f"Head {profile.name} of {visible(comparison.model)}"
-    save(made, path, suffix, title=title, description=f"{sample(comparison)}; {comparison.proof}")
+    save(made, path, suffix, title=title, description=f"{sample(comparison)}; {proof(comparison)}")
     return typefaces_for(_texts(comparison, profile))
 
 
-def _draw(pen: Pen, comparison: Comparison, profile: HeadProfile) -> None:
+def _draw(pen: Pen, comparison: HeadComparison, profile: HeadProfile) -> None:
     """Measure the words, give the figure its size, then draw."""
     names = shares(comparison)
     right = MARGIN + 0.5 + BARS[0] + GAP + NAMES
@@ -139,7 +140,7 @@ def _roles(profile: HeadProfile) -> list[tuple[str, str]]:
     said = []
     for role in profile.roles:
         score = f"{role.score:.2f}" + ("" if math.isnan(role.low) else f" ({role.low:.2f} to {role.high:.2f})")
-        state = "established" if role.established else f"not established: {visible(role.reason)}"
+        state = "established" if role.established else f"not established: {visible(reason_of(role))}"
         said.append((f"{visible(role.words)} · {role.measure} {score} · {state}", BLACK))
         against = [f"{one.what} {one.value:.2f}" + (" *" if one.rules_out else "") for one in role.controls]
         if against:
@@ -149,7 +150,7 @@ def _roles(profile: HeadProfile) -> list[tuple[str, str]]:
     return said
 
 
-def _alike(comparison: Comparison, profile: HeadProfile) -> list[str]:
+def _alike(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
     """The heads most like it, in a line."""
     near = nearest(comparison, profile.layer, profile.head, 5)
     if not near:
@@ -158,9 +159,9 @@ def _alike(comparison: Comparison, profile: HeadProfile) -> list[str]:
     return [f"most like it (mean Jensen-Shannon divergence, nats): {heads}"]
 
 
-def _sentences(comparison: Comparison, profile: HeadProfile, pen: Pen, width: float) -> list[tuple[str, str, str]]:
+def _sentences(comparison: HeadComparison, profile: HeadProfile, pen: Pen, width: float) -> list[tuple[str, str, str]]:
     """Each measure's name, its score, and the sentence where it is strongest, in a line."""
-    names = dict.fromkeys([*(role.measure for role in profile.roles), *STRONGEST])
+    names = dict.fromkeys([*(role.measure for role in profile.roles), *strongest_shown(comparison)])
     kept = {name: comparison.examples.get((profile.name, name), ()) for name in names}
     first = {name: several[0] for name, several in kept.items() if several}
     room = width - pen.widest(list(first)) - 0.5
@@ -171,16 +172,15 @@ def _sentences(comparison: Comparison, profile: HeadProfile, pen: Pen, width: fl
     return found
 
 
-def _said(comparison: Comparison, profile: HeadProfile) -> list[str]:
+def _said(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
     """What stands below: the proof, the measures that are no shares, relations, notes, how to read it."""
     others = []
-    for name in comparison.measures:
-        measure = measure_of(name)
-        if measure is not None and measure.unit != "share":
-            value, low, high = estimate_of(comparison, name, profile)
+    for measure in comparison.measures:
+        if measure.unit in {"nats", "tokens"}:
+            value, low, high = estimate_of(comparison, measure.name, profile)
             if not math.isnan(value):
                 ends = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
-                others.append(f"{name} {value:.2f} {measure.unit}{ends}")
+                others.append(f"{measure.name} {value:.2f} {measure.unit}{ends}")
     relations = [
         f"{visible(one.name)}{' (reversed)' * one.reverse} {one.accuracy:.2f} ({one.low:.2f} to {one.high:.2f})"
         for one in comparison.relations
@@ -188,16 +188,16 @@ def _said(comparison: Comparison, profile: HeadProfile) -> list[str]:
     ]
     how = [f"{CONTROLS_OF_A_HEAD[name]}: {what}" for name, what in HELD.items() if name in comparison.controls]
     return [
-        comparison.proof,
+        proof(comparison),
         *([" · ".join(others)] if others else []),
         *([f"best of all heads at, on half of the sentences: {', '.join(relations)}"] if relations else []),
-        *(visible(note) for note in comparison.notes),
+        *(note_words(note) for note in comparison.notes),
         *([scored_on(comparison)] if relations and profile.roles else []),
         "; ".join(["layers and heads count from 0", *how, NOT_EXPLANATION]),
     ]
 
 
-def _texts(comparison: Comparison, profile: HeadProfile) -> list[str]:
+def _texts(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
     """All that the picture says, for its fonts."""
     examples = [
         visible(one.text)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.heads.figure.grid import colour_of
-from attnviz.heads.numbers import control_of, estimate_of
-from attnviz.heads.record import Comparison, HeadProfile, measure_of
-from attnviz.heads.shown import CONTROLS_OF_A_HEAD
+from attnviz.heads.record import HeadComparison, HeadProfile
+from attnviz.heads.selection import at_offset, control_of, estimate_of
+from attnviz.heads.wording import CONTROLS_OF_A_HEAD
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, SMALL, TEXT, Pen
 
 if TYPE_CHECKING:
@@ -31,19 +31,15 @@ MOST_TICKS = 17
 """More offsets than this are not all named below their bars, and none has a bar's room where nothing was measured."""
 
 
-def shares(comparison: Comparison) -> list[str]:
+def shares(comparison: HeadComparison) -> list[str]:
     """The measures that are shares of 1, but for those by offset, which have a picture of their own."""
-    return [
-        name
-        for name in comparison.measures
-        if (one := measure_of(name)) is not None and one.unit == "share" and not name.startswith(("offset_", "peak_"))
-    ]
+    return [one.name for one in comparison.measures if one.unit == "share" and one.offset is None]
 
 
-def draw_offsets(ax: Axes, pen: Pen, comparison: Comparison, profile: HeadProfile) -> None:
+def draw_offsets(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile) -> None:
     """Draw the mean weight at each offset as bars with their intervals."""
     offsets = _drawn(comparison, profile)
-    found = np.array([estimate_of(comparison, f"offset_{offset:+d}", profile) for offset in offsets])
+    found = np.array([at_offset(comparison, offset, profile) for offset in offsets])
     colour = colour_of(profile.roles[0]) if profile.roles else PLAIN
     values = np.nan_to_num(found[:, 0])
     ax.bar(offsets, values, width=0.75, color=colour, zorder=2)
@@ -62,16 +58,16 @@ def draw_offsets(ax: Axes, pen: Pen, comparison: Comparison, profile: HeadProfil
     _plain(ax, pen)
 
 
-def _drawn(comparison: Comparison, profile: HeadProfile) -> tuple[int, ...]:
+def _drawn(comparison: HeadComparison, profile: HeadProfile) -> tuple[int, ...]:
     """The offsets to draw: of very many, from the first to the last that some row sees."""
     offsets = comparison.offsets
-    seen = [at for at in offsets if not math.isnan(estimate_of(comparison, f"offset_{at:+d}", profile)[0])]
+    seen = [at for at in offsets if not math.isnan(at_offset(comparison, at, profile)[0])]
     if len(offsets) <= MOST_TICKS or not seen:
         return offsets
     return tuple(at for at in offsets if seen[0] <= at <= seen[-1])
 
 
-def draw_measures(ax: Axes, pen: Pen, comparison: Comparison, profile: HeadProfile) -> None:
+def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile) -> None:
     """Draw each share as a dot with its interval, and its controls beside it."""
     names = shares(comparison)
     colour = colour_of(profile.roles[0]) if profile.roles else PLAIN

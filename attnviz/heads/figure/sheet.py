@@ -17,8 +17,10 @@ from attnviz.heads.figure import examples, heads_map
 from attnviz.heads.figure.grid import draw_grid, draw_legend, grid_size, legend_entries, legend_height
 from attnviz.heads.figure.similarity import UNIT
 from attnviz.heads.figure.tree import draw_tree, tree_size
-from attnviz.heads.record import Comparison
-from attnviz.heads.shown import NOT_EXPLANATION, described, sample, scored_on
+from attnviz.heads.notes import note_words, proof
+from attnviz.heads.record import HeadComparison
+from attnviz.heads.selection import strongest
+from attnviz.heads.wording import NOT_EXPLANATION, described, sample, scored_on
 from attnviz.render.figure.export import blank_sheet, save, usual_settings
 from attnviz.render.figure.page import canvas
 from attnviz.render.figure.pen import BLACK, GREY, MARGIN, POINT, TEXT, TITLE, Pen
@@ -46,7 +48,7 @@ AROUND = (0.5, 0.5)
 
 
 def sheet(
-    comparison: Comparison,
+    comparison: HeadComparison,
     *,
     patterns: Mapping[str, Attention] | None = None,
     unseen: str = "",
@@ -56,7 +58,7 @@ def sheet(
 
     Args:
         comparison: of heads.
-        patterns: by role, the attention on the sentence of `attnviz.heads.figure.examples.strongest`; the patterns of
+        patterns: by role, the attention on the sentence of `attnviz.heads.wording.strongest`; the patterns of
             those heads are drawn below their sentences.
         unseen: why there are no patterns, which is said where they would be; empty says nothing.
         palette: one of `attnviz.render.palette.PALETTES`, for distances and patterns.
@@ -71,7 +73,7 @@ def sheet(
 
 
 def write(
-    comparison: Comparison,
+    comparison: HeadComparison,
     path: Path | BytesIO,
     suffix: str,
     *,
@@ -94,15 +96,15 @@ def write(
     """
     made = sheet(comparison, patterns=patterns, unseen=unseen, palette=palette)
     title = f"What each head does: {visible(comparison.model)}"
-    save(made, path, suffix, title=title, description=f"{sample(comparison)}; {comparison.proof}")
+    save(made, path, suffix, title=title, description=f"{sample(comparison)}; {proof(comparison)}")
     return typefaces_for(_texts(comparison, patterns or {}, unseen))
 
 
-def _draw(pen: Pen, comparison: Comparison, patterns: Mapping[str, Attention], unseen: str, palette: str) -> None:
+def _draw(pen: Pen, comparison: HeadComparison, patterns: Mapping[str, Attention], unseen: str, palette: str) -> None:
     """Measure all parts, give the figure its size, then draw them."""
-    likeness = comparison.likeness if len(comparison.heads) > 1 else None
+    similarity = comparison.similarity if len(comparison.heads) > 1 else None
     grid = grid_size(comparison)
-    tree = tree_size(len(comparison.heads)) if likeness is not None else (0.0, 0.0)
+    tree = tree_size(len(comparison.heads)) if similarity is not None else (0.0, 0.0)
     right = MARGIN + max(grid[0], tree[0], LEFT) + GAP
     width = right + RIGHT + MARGIN
     full = width - 2 * MARGIN
@@ -112,8 +114,8 @@ def _draw(pen: Pen, comparison: Comparison, patterns: Mapping[str, Attention], u
     ends = [top + grid[1], top + LEGEND + legend_height(comparison, pen, RIGHT)]
     tree_top, map_top = (end + GAP for end in ends)
     drawn, scattered = None, (0.0, 0.0)
-    if likeness is not None:
-        drawn, scattered = heads_map.unplaced(pen, comparison, likeness, RIGHT - AROUND[0])
+    if similarity is not None:
+        drawn, scattered = heads_map.unplaced(pen, comparison, similarity, RIGHT - AROUND[0])
         if abs(tree_top - map_top) < LEVEL:
             tree_top = map_top = max(tree_top, map_top)
         ends = [tree_top + HEADING + tree[1], map_top + TWO_LINES + sum(scattered) + AROUND[1]]
@@ -132,10 +134,10 @@ def _draw(pen: Pen, comparison: Comparison, patterns: Mapping[str, Attention], u
     _words(paper, pen, title, about, (said, below))
     draw_grid(paper, pen, comparison, MARGIN, top)
     draw_legend(paper, pen, comparison, (right, top + LEGEND, RIGHT))
-    if likeness is not None and drawn is not None:
+    if similarity is not None and drawn is not None:
         _heading(paper, pen, "heads that look alike stand together", (MARGIN, tree_top))
-        draw_tree(paper, pen, comparison, likeness, (MARGIN, tree_top + HEADING), palette=palette)
-        what = heads_map.heading(comparison, likeness)
+        draw_tree(paper, pen, comparison, similarity, (MARGIN, tree_top + HEADING), palette=palette)
+        what = heads_map.heading(comparison, similarity)
         _heading(paper, pen, "\n".join(pen.wrap(what, RIGHT, TEXT + 1)), (right, map_top))
         legend, tall = scattered
         x, y = right + AROUND[0], map_top + TWO_LINES + legend
@@ -165,10 +167,10 @@ def _words(
         y += 1.4 * TEXT * POINT
 
 
-def _said(comparison: Comparison) -> list[str]:
+def _said(comparison: HeadComparison) -> list[str]:
     """What stands below the picture: the proof, what to know, how to read it."""
-    said = [comparison.proof, *(visible(note) for note in comparison.notes)]
-    if comparison.likeness is not None and len(comparison.heads) > 1:
+    said = [proof(comparison), *(note_words(note) for note in comparison.notes)]
+    if comparison.similarity is not None and len(comparison.heads) > 1:
         said.append(f"distances: {UNIT}; a tree of average linkage, the strip beside it the colours of the roles")
     said += [text for text in [scored_on(comparison)] if text]
     sure = any(math.isfinite(role.low) for head in comparison.heads for role in head.roles)
@@ -176,11 +178,11 @@ def _said(comparison: Comparison) -> list[str]:
     return [*said, f"{how}layers and heads count from 0; {NOT_EXPLANATION}"]
 
 
-def _texts(comparison: Comparison, patterns: Mapping[str, Attention], unseen: str) -> list[str]:
+def _texts(comparison: HeadComparison, patterns: Mapping[str, Attention], unseen: str) -> list[str]:
     """All that the picture says, for its fonts."""
     texts = [visible(comparison.model), visible(comparison.corpus), visible(unseen), *_said(comparison), "√→–·"]  # noqa: RUF001 - a dash
     texts += [words for _, words in legend_entries(comparison)]
-    for card in examples.strongest(comparison):
+    for card in strongest(comparison):
         texts.append(visible(card.role.words))
         if card.example is not None:
             texts.append(visible(card.example.text))

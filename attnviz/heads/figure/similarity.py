@@ -18,9 +18,10 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.errors import OutputError, RecordError, SelectionError
-from attnviz.heads.clusters import leaves
-from attnviz.heads.record import Comparison
-from attnviz.heads.shown import sample
+from attnviz.heads.notes import proof
+from attnviz.heads.record import HeadComparison
+from attnviz.heads.similarity import leaves
+from attnviz.heads.wording import sample
 from attnviz.render.figure.export import blank_sheet, save, usual_settings
 from attnviz.render.figure.page import canvas, frame
 from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen, ordinal
@@ -55,7 +56,7 @@ class Likeness:
     Attributes:
         names: of the heads, such as ``3.7``: layer 3, head 7.
         distances: of all pairs, the roots of mean divergences.
-        tree: their grouping, as `attnviz.heads.clusters.cluster` makes it.
+        tree: their grouping, as `attnviz.heads.similarity.cluster` makes it.
         title: what is shown: the model, on which text.
         receipt: how it is proved that the weights are the model's own.
     """
@@ -84,7 +85,7 @@ def check_installed() -> None:
         raise OutputError('the picture of clusters needs scipy: pip install "attnviz[clusters]"')
 
 
-def write(comparison: Comparison, path: Path | BytesIO, suffix: str, palette: str = DEFAULT) -> Typefaces:
+def write(comparison: HeadComparison, path: Path | BytesIO, suffix: str, palette: str = DEFAULT) -> Typefaces:
     """Draw the clusters of a comparison's heads into a file.
 
     Args:
@@ -100,18 +101,18 @@ def write(comparison: Comparison, path: Path | BytesIO, suffix: str, palette: st
         OutputError: scipy is missing.
         SelectionError: heads were not compared with one another, or there is one only.
     """
-    if comparison.likeness is None:
+    if comparison.similarity is None:
         raise SelectionError("the heads were not compared with one another: there are no clusters to draw")
     title = f"Which heads are alike: {visible(comparison.model)}; {sample(comparison)}"
     likeness = Likeness(
         names=tuple(head.name for head in comparison.heads),
-        distances=np.sqrt(np.maximum(comparison.likeness.divergences, 0.0)),
-        tree=comparison.likeness.linkage,
+        distances=np.sqrt(np.maximum(comparison.similarity.divergences, 0.0)),
+        tree=comparison.similarity.linkage,
         title=title,
-        receipt=comparison.proof,
+        receipt=proof(comparison),
     )
-    save(clustermap(likeness, palette), path, suffix, title=title, description=comparison.proof)
-    return typefaces_for([title, comparison.proof])
+    save(clustermap(likeness, palette), path, suffix, title=title, description=proof(comparison))
+    return typefaces_for([title, proof(comparison)])
 
 
 def clustermap(likeness: Likeness, palette: str = DEFAULT) -> Figure:

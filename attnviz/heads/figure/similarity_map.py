@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from attnviz.errors import RecordError
-from attnviz.heads.clusters import Map
 from attnviz.heads.figure.similarity import UNIT, height_of, say
+from attnviz.heads.similarity import Map
 from attnviz.render.figure.export import blank_sheet, usual_settings
 from attnviz.render.figure.page import canvas
 from attnviz.render.figure.pen import FRAME, LEGEND_GAP, MARGIN, POINT, SMALL, TEXT, TITLE, Pen

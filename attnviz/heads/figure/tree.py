@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.heads.clusters import leaves
 from attnviz.heads.figure.grid import swatch
-from attnviz.heads.record import Comparison, Likeness
+from attnviz.heads.record import HeadComparison, HeadSimilarity
+from attnviz.heads.similarity import leaves
 from attnviz.render.figure.page import frame
 from attnviz.render.figure.pen import GREY, LEAST_TEXT, PITCH, SMALL, TEXT, Pen
 from attnviz.render.palette import colours, levels
@@ -41,18 +41,18 @@ def tree_size(n_heads: int) -> tuple[float, float]:
     return TREE + STRIP + 0.04 + side + NAMES, side + BELOW
 
 
-def branches(likeness: Likeness) -> tuple[list[np.ndarray], np.ndarray]:
+def branches(similarity: HeadSimilarity) -> tuple[list[np.ndarray], np.ndarray]:
     """The tree as lines of four points (distance, place), a line a merge, and the heads in the order of their places.
 
     A head stands at the middle of its cell: 0.5, 1.5 and on; a merge between the two that it joins.
     """
-    order = leaves(likeness.linkage)
+    order = leaves(similarity.linkage)
     n = len(order)
     place = np.empty(2 * n - 1)
     place[order] = np.arange(n) + 0.5
     height = np.zeros(2 * n - 1)
     lines = []
-    for merge, (one, other, far, _) in enumerate(likeness.linkage):
+    for merge, (one, other, far, _) in enumerate(similarity.linkage):
         a, b = int(one), int(other)
         lines.append(np.array([[height[a], place[a]], [far, place[a]], [far, place[b]], [height[b], place[b]]]))
         place[n + merge] = (place[a] + place[b]) / 2
@@ -61,7 +61,13 @@ def branches(likeness: Likeness) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def draw_tree(
-    paper: Axes, pen: Pen, comparison: Comparison, likeness: Likeness, place: tuple[float, float], *, palette: str
+    paper: Axes,
+    pen: Pen,
+    comparison: HeadComparison,
+    similarity: HeadSimilarity,
+    place: tuple[float, float],
+    *,
+    palette: str,
 ) -> None:
     """Draw tree, roles and matrix, on axes in inches.
 
@@ -69,19 +75,19 @@ def draw_tree(
         paper: axes over the whole figure, in inches from its upper left corner.
         pen: for the figure.
         comparison: of two heads or more.
-        likeness: of them.
+        similarity: of them.
         place: the left and upper end.
         palette: one of `attnviz.render.palette.PALETTES`.
     """
     from matplotlib.collections import LineCollection
 
     left, top = place
-    lines, order = branches(likeness)
+    lines, order = branches(similarity)
     n = len(order)
     side = side_of(n)
     cell = side / n
     x = left + TREE + STRIP + 0.04
-    farthest = max(float(likeness.linkage[:, 2].max()), 1e-12)
+    farthest = max(float(similarity.linkage[:, 2].max()), 1e-12)
     inches = [
         np.stack([left + TREE - 0.03 - (TREE - 0.1) * line[:, 0] / farthest, top + line[:, 1] * cell], axis=1)
         for line in lines
@@ -90,7 +96,7 @@ def draw_tree(
     for row, head in enumerate(order):
         roles = comparison.heads[head].roles
         swatch(paper, roles[0] if roles else None, (left + TREE, top + row * cell, STRIP, cell))
-    distances = np.sqrt(np.maximum(likeness.divergences, 0.0))[np.ix_(order, order)]
+    distances = np.sqrt(np.maximum(similarity.divergences, 0.0))[np.ix_(order, order)]
     largest = float(distances.max()) or 1.0
     table = colours(palette)
     # Dark is alike: the palette's pale end stands for the largest distance.

@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.heads.record import Role
-from attnviz.heads.shown import COLOURS, family, readable
+from attnviz.heads.wording import readable
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import behind, fit, spell, wrap
 
@@ -72,18 +72,16 @@ def spark(values: Sequence[float], screen: Screen) -> str:
     )
 
 
-def family_style(name: str, screen: Screen) -> Style:
+def family_style(role: Role, screen: Screen) -> Style:
     """The colour of a role; none where there are no colours."""
-    if not screen.colour or family(name) not in COLOURS:
-        return Style()
-    return Style(color=readable(COLOURS[family(name)], dark=screen.dark))
+    return Style(color=readable(role.colour, dark=screen.dark)) if screen.colour else Style()
 
 
 def role_style(role: Role | None, screen: Screen) -> Style:
     """The colour of a role: dim where there is none, italic where it is not established."""
     if role is None:
         return Style(dim=True)
-    return family_style(role.name, screen) + Style(italic=None if role.established else True)
+    return family_style(role, screen) + Style(italic=None if role.established else True)
 
 
 def mark(established: bool, screen: Screen) -> str:  # noqa: FBT001 - it is what is marked

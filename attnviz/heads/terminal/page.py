@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heads import shown as heads_roles
-from attnviz.heads.numbers import STRONGEST, control_of, estimate_of, nearest
-from attnviz.heads.record import MAX_OFFSET, Comparison, HeadProfile, Role, measure_of
-from attnviz.heads.shown import CONTROLS_OF_A_HEAD, HELD, NOT_EXPLANATION, counted, scored_on
+from attnviz.heads import wording
+from attnviz.heads.measures import Measure
+from attnviz.heads.notes import counted, reason_of
+from attnviz.heads.record import HeadComparison, HeadProfile, Role
+from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, strongest_shown
+from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import (
     DOUBTFUL,
     ESTABLISHED,
@@ -25,6 +27,7 @@ from attnviz.heads.terminal.cells import (
     role_style,
 )
 from attnviz.heads.terminal.table import draw_notes, draw_relations
+from attnviz.heads.wording import CONTROLS_OF_A_HEAD, HELD, NOT_EXPLANATION, scored_on
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
@@ -50,7 +53,7 @@ TITLES = {
 """Of the columns of controls, in a wide window and in a narrow one."""
 
 
-def draw_head(comparison: Comparison, layer: int, head: int, screen: Screen) -> list[Text]:
+def draw_head(comparison: HeadComparison, layer: int, head: int, screen: Screen) -> list[Text]:
     """One head's page.
 
     Args:
@@ -64,8 +67,8 @@ def draw_head(comparison: Comparison, layer: int, head: int, screen: Screen) -> 
     """
     profile = comparison.head(layer, head)
     lines = prose(f"Head {profile.name} · {comparison.model}", screen, "bold")
-    lines += prose(f"layer {profile.layer}, head {profile.head} of {heads_roles.described(comparison)}", screen)
-    lines += prose(heads_roles.sample(comparison), screen)
+    lines += prose(f"layer {profile.layer}, head {profile.head} of {wording.described(comparison)}", screen)
+    lines += prose(wording.sample(comparison), screen)
     lines += [Text(), *_roles(profile, screen)]
     lines += [Text(), *_offsets(profile, comparison, screen)]
     lines += [Text(), *_measures(profile, comparison, screen)]
@@ -85,8 +88,8 @@ def _roles(profile: HeadProfile, screen: Screen) -> Iterator[Text]:
     gap, could = (1, "may rule out") if screen.width < NARROW else (2, "could rule it out")
     for role in profile.roles:
         yield from _role_lines(role, screen)
-        if role.reason:
-            yield from prose(f"  not established: {role.reason}", screen, indent=2)
+        if not role.established:
+            yield from prose(f"  not established: {reason_of(role)}", screen, indent=2)
         if role.controls:
             held = role.controls
             columns = [
@@ -115,19 +118,19 @@ def _role_lines(role: Role, screen: Screen) -> Iterator[Text]:
     yield line
 
 
-def _offsets(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iterator[Text]:
+def _offsets(profile: HeadProfile, comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
     """Its pattern averaged by offset: its numbers with their intervals, how often the largest is there, a bar."""
-    values = {offset: estimate_of(comparison, f"offset_{offset:+d}", profile)[0] for offset in comparison.offsets}
+    values = {offset: at_offset(comparison, offset, profile)[0] for offset in comparison.offsets}
     if all(math.isnan(value) for value in values.values()):
         yield from prose("its pattern by offset was not measured", screen)
         return
     yield from prose("mean weight by offset (0 is the token itself, -1 the one before)", screen)
     largest = max(value for value in values.values() if not math.isnan(value))
     width = min(WIDEST_BAR, screen.width - 42)
-    style = family_style(profile.roles[0].name, screen) if profile.roles else Style()
+    style = family_style(profile.roles[0], screen) if profile.roles else Style()
     shown = _worth_a_line(values)
-    ends = [estimate_of(comparison, f"offset_{offset:+d}", profile)[1:] for offset in shown]
-    peaks = [estimate_of(comparison, f"peak_{offset:+d}", profile)[0] for offset in shown]
+    ends = [at_offset(comparison, offset, profile)[1:] for offset in shown]
+    peaks = [at_offset(comparison, offset, profile, "peak")[0] for offset in shown]
     bars = [bar(values[offset] / largest if largest > 0 else 0.0, width, screen).rstrip() for offset in shown]
     columns = [
         Column("offset", [f"{offset:+d}" if offset else "0" for offset in shown], right=True),
@@ -150,9 +153,10 @@ def _worth_a_line(values: Mapping[int, float]) -> list[int]:
     return [offset for offset in values if abs(offset) <= MAX_OFFSET or offset in strongest]
 
 
-def _measures(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iterator[Text]:
+def _measures(profile: HeadProfile, comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
     """All measures but those by offset, with their intervals and controls."""
-    names = [name for name in comparison.measures if not name.startswith(("offset_", "peak_"))]
+    measures = [one for one in comparison.measures if one.offset is None]
+    names = [one.name for one in measures]
     found = [estimate_of(comparison, name, profile) for name in names]
     columns = [
         Column("measure", names),
@@ -171,21 +175,22 @@ def _measures(profile: HeadProfile, comparison: Comparison, screen: Screen) -> I
         if control in comparison.controls
     ]
     if screen.width >= WITH_MEANINGS:
-        columns.append(Column("", [Text(_meaning(name), "dim") for name in names], least=10))
+        columns.append(Column("", [Text(_meaning(one), "dim") for one in measures], least=10))
     yield from table(columns, screen)
 
 
-def _meaning(name: str) -> str:
-    one = measure_of(name)
-    if one is None:
-        return ""
-    return one.meaning if one.unit == "share" else f"{one.meaning}, in {one.unit}"
+def _meaning(one: Measure) -> str:
+    return f"{one.meaning}, in {one.unit}" if one.unit in {"nats", "tokens"} else one.meaning
 
 
-def _sentences(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iterator[Text]:
+def _sentences(profile: HeadProfile, comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
     """The sentences where it is strongest: several for its roles, one for each other measure."""
     of_roles = [role.measure for role in profile.roles]
-    names = [name for name in dict.fromkeys([*of_roles, *STRONGEST]) if comparison.examples.get((profile.name, name))]
+    names = [
+        name
+        for name in dict.fromkeys([*of_roles, *strongest_shown(comparison)])
+        if comparison.examples.get((profile.name, name))
+    ]
     if not names:
         return
     wide = min(max(map(len, names)), screen.width // 3)
@@ -197,7 +202,7 @@ def _sentences(profile: HeadProfile, comparison: Comparison, screen: Screen) -> 
             yield Text(start + fit(f"“{example.text}”", screen.width - len(start), screen), no_wrap=True)
 
 
-def _alike(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iterator[Text]:
+def _alike(profile: HeadProfile, comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
     """The heads most like it."""
     near = nearest(comparison, profile.layer, profile.head, ALIKE)
     if not near:
@@ -214,7 +219,7 @@ def _alike(profile: HeadProfile, comparison: Comparison, screen: Screen) -> Iter
     yield from table(columns, screen)
 
 
-def _legend(comparison: Comparison, screen: Screen, *, related: bool) -> list[str]:
+def _legend(comparison: HeadComparison, screen: Screen, *, related: bool) -> list[str]:
     """How to read the page: what it has."""
     controls = [
         f"{TITLES[name][screen.width < NARROW]}: {HELD[name]}" for name in TITLES if name in comparison.controls

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from rich.text import Text
 
-from attnviz.heads import shown as heads_roles
-from attnviz.heads.doubts import why_not
-from attnviz.heads.numbers import tallied
-from attnviz.heads.record import MAX_OFFSET, Comparison, Relation, measure_of
-from attnviz.heads.shown import CONTROLS, MOST, NONE, NOT_EXPLANATION, Shown, chosen, counted
+from attnviz.heads import notes, selection, wording
+from attnviz.heads.notes import counted, why_not
+from attnviz.heads.record import HeadComparison, HeadProfile, Relation, Role
+from attnviz.heads.selection import MOST, HeadRow, chosen, tallied
+from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import (
     DOUBTFUL,
     ESTABLISHED,
@@ -32,6 +32,7 @@ from attnviz.heads.terminal.cells import (
     role_style,
     spark,
 )
+from attnviz.heads.wording import CONTROLS, NOT_EXPLANATION
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
@@ -58,7 +59,7 @@ BAD_SHOWN = 5
 
 
 def draw_heads(
-    comparison: Comparison,
+    comparison: HeadComparison,
     screen: Screen,
     *,
     sort: str = "head",
@@ -79,8 +80,8 @@ def draw_heads(
     """
     heads = chosen(comparison, sort=sort, role=role, layers=layers)
     lines = prose(f"What each head does · {comparison.model}", screen, "bold")
-    lines += prose(heads_roles.described(comparison), screen)
-    lines += prose(heads_roles.sample(comparison), screen)
+    lines += prose(wording.described(comparison), screen)
+    lines += prose(wording.sample(comparison), screen)
     lines.append(Text())
     lines += prose(_order(comparison, sort), screen, "dim") if sort != "head" else []
     lines += _rows(heads, comparison, screen, sort) if heads else prose("no head has such a role here", screen)
@@ -93,30 +94,29 @@ def draw_heads(
     return [*lines, Text(), *draw_notes(comparison, screen, _legend(comparison, screen))]
 
 
-def draw_notes(comparison: Comparison, screen: Screen, legend: Sequence[str]) -> Iterator[Text]:
+def draw_notes(comparison: HeadComparison, screen: Screen, legend: Sequence[str]) -> Iterator[Text]:
     """What stands below every view: how to read it, what to know, which lines were bad; the proof last."""
     for text in legend:
         yield from prose(text, screen, "dim")
     for note in comparison.notes:
-        yield from prose(f"note: {note}", screen)
+        yield from prose(f"note: {notes.note_words(note)}", screen)
     for line, reason in comparison.bad[:BAD_SHOWN]:
         yield from prose(f"line {line:,} not used: {reason}", screen, indent=2)
     more = comparison.n_bad - min(len(comparison.bad), BAD_SHOWN)
     if more > 0:
         yield from prose(f"{counted(more, 'more line')} not used", screen)
-    yield from prose(comparison.proof, screen, "bold" if comparison.proof.startswith("verified") else "")
+    yield from prose(notes.proof(comparison), screen, "bold")
 
 
-def _order(comparison: Comparison, sort: str) -> str:
+def _order(comparison: HeadComparison, sort: str) -> str:
     if sort in {"role", "score"}:
         return f"sorted by {sort}, the largest score first"
-    name = heads_roles.measure_named(sort, comparison.measures)
-    one = measure_of(name)
-    meaning = "" if one is None else f" ({one.meaning})"
-    return f"sorted by {name}{meaning}, the largest first"
+    one = selection.measure_named(sort, comparison.measures)
+    meaning = f" ({one.meaning})" if one.meaning else ""
+    return f"sorted by {one.name}{meaning}, the largest first"
 
 
-def _hidden(heads: Sequence[Shown], comparison: Comparison, *, is_chosen: bool) -> str:
+def _hidden(heads: Sequence[HeadRow], comparison: HeadComparison, *, is_chosen: bool) -> str:
     """How many heads are not shown, and how to see them."""
     hidden = len(comparison.heads) - len(heads)
     if is_chosen:
@@ -127,7 +127,7 @@ def _hidden(heads: Sequence[Shown], comparison: Comparison, *, is_chosen: bool) 
     )
 
 
-def _rows(heads: Sequence[Shown], comparison: Comparison, screen: Screen, sort: str) -> Iterator[Text]:
+def _rows(heads: Sequence[HeadRow], comparison: HeadComparison, screen: Screen, sort: str) -> Iterator[Text]:
     """The table of heads; the measure that it is sorted by has a column."""
     wide = screen.width
     gap = 1 if wide < AIRY else 2
@@ -144,13 +144,14 @@ def _rows(heads: Sequence[Shown], comparison: Comparison, screen: Screen, sort: 
     ]
     if _has_patterns(comparison):
         patterns = [
-            Text(spark(by_offset(comparison, one, reach), screen), role_style(one.role, screen)) for one in heads
+            Text(spark(by_offset(comparison, one.profile, reach), screen), role_style(one.role, screen))
+            for one in heads
         ]
         columns.insert(1, Column(_ruler(reach), patterns))
     if sort not in {"head", "role", "score"}:
-        name = heads_roles.measure_named(sort, comparison.measures)
-        values = [number(_value(comparison, name, one), screen) for one in heads]
-        columns.insert(-2, Column(_heading(name), values, right=True))
+        measure = selection.measure_named(sort, comparison.measures)
+        values = [number(_value(comparison, measure.name, one), screen) for one in heads]
+        columns.insert(-2, Column(measure.label, values, right=True))
     if wide >= WITH_CONTROLS:
         for name in CONTROLS:
             if name in comparison.controls:
@@ -161,14 +162,8 @@ def _rows(heads: Sequence[Shown], comparison: Comparison, screen: Screen, sort: 
     yield from table(columns, screen, gap=gap)
 
 
-def _value(comparison: Comparison, measure: str, one: Shown) -> float:
+def _value(comparison: HeadComparison, measure: str, one: HeadRow) -> float:
     return comparison.estimate(measure, one.profile.layer, one.profile.head)[0]
-
-
-def _heading(name: str) -> str:
-    """Above a measure's column: its label; of one of another version its name."""
-    measure = measure_of(name)
-    return name if measure is None else measure.label
 
 
 def _ruler(reach: int) -> str:
@@ -177,19 +172,18 @@ def _ruler(reach: int) -> str:
     return left + "0".center(2 * reach + 1 - len(left) - len(right)) + right
 
 
-def _has_patterns(comparison: Comparison) -> bool:
+def _has_patterns(comparison: HeadComparison) -> bool:
     """Whether the weight at some offset was measured: between two sentences there are none."""
-    at = [index for index, name in enumerate(comparison.measures) if name.startswith("offset_")]
+    at = [index for index, one in enumerate(comparison.measures) if one.family == "offset"]
     return bool(np.isfinite(comparison.estimates.value[..., at]).any())
 
 
-def by_offset(comparison: Comparison, one: Shown, reach: int) -> list[float]:
+def by_offset(comparison: HeadComparison, profile: HeadProfile, reach: int) -> list[float]:
     """The mean weight at each offset, from so many tokens back to so many ahead; NaN where it was not measured."""
-    names = [f"offset_{offset:+d}" for offset in range(-reach, reach + 1)]
-    return [_value(comparison, name, one) if name in comparison.measures else math.nan for name in names]
+    return [selection.at_offset(comparison, offset, profile)[0] for offset in range(-reach, reach + 1)]
 
 
-def _role(one: Shown, screen: Screen) -> Text:
+def _role(one: HeadRow, screen: Screen) -> Text:
     """The role that is shown of a head, and why it is not established."""
     text = name_role(one.role, one.role.words if one.role else one.profile.words, screen)
     if one.role is not None and (why := why_not(one.role)):
@@ -197,7 +191,7 @@ def _role(one: Shown, screen: Screen) -> Text:
     return text
 
 
-def _control(one: Shown, name: str, screen: Screen) -> Text:
+def _control(one: HeadRow, name: str, screen: Screen) -> Text:
     """A control's value; bold where it is why the role is not established."""
     if one.role is None:
         return Text()
@@ -208,11 +202,12 @@ def _control(one: Shown, name: str, screen: Screen) -> Text:
     return Text(number(control.value, screen), "bold" if rules_out else "dim")
 
 
-def _bars(heads: Sequence[Shown], comparison: Comparison, screen: Screen) -> Iterator[Column]:
-    names = [name for name in BARS if name in comparison.measures]
+def _bars(heads: Sequence[HeadRow], comparison: HeadComparison, screen: Screen) -> Iterator[Column]:
+    measures = [one for name in BARS for one in comparison.measures if one.name == name]
     with_numbers = screen.width >= WITH_NUMBERS
     width = 5 if screen.width >= WITH_LONG_BARS else 4
-    for index, name in enumerate(names):
+    for index, measure in enumerate(measures):
+        name = measure.name
         full, digits = (FARTHEST, 1) if name == "distance" else (1.0, 2)
         cells = []
         for one in heads:
@@ -222,10 +217,10 @@ def _bars(heads: Sequence[Shown], comparison: Comparison, screen: Screen) -> Ite
                 text = f"{number(value, screen, digits):>4} {text}"
             own = one.role is not None and one.role.measure == name
             cells.append(Text(text, role_style(one.role, screen) if own else "dim"))
-        yield Column(_heading(name), cells, gap=2 if with_numbers or index == 0 else 1)
+        yield Column(measure.label, cells, gap=2 if with_numbers or index == 0 else 1)
 
 
-def _legend(comparison: Comparison, screen: Screen) -> list[str]:
+def _legend(comparison: HeadComparison, screen: Screen) -> list[str]:
     """How to read the table: what it has."""
     held = [LEGEND[name] for name in CONTROLS if name in comparison.controls]
     held = held if screen.width >= WITH_CONTROLS else [f"shown in a window of {WITH_CONTROLS} cells"]
@@ -245,28 +240,28 @@ def _legend(comparison: Comparison, screen: Screen) -> list[str]:
     return [marks, "; ".join(how), NOT_EXPLANATION]
 
 
-def _roles(comparison: Comparison, screen: Screen) -> Iterator[Text]:
+def _roles(comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
     """How many heads have each role first, how many of them establish it, and which they are; then further roles."""
-    for name, words, heads, n_established in tallied(comparison):
-        how_many = "" if name == NONE else f", {n_established or 'none'} established"
-        style = "dim" if name == NONE else family_style(name, screen)
+    for _, words, heads, n_established in tallied(comparison):
+        how_many = f", {n_established or 'none'} established" if heads[0].roles else ""
+        style = family_style(heads[0].roles[0], screen) if heads[0].roles else "dim"
         what = fit(words, screen.width - 6 - len(how_many), screen)
         title = Text.assemble(f"{len(heads):>4}  ", (what, style), how_many)
         yield from list_heads(title, [head.name for head in heads], screen, 50)
-    others: dict[str, tuple[str, list[str]]] = {}
+    others: dict[str, tuple[Role, list[str]]] = {}
     for head in comparison.heads:
         for role in head.roles[1:]:
             if role.established:
-                others.setdefault(role.name, (role.words, []))[1].append(head.name)
+                others.setdefault(role.name, (role, []))[1].append(head.name)
     if others:
         yield from prose("beside what is clearest of them, established too:", screen)
-    for name, (words, names) in others.items():
-        what = fit(words, screen.width - 6, screen)
-        title = Text.assemble(f"{len(names):>4}  ", (what, family_style(name, screen)))
+    for role, names in others.values():
+        what = fit(role.words, screen.width - 6, screen)
+        title = Text.assemble(f"{len(names):>4}  ", (what, family_style(role, screen)))
         yield from list_heads(title, names, screen, 50)
 
 
-def _clusters(comparison: Comparison, screen: Screen) -> Iterator[Text]:
+def _clusters(comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
     """Which heads look alike; those that look like no other in one line."""
     clusters: dict[int, list[str]] = {}
     for head in comparison.heads:

@@ -15,12 +15,23 @@ from attnviz.capture.observers import Batch, Sentence, expect_kind
 from attnviz.capture.source import Source
 from attnviz.errors import InputError, ModelError
 from attnviz.heads import survey, tally
-from attnviz.heads.capture.measuring import Measured
-from attnviz.heads.capture.summing import Part, Ran, is_much
-from attnviz.heads.capture.surveying import Runner, Wish, with_bad
-from attnviz.heads.capture.windows import Bad, Gathering, Progress, gathered
+from attnviz.heads.capture.divergences import divergence_between
+from attnviz.heads.capture.measure import BatchMeasures
+from attnviz.heads.capture.survey import (
+    TOKENS,
+    Bad,
+    BatchRun,
+    BatchSummary,
+    Gathering,
+    Progress,
+    Runner,
+    gathered,
+    is_much,
+    with_bad,
+)
 from attnviz.heads.changes.compare import check_alike, check_heads
-from attnviz.heads.similarity import divergence_between
+from attnviz.heads.measures import MEASURES, Entry
+from attnviz.heads.settings import SurveySettings
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
@@ -31,7 +42,7 @@ TOKENS_SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Both:
+class PairSurvey:
     """What is kept of two models on the same sentences.
 
     Attributes:
@@ -50,15 +61,24 @@ class _Side(Runner):
 
     Args:
         source: the model.
-        wish: how it is surveyed.
+        settings: how it is surveyed.
+        measures: what is measured.
+        tokens: how many a batch may have.
         leader: the first model, where this is the second: what that says, this is made to say.
     """
 
-    def __init__(self, source: Source, wish: Wish, leader: _Side | None = None) -> None:
-        super().__init__(source, wish)
+    def __init__(
+        self,
+        source: Source,
+        settings: SurveySettings,
+        measures: tuple[Entry, ...] = MEASURES,
+        tokens: int = TOKENS,
+        leader: _Side | None = None,
+    ) -> None:
+        super().__init__(source, settings, measures, tokens)
         self.source = source
         self._leader = leader
-        self._likeness = wish.likeness
+        self._similarity = settings.similarity
 
     def read(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
         """A batch of one sentence."""
@@ -73,32 +93,34 @@ class _Side(Runner):
             if target is None:
                 return free
         # What a model says that never ends has a word more than may be given: cut alike, both say the same.
-        return self.source.encode([text], [pair], truncate=True, kind=self._wish.kind, targets=[target])
+        return self.source.encode([text], [pair], truncate=True, kind=self._settings.kind, targets=[target])
 
-    def run(self, batch: Batch, annotated: Sequence[Annotation | None]) -> Ran:
+    def run(self, batch: Batch, annotated: Sequence[Annotation | None]) -> BatchRun:
         """Measure a batch, its rows kept."""
         return self._run(batch, annotated, keep_rows=True)
 
-    def part(self, batch: Batch, ran: Ran) -> Part:
+    def part(self, batch: Batch, ran: BatchRun) -> BatchSummary:
         """What is kept of a batch."""
-        if not self._likeness:
+        if not self._similarity:
             ran = replace(ran, measured=replace(ran.measured, rows=None, rows_counted=None))
         return self._part(batch, ran)
 
-    def survey(self, parts: Sequence[Part]) -> Survey:
+    def survey(self, parts: Sequence[BatchSummary]) -> Survey:
         """What some batches say."""
         return self._survey(parts)
 
 
-def survey_both(
+def survey_pair(
     lines: Iterable[CorpusLine | BadLine],
     before: Source,
     after: Source,
-    wish: Wish | None = None,
+    settings: SurveySettings | None = None,
     *,
-    so_far: Progress[Both] | None = None,
-    tell: Callable[[Progress[Both]], None] | None = None,
-) -> Both:
+    measures: tuple[Entry, ...] = MEASURES,
+    tokens: int = TOKENS,
+    so_far: Progress[PairSurvey] | None = None,
+    tell: Callable[[Progress[PairSurvey]], None] | None = None,
+) -> PairSurvey:
     """Measure every head of two models on every sentence of a corpus, and take the controls of both.
 
     What the first model says, where it says something, the second is made to say.
@@ -108,7 +130,9 @@ def survey_both(
             cannot read.
         before: the first model.
         after: the second.
-        wish: how.
+        settings: how.
+        measures: what is measured.
+        tokens: how many a batch may have, padding included.
         so_far: where an earlier run stopped: so many lines are passed over.
         tell: told after each window of lines.
 
@@ -119,14 +143,14 @@ def survey_both(
         RecordError: the models have other numbers of layers or heads.
         SelectionError: the first model has no such attention.
     """
-    wish = wish or Wish()
-    one, other = _sides(before, after, wish)
-    gathering = Gathering(measured=partial(_measured, one, other, wish), merged=_merged, with_bad=_with_bad)
+    settings = settings or SurveySettings()
+    one, other = _sides(before, after, settings, measures, tokens)
+    gathering = Gathering(measured=partial(_measured, one, other, tokens), merged=_merged, with_bad=_with_bad)
     found = gathered(lines, gathering, so_far, tell)
     return replace(found, before=one.with_controls(found.before), after=other.with_controls(found.after))
 
 
-def check_sentence(text: str, before: Source, after: Source, wish: Wish | None = None) -> None:
+def check_sentence(text: str, before: Source, after: Source, settings: SurveySettings | None = None) -> None:
     """Make sure that both models can read a sentence, and read the same tokens.
 
     Raises:
@@ -134,24 +158,31 @@ def check_sentence(text: str, before: Source, after: Source, wish: Wish | None =
         ModelError: they cut it into other tokens, or have other kinds of attention.
         SelectionError: the first model has no such attention.
     """
-    _read_by(*_sides(before, after, wish or Wish()), text, "")
+    _read_by(*_sides(before, after, settings or SurveySettings()), text, "")
 
 
-def _sides(before: Source, after: Source, wish: Wish) -> tuple[_Side, _Side]:
+def _sides(
+    before: Source,
+    after: Source,
+    settings: SurveySettings,
+    measures: tuple[Entry, ...] = MEASURES,
+    tokens: int = TOKENS,
+) -> tuple[_Side, _Side]:
     """Both models, with the attention that both have.
 
     Raises:
         ModelError: they have other kinds.
         SelectionError: the first has none of the kind that is wished for.
     """
-    kind = expect_kind(before, wish.kind, None)
+    kind = expect_kind(before, settings.kind, None)
     if kind not in after.kinds:
         raise ModelError(
             f"{before.name} has {kind} attention to compare, and {after.name} has {' and '.join(after.kinds)}: "
             "--kind chooses one that both have"
         )
-    one = _Side(before, replace(wish, kind=kind))
-    return one, _Side(after, replace(wish, kind=kind), leader=one if before.generates else None)
+    settings = replace(settings, kind=kind)
+    one = _Side(before, settings, measures, tokens)
+    return one, _Side(after, settings, measures, tokens, leader=one if before.generates else None)
 
 
 def _read_by(one: _Side, other: _Side, text: str, where: str) -> tuple[Batch, Batch]:
@@ -174,7 +205,9 @@ def _read_by(one: _Side, other: _Side, text: str, where: str) -> tuple[Batch, Ba
     return first, second
 
 
-def _measured(one: _Side, other: _Side, wish: Wish, lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Both]:
+def _measured(
+    one: _Side, other: _Side, tokens: int, lines: Sequence[CorpusLine], bad: list[BadLine]
+) -> Iterator[PairSurvey]:
     """What each batch that the lines make says of both models."""
     singles: list[Batch] = []
     partners: dict[int, Batch] = {}
@@ -189,7 +222,7 @@ def _measured(one: _Side, other: _Side, wish: Wish, lines: Sequence[CorpusLine],
         partners[id(first)] = second
         annotated[id(first)] = annotation(line)
     parts: list[_Parts] = []
-    for batches in in_batches(singles, wish.tokens):
+    for batches in in_batches(singles, tokens):
         said = [annotated[id(single)] for single in batches]
         here, there = joined(batches), joined([partners[id(single)] for single in batches])
         ran, ran_after = one.run(here, said), other.run(there, said)
@@ -213,22 +246,22 @@ def _measured(one: _Side, other: _Side, wish: Wish, lines: Sequence[CorpusLine],
 class _Parts:
     """What is kept of one batch of both models: of each, and the divergences of each sentence, with its rows."""
 
-    before: Part
-    after: Part
+    before: BatchSummary
+    after: BatchSummary
     apart: tuple[Float64[np.ndarray, "sentence layer head"], Float64[np.ndarray, "sentence 1 1"]]
 
 
-def _both(one: _Side, other: _Side, parts: Sequence[_Parts]) -> Both:
+def _both(one: _Side, other: _Side, parts: Sequence[_Parts]) -> PairSurvey:
     """What some batches say of both models."""
     before, after = one.survey([part.before for part in parts]), other.survey([part.after for part in parts])
     check_alike(before, after)
     sums, counts = (np.concatenate(some) for some in zip(*(part.apart for part in parts), strict=True))
     keys = [key for part in parts for key in part.before.keys]
-    return Both(before=before, after=after, divergences=tally.tallied(sums, counts, keys))
+    return PairSurvey(before=before, after=after, divergences=tally.tallied(sums, counts, keys))
 
 
 def _apart(
-    before: Measured, after: Measured
+    before: BatchMeasures, after: BatchMeasures
 ) -> tuple[Float64[np.ndarray, "sentence layer head"], Float64[np.ndarray, "sentence 1 1"]]:
     """The divergences of the sentences of a batch, summed over rows, and how many rows these are.
 
@@ -244,15 +277,15 @@ def _apart(
     return sums, before.rows_counted.sum(dim=1).double().cpu().numpy()[:, None, None]
 
 
-def _merged(one: Both, other: Both) -> Both:
-    return Both(
+def _merged(one: PairSurvey, other: PairSurvey) -> PairSurvey:
+    return PairSurvey(
         before=survey.merge(one.before, other.before),
         after=survey.merge(one.after, other.after),
         divergences=one.divergences.merged(other.divergences),
     )
 
 
-def _with_bad(found: Both, bad: Bad, n_bad: int) -> Both:
+def _with_bad(found: PairSurvey, bad: Bad, n_bad: int) -> PairSurvey:
     """The same with lines that could not be used, which neither model has measured."""
     before, after = (with_bad(one, bad, n_bad) for one in (found.before, found.after))
     return replace(found, before=before, after=after)

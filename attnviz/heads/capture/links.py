@@ -14,14 +14,15 @@ from torch import Tensor
 from attnviz.attention import Token
 from attnviz.capture.observers import Batch, Block
 from attnviz.capture.stream import Layer, visible_keys
-from attnviz.heads.capture.measuring import marks_of
-from attnviz.heads.measures import Specials, rows_of
-from attnviz.heads.structure import Found
+from attnviz.heads.capture.measure import marks_of
+from attnviz.heads.capture.rows import rows_of
+from attnviz.heads.settings import Specials
+from attnviz.heads.structure import LinkHits
 from attnviz.text.corpus import Annotation, Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aligned:
+class WordUnits:
     """How the tokens and the words of a sentence belong together.
 
     A unit is a word with its tokens, or several words that share one: "didn't" where that is one token of two words.
@@ -54,7 +55,7 @@ class FindLinks:
         """Match the words of a new batch with its tokens, and forget the last one."""
         self._marks = marks_of(batch, self._specials)
         self._aligned = [
-            Aligned(tokens=(None,) * len(sentence.tokens), words=())
+            WordUnits(tokens=(None,) * len(sentence.tokens), words=())
             if one is None
             else align(sentence.tokens, one.words)
             for sentence, one in zip(batch.sentences, self._annotated, strict=True)
@@ -85,15 +86,15 @@ class FindLinks:
         to, mean = self._to.to(weights.dtype), self._from[:, :, first : first + n_rows].to(weights.dtype)
         self._words += mean[:, None] @ (weights @ to[:, None])  # (B, H, U, U)
 
-    def found(self) -> tuple[Found | None, ...]:
+    def found(self) -> tuple[LinkHits | None, ...]:
         """Which links each head finds, for each sentence; None where it has no words given."""
         self._close()
         hits = torch.stack(self._hits, dim=2).cpu().numpy()  # (link, 2, L, H)
-        found: list[Found | None] = [None] * len(self._annotated)
+        found: list[LinkHits | None] = [None] * len(self._annotated)
         first = 0
         for (sentence, one, units), links in zip(self._sentences(), self._links, strict=True):
             kept = [link for link in one.links if _both(units, link)]
-            found[sentence] = Found(
+            found[sentence] = LinkHits(
                 names=tuple(link.relation for link in kept),
                 hits=hits[first : first + len(links)],
                 distances=np.array([link.key - link.query for link in kept], dtype=np.int64),
@@ -128,7 +129,7 @@ class FindLinks:
         self._hits.append(torch.stack(ways, dim=1))
 
 
-def align(tokens: Sequence[Token], words: Sequence[tuple[int, int]]) -> Aligned:
+def align(tokens: Sequence[Token], words: Sequence[tuple[int, int]]) -> WordUnits:
     """Match tokens with words by the characters that they have in common.
 
     Args:
@@ -148,7 +149,7 @@ def align(tokens: Sequence[Token], words: Sequence[tuple[int, int]]) -> Aligned:
             unit[word] = min(unit[word], unit[several.start])
     has_token = {word for several in covered for word in several}
     numbers = {first: number for number, first in enumerate(sorted({unit[word] for word in has_token}))}
-    return Aligned(
+    return WordUnits(
         tokens=tuple(numbers[unit[several.start]] if several else None for several in covered),
         words=tuple(
             numbers[unit[word]] if word in has_token and unit.count(unit[word]) == 1 else None

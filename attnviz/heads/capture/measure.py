@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,10 +17,11 @@ from attnviz.attention import Token
 from attnviz.capture.observers import Batch, Block
 from attnviz.capture.projections import Call, map_of, same
 from attnviz.capture.stream import Layer, for_each_head, visible_keys
-from attnviz.errors import NoAttentionError
-from attnviz.heads import measures as heads
-from attnviz.heads.measures import Marks, Rows, Specials
-from attnviz.heads.record import MAX_OFFSET, offsets_up_to
+from attnviz.errors import NoAttentionError, RecordError
+from attnviz.heads.capture import rows as heads
+from attnviz.heads.capture.rows import Marks, Received, Rows, Sums
+from attnviz.heads.measures import MEASURES, Measure, measures_of, of_rows, offsets_up_to
+from attnviz.heads.settings import MAX_OFFSET, Specials
 
 CORNER = 16
 """Patterns are compared place by place within so many first tokens."""
@@ -35,15 +37,15 @@ sentence, for which all that is worked out takes 100 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class BatchMeasures:
     """What was measured of the sentences of a batch.
 
     Attributes:
-        sums: of each measure of `heads.names`, the sum over a sentence's rows.
+        sums: of each measure, the sum over a sentence's rows.
         counts: how many rows were counted.
         corner: each head's weights among the first `CORNER` tokens, 0 beyond the sentence.
         corner_seen: where a weight was counted there.
-        fixed: sums of the shares of `heads.SHARES` for heads made up, each of which looks at one offset
+        fixed: sums of the shares (of those at no fixed offset) for heads made up, each of which looks at one offset
             always; of the first layer, and where the model lets it.
         fixed_counts: how many rows were counted.
         rows: the rows of all heads, where they were kept, 0 where there is padding.
@@ -65,11 +67,12 @@ class MeasureHeads:
 
     Args:
         specials: whether special tokens take part.
-        handed: each layer's output map as `output_maps` found it, for norm-based measures; without one, none is
-            counted.
+        handed: each layer's output projection as `FindOutputProjections` found it, for norm-based measures; without
+            one, none is counted.
         keep_rows: whether rows are kept, so that heads can be compared with one another.
         dealt: for each sentence of a batch a seed: the weights of its rows are dealt out to its keys at random.
         max_offset: fixed offsets are measured from so many tokens back to so many ahead.
+        measures: that rows give, as `measures_of` orders them; None takes the usual ones.
     """
 
     def __init__(
@@ -80,9 +83,11 @@ class MeasureHeads:
         keep_rows: bool = False,
         dealt: Sequence[int] | None = None,
         max_offset: int = MAX_OFFSET,
+        measures: Sequence[Measure] | None = None,
     ) -> None:
         self._dealt = dealt
-        self._max_offset = max_offset
+        given = of_rows(measures_of(MEASURES, max_offset)) if measures is None else measures
+        self._plan = _Plan(given, offsets_up_to(max_offset))
         self._specials = specials
         self._handed = handed or {}
         self._keep_rows = keep_rows
@@ -91,7 +96,7 @@ class MeasureHeads:
         """Read the tokens of a new batch, and forget the last one."""
         self._marks = marks_of(batch, self._specials)
         self._order = None if self._dealt is None else _orders(self._marks.keys, self._dealt)
-        self._targets = _KnownTargets(offsets_up_to(self._max_offset))
+        self._targets = _KnownTargets(self._plan.keys)
         self._layers: list[_OneLayer] = []
 
     def observe_layer(self, layer: Layer) -> None:
@@ -104,6 +109,7 @@ class MeasureHeads:
                 layer,
                 self._marks,
                 lengths,
+                plan=self._plan,
                 order=self._order,
                 targets=self._targets,
                 is_first=is_first,
@@ -116,7 +122,7 @@ class MeasureHeads:
         self._layers[-1].add(block)
 
     @torch.inference_mode()
-    def measured(self) -> Measured:
+    def measured(self) -> BatchMeasures:
         """What was measured of the batch.
 
         Raises:
@@ -127,7 +133,7 @@ class MeasureHeads:
             counts = ", ".join(str(one.sums.shape[2]) for one in done)
             raise NoAttentionError(f"the layers of this model have different numbers of heads ({counts})")
         kept = [one.rows for one in done if one.rows is not None]
-        return Measured(
+        return BatchMeasures(
             sums=torch.cat([one.sums for one in done], dim=1),
             counts=torch.cat([one.counts for one in done], dim=1),
             corner=torch.cat([one.corner for one in done], dim=1),
@@ -139,12 +145,12 @@ class MeasureHeads:
         )
 
 
-class FindOutputMaps:
-    """Finds the map that each layer gives the contexts of its heads to, by its being given them to the last bit."""
+class FindOutputProjections:
+    """Finds the projection that each layer gives the contexts of its heads to: it is given them to the last bit."""
 
     def __init__(self) -> None:
         self.handed: dict[int, Float[Tensor, "head d_v small"]] = {}
-        """Of each layer, for each head a matrix R for which |v R| is the length of v through the output map."""
+        """Of each layer, for each head a matrix R for which |v R| is the length of v through the output projection."""
         self._layer: Layer | None = None
 
     def begin(self, batch: Batch) -> None:
@@ -154,11 +160,11 @@ class FindOutputMaps:
         """Nor of its weights."""
 
     def observe_layer(self, layer: Layer) -> None:
-        """The calls that follow may be its output map's."""
+        """The calls that follow may be its output projection's."""
         self._layer = layer
 
     def observe_call(self, call: Call) -> None:
-        """See whether this is the map."""
+        """See whether this is the projection."""
         layer = self._layer
         if layer is None or layer.number in self.handed or not same(call.given, layer.output.flatten(2)):
             return
@@ -203,21 +209,51 @@ def marks_of(batch: Batch, specials: Specials = "keep") -> Marks:
     )
 
 
+class _Plan:
+    """Which measures are taken of what, and where each stands among all of them.
+
+    Args:
+        measures: all.
+        offsets: the fixed ones.
+    """
+
+    def __init__(self, measures: Sequence[Measure], offsets: tuple[int, ...]) -> None:
+        def among(takes: str) -> list[int]:
+            return [at for at, one in enumerate(measures) if one.takes == takes]
+
+        self.n, self.offsets = len(measures), offsets
+        self.at_keys, self.at_norms, self.at_peaks = among("keys"), among("norms"), among("peaks")
+        self.keys = [measures[at] for at in self.at_keys]
+        self.of_rows = [(at, _computation(measures[at])) for at in among("rows")]
+        self.of_received = [(at, _computation(measures[at])) for at in among("received")]
+        at_offset = {one.offset: column for column, one in enumerate(self.keys) if one.family == "offset"}
+        self.peak_columns = [at_offset[measures[at].offset] for at in self.at_peaks]
+        """Of each measure of largest weights, the share of weight at the same offset: as many rows count."""
+        self.n_shares = sum(one.offset is None for one in self.keys)
+        """Shares at no fixed offset, which come first; of each of them there is a norm-based one."""
+
+
+def _computation(measure: Measure) -> Callable[[Any], Sums]:
+    if measure.compute is None:
+        raise RecordError(f"the measure {measure.name!r} takes {measure.takes} and computes nothing")
+    return measure.compute
+
+
 class _KnownTargets:
     """Where the keys of each share are: worked out once for all layers of a batch whose rows see the same keys.
 
     Of matrices that come in several blocks nothing is kept: that would be larger than the blocks.
     """
 
-    def __init__(self, offsets: tuple[int, ...]) -> None:
-        self.offsets = offsets
+    def __init__(self, measures: Sequence[Measure]) -> None:
+        self._measures = measures
         self._known: tuple[Tensor, heads.Targets] | None = None
 
     def of(self, rows: Rows, *, whole: bool) -> heads.Targets:
         """The targets of these rows."""
         if self._known is not None and whole and torch.equal(self._known[0], rows.seen):
             return self._known[1]
-        targets = heads.targets_of(rows, self.offsets)
+        targets = heads.targets_of(rows, self._measures)
         if whole:
             self._known = rows.seen, targets
         return targets
@@ -232,6 +268,7 @@ class _OneLayer:
         marks: Marks,
         lengths: Float[Tensor, "batch head key"] | None,
         *,
+        plan: _Plan,
         order: Int[Tensor, "batch key"] | None,
         targets: _KnownTargets,
         is_first: bool,
@@ -240,18 +277,17 @@ class _OneLayer:
         n_batch, n_heads = layer.query.shape[:2]
         n_keys = marks.keys.shape[1]
         self._scoring, self._marks, self._lengths, self._is_first = layer.scoring, marks, lengths, is_first
-        self._order, self._targets, self._offsets = order, targets, targets.offsets
-        self._names = heads.names(self._offsets[-1])
+        self._order, self._targets, self._plan = order, targets, plan
         new = partial(torch.zeros, device=marks.keys.device)
-        self._sums = new(n_batch, n_heads, len(self._names), dtype=torch.float64)
-        self._counts = new(n_batch, len(self._names), dtype=torch.float64)
+        self._sums = new(n_batch, n_heads, plan.n, dtype=torch.float64)
+        self._counts = new(n_batch, plan.n, dtype=torch.float64)
         self._received = new(n_batch, n_heads, n_keys, dtype=torch.float64)
         self._seen_by = new(n_batch, n_keys, dtype=torch.float64)
         self._n_rows = new(n_batch, dtype=torch.float64)
         self._corner = new(n_batch, n_heads, CORNER, CORNER)
         self._corner_seen = new(n_batch, CORNER, CORNER, dtype=torch.bool)
-        self._fixed = new(n_batch, len(self._offsets), len(heads.SHARES), dtype=torch.float64)
-        self._fixed_counts = new(n_batch, len(heads.SHARES), dtype=torch.float64)
+        self._fixed = new(n_batch, len(plan.offsets), plan.n_shares, dtype=torch.float64)
+        self._fixed_counts = new(n_batch, plan.n_shares, dtype=torch.float64)
         self._kept: list[Tensor] = []
         self._kept_counted: list[Tensor] = []
         self._step = max(1, -(-marks.queries.shape[1] * n_keys // MOST_PAIRS)) if keep_rows else None
@@ -259,7 +295,7 @@ class _OneLayer:
     def add(self, block: Block) -> None:
         """Measure some of its rows, few enough at a time that what is worked out on the way stays small."""
         n_batch, _, n_rows, n_keys = block.weights.shape
-        step = max(1, MOST_AT_ONCE // (n_batch * n_keys * (len(heads.SHARES) + len(self._offsets))))
+        step = max(1, MOST_AT_ONCE // (n_batch * n_keys * len(self._plan.keys)))
         for start in range(0, n_rows, step):
             weights = block.weights[:, :, start : start + step]
             self._add(weights, block.first_row + start, whole=weights.shape[2] == block.n_rows)
@@ -269,39 +305,36 @@ class _OneLayer:
         rows = heads.rows_of(weights, visible[:, 0], first, self._marks)
         if self._order is not None:
             rows = heads.dealt_out(rows, self._order)
-        targets, top = self._targets.of(rows, whole=whole), heads.largest(rows)
-        for name, (total, n) in heads.row_measures(rows, top).items():
-            self._sums[:, :, self._names.index(name)] += total
-            self._counts[:, self._names.index(name)] += n
-        sorts, offsets = slice(len(heads.SHARES)), slice(len(heads.SHARES), None)
-        found = heads.shares(rows, targets)
-        self._add_shares("self", found[..., sorts], targets.counts[:, sorts])
-        self._add_shares(f"offset_{self._offsets[0]:+d}", found[..., offsets], targets.counts[:, offsets])
-        self._add_shares(
-            f"peak_{self._offsets[0]:+d}", heads.peaks(rows, top, self._offsets), targets.counts[:, offsets]
-        )
+        plan, targets = self._plan, self._targets.of(rows, whole=whole)
+        for at, compute in plan.of_rows:
+            total, n = compute(rows)
+            self._sums[:, :, at] += total
+            self._counts[:, at] += n
+        shared = slice(plan.n_shares)
+        self._add_shares(plan.at_keys, heads.shares(rows, targets), targets.counts)
+        if plan.at_peaks:
+            self._add_shares(plan.at_peaks, heads.peaks(rows, plan.offsets), targets.counts[:, plan.peak_columns])
         if self._lengths is not None:
             weighed = heads.shares(heads.norm_based(rows, self._lengths), targets)
-            self._add_shares("norm_self", weighed[..., sorts], targets.counts[:, sorts])
+            self._add_shares(plan.at_norms, weighed[..., shared], targets.counts[:, shared])
         self._received += rows.weights.sum(dim=2)
         self._seen_by += rows.seen.sum(dim=1)
         self._n_rows += rows.counted.sum(dim=1)
         self._add_corner(rows)
         if self._is_first and self._marks.square:
-            self._fixed += heads.shares(heads.fixed_offsets(rows, self._offsets), targets)[..., : len(heads.SHARES)]
-            self._fixed_counts += targets.counts[:, : len(heads.SHARES)]
+            self._fixed += heads.shares(heads.fixed_offsets(rows, plan.offsets), targets)[..., shared]
+            self._fixed_counts += targets.counts[:, shared]
         if self._step is not None:
             here = slice(-first % self._step, None, self._step)
             self._kept.append(rows.weights[:, :, here].clone())
             self._kept_counted.append(rows.counted[:, here])
 
     def _add_shares(
-        self, start: str, sums: Float[Tensor, "batch head some"], counts: Float[Tensor, "batch some"]
+        self, at: list[int], sums: Float[Tensor, "batch head some"], counts: Float[Tensor, "batch some"]
     ) -> None:
-        """Add to the measures that are kept side by side, the first of them of this name."""
-        at = self._names.index(start)
-        self._sums[:, :, at : at + sums.shape[2]] += sums
-        self._counts[:, at : at + sums.shape[2]] += counts
+        """Add to the measures that stand at these places."""
+        self._sums[:, :, at] += sums
+        self._counts[:, at] += counts
 
     def _add_corner(self, rows: Rows) -> None:
         first, last = rows.first_row, min(CORNER, rows.first_row + rows.weights.shape[2])
@@ -310,11 +343,12 @@ class _OneLayer:
             self._corner[:, :, first:last, :n_keys] = rows.weights[:, :, : last - first, :n_keys]
             self._corner_seen[:, first:last, :n_keys] = rows.seen[:, : last - first, :n_keys]
 
-    def done(self) -> Measured:
+    def done(self) -> BatchMeasures:
         """What was measured of the layer: it is the only one of the axis `layer`."""
-        at = self._names.index("sink")
-        self._sums[:, :, at], self._counts[:, at] = heads.sink(self._received, self._seen_by, self._n_rows)
-        return Measured(
+        received = Received(weights=self._received, seen_by=self._seen_by, n_rows=self._n_rows)
+        for at, compute in self._plan.of_received:
+            self._sums[:, :, at], self._counts[:, at] = compute(received)
+        return BatchMeasures(
             sums=self._sums[:, None],
             counts=self._counts[:, None],
             corner=self._corner[:, None],
@@ -342,7 +376,7 @@ def is_punctuation(text: str) -> bool:
 
 
 def _lengths(layer: Layer, handed: Float[Tensor, "head d_v small"]) -> Float[Tensor, "batch head key"]:
-    """How long what each key hands over is: its value, through the part of the output map that is its head's."""
+    """How long what each key hands over is: its value, through the part of the output projection that is its head's."""
     value = for_each_head(layer.value.to(handed.dtype), handed.shape[0])
     lengths: Tensor = torch.linalg.vector_norm(torch.matmul(value, handed), dim=-1)
     return lengths

@@ -1,0 +1,391 @@
+"""Heads compared from Python: what the commands ``compare-heads``, ``head`` and ``merge`` do, each as one function."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from attnviz.errors import (
+    AttnvizError,
+    ModelError,
+    OutputError,
+    RecordError,
+    SettingsError,
+    UnreachableModelError,
+)
+from attnviz.heads.files import Run, Stats, load_stats, save_stats
+from attnviz.heads.measures import MEASURES, Entry
+from attnviz.heads.settings import STATS, SurveySettings
+from attnviz.models.registry import NAMES
+from attnviz.render.names import PICTURES
+from attnviz.settings import ModelSettings
+from attnviz.storage.files import check_writable, write_whole
+from attnviz.text.display import clip, visible
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from attnviz.attention import Attention
+    from attnviz.capture.source import Source
+    from attnviz.heads.changes.record import Changes
+    from attnviz.heads.record import HeadComparison
+    from attnviz.render.fonts import Typefaces
+from attnviz.heads.runs import (
+    CorpusProgress,
+    Opening,
+    Sentences,
+    check_measured_alike,
+    field_of,
+    finished,
+    input_of,
+    measure,
+    measure_pair,
+    saved_in,
+)
+
+Model: TypeAlias = "str | ModelSettings | Source | None"
+"""A model by its name or folder, with how it is loaded, or open already; None is the default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a comparison comes from.
+
+    Attributes:
+        stats: what it was computed from.
+        model: how its model is loaded again.
+        source: the model; None where none was run.
+    """
+
+    stats: Stats
+    model: ModelSettings
+    source: Any = None
+
+
+def compare_heads(
+    sentences: Sentences = None,
+    *,
+    model: Model = None,
+    tokenizer: object = None,
+    settings: SurveySettings | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    measures: Sequence[Entry] = MEASURES,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[CorpusProgress], object] | None = None,
+    opening: Opening = ModelSettings.open,
+) -> HeadComparison:
+    """What each head of a model does, how sure that is, and which heads are alike.
+
+    >>> import attnviz
+    >>> found = attnviz.compare_heads(["I love you", "You love me"], model="toy-random")
+    >>> found.head(0, 1).name
+    '0.1'
+
+    Args:
+        sentences: one sentence; a file with a line each, a treebank (``.conllu``), JSON lines, or what was measured
+            before (``.stats``); several sentences; None takes those that come with attnviz.
+        model: the model: its name or folder, `ModelSettings`, an open source, or a model in memory.
+        tokenizer: of a model in memory, its own.
+        settings: how it is measured.
+        thresholds: of roles, by name, that are other than usual.
+        measures: what is measured; another measure is one more entry (see `attnviz.heads.measures`).
+        checkpoint: a ``.stats`` file that is written as it goes, and gone on from after a break.
+        progress: called after each window of lines.
+        opening: opens the model; by default as `open_source` does.
+
+    Returns:
+        The comparison: its `estimates` have the shape (layer, head, measure); shares are between 0 and 1, entropy is in
+        nats, distance in tokens.
+
+    Raises:
+        InputError: no sentence is left, or the file cannot be read.
+        ModelError: the model cannot be used, or its weights are not proved.
+        SelectionError: no such attention, or a threshold of no role.
+        RecordError: the checkpoint is of another run, or the ``.stats`` file cannot be used.
+    """
+    loaded = saved_in(sentences)
+    if loaded is not None:
+        stats, source = finished(loaded), None
+    else:
+        run = Run(model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=field_of(sentences))
+        stats, source = measure(
+            input_of(sentences), _opened(model, tokenizer, opening), run, checkpoint=_path(checkpoint),
+            measures=tuple(measures), progress=progress,
+        )  # fmt: skip
+    from attnviz.heads.compare import compare
+
+    comparison = compare(stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=tuple(measures))
+    return replace(comparison, origin=Origin(stats=stats, model=_settings_of(model), source=source))
+
+
+def compare_models(
+    before: Model,
+    after: Model | os.PathLike[str],
+    sentences: Sentences = None,
+    *,
+    tokenizer: object = None,
+    settings: SurveySettings | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    measures: Sequence[Entry] = MEASURES,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[CorpusProgress], object] | None = None,
+    opening: Opening = ModelSettings.open,
+) -> Changes:
+    """What the heads of two models of one architecture and one tokenizer do otherwise.
+
+    Args:
+        before: the first model.
+        after: the second; or a ``.stats`` file of it: then roles and measures are compared, and no patterns.
+        sentences: as for `compare_heads`.
+        tokenizer: of models in memory, the one of both.
+        settings: likewise.
+        thresholds: likewise.
+        measures: likewise.
+        checkpoint: likewise.
+        progress: likewise.
+        opening: likewise, of both models.
+
+    Returns:
+        The changes: of each head how far its pattern is from the other model's (the mean Jensen-Shannon divergence of
+        its rows, in nats, 0 to ln 2), and the differences of its measures and roles, after less before.
+
+    Raises:
+        InputError: no sentence is left, or the file cannot be read.
+        ModelError: a model cannot be used, or they cut a sentence into other tokens.
+        RecordError: they have other numbers of layers or heads, or were measured otherwise.
+    """
+    from attnviz.heads.changes.compare import changes
+
+    settings = settings or SurveySettings()
+    if isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS):
+        other = finished(Path(after))
+        if saved_in(sentences) is None:
+            check_measured_alike(settings, other, str(after))
+        found = compare_heads(
+            sentences, model=before, settings=settings, thresholds=thresholds, measures=measures, checkpoint=checkpoint,
+            progress=progress, opening=opening,
+        )  # fmt: skip
+        one = found.origin.stats  # type: ignore[attr-defined]
+        return changes(
+            one.survey, other.survey, corpus="; ".join(one.corpora), corpus_after="; ".join(other.corpora),
+            thresholds=thresholds, entries=tuple(measures),
+        )  # fmt: skip
+    second = _settings_of(after)
+    run = Run(model=_settings_of(before), settings=settings, sentence_field=field_of(sentences), against=second.name)
+    pair, name = measure_pair(
+        input_of(sentences), (_opened(before, tokenizer, opening), _opened(after, tokenizer, opening)), run,
+        checkpoint=_path(checkpoint),
+        measures=tuple(measures), progress=progress,
+    )  # fmt: skip
+    return changes(
+        pair.before, pair.after, pair.divergences, corpus=name, thresholds=thresholds, entries=tuple(measures)
+    )
+
+
+def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Stats:
+    """Put together what was measured on parts of a corpus, and save it; `compare_heads` of that file shows it.
+
+    Args:
+        parts: ``.stats`` files.
+        output: the ``.stats`` file to write.
+
+    Raises:
+        RecordError: there is none, a part cannot be read, is a checkpoint, or was measured otherwise than the first.
+        OutputError: the file cannot be written.
+    """
+    from attnviz.heads import survey
+
+    check_writable(Path(output))
+    whole: Stats | None = None
+    for path in parts:
+        stats = load_stats(path)
+        name = visible(str(path))
+        if stats.n_lines is not None:
+            raise RecordError(f"{name} is a checkpoint of a run that was broken off: let it end first")
+        if whole is None:
+            whole = stats
+            continue
+        try:
+            together = survey.merge(whole.survey, stats.survey)
+        except RecordError as error:
+            raise RecordError(f"{name}: {error}") from None
+        whole = Stats(survey=together, corpora=(*whole.corpora, *stats.corpora), run=whole.run)
+    if whole is None:
+        raise RecordError("give the .stats files of the parts")
+    save_stats(whole, output)
+    return whole
+
+
+def save_comparison(comparison: HeadComparison, path: Path, head: tuple[int, int] | None = None) -> Path:
+    """Write a comparison by its ending (see `HeadComparison.save`)."""
+    from attnviz.heads import files
+
+    suffix = path.suffix.lower()
+    if suffix == STATS:
+        if not isinstance(comparison.origin, Origin):
+            raise OutputError(f"{visible(str(path))}: this comparison was not measured here: there is no {STATS} of it")
+        return save_stats(comparison.origin.stats, path)
+    if suffix not in PICTURES:
+        return files.save(comparison, path)
+    return _write_picture(comparison, path, head)
+
+
+def save_changes(changes: Changes, path: Path) -> Path:
+    """Write what changed by its ending (see `Changes.save`)."""
+    from attnviz.heads.changes import files
+
+    return _write_picture(changes, path) if path.suffix.lower() in PICTURES else files.save(changes, path)
+
+
+def figure_of(shown: HeadComparison | Changes, head: tuple[int, int] | None = None) -> Figure:
+    """The figure of a comparison, of one of its heads, or of what changed between two models."""
+    from attnviz.heads.record import HeadComparison
+
+    if not isinstance(shown, HeadComparison):
+        from attnviz.heads.changes.figure import figure
+
+        return figure(shown)
+    if head is not None:
+        from attnviz.heads.figure.page import sheet as page
+
+        return page(shown, *head)
+    from attnviz.heads.figure.sheet import sheet
+
+    patterns, unseen = example_patterns(shown)
+    return sheet(shown, patterns=patterns, unseen=unseen)
+
+
+def draw(
+    shown: HeadComparison | Changes,
+    file: BytesIO,
+    suffix: str,
+    *,
+    head: tuple[int, int] | None = None,
+    examples: Callable[[HeadComparison], tuple[Mapping[str, Attention], str]] | None = None,
+) -> Typefaces:
+    """Draw the picture of a comparison, of one of its heads, or of what changed, into a buffer.
+
+    Args:
+        shown: what to draw.
+        file: what it is written into.
+        suffix: ``.png``, ``.svg`` or ``.pdf``.
+        head: layer and head, of the page of one head.
+        examples: gives the patterns of examples, and why there are none; None draws none.
+    """
+    from attnviz.heads.record import HeadComparison
+
+    if not isinstance(shown, HeadComparison):
+        from attnviz.heads.changes.figure import write as write_changes
+
+        return write_changes(shown, file, suffix)
+    if head is not None:
+        from attnviz.heads.figure.page import write as write_page
+
+        return write_page(shown, *head, file, suffix)
+    from attnviz.heads.figure.sheet import write
+
+    patterns, unseen = ({}, "") if examples is None else examples(shown)
+    return write(shown, file, suffix, patterns=patterns, unseen=unseen)
+
+
+def png_of(shown: HeadComparison | Changes) -> bytes:
+    """Its picture as a notebook shows it, without the patterns of examples."""
+    drawn = BytesIO()
+    draw(shown, drawn, ".png")
+    return drawn.getvalue()
+
+
+def _write_picture(shown: HeadComparison | Changes, path: Path, head: tuple[int, int] | None = None) -> Path:
+    drawn = BytesIO()
+    draw(shown, drawn, path.suffix.lower(), head=head, examples=example_patterns)
+    return write_whole(path, drawn.getvalue())
+
+
+def example_patterns(comparison: HeadComparison) -> tuple[dict[str, Attention], str]:
+    """By role the pattern of the sentence where a head has it most clearly; or none, and why.
+
+    The model is opened again where that needs no download, and proved to be the one that was measured.
+    """
+    from attnviz.heads.selection import strongest
+
+    cards = [card for card in strongest(comparison) if card.example is not None]
+    origin = comparison.origin
+    if not cards or not isinstance(origin, Origin):
+        return {}, ""
+    try:
+        source = origin.source or _again(origin)
+        from attnviz.capture.attend import attend
+
+        return {
+            card.role.name: attend(
+                "" if card.example is None else card.example.text, source, kind=comparison.kind,
+                truncate=True,  # where nothing was cut, nothing is
+                layers=[card.head.layer], heads=[card.head.head],
+            )
+            for card in cards
+        }, ""  # fmt: skip
+    except AttnvizError as error:
+        return {}, clip(str(error), 300)
+
+
+def _again(origin: Origin) -> Source:
+    """The model that was measured, loaded as it was then, where that needs no download.
+
+    Whether code that comes with a model may run is for the caller of now to allow, and no file.
+
+    Raises:
+        ModelError: it is not here, cannot be loaded, or has other weights.
+    """
+    then, now, about = origin.stats.run.model, origin.model, origin.stats.survey.about
+    name = then.name or about.model
+    called = clip(visible(name), 100)
+    if not _is_here(name, then.revision):
+        raise UnreachableModelError(f"{called} is not here, and no model is downloaded for a picture")
+    if then.trust_remote_code and not now.trust_remote_code:
+        raise ModelError(f"{called} comes with code of its own, which runs only with --trust-remote-code")
+    source = replace(
+        then, model=name, toy=False, device=now.device, trust_remote_code=now.trust_remote_code
+    ).open()  # fmt: skip
+    if source.digest() != about.weights:
+        raise ModelError(f"{visible(source.name)} is another model than was measured: its weights differ")
+    return source
+
+
+def _is_here(name: str, revision: str | None) -> bool:
+    """Whether a model can be opened without asking the hub for it."""
+    if name in NAMES:
+        return True
+    from attnviz.capture.sources.hub import is_cached
+
+    try:
+        return (bool(name) and Path(name).expanduser().is_dir()) or is_cached(name, revision)
+    except (OSError, RuntimeError, ValueError):  # what names neither a folder nor a model
+        return False
+
+
+def _path(path: str | os.PathLike[str] | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
+def _settings_of(model: Any) -> ModelSettings:
+    """How a model is loaded; of one that is open or in memory, its name alone."""
+    if isinstance(model, ModelSettings):
+        return model
+    named = model if isinstance(model, (str, os.PathLike)) else getattr(model, "name", None)
+    named = named or getattr(getattr(model, "config", None), "name_or_path", None)
+    return ModelSettings(model=str(named) if named else None)
+
+
+def _opened(model: Any, tokenizer: object, opening: Opening) -> Callable[[], Source]:
+    """What opens a model, or makes a source of one that is open or in memory."""
+    if model is None or isinstance(model, (str, os.PathLike, ModelSettings)):
+        if tokenizer is not None:
+            raise SettingsError("a tokenizer goes with a model that is in memory: this one has its own")
+        return lambda: opening(_settings_of(model))
+    from attnviz.capture.source import as_source
+
+    return lambda: as_source(model, tokenizer)

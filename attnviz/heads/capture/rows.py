@@ -1,0 +1,322 @@
+"""Rows of attention as measures take them: all that torch computes for `attnviz.heads.measures`.
+
+Of each sentence a measure gives a sum over its rows and how many rows were counted, so that one sentence, a batch, a
+corpus and the parts of a corpus all go through the same definition, and sums merge. A is the head's pattern: row i is
+the query, column j the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attnviz.errors import RecordError
+from attnviz.heads.measures import Measure
+from attnviz.heads.settings import Specials
+
+_TINY = 1e-30
+
+SEEN_BY = 0.5
+"""A key is a sink candidate where at least this share of the rows sees it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What is known of the tokens of a batch.
+
+    Attributes:
+        specials: whether special tokens take part.
+        queries: the tokens that look and are counted: neither padding nor special tokens that are left out.
+        keys: likewise those that are looked at.
+        first: where the key is the sentence's first token.
+        separator: where the key is a special token that is not the first.
+        punctuation: where the key is a punctuation mark.
+        end: where the key is a special token that ends its sentence.
+        ids: the number of each token in the vocabulary; all special tokens and padding are -1.
+        square: whether queries and keys are the same tokens. If not, no offset and no repetition is measured.
+    """
+
+    specials: Specials
+    queries: Bool[Tensor, "batch query"]
+    keys: Bool[Tensor, "batch key"]
+    first: Bool[Tensor, "batch key"]
+    separator: Bool[Tensor, "batch key"]
+    punctuation: Bool[Tensor, "batch key"]
+    end: Bool[Tensor, "batch key"]
+    ids: Int[Tensor, "batch key"]
+    square: bool
+
+
+Target: TypeAlias = Bool[Tensor, "#batch #rows key"] | Bool[Tensor, "rows key"]
+"""Which keys a share asks for, whether a row sees them or not."""
+
+Sums: TypeAlias = tuple[Float[Tensor, "batch head"], Float[Tensor, " batch"]]
+"""Of each sentence: the sum over its rows for each head, and how many rows were counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Largest:
+    """The largest weight of each row.
+
+    Attributes:
+        weight: the largest, the end of the sentence left out.
+        key: where the largest of all is; of several, the first.
+        found: whether there is any: a row that is not counted has no weight.
+    """
+
+    weight: Float[Tensor, "batch head rows"]
+    key: Int[Tensor, "batch head rows"]
+    found: Bool[Tensor, "batch head rows"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Some rows of one layer, with all that measures need; what several of them share is worked out once.
+
+    Attributes:
+        weights: A; 0 where `seen` is False.
+        seen: which keys each row sees; none of those of a row that is not counted.
+        first_row: the number of the first row held.
+        marks: of the whole batch.
+    """
+
+    weights: Float[Tensor, "batch head rows key"]
+    seen: Bool[Tensor, "batch rows key"]
+    first_row: int
+    marks: Marks
+
+    @cached_property
+    def offsets(self) -> Int[Tensor, "rows key"]:
+        """The difference j - i: negative where the key is before the query."""
+        n_rows, n_keys = self.weights.shape[2:]
+        device = self.weights.device
+        rows = torch.arange(self.first_row, self.first_row + n_rows, device=device)
+        return torch.arange(n_keys, device=device) - rows[:, None]
+
+    @cached_property
+    def counted(self) -> Bool[Tensor, "batch rows"]:
+        """The rows that are counted."""
+        return self.seen.any(dim=-1)
+
+    @cached_property
+    def n_counted(self) -> Float[Tensor, " batch"]:
+        """How many they are."""
+        return _number(self.counted)
+
+    def at(self, offset: int) -> Target:
+        """Where the key is so far after the query; nowhere in cross attention."""
+        return self.offsets == offset if self.marks.square else torch.zeros_like(self.offsets, dtype=torch.bool)
+
+    def on(self, keys: Bool[Tensor, "batch key"]) -> Target:
+        """Where the key is one of these, for every row."""
+        return keys[:, None]
+
+    def copies(self) -> Target:
+        """Where the key is an earlier copy of the query's token; nowhere in cross attention."""
+        return self._repeated(self.marks.ids)
+
+    def after_copies(self) -> Target:
+        """Where the key came right after an earlier copy of the query's token; nowhere in cross attention."""
+        return self._repeated(torch.nn.functional.pad(self.marks.ids[:, :-1], (1, 0), value=-1))
+
+    def _repeated(self, ids: Int[Tensor, "batch key"]) -> Target:
+        """Where this number of an earlier key is that of the query's token, special tokens apart."""
+        if not self.marks.square:
+            return torch.zeros_like(self.seen)
+        mine = self.marks.ids[:, self.first_row : self.first_row + self.weights.shape[2], None]
+        return (ids[:, None] == mine) & (mine >= 0) & (self.offsets < 0)
+
+    @cached_property
+    def entropy(self) -> Float[Tensor, "batch head rows"]:
+        """-sum over j of A ln A, in nats."""
+        # A + 1e-30, so that a logarithm of 0 exists; `torch.special.entr` knows of 0, and takes three times as long.
+        each = (self.weights + _TINY).log_().mul_(self.weights)
+        return -each.sum(dim=-1).double()  # sums over rows in double precision
+
+    @cached_property
+    def largest_entropy(self) -> Float[Tensor, "batch 1 rows"]:
+        """The largest that there can be: the logarithm of the number of keys that the row sees."""
+        return self.seen.sum(dim=-1).clamp_min(2).log()[:, None]  # a row that is not counted has no weight at all
+
+    @cached_property
+    def distance(self) -> Float[Tensor, "batch head rows"]:
+        """Sum over j of A |i - j|, in tokens."""
+        return (self.weights * self._far).sum(dim=-1)
+
+    @cached_property
+    def spread(self) -> Float[Tensor, "batch head rows"]:
+        """The standard deviation of |i - j| under A."""
+        return (self._far - self.distance[..., None]).square_().mul_(self.weights).sum(dim=-1).sqrt()
+
+    @cached_property
+    def _far(self) -> Float[Tensor, "rows key"]:
+        return self.offsets.abs().to(self.weights)
+
+    @cached_property
+    def top(self) -> Largest:
+        """The largest weight of each row, with the end of the sentence and without."""
+        end = self.marks.end
+        weight, key = (self.weights * ~end[:, None, None]).max(dim=-1)  # (B, H, rows); of equal ones the first
+        on_end = torch.matmul(self.weights, end.to(self.weights)[:, None, :, None])[..., 0]
+        is_end = on_end > weight  # the end comes after all other keys
+        last = end.to(key).argmax(dim=-1)[:, None, None]
+        return Largest(weight=weight, key=torch.where(is_end, last, key), found=torch.maximum(weight, on_end) > 0)
+
+    def total(self, values: Float[Tensor, "batch head rows"]) -> Sums:
+        """A value of each row, 0 in rows that are not counted, summed."""
+        return values.double().sum(dim=-1), self.n_counted
+
+    def confidence(self) -> Sums:
+        """The largest weight of each row, the end of the sentence left out, as a query and as a key."""
+        counted = self.counted
+        if self.marks.square:
+            counted = counted & ~self.marks.end[:, self.first_row : self.first_row + self.weights.shape[2]]
+        return (self.top.weight * counted[:, None]).sum(dim=-1), _number(counted)
+
+    def nothing(self) -> Sums:
+        """What cannot be measured here: no row is counted."""
+        n_batch, n_heads = self.weights.shape[:2]
+        return self.weights.new_zeros(n_batch, n_heads), self.weights.new_zeros(n_batch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """What each key of a batch's sentences got in one layer.
+
+    Attributes:
+        weights: summed over rows.
+        seen_by: how many rows saw the key.
+        n_rows: how many rows were counted.
+    """
+
+    weights: Float[Tensor, "batch head key"]
+    seen_by: Float[Tensor, "batch key"]
+    n_rows: Float[Tensor, " batch"]
+
+    def largest(self) -> Sums:
+        """The largest mean weight that one key draws from the rows that see it.
+
+        Keys that fewer than half of the rows see are left out: the last token of a causal model is seen by itself
+        alone.
+        """
+        fair = (self.seen_by >= SEEN_BY * self.n_rows[:, None]) & (self.seen_by > 0)
+        mean = self.weights / self.seen_by.clamp_min(1)[:, None]
+        return (mean * fair[:, None]).amax(dim=-1), (self.n_rows > 0).to(self.weights.dtype)
+
+
+def rows_of(
+    weights: Float[Tensor, "batch head rows key"],
+    visible: Bool[Tensor, "#batch #rows key"],
+    first_row: int,
+    marks: Marks,
+) -> Rows:
+    """A block of rows as the measures take it.
+
+    Where special tokens are left out, what they got is taken away and each row is scaled to sum to what it did: the
+    softmax as if they had been masked.
+
+    Args:
+        weights: after the softmax.
+        visible: where the model lets a query look.
+        first_row: the number of the first row.
+        marks: of the batch; they say which tokens take part.
+    """
+    n_rows = weights.shape[2]
+    queries = marks.queries[:, first_row : first_row + n_rows]
+    seen = visible & marks.keys[:, None] & queries[:, :, None]
+    seen = seen & (seen.sum(dim=-1, keepdim=True) > 1)
+    kept = weights * seen[:, None]
+    if marks.specials == "exclude":
+        whole = weights.sum(dim=-1, keepdim=True)
+        kept = kept * (whole / kept.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny))
+    return Rows(weights=kept, seen=seen, first_row=first_row, marks=marks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Targets:
+    """Where the keys of each share are, for some rows.
+
+    Attributes:
+        cells: 1 where a row sees such a key, 0 elsewhere; the cells of all rows one after another.
+        counts: how many rows see one.
+    """
+
+    cells: Float[Tensor, "batch cells share"]
+    counts: Float[Tensor, "batch share"]
+
+
+def targets_of(rows: Rows, measures: Sequence[Measure]) -> Targets:
+    """Where the keys of these shares are: the same for all layers whose rows see the same keys."""
+    there = [rows.seen & _asked_for(one, rows) for one in measures]
+    cells = torch.stack([one.flatten(1) for one in there], dim=-1)
+    return Targets(
+        cells=cells.to(rows.weights), counts=torch.stack([_number(one.any(dim=-1)) for one in there], dim=-1)
+    )
+
+
+def _asked_for(measure: Measure, rows: Rows) -> Target:
+    if measure.compute is None:
+        raise RecordError(f"the measure {measure.name!r} names no keys")
+    keys: Target = measure.compute(rows)
+    return keys
+
+
+def shares(rows: Rows, targets: Targets) -> Float[Tensor, "batch head share"]:
+    """The weight on the keys of each share, summed over rows."""
+    return rows.weights.flatten(2) @ targets.cells  # (B, H, cells) (B, cells, share)
+
+
+def peaks(rows: Rows, offsets: Sequence[int]) -> Float[Tensor, "batch head offset"]:
+    """How many rows have their largest weight at each of these offsets, which follow one another.
+
+    Source: Voita et al. 2019, section 5.1, positional heads; there the share must be 0.9.
+    """
+    n_batch, n_heads, n_rows, _ = rows.weights.shape
+    top = rows.top
+    places = torch.arange(rows.first_row, rows.first_row + n_rows, device=top.key.device)
+    offset = top.key - places - offsets[0]
+    counted = top.found & (offset >= 0) & (offset < len(offsets)) & rows.marks.square
+    hits = rows.weights.new_zeros(n_batch, n_heads, len(offsets) + 1)  # the last place is for all that is elsewhere
+    hits.scatter_add_(2, torch.where(counted, offset, len(offsets)), counted.to(hits))
+    return hits[..., :-1]
+
+
+def fixed_offsets(rows: Rows, offsets: Sequence[int]) -> Rows:
+    """Heads made up: each looks at one offset with all its weight, where a row sees that, and nowhere else."""
+    there = torch.stack([rows.at(offset) for offset in offsets])  # (offset, rows, K)
+    return replace(rows, weights=(there & rows.seen[:, None]).to(rows.weights))
+
+
+def dealt_out(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
+    """The same rows with their weights dealt out to other keys: what chance makes of a pattern.
+
+    Args:
+        rows: a block.
+        order: for each key whose weight it gets.
+    """
+    keys = order[:, None, None].expand(-1, *rows.weights.shape[1:])
+    seen = order[:, None].expand(-1, rows.seen.shape[1], -1)
+    return replace(rows, weights=rows.weights.gather(3, keys.expand_as(rows.weights)), seen=rows.seen.gather(2, seen))
+
+
+def norm_based(rows: Rows, lengths: Float[Tensor, "batch head key"]) -> Rows:
+    """The same rows with norm-based weights: A times the length of what each key hands over, each row made to sum to 1.
+
+    Args:
+        rows: with A.
+        lengths: of the transformed values, ||(x_j W_V + b_V) W_O||.
+
+    Source: Kobayashi et al. 2020, "Attention is Not Only a Weight", equation 4.
+    """
+    total = torch.matmul(rows.weights, lengths[..., None]).clamp_min(torch.finfo(lengths.dtype).tiny)
+    return replace(rows, weights=(rows.weights * lengths[:, :, None]).div_(total))
+
+
+def _number(counted: Bool[Tensor, "batch rows"]) -> Float[Tensor, " batch"]:
+    return counted.sum(dim=-1).to(torch.get_default_dtype())

@@ -1,0 +1,378 @@
+"""Files of heads: ``.stats`` to go on from and to merge, ``.csv`` and ``.json`` of a comparison."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from attnviz.errors import RecordError
+from attnviz.heads import structure, survey
+from attnviz.heads.measures import Measure
+from attnviz.heads.notes import note_words, proof, reason_of
+from attnviz.heads.record import NO_ROLE, Estimates, HeadComparison, HeadProfile, Role
+from attnviz.heads.settings import CONTROLS, MAX_OFFSET, SurveySettings
+from attnviz.heads.similarity import Divergences
+from attnviz.heads.survey import Survey
+from attnviz.heads.tally import Tally
+from attnviz.settings import ModelSettings
+from attnviz.storage import encoding
+from attnviz.storage.corpora.corpus import Fingerprint
+from attnviz.storage.encoding import to_text, with_nulls
+from attnviz.storage.files import check_ending, write_whole
+from attnviz.text.corpus import Annotation, Link
+from attnviz.text.display import visible
+
+DEFAULT = "the default"
+"""What messages call the model where none was named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """How sentences were measured.
+
+    Attributes:
+        model: the model, and how it was loaded.
+        settings: how it was measured.
+        sentence_field: where the objects of JSON lines hold their sentence; None is the usual place.
+        against: the second model, of two.
+    """
+
+    model: ModelSettings = field(default_factory=ModelSettings)
+    settings: SurveySettings = field(default_factory=SurveySettings)
+    sentence_field: str | None = None
+    against: str | None = None
+
+    def words(self) -> dict[str, str]:
+        """All of it as messages tell it, by the option that sets it; without what is not given."""
+        model, settings = self.model, self.settings
+        sizes = {f"--{name.replace('_', '-')}": str(size) for name, size in model.sizes.items()}
+        return {
+            "--model": model.name or DEFAULT, "--device": model.device, "--dtype": model.dtype,
+            **({} if model.revision is None else {"--revision": model.revision}),
+            **({"--trust-remote-code": str(True)} if model.trust_remote_code else {}), **sizes,
+            "--kind": settings.kind or "the usual", "--specials": settings.specials,
+            "--truncate": str(settings.truncate), "--similarity": str(settings.similarity),
+            "--controls": str(settings.controls), "--max-offset": str(settings.max_offset),
+            "--field": self.sentence_field or "text", **({} if self.against is None else {"--against": self.against}),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """A survey and how it came about.
+
+    Attributes:
+        survey: the survey.
+        corpora: what was read, in a few words each.
+        n_lines: how many lines of the corpus were read, for a run that goes on; None for one that is finished.
+        fingerprint: of the corpus being read; None where it has none, as standard input has not.
+        run: how it was measured, which must be the same for a run to go on.
+    """
+
+    survey: Survey
+    corpora: tuple[str, ...]
+    n_lines: int | None = None
+    fingerprint: Fingerprint | None = None
+    run: Run
+
+
+CLASSES: encoding.Classes = {
+    "Stats": Stats, "Run": Run, "ModelSettings": ModelSettings, "SurveySettings": SurveySettings,
+    "Fingerprint": Fingerprint, "Survey": Survey, "About": survey.About, "Places": survey.Places,
+    "Examples": survey.Examples, "Sample": survey.Sample, "Divergences": Divergences, "Tally": Tally,
+    "Relations": structure.Relations, "Found": structure.LinkHits, "Annotated": Annotation, "Link": Link,
+}  # fmt: skip
+"""What may be in a file, by the names that files have for it."""
+
+
+def save_stats(stats: Stats, path: str | os.PathLike[str]) -> Path:
+    """Write a survey, whole or not at all.
+
+    Returns:
+        The path.
+
+    Raises:
+        OutputError: another ending than ``.stats``, or a file that cannot be written.
+    """
+    return encoding.write(stats, path, encoding.ONE, CLASSES)
+
+
+def load_stats(path: str | os.PathLike[str]) -> Stats:
+    """Read a survey that attnviz saved.
+
+    Raises:
+        FileFormatError: the file cannot be read, or holds no survey; the message is one line.
+    """
+    return encoding.read(path, encoding.ONE, CLASSES, Stats, lambda stats: is_whole(stats.survey), _upgraded)
+
+
+def _upgraded(written: Any) -> Any:
+    """What version 2 of these files wrote, as today: settings and what makes surveys alike are typed, no words."""
+    if isinstance(written, list):
+        return [_upgraded(one) for one in written]
+    if not isinstance(written, dict):
+        return written
+    if "class" not in written:
+        return {name: _upgraded(one) for name, one in written.items()}
+    fields = {name: _upgraded(value) for name, value in written["fields"].items()}
+    if written["class"] == "Stats":
+        fields["run"] = _run_before(dict(fields.pop("options")["mapping"]))
+    if written["class"] == "Survey":
+        fields["similarity"] = fields.pop("likeness")
+        fields["about"] = _about_before(dict(fields["about"]["mapping"]))
+    return {"class": written["class"], "fields": fields}
+
+
+def _run_before(words: Mapping[str, str]) -> dict[str, Any]:
+    """How a run was measured, of which version 2 wrote the options as words."""
+    model = {
+        "model": None if words.get("--model", DEFAULT) == DEFAULT else words["--model"],
+        **{name: words[option] for name in ("device", "dtype", "revision") if (option := f"--{name}") in words},
+        "trust_remote_code": "--trust-remote-code" in words,
+        **{
+            name: int(words[option])
+            for name in ("seed", "d_model", "n_heads", "n_layers")
+            if (option := f"--{name.replace('_', '-')}") in words
+        },
+    }
+    settings = {
+        "kind": None if words.get("--kind", "the usual") == "the usual" else words["--kind"],
+        "specials": words.get("--specials", "keep"), "truncate": words.get("--truncate") == str(True),
+        "similarity": words.get("--likeness", str(True)) == str(True),
+        "controls": int(words.get("--controls", CONTROLS)), "max_offset": int(words.get("--max-offset", MAX_OFFSET)),
+    }  # fmt: skip
+    given = words.get("--field", "text")
+    return {
+        "class": "Run",
+        "fields": {
+            "model": {"class": "ModelSettings", "fields": model},
+            "settings": {"class": "SurveySettings", "fields": settings},
+            "sentence_field": None if given == "text" else given, "against": words.get("--against"),
+        },
+    }  # fmt: skip
+
+
+def _about_before(words: Mapping[str, str]) -> dict[str, Any]:
+    fields = {
+        "model": words["model"], "weights": words["weights"], "kind": words["kind"],
+        "specials": words["special tokens"], "sample": int(words["sample"]),
+        "max_offset": int(words["fixed offsets"].removeprefix("up to ")),
+    }  # fmt: skip
+    return {"class": "About", "fields": fields}
+
+
+def is_whole(found: Survey) -> bool:
+    """Whether the parts of a survey fit together."""
+    n_layers, n_heads, n_measures = found.heads.sums.shape[1:]
+    return (
+        n_measures == len(found.measures)
+        and found.heads.counts.shape[1:] == (n_layers, 1, n_measures)
+        and found.places.sums.shape[1:3] == found.examples.scores.shape[:2] == (n_layers, n_heads)
+        and len(found.worst) == n_layers
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairStats:
+    """The surveys of two models and how they came about.
+
+    Attributes:
+        before: of the first model; what it says of the run is said of both.
+        after: the survey of the second.
+        divergences: of each head's rows in the one and in the other, summed over sentences.
+    """
+
+    before: Stats
+    after: Survey
+    divergences: Tally
+
+
+_PAIR_CLASSES: encoding.Classes = {**CLASSES, "BothStats": PairStats}
+
+
+def save_pair(stats: PairStats, path: str | os.PathLike[str]) -> Path:
+    """Write both surveys, whole or not at all.
+
+    Returns:
+        The path.
+
+    Raises:
+        OutputError: another ending than ``.stats``, or a file that cannot be written.
+    """
+    return encoding.write(stats, path, encoding.TWO, _PAIR_CLASSES)
+
+
+def load_pair(path: str | os.PathLike[str]) -> PairStats:
+    """Read what attnviz saved of two models.
+
+    Raises:
+        FileFormatError: the file cannot be read, or holds something else, such as one model; the message is one line.
+    """
+    return encoding.read(path, encoding.TWO, _PAIR_CLASSES, PairStats, _fits, _upgraded)
+
+
+def _fits(found: PairStats) -> bool:
+    """Whether both models have the same heads, and were measured on as many sentences."""
+    one, other, apart = found.before.survey, found.after, found.divergences
+    return (
+        is_whole(one)
+        and is_whole(other)
+        and one.heads.sums.shape == other.heads.sums.shape
+        and apart.sums.shape == one.heads.sums.shape[:3]
+        and one.n_sentences == other.n_sentences == apart.n_sentences
+    )
+
+
+FORMAT, VERSION = "attnviz-comparison", 1
+
+
+def to_csv(comparison: HeadComparison) -> str:
+    """The comparison as CSV: a line of names, then a row for each head, layer after layer.
+
+    The role is the clearest. ``established`` is empty where there is no role, ``cluster`` where heads were not
+    compared, a number where nothing was counted. Each measure has its value, ``_low`` and ``_high``, the ends of its
+    95 % interval, and the value of each control, such as ``_shuffled``; ``_untrained`` is that of the head of random
+    weights at the same place, while a role is held against the best of them.
+    """
+    written = io.StringIO()
+    table = csv.writer(written, lineterminator="\n")
+    table.writerow(_columns(comparison))
+    for head in comparison.heads:
+        table.writerow([*_about(head), *(_shown(value) for value in _numbers(comparison, head))])
+    return written.getvalue()
+
+
+def frame(comparison: HeadComparison) -> Any:
+    """The table of the CSV file as a pandas data frame; NaN and None where a cell is empty."""
+    import pandas as pd
+
+    rows = []
+    for head in comparison.heads:
+        about = [None if cell == "" else cell for cell in _about(head)]
+        about[6] = head.roles[0].score if head.roles else math.nan
+        rows.append([*about, *_numbers(comparison, head)])
+    return pd.DataFrame(rows, columns=_columns(comparison))
+
+
+def _columns(comparison: HeadComparison) -> list[str]:
+    named = [f"{measure}{end}" for measure in comparison.names for end in ("", "_low", "_high", *_ends(comparison))]
+    return ["layer", "head", "role", "words", "established", "reason", "score", "cluster", *named]
+
+
+def _ends(comparison: HeadComparison) -> list[str]:
+    return [f"_{name}" for name in comparison.controls]
+
+
+def _about(head: HeadProfile) -> list[object]:
+    role = head.roles[0] if head.roles else None
+    cluster = "" if head.cluster is None else head.cluster
+    if role is None:
+        return [head.layer, head.head, "", NO_ROLE, "", "", "", cluster]
+    reason = visible(reason_of(role))
+    return [head.layer, head.head, role.name, role.words, role.established, reason, _shown(role.score), cluster]
+
+
+def _numbers(comparison: HeadComparison, head: HeadProfile) -> Iterator[float]:
+    e, at = comparison.estimates, (head.layer, head.head)
+    for measure in range(len(comparison.measures)):
+        yield from (float(e.value[at][measure]), float(e.low[at][measure]), float(e.high[at][measure]))
+        yield from (float(control.value[at][measure]) for control in comparison.controls.values())
+
+
+def _shown(value: float) -> str:
+    """A number in full; what is none is left empty, as pandas and spreadsheets read it."""
+    return repr(float(value)) if math.isfinite(value) else ""
+
+
+def to_json(comparison: HeadComparison) -> str:
+    """The comparison as JSON: all that is in it, under the names it has there; what is no number is null.
+
+    Raises:
+        RecordError: a text holds half a character.
+    """
+    fields: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": comparison.model,
+        "kind": comparison.kind,
+        "corpus": comparison.corpus,
+        "specials": comparison.specials,
+        "n_sentences": comparison.n_sentences,
+        "n_tokens": comparison.n_tokens,
+        "n_bad": comparison.n_bad,
+        "bad": [{"line": line, "reason": reason} for line, reason in comparison.bad],
+        "proof": proof(comparison),
+        "notes": [note_words(note) for note in comparison.notes],
+        "axes": ["layer", "head", "measure"],
+        "measures": [{"name": one.name, **_meant(one)} for one in comparison.measures],
+        "estimates": _estimate(comparison.estimates),
+        "controls": {name: _estimate(control) for name, control in comparison.controls.items()},
+        "heads": [_head(head) for head in comparison.heads],
+        "likeness": None if comparison.similarity is None else asdict(comparison.similarity),
+        "examples": _examples(comparison),
+        "relations": [{**asdict(one), "established": one.established} for one in comparison.relations],
+    }
+    return to_text(with_nulls(fields), "the comparison")
+
+
+def _head(head: HeadProfile) -> dict[str, Any]:
+    return {
+        "name": head.name, "words": head.words, "layer": head.layer, "head": head.head,
+        "roles": [_role(role) for role in head.roles], "cluster": head.cluster,
+    }  # fmt: skip
+
+
+def _role(role: Role) -> dict[str, Any]:
+    """A role without what only pictures need."""
+    fields = {name: value for name, value in asdict(role).items() if name not in _OF_PICTURES}
+    return {("reason" if name == "doubt" else name): value for name, value in fields.items()} | {
+        "reason": reason_of(role)
+    }
+
+
+_OF_PICTURES = {"family", "family_words", "sign", "colour"}
+
+
+def _meant(one: Measure) -> dict[str, str]:
+    return {"unit": one.unit, "meaning": one.meaning} if one.unit else {}
+
+
+def _estimate(estimate: Estimates) -> dict[str, object]:
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+
+
+def _examples(comparison: HeadComparison) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for (head, measure), examples in comparison.examples.items():
+        found.setdefault(head, {})[measure] = [asdict(example) for example in examples]
+    return found
+
+
+WRITERS: dict[str, Callable[[HeadComparison], str]] = {
+    ".csv": to_csv,
+    ".json": lambda comparison: to_json(comparison) + "\n",
+}
+
+
+def save(comparison: HeadComparison, path: str | os.PathLike[str]) -> Path:
+    """Write a comparison as ``.csv`` or ``.json``, whole or not at all.
+
+    Returns:
+        The path.
+
+    Raises:
+        OutputError: another ending, or the file cannot be written.
+        RecordError: a text holds half a character.
+    """
+    make = WRITERS[check_ending(path, WRITERS, "a comparison is")]
+    try:
+        data = make(comparison).encode()
+    except UnicodeEncodeError as error:
+        raise RecordError(f"the comparison cannot be written: {error}") from None
+    return write_whole(path, data)

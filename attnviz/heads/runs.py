@@ -1,0 +1,324 @@
+"""A run over sentences: what is given is read, a checkpoint is gone on with, how far it is is told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from attnviz.errors import (
+    InputError,
+    RecordError,
+)
+from attnviz.heads.files import PairStats, Run, Stats, load_pair, load_stats, save_pair, save_stats
+from attnviz.heads.measures import Entry
+from attnviz.heads.settings import NOBODY_KNOWS, STATS, CorpusSettings, SurveySettings
+from attnviz.models.registry import HOME_BUILT
+from attnviz.settings import ModelSettings
+from attnviz.storage.corpora.corpus import Corpus, Fingerprint, fingerprint, read_corpus
+from attnviz.storage.files import check_writable
+from attnviz.text.corpus import BadLine, CorpusLine
+from attnviz.text.display import check_text, clip, visible
+
+if TYPE_CHECKING:
+    from attnviz.capture.source import Source
+    from attnviz.heads.capture.pairs import PairSurvey
+    from attnviz.heads.survey import Survey
+
+
+TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
+"""The sentences that heads are compared on where none are given."""
+
+OWN = 600
+"""Of a trained home-built model: sentences of its own language."""
+
+Sentences: TypeAlias = "str | os.PathLike[str] | Iterable[str] | CorpusSettings | None"
+"""One sentence, a file of them, several of them, or None for those that come with attnviz."""
+
+Opening: TypeAlias = "Callable[[ModelSettings], Source]"
+"""Opens a model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusProgress:
+    """How far a run over sentences is.
+
+    Attributes:
+        n_sentences: that were measured, those of an earlier run too.
+        bytes_read: of the file of sentences.
+        n_bytes: of the whole file; None where that is not known.
+        shape: how many layers the model has, and how many heads a layer; None before the first sentences.
+    """
+
+    n_sentences: int
+    bytes_read: int = 0
+    n_bytes: int | None = None
+    shape: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """Where the sentences are, read as far as can be before a model is loaded for nothing.
+
+    Attributes:
+        lines: one sentence, or several; None of a file.
+        corpus: a file of them.
+        mark: what that file is.
+    """
+
+    lines: tuple[str, ...] | None = None
+    corpus: Corpus | None = None
+    mark: Fingerprint | None = None
+
+
+def input_of(sentences: Sentences) -> Input:
+    """The sentences that are given, or the file of them.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    if isinstance(sentences, CorpusSettings):
+        if sentences.text is None:
+            if sentences.path is None:
+                return Input()
+            kind: Literal["conllu"] | None = None if sentences.treebank is None else "conllu"
+            return Input(
+                corpus=read_corpus(sentences.path, field=sentences.field, kind=kind), mark=fingerprint(sentences.path)
+            )
+        sentences = sentences.text
+    if isinstance(sentences, str):
+        check_text(sentences)
+        return Input(lines=(sentences,))
+    if isinstance(sentences, os.PathLike):
+        return Input(corpus=read_corpus(sentences), mark=fingerprint(sentences))
+    return Input() if sentences is None else Input(lines=tuple(sentences))
+
+
+def saved_in(sentences: Sentences) -> Path | None:
+    """The ``.stats`` file that holds what was measured, if it is one."""
+    if isinstance(sentences, CorpusSettings):
+        return sentences.load
+    if isinstance(sentences, os.PathLike) and str(sentences).lower().endswith(STATS):
+        return Path(sentences)
+    return None
+
+
+def field_of(sentences: Sentences) -> str | None:
+    """Where the objects of JSON lines hold their sentence; None where it is not set."""
+    return sentences.field if isinstance(sentences, CorpusSettings) else None
+
+
+def finished(path: Path) -> Stats:
+    """What was measured and saved by a run that came to its end.
+
+    Raises:
+        RecordError: it holds none, or a run that was broken off.
+    """
+    stats = load_stats(path)
+    if stats.n_lines is not None:
+        raise RecordError(f"{visible(str(path))} is a checkpoint of a run that was broken off: run it again to go on")
+    return stats
+
+
+def measure(
+    given: Input, opened: Callable[[], Source], run: Run, *, checkpoint: Path | None, measures: tuple[Entry, ...],
+    progress: Callable[[CorpusProgress], object] | None,
+) -> tuple[Stats, Source]:  # fmt: skip
+    """Run the model over its sentences, unless a checkpoint holds it all."""
+    before: Stats | None = None
+    if checkpoint is not None:
+        _check_can_go_on(given)
+        if checkpoint.exists():
+            before = load_stats(checkpoint)
+            _check_same_run(checkpoint, before, given.mark, run)
+        check_writable(checkpoint)
+    from attnviz.heads.capture.survey import Progress, survey_corpus
+
+    source = opened()
+    if before is not None:
+        _check_weights(before.survey, source, checkpoint)
+        if before.n_lines is None:
+            return before, source
+    if given.lines is not None and len(given.lines) == 1:  # why it cannot be read is no fault of a line 1
+        source.encode([given.lines[0]], truncate=run.settings.truncate, kind=run.settings.kind)
+    lines, name = _lines_of(given, source)
+    tell = _teller(given, progress, 0 if before is None else before.survey.n_sentences)
+
+    def keep(so_far: Progress[Survey]) -> None:
+        tell(so_far.found)
+        if checkpoint is not None:
+            save_stats(stats_of(so_far.found, so_far.n_lines), checkpoint)
+
+    def stats_of(found: Survey, n_lines: int | None) -> Stats:
+        return Stats(survey=found, corpora=(name,), n_lines=n_lines, fingerprint=given.mark, run=run)
+
+    so_far = None if before is None else Progress(found=before.survey, n_lines=before.n_lines or 0)
+    with _named(name):
+        found = survey_corpus(lines, source, run.settings, measures=measures, so_far=so_far, tell=keep)
+    stats = stats_of(found, None)
+    if checkpoint is not None:
+        save_stats(stats, checkpoint)
+    return stats, source
+
+
+def measure_pair(
+    given: Input, opened: tuple[Callable[[], Source], Callable[[], Source]], run: Run, *, checkpoint: Path | None,
+    measures: tuple[Entry, ...], progress: Callable[[CorpusProgress], object] | None,
+) -> tuple[PairSurvey, str]:  # fmt: skip
+    """Run both models over the sentences, unless a checkpoint holds it all; and what the sentences are."""
+    left: PairStats | None = None
+    if checkpoint is not None:
+        _check_can_go_on(given)
+        if checkpoint.exists():
+            left = load_pair(checkpoint)
+            _check_same_run(checkpoint, left.before, given.mark, run)
+        check_writable(checkpoint)
+    from attnviz.heads.capture.pairs import PairSurvey, check_sentence, survey_pair
+    from attnviz.heads.capture.survey import Progress
+
+    before, after = (open_one() for open_one in opened)
+    so_far: Progress[PairSurvey] | None = None
+    if left is not None:
+        _check_weights(left.before.survey, before, checkpoint)
+        _check_weights(left.after, after, checkpoint)
+        found = PairSurvey(before=left.before.survey, after=left.after, divergences=left.divergences)
+        if left.before.n_lines is None:
+            return found, "; ".join(left.before.corpora)
+        so_far = Progress(found=found, n_lines=left.before.n_lines)
+    if given.lines is not None and len(given.lines) == 1:
+        check_sentence(given.lines[0], before, after, run.settings)
+    lines, name = _lines_of(given, before)
+    tell = _teller(given, progress, 0 if so_far is None else so_far.found.before.n_sentences)
+
+    def save(found: PairSurvey, n_lines: int | None) -> None:
+        if checkpoint is not None:
+            stats = Stats(survey=found.before, corpora=(name,), n_lines=n_lines, fingerprint=given.mark, run=run)
+            save_pair(PairStats(before=stats, after=found.after, divergences=found.divergences), checkpoint)
+
+    def keep(so_far: Progress[PairSurvey]) -> None:
+        tell(so_far.found.before)
+        save(so_far.found, so_far.n_lines)
+
+    with _named(name):
+        pair = survey_pair(lines, before, after, run.settings, measures=measures, so_far=so_far, tell=keep)
+    save(pair, None)
+    return pair, name
+
+
+def _teller(
+    given: Input, progress: Callable[[CorpusProgress], object] | None, n_before: int
+) -> Callable[[Survey], None]:
+    """What tells how far a run is; that it begins is told now."""
+    corpus = given.corpus
+
+    def tell(n_sentences: int, shape: tuple[int, int] | None) -> None:
+        if progress is not None:
+            progress(
+                CorpusProgress(
+                    n_sentences=n_sentences, bytes_read=0 if corpus is None else corpus.read,
+                    n_bytes=None if corpus is None else corpus.size, shape=shape,
+                )
+            )  # fmt: skip
+
+    tell(n_before, None)
+    return lambda found: tell(found.n_sentences, found.heads.sums.shape[1:3])
+
+
+def _lines_of(given: Input, source: Source) -> tuple[Iterable[CorpusLine | BadLine], str]:
+    """The sentences, and what they are in a few words; where none are given, those that come with attnviz."""
+    if given.corpus is not None:
+        return given.corpus, given.corpus.name
+    if given.lines is not None:
+        lines = [CorpusLine(number=number, text=text) for number, text in enumerate(given.lines, 1)]
+        return lines, f"“{clip(visible(given.lines[0]), 60)}”" if len(lines) == 1 else f"{len(lines):,} sentences"
+    model = HOME_BUILT.get(source.name)
+    if model is not None and model.has_language:
+        from attnviz.models.language.splits import corpus_lines
+
+        return corpus_lines(OWN), f"{OWN} sentences of its own language that it never saw"
+    return read_corpus(TREEBANK), "the sentences that come with attnviz"
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Tell of which sentences it is that none can be used; what cannot be read at all is named where it is read."""
+    try:
+        yield
+    except InputError as error:
+        if str(error).startswith(f"{name} "):
+            raise
+        raise InputError(f"{name}: {error}") from None
+
+
+def _check_can_go_on(given: Input) -> None:
+    """Refuse a checkpoint of what nobody can know again.
+
+    Raises:
+        InputError: the sentences are no file, or the file is a pipe.
+    """
+    if given.corpus is None:
+        raise InputError("a checkpoint is for a file of sentences")
+    if given.mark is None:
+        raise InputError(f"{given.corpus.name} is a pipe, and --checkpoint is for a file: of a pipe {NOBODY_KNOWS}")
+
+
+def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: Run) -> None:
+    """Make sure that what an earlier run left is of this run.
+
+    Args:
+        path: where it lies.
+        before: what it left.
+        mark: what the file of sentences is now.
+        run: how it is measured now.
+
+    Raises:
+        RecordError: it is of another corpus, or was measured otherwise.
+    """
+    now, then = run.words(), before.run.words()
+    differing = [
+        f"{name} is {now.get(name, 'not given')}, was {then.get(name, 'not given')}"
+        for name in sorted({*now, *then})
+        if now.get(name) != then.get(name)
+    ]
+    if before.fingerprint != mark:
+        was = (
+            "; ".join(before.corpora)
+            if before.fingerprint is None
+            else f"{before.fingerprint.name}, {before.fingerprint.size:,} bytes"
+        )
+        differing.insert(0, f"the corpus is another (it was {visible(was)})")
+    if differing:
+        raise RecordError(
+            f"{visible(str(path))} is a checkpoint of another run: {clip('; '.join(differing), 300)}; remove it to "
+            "begin anew"
+        )
+
+
+def _check_weights(before: Survey, source: Source, checkpoint: Path | None) -> None:
+    """Make sure that a checkpoint is of this very model, and not of another that had its name.
+
+    Raises:
+        RecordError: its weights were others.
+    """
+    if before.about.weights != source.digest():
+        raise RecordError(
+            f"{visible(str(checkpoint))} is a checkpoint of another run: {visible(source.name)} had other weights; "
+            "remove it to begin anew"
+        )
+
+
+def check_measured_alike(settings: SurveySettings, other: Stats, path: str) -> None:
+    """Make sure, before a model is run for hours, that it is measured as what it is compared with was.
+
+    Raises:
+        RecordError: it is not.
+    """
+    about = other.survey.about
+    words = about.words()
+    wanted = {"special tokens": settings.specials, "fixed offsets": f"up to {settings.max_offset}"}
+    differing = [f"{what}: {words[what]}, not {value}" for what, value in wanted.items() if words[what] != value]
+    if differing:
+        raise RecordError(f"{visible(path)} was measured otherwise: {'; '.join(differing)}")

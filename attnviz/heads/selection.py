@@ -1,0 +1,281 @@
+"""Which heads, roles and measures are shown, in which order; and the numbers that every view takes of them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnviz.attention import positions
+from attnviz.errors import SelectionError
+from attnviz.heads.measures import (
+    MEASURES,
+    UNTRAINED,
+    Measure,
+    RoleRule,
+    measures_of,
+    rules_of,
+)
+from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, Role
+from attnviz.heads.relations import FAMILY
+from attnviz.heads.settings import MAX_OFFSET
+from attnviz.text.display import clip
+
+NONE = "none"
+"""Stands for no clear role, where roles are chosen or sorted."""
+ORDERS = ("head", "role", "score")
+"""How heads can be sorted, beside by a measure."""
+MOST_CARDS = 12
+"""So many roles have a card with their strongest example."""
+MOST = 144
+"""Heads that are all shown where nothing was chosen: those of a base model. Of more, those that have a role."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadRow:
+    """A head with the role that is shown of it.
+
+    Attributes:
+        profile: the head.
+        role: the clearest, or the clearest of those asked for; None where it has none.
+    """
+
+    profile: HeadProfile
+    role: Role | None
+
+
+def rules_in_order(measures: Sequence[Measure]) -> list[RoleRule]:
+    """The roles that measures may give, and that of relations: of position, of content, of relations, of spread."""
+    rules = [rule for _, rule in rules_of(measures)]
+    sorts = [[rule for rule in rules if rule.about == about] for about in ("position", "content", "spread")]
+    return [*sorts[0], *sorts[1], FAMILY, *sorts[2]]
+
+
+def role_names(comparison: HeadComparison) -> list[str]:
+    """The names that roles may be chosen by, in their order; ``offset`` is any fixed one, ``relation`` any relation."""
+    return _names_of(comparison.measures, [role for head in comparison.heads for role in head.roles])
+
+
+def _names_of(measures: Sequence[Measure], roles: Sequence[Role]) -> list[str]:
+    names: dict[str, dict[str, None]] = {}
+    for rule in rules_in_order(measures):
+        names.setdefault(rule.family, {}).update({} if rule is FAMILY else {rule.name: None})
+    for role in sorted(roles, key=lambda role: role.name):
+        names.setdefault(role.family, {})[role.name] = None
+    return [*dict.fromkeys(name for several in names.values() for name in several), NONE]
+
+
+def measure_named(wanted: str, measures: Sequence[Measure]) -> Measure:
+    """The measure that is meant by its name, its beginning, or its heading in a table.
+
+    Raises:
+        SelectionError: none, or more than one.
+    """
+    meant = [one for one in measures if one.name == wanted]
+    meant = meant or [one for one in measures if wanted and one.name.startswith(wanted)]
+    meant = meant or [one for one in measures if one.label == wanted]
+    if len(meant) == 1:
+        return meant[0]
+    names = [one.name for one in measures]
+    hint = _hint(
+        wanted, (*ORDERS, *names), [one.name for wanted_ in (None, -1) for one in measures if one.offset == wanted_]
+    )
+    raise SelectionError(f"there is no measure {clip(wanted, 40)!r}{hint}")
+
+
+def check_sort(wanted: str, max_offset: int = MAX_OFFSET) -> None:
+    """Find out before a model is run whether heads can be sorted so.
+
+    Args:
+        wanted: the order.
+        max_offset: how far fixed offsets are measured.
+
+    Raises:
+        SelectionError: they cannot.
+    """
+    if wanted not in ORDERS:
+        measure_named(wanted, measures_of(MEASURES, max_offset))
+
+
+def check_role(wanted: str, max_offset: int = MAX_OFFSET) -> None:
+    """Find out before a model is run whether there can be such a role; which relations there are, a treebank says.
+
+    Args:
+        wanted: the role.
+        max_offset: how far fixed offsets are measured.
+
+    Raises:
+        SelectionError: there cannot.
+    """
+    measures = measures_of(MEASURES, max_offset)
+    _expect_role(wanted, measures, _names_of(measures, ()))
+
+
+def _expect_role(wanted: str, measures: Sequence[Measure], names: Sequence[str]) -> None:
+    families = [*dict.fromkeys([rule.family for _, rule in rules_of(measures)] + [FAMILY.name])]
+    if wanted not in {*names, *families} and not wanted.startswith(f"{FAMILY.name}_"):
+        raise SelectionError(
+            f"there is no role {clip(wanted, 40)!r}{_hint(wanted, (*names, *families), [*families, NONE])}"
+        )
+
+
+def _hint(wanted: str, names: Sequence[str], shown: Sequence[str]) -> str:
+    near = difflib.get_close_matches(wanted, names, 1)
+    return f": did you mean {near[0]}?" if near else f": there are {', '.join(shown)}"
+
+
+def chosen(
+    comparison: HeadComparison, *, sort: str = "head", role: Sequence[str] = (), layers: Sequence[int] = ()
+) -> list[HeadRow]:
+    """The heads that are asked for, in the order asked for; of more than `MOST`, where nothing is, those with a role.
+
+    Args:
+        comparison: of heads.
+        sort: ``head`` (as they stand in the model), ``role`` (then by score), ``score``, or a measure, largest first.
+        role: names of roles; a head that has any of them is shown. ``none`` is no clear role.
+        layers: their numbers, negative from the end.
+
+    Raises:
+        SelectionError: there is no such measure, role or layer.
+    """
+    names = role_names(comparison)
+    for one in role:
+        _expect_role(one, comparison.measures, names)
+    rows = set(positions(layers, range(comparison.n_layers), "layer")) if layers else set(range(comparison.n_layers))
+    found = [_shown(head, role) for head in comparison.heads if head.layer in rows]
+    kept = [one for one in found if one is not None]
+    if not role and not layers and len(kept) > MOST:
+        kept = [one for one in kept if one.role is not None]
+    return _sorted(kept, comparison, sort)
+
+
+def _shown(head: HeadProfile, wanted: Sequence[str]) -> HeadRow | None:
+    """A head with the role to show; None where it has none of those wanted."""
+    if not wanted:
+        return HeadRow(profile=head, role=head.roles[0] if head.roles else None)
+    for role in head.roles:
+        if role.name in wanted or role.family in wanted:
+            return HeadRow(profile=head, role=role)
+    return HeadRow(profile=head, role=None) if not head.roles and NONE in wanted else None
+
+
+def _sorted(heads: list[HeadRow], comparison: HeadComparison, sort: str) -> list[HeadRow]:
+    if sort == "head":
+        return heads
+    if sort == "score":
+        return sorted(heads, key=lambda one: -one.role.score if one.role else math.inf)
+    if sort == "role":
+        order = {name: place for place, name in enumerate(role_names(comparison))}
+        return sorted(
+            heads,
+            key=lambda one: (order.get(one.role.name, len(order)), -one.role.score) if one.role else (math.inf, 0.0),
+        )
+    measure = measure_named(sort, comparison.measures)
+
+    def value(one: HeadRow) -> float:
+        found = comparison.estimate(measure.name, one.profile.layer, one.profile.head)[0]
+        return math.inf if math.isnan(found) else -found
+
+    return sorted(heads, key=value)
+
+
+def strongest_shown(comparison: HeadComparison) -> list[str]:
+    """The measures of which the strongest sentence is shown, beside those that the head's roles are judged by."""
+    return [*(one.name for one in comparison.shares), "entropy_share", "distance", "confidence"]
+
+
+def estimate_of(comparison: HeadComparison, measure: str | None, profile: HeadProfile) -> tuple[float, float, float]:
+    """A measure of a head and both ends of its interval; NaN where it was not measured."""
+    if measure is None or measure not in comparison.names:
+        return math.nan, math.nan, math.nan
+    return comparison.estimate(measure, profile.layer, profile.head)
+
+
+def at_offset(
+    comparison: HeadComparison, offset: int, profile: HeadProfile, family: str = "offset"
+) -> tuple[float, float, float]:
+    """The weight at a fixed offset (or of ``peak``, how often the largest is there) with its interval; NaN likewise."""
+    measure = comparison.at_offset(offset, family)
+    return estimate_of(comparison, None if measure is None else measure.name, profile)
+
+
+def control_of(comparison: HeadComparison, control: str, name: str, profile: HeadProfile) -> float:
+    """A control of one measure of a head: of random weights that of the best head, as roles are held against it."""
+    values = comparison.controls[control].value[:, :, comparison.names.index(name)]
+    if control != UNTRAINED:
+        return float(values[profile.layer, profile.head])
+    return float(np.nanmax(values)) if np.isfinite(values).any() else math.nan
+
+
+def tallied(comparison: HeadComparison) -> list[tuple[str, str, list[HeadProfile], int]]:
+    """Each first role: its name, its words, the heads that have it and how many of them establish it; no role last."""
+    found: dict[str, tuple[str, list[HeadProfile]]] = {}
+    for head in comparison.heads:
+        name = head.roles[0].name if head.roles else NONE
+        found.setdefault(name, (head.roles[0].words if head.roles else NO_ROLE, []))[1].append(head)
+    order = role_names(comparison)
+    return [
+        (name, words, heads, sum(bool(head.roles) and head.roles[0].established for head in heads))
+        for name, (words, heads) in sorted(
+            found.items(), key=lambda item: (item[0] == NONE, order.index(item[0]) if item[0] in order else len(order))
+        )
+    ]
+
+
+def nearest(comparison: HeadComparison, layer: int, head: int, n: int) -> list[tuple[HeadProfile, float]]:
+    """The heads most like one, each with the mean divergence from it, in nats; none where they were not compared."""
+    if comparison.similarity is None:
+        return []
+    own = layer * comparison.n_heads + head
+    row = comparison.similarity.divergences[own]
+    order = [int(other) for other in np.argsort(row, kind="stable") if other != own and np.isfinite(row[other])]
+    return [(comparison.heads[other], float(row[other])) for other in order[:n]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleCard:
+    """The head that has a role most clearly, and the sentence where it is strongest.
+
+    Attributes:
+        head: the head.
+        role: the role.
+        example: the sentence; None where none was kept.
+    """
+
+    head: HeadProfile
+    role: Role
+    example: Example | None
+
+
+def strongest(comparison: HeadComparison) -> list[RoleCard]:
+    """For each role the head that has it most clearly, in the order of the legend; `MOST_CARDS` roles at most.
+
+    What is established comes before what is not, then the clearest.
+    """
+    cards: dict[str, RoleCard] = {}
+    for head, role in sorted(_had(comparison), key=_clearness, reverse=True):
+        if role.name not in cards and len(cards) < MOST_CARDS:
+            example = next(iter(comparison.examples.get((head.name, role.measure), ())), None)
+            cards[role.name] = RoleCard(head=head, role=role, example=example)
+    return [cards[name] for name in role_names(comparison) if name in cards]
+
+
+def _had(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
+    """The heads with their roles: the clearest of each head, and what it is established to do beside that."""
+    return [
+        (head, role) for head in comparison.heads for role in head.roles if role.established or role is head.roles[0]
+    ]
+
+
+def _clearness(had: tuple[HeadProfile, Role]) -> tuple[bool, float]:
+    # As roles of one head are ordered: so a head's clearest role comes before its others.
+    _, role = had
+    return role.established, (role.score - role.threshold) / max(1 - role.threshold, 1e-9)
+
+
+def without_card(comparison: HeadComparison) -> int:
+    """How many roles have no card."""
+    return len({role.name for _, role in _had(comparison)}) - len(strongest(comparison))

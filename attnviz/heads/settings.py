@@ -1,0 +1,414 @@
+"""The settings of heads: which sentences, how they are measured, what is shown; files keep the same values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from attnviz.errors import SelectionError, SettingsError
+from attnviz.render.names import PICTURES
+from attnviz.settings import (
+    FILES,
+    INPUT,
+    MODEL,
+    REQUIRED,
+    SHOWN,
+    Background,
+    Kind,
+    ModelSettings,
+    OutputSettings,
+    Ranges,
+    background_option,
+    changed,
+    check_endings,
+    kind_option,
+    layer_option,
+    option,
+)
+
+Specials: TypeAlias = Literal["keep", "exclude"]
+"""Whether special tokens look and are looked at, or all is as if they were masked."""
+
+CONTROLS, MAX_OFFSET = 200, 8
+"""What is measured where nothing else is set: of how many sentences controls are taken, how far fixed offsets go."""
+
+FARTHEST = 128
+"""The farthest fixed offset that can be set: the room for measures grows with it."""
+
+STATS = ".stats"
+TABLES = (".csv", ".json", STATS)
+"""What a comparison is written as, beside pictures; .stats can be drawn, merged and gone on with later."""
+
+NOBODY_KNOWS = "nobody can tell whether it is the same when a run goes on"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusSettings:
+    """Where the sentences are; those that come with attnviz where nothing is given.
+
+    Attributes:
+        text: one sentence; ``-`` reads it from standard input.
+        corpus: a file of sentences.
+        field: where its objects hold their sentence.
+        treebank: a treebank.
+        load: what was measured before.
+    """
+
+    text: str | None = option(
+        help="One sentence; - reads it from standard input [default: sentences that come with attnviz]."
+    )
+    corpus: str | None = option(
+        "--corpus", metavar="FILE", panel=INPUT,
+        help="Any number of sentences, a line each; - is standard input. Also .jsonl, .conllu; .gz, .bz2, .xz.",
+    )  # fmt: skip
+    field: str | None = option(
+        "--field", help="Where the objects of a .jsonl hold their sentence [default: text].", metavar="NAME",
+        panel=INPUT,
+    )  # fmt: skip
+    treebank: str | None = option(
+        "--conllu", help="A treebank: which relation between words each head finds.", metavar="FILE", panel=INPUT
+    )
+    load: Path | None = option(
+        "--load", metavar="FILE", panel=INPUT,
+        help="Draw what was measured and saved as .stats; its model is run for examples alone.",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        places = {
+            "a sentence": self.text, "--corpus": self.corpus, "--conllu": self.treebank, "--load": self.load,
+        }  # fmt: skip
+        given = [name for name, value in places.items() if value is not None]
+        if len(given) > 1:
+            raise SettingsError(f"give one of {' and '.join(given)}: they say where the sentences are")
+        if "" in {self.corpus, self.treebank}:
+            raise SettingsError("the name of the file of sentences is empty")
+        if self.field is not None and self.corpus is None:
+            raise SettingsError("--field says where a --corpus of JSON lines holds its sentences: there is no --corpus")
+
+    @property
+    def path(self) -> str | None:
+        """The file of sentences, if there is one."""
+        return self.corpus if self.treebank is None else self.treebank
+
+    @property
+    def shown(self) -> str:
+        """What names a picture of it."""
+        return self.text or Path(self.path or self.load or "samples").name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveySettings:
+    """How a corpus is measured.
+
+    Attributes:
+        kind: which attention, where the model has several; None is the usual one.
+        specials: whether special tokens take part.
+        truncate: whether a sentence that is too long is cut, and not left out as a bad line.
+        similarity: whether all pairs of heads are compared.
+        controls: of how many sentences controls are taken.
+        max_offset: fixed offsets are measured from so many tokens back to so many ahead.
+    """
+
+    kind: Kind | None = kind_option()
+    specials: Specials = option(
+        "--specials", default="keep", panel=SHOWN,
+        help="Whether [CLS] and its like look and are looked at, or all is as if they were masked.",
+    )  # fmt: skip
+    truncate: bool = option(
+        "--truncate", default=False, panel=INPUT,
+        help="Cut sentences that are too long for the model; else they are left out and counted.",
+    )  # fmt: skip
+    similarity: bool = option(
+        "--similarity/--no-similarity", "--likeness/--no-likeness", default=True, panel=SHOWN,
+        help="Compare all pairs of heads too.",
+    )  # fmt: skip
+    controls: int = option(
+        "--controls", default=CONTROLS, least=0, help="On how many of the sentences controls are taken.", metavar="N",
+        panel=MODEL,
+    )  # fmt: skip
+    max_offset: int = option(
+        "--max-offset", default=MAX_OFFSET, least=1, most=FARTHEST, metavar="N", panel=MODEL,
+        help="Measure fixed offsets from so many tokens back to so many ahead.",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if self.controls < 0 or not 1 <= self.max_offset <= FARTHEST:
+            raise SettingsError(
+                f"controls are taken of 0 sentences or more, and offsets go from 1 to {FARTHEST}: not "
+                f"{self.controls}, {self.max_offset}"
+            )
+
+
+def _threshold_option() -> Any:
+    return option(
+        "--threshold", default=(), help="From when on a head has a role, such as previous=0.4; repeatable.",
+        metavar="ROLE=X", panel=SHOWN,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSettings:
+    """Which heads the table shows, in which order, and from when on a head has a role.
+
+    Attributes:
+        sort: the order.
+        role: only heads of these roles.
+        layer: only these layers.
+        threshold: of roles, such as ``previous=0.4``.
+        background: the terminal's.
+    """
+
+    sort: str = option(
+        "--sort", default="head", metavar="NAME", panel=SHOWN,
+        help="Order of the table: head, role, score, or a measure such as entropy, the largest first.",
+    )  # fmt: skip
+    role: tuple[str, ...] = option(
+        "--role", default=(), help="Only heads of this role, such as previous; repeatable.", metavar="NAME",
+        panel=SHOWN,
+    )  # fmt: skip
+    layer: tuple[str, ...] = layer_option()
+    threshold: tuple[str, ...] = _threshold_option()
+    background: Background = background_option()
+
+    def __post_init__(self) -> None:
+        _ = self.layers, self.thresholds  # refused here, before any work
+
+    @property
+    def layers(self) -> Ranges | None:
+        """The layers chosen; None for all."""
+        return Ranges.read(self.layer, "--layer")
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Of roles, by name."""
+        return read_thresholds(self.threshold)
+
+    def check(self, max_offset: int) -> None:
+        """Find out whether there is such an order, and such roles: hours of a corpus are no time to learn it.
+
+        Of relations only a treebank tells the names.
+
+        Raises:
+            SettingsError: there is none of that name.
+        """
+        if self.sort == "head" and not self.role:
+            return
+        from attnviz.heads.selection import check_role, check_sort
+
+        if self.sort != "head":
+            _known(check_sort, self.sort, max_offset, "--sort")
+        for role in self.role:
+            _known(check_role, role, max_offset, "--role")
+
+
+def _known(check: Callable[[str, int], None], name: str, max_offset: int, named: str) -> None:
+    try:
+        check(name, max_offset)
+    except SelectionError as error:
+        raise SettingsError(f"Invalid value for '{named}': {error}") from None
+
+
+def read_thresholds(typed: tuple[str, ...]) -> dict[str, float]:
+    """Read ``previous=0.4``.
+
+    Raises:
+        SettingsError: it is something else, there is no such role, or the number is no threshold.
+    """
+    if not typed:
+        return {}
+    from attnviz.heads.measures import measures_of, rules_of
+    from attnviz.heads.roles import with_thresholds
+
+    start, thresholds = "Invalid value for '--threshold': ", {}
+    for one in typed:
+        name, _, value = one.partition("=")
+        if name.strip() in thresholds:
+            raise SettingsError(f"{start}{name.strip()!r} is given two thresholds")
+        try:
+            thresholds[name.strip()] = float(value)
+        except ValueError:
+            raise SettingsError(f"{start}{one!r} is not ROLE=X, such as previous=0.4") from None
+    try:
+        with_thresholds(rules_of(measures_of()), thresholds)
+    except SelectionError as error:
+        raise SettingsError(f"{start}{error}") from None
+    return thresholds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgainstSettings:
+    """Another model to compare with.
+
+    Attributes:
+        against: its name, or a .stats file.
+        fail_above: a pattern that changed by more nats fails.
+    """
+
+    against: str | None = option(
+        "--against", metavar="MODEL", panel=INPUT,
+        help="Another model of the same tokens and heads, such as a fine-tuned one, or a .stats file: what changed.",
+    )  # fmt: skip
+    fail_above: float | None = option(
+        "--fail-above", metavar="X", panel=SHOWN,
+        help="With --against: exit status 3 where a head's pattern changed by more than so many nats (0 to 0.69).",
+    )  # fmt: skip
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether it is what was measured before."""
+        return self.against is not None and self.against.lower().endswith(STATS)
+
+
+def _checkpoint_option() -> Any:
+    return option(
+        "--checkpoint", help="A .stats file to write as it goes, and to go on from after a break.", metavar="FILE",
+        panel=FILES,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonOutput(OutputSettings):
+    """The files of a comparison.
+
+    Attributes:
+        clustermap: a picture of all pairs of heads.
+        checkpoint: what a run goes on from.
+        json: whether JSON is printed, and no picture drawn.
+    """
+
+    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *TABLES)
+
+    json: bool = option("--json", default=False, help="Print all of it as JSON, and no picture.", panel=FILES)
+    clustermap: Path | None = option(
+        "--clustermap", help="A picture (png, svg, pdf) of all pairs of heads, drawn by seaborn; needs scipy.",
+        metavar="FILE", panel=FILES,
+    )  # fmt: skip
+    checkpoint: Path | None = _checkpoint_option()  # noqa: RUF009 - a field of both
+
+
+def head_numbers(typed: str) -> tuple[int, int]:
+    """Read ``3.7``, a layer and a head.
+
+    Raises:
+        SettingsError: it is something else.
+    """
+    match = re.fullmatch(r"(-?\d{1,4})\.(-?\d{1,4})", typed.strip(), re.ASCII)
+    if match is None:
+        raise SettingsError(
+            f"Invalid value for 'LAYER.HEAD': {typed.strip()!r} is no head: give its layer and its number, such as 3.7"
+        )
+    return int(match[1]), int(match[2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadSettings:
+    """Which head is shown.
+
+    Attributes:
+        head: its layer and its number, ``layer.head``.
+        threshold: of roles, such as ``previous=0.4``.
+        background: the terminal's.
+    """
+
+    head: str = option(
+        default=REQUIRED, help="The head: its layer and its number, counted from 0.", metavar="LAYER.HEAD"
+    )
+    threshold: tuple[str, ...] = _threshold_option()
+    background: Background = background_option()
+
+    def __post_init__(self) -> None:
+        _ = self.numbers, self.thresholds
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Its layer and its number."""
+        return head_numbers(self.head)
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Of roles, by name."""
+        return read_thresholds(self.threshold)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadOutput:
+    """The files of one head's page.
+
+    Attributes:
+        output: the files.
+        checkpoint: what a run goes on from.
+    """
+
+    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *TABLES)
+
+    output: tuple[Path, ...] = option(
+        "--output", "-o", default=(), metavar="FILE", panel=FILES,
+        help="A file to write, by its ending: {endings}; repeatable [default: a named PNG in outputs/].",
+    )  # fmt: skip
+    checkpoint: Path | None = _checkpoint_option()  # noqa: RUF009 - a field of both
+
+    def __post_init__(self) -> None:
+        check_endings(self.output, self.ENDINGS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSettings:
+    """The parts of a corpus, and the file for the whole.
+
+    Attributes:
+        parts: .stats files.
+        output: the .stats file to write.
+    """
+
+    parts: tuple[Path, ...] = option(default=(), help="The .stats files of the parts.", metavar="STATS...")
+    output: Path = option("--output", "-o", default=REQUIRED, help="The .stats file to write.", metavar="FILE")
+
+    def __post_init__(self) -> None:
+        if self.output.suffix.lower() != STATS:
+            from attnviz.text.display import visible
+
+            raise SettingsError(
+                f"Invalid value for '--output' / '-o': {visible(str(self.output))}: the ending must be stats"
+            )
+
+
+def check_together(text: CorpusSettings, model: ModelSettings, survey: SurveySettings, checkpoint: Path | None) -> None:
+    """Refuse groups of settings that exclude one another.
+
+    Raises:
+        SettingsError: what was measured before is to be measured otherwise, or nobody could go on with a checkpoint.
+    """
+    if text.load is not None and (model.name is not None or checkpoint is not None):
+        raise SettingsError("--load draws what was measured before: it takes no model and no --checkpoint")
+    late = [
+        *changed(survey, "kind", "specials", "truncate"),
+        *(["--no-similarity"] if not survey.similarity else []),
+        *changed(survey, "controls", "max_offset"),
+        *changed(model, "dtype", "revision"),
+    ]
+    if text.load is not None and late:
+        raise SettingsError(
+            f"--load draws what was measured before, as it was: {' and '.join(late)} "
+            f"{'comes' if len(late) == 1 else 'come'} too late"
+        )
+    if checkpoint is not None:
+        check_checkpoint(checkpoint, text)
+
+
+def check_checkpoint(path: Path, text: CorpusSettings) -> None:
+    """Refuse a checkpoint of what nobody can go on with.
+
+    Raises:
+        SettingsError: there is no file of sentences, or the checkpoint ends otherwise.
+    """
+    if text.path is None:
+        raise SettingsError("--checkpoint is for a --corpus or a --conllu")
+    if text.path == "-":
+        raise SettingsError(f"--checkpoint is for a file: of standard input {NOBODY_KNOWS}")
+    if path.suffix.lower() != STATS:
+        from attnviz.text.display import visible
+
+        raise SettingsError(f"{visible(str(path))}: a checkpoint ends in .stats")

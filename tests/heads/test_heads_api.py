@@ -1,0 +1,180 @@
+"""Heads compared from Python: the same as on the command line, with progress, checkpoints, tables and pictures."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.capture.source import open_source
+from attnviz.errors import InputError, OutputError, RecordError, SelectionError, SettingsError
+from attnviz.heads.api import merge_stats
+from attnviz.heads.capture import survey as capture
+from attnviz.heads.files import load_stats, to_csv, to_json
+from attnviz.heads.settings import SurveySettings
+from attnviz.settings import ModelSettings
+from tests.fixtures.command_line import sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from attnviz.heads.record import HeadComparison
+    from attnviz.heads.runs import CorpusProgress
+    from tests.fixtures.command_line import Result
+
+FEW = SurveySettings(controls=6)
+
+
+@pytest.fixture(scope="module")
+def comparison() -> HeadComparison:
+    """The home-built encoder on a few sentences."""
+    return attnviz.compare_heads(sentences(8), model="toy", settings=FEW)
+
+
+def test_the_same_as_on_the_command_line(typed: Callable[..., Result], corpus: Path) -> None:
+    """The same record for the same settings, to the last bit, however they are given."""
+    options = ("--corpus", corpus.name, "--controls", "6", "--max-offset", "2", "--specials", "exclude")
+    printed = typed("compare-heads", "-m", "toy-random", "--seed", "2", *options, "--json")
+    found = attnviz.compare_heads(
+        Path(corpus.name), model=ModelSettings(model="toy-random", seed=2),
+        settings=SurveySettings(controls=6, max_offset=2, specials="exclude"),
+    )  # fmt: skip
+    assert printed.output == to_json(found) + "\n"
+    pair = typed("compare-heads", "-m", "toy-random", "--against", "toy-random", "I love you", "--json")
+    changes = attnviz.compare_models("toy-random", "toy-random", "I love you")
+    assert (
+        json.loads(pair.output)["heads"] == json.loads(changes.save(corpus.with_suffix(".json")).read_text())["heads"]
+    )
+
+
+def test_an_open_model_and_the_usual_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that is open is used as it is; without sentences those that come with attnviz are taken."""
+    monkeypatch.setattr("attnviz.heads.runs.OWN", 5)
+    source = open_source("toy")
+    found = attnviz.compare_heads(model=source, settings=SurveySettings(controls=0, similarity=False))
+    assert (found.model, found.n_sentences) == ("toy", 5)
+    assert found.corpus == "5 sentences of its own language that it never saw"
+
+
+def test_progress_and_checkpoint(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told from the start and after each window; what broke off is gone on with, to the same numbers."""
+    monkeypatch.setattr(capture, "WINDOW", 8)
+    told: list[CorpusProgress] = []
+
+    def stop(progress: CorpusProgress) -> None:
+        told.append(progress)
+        if progress.n_sentences == 16:
+            raise KeyboardInterrupt
+
+    checkpoint = corpus.with_name("c.stats")
+    with pytest.raises(KeyboardInterrupt):
+        attnviz.compare_heads(corpus, model="toy", settings=FEW, checkpoint=checkpoint, progress=stop)
+    assert [one.n_sentences for one in told] == [0, 8, 16]
+    assert [one.shape for one in told] == [None, (3, 6), (3, 6)]
+    assert told[0].n_bytes == corpus.stat().st_size
+    assert load_stats(checkpoint).n_lines == 8
+    told.clear()
+    resumed = attnviz.compare_heads(corpus, model="toy", settings=FEW, checkpoint=checkpoint, progress=told.append)
+    assert [one.n_sentences for one in told] == [8, 16, 24]
+    assert to_json(resumed) == to_json(attnviz.compare_heads(corpus, model="toy", settings=FEW))
+    with pytest.raises(RecordError, match="--controls is 7, was 6"):
+        attnviz.compare_heads(corpus, model="toy", settings=SurveySettings(controls=7), checkpoint=checkpoint)
+    with pytest.raises(InputError, match="a checkpoint is for a file"):
+        attnviz.compare_heads(["I love you"], model="toy", checkpoint=checkpoint)
+
+
+def test_a_frame(comparison: HeadComparison) -> None:
+    """A row a head with the columns of the CSV file, and its numbers."""
+    frame = comparison.to_frame()
+    assert list(frame.columns) == to_csv(comparison).splitlines()[0].split(",")
+    assert len(frame) == len(comparison.heads) == 18
+    for row, head in zip(frame.itertuples(), comparison.heads, strict=True):
+        assert (row.layer, row.head) == (head.layer, head.head)
+        assert row.words == head.words
+        assert row.previous == comparison.estimate("previous", head.layer, head.head)[0]
+    assert np.isfinite(frame["entropy"]).all()
+
+
+def test_what_it_shows_of_itself(comparison: HeadComparison) -> None:
+    """A line, a picture in a notebook, a figure of all heads and of one."""
+    n_sure = sum(any(role.established for role in head.roles) for head in comparison.heads)
+    from matplotlib.figure import Figure
+
+    text = f"<HeadComparison of 'toy' (encoder): 3 x 6 heads, 8 sentences; {n_sure} heads with an established role>"
+    assert repr(comparison) == text
+    assert comparison._repr_png_().startswith(b"\x89PNG")
+    assert isinstance(comparison.figure(), Figure)
+    assert isinstance(comparison.figure(head=(1, -1)), Figure)
+    with pytest.raises(SelectionError, match="there is no head 6"):
+        comparison.figure(head=(0, 6))
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".csv", ".json", ".stats"])
+def test_saved(comparison: HeadComparison, tmp_path: Path, suffix: str) -> None:
+    """Any ending; what was saved as stats is the same comparison again."""
+    path = comparison.save(tmp_path / f"a{suffix}")
+    assert path.stat().st_size > 1000
+    if suffix == ".stats":
+        assert to_json(attnviz.compare_heads(path)) == to_json(comparison)
+    if suffix == ".png":
+        assert comparison.save(tmp_path / "b.png", head=(0, 0)).read_bytes() != path.read_bytes()
+
+
+def test_what_cannot_be_saved(comparison: HeadComparison, tmp_path: Path) -> None:
+    """Another ending is refused, and stats of what was not measured here."""
+    from dataclasses import replace
+
+    with pytest.raises(OutputError, match=r"not '\.txt'"):
+        comparison.save(tmp_path / "a.txt")
+    with pytest.raises(OutputError, match="not measured here"):
+        replace(comparison, origin=None).save(tmp_path / "a.stats")
+
+
+def test_two_models(tmp_path: Path) -> None:
+    """What changed has a table, a picture and a line too; of saved numbers no pattern is compared."""
+    from matplotlib.figure import Figure
+
+    random = ModelSettings(model="toy-random", seed=1)
+    changes = attnviz.compare_models("toy-random", random, sentences(6), settings=FEW)
+    assert (changes.matrix > 0).all()
+    frame = changes.to_frame()
+    assert np.allclose(frame["change"], changes.matrix.ravel())
+    assert repr(changes).startswith("<Changes from 'toy-random (seed 0)' to 'toy-random (seed 1)': 2 x 4 heads; ")
+    assert changes.save(tmp_path / "a.svg").stat().st_size > 1000
+    assert isinstance(changes.figure(), Figure)
+    assert changes._repr_png_().startswith(b"\x89PNG")
+    path = attnviz.compare_heads(sentences(6), model=random, settings=FEW).save(tmp_path / "b.stats")
+    saved = attnviz.compare_models("toy-random", path, sentences(6), settings=FEW)
+    assert saved.pattern is None
+    assert saved.paired
+    assert all(math.isnan(change.pattern) for change in saved.heads)
+    with pytest.raises(RecordError, match="measured otherwise: fixed offsets: up to 8, not up to 3"):
+        attnviz.compare_models("toy-random", path, sentences(6), settings=SurveySettings(max_offset=3))
+
+
+def test_parts_put_together(tmp_path: Path) -> None:
+    """As one run over all, but for the rounding of sums."""
+    parts = []
+    for name, some in (("a", slice(4)), ("b", slice(4, 10))):
+        found = attnviz.compare_heads(sentences(10)[some], model="toy-random", settings=FEW)
+        parts.append(found.save(tmp_path / f"{name}.stats"))
+    whole = merge_stats(parts, tmp_path / "all.stats")
+    assert whole.survey.n_sentences == 10
+    together = attnviz.compare_heads(tmp_path / "all.stats")
+    alone = attnviz.compare_heads(sentences(10), model="toy-random", settings=FEW)
+    assert np.allclose(together.estimates.value, alone.estimates.value, atol=1e-9, equal_nan=True)
+    with pytest.raises(RecordError, match=r"give the \.stats files"):
+        merge_stats([], tmp_path / "none.stats")
+
+
+def test_settings_that_make_no_sense() -> None:
+    """Refused by the group, in Python as on the command line."""
+    with pytest.raises(SettingsError, match="offsets go from 1 to 128"):
+        SurveySettings(max_offset=0)
+    with pytest.raises(SelectionError, match="no role 'prevous'"):
+        attnviz.compare_heads("I love you", model="toy-random", thresholds={"prevous": 0.4})

@@ -1,0 +1,143 @@
+"""A measure is one entry: one written here is measured, controlled, shown everywhere, and names heads for it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.capture.observers import KeepWeights
+from attnviz.capture.source import open_source
+from attnviz.errors import RecordError
+from attnviz.heads.api import compare_heads
+from attnviz.heads.figure.grid import legend_entries
+from attnviz.heads.figure.page_plots import shares
+from attnviz.heads.files import to_csv
+from attnviz.heads.measures import MEASURES, Measure, RoleRule, measures_of
+from attnviz.heads.selection import role_names
+from attnviz.heads.settings import SurveySettings
+from attnviz.heads.terminal.page import draw_head
+from attnviz.heads.terminal.table import draw_heads
+from attnviz.render.terminal.screen import Screen
+from tests.fixtures.command_line import sentences
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from attnviz.heads.record import HeadComparison
+
+SECOND = Measure(
+    name="second", label="2nd", unit="share", meaning="weight on the second token", takes="keys",
+    compute=lambda rows: rows.on(rows.marks.first.roll(1, dims=1)),
+    role=RoleRule(name="second", words="rests on the second token", threshold=0.01, sign="2nd", colour="#004488"),
+)  # fmt: skip
+SQUARES = Measure(
+    name="squares", label="sq", unit="share", meaning="sum of the squared weights of a row", takes="rows",
+    compute=lambda rows: rows.total(rows.weights.square().sum(dim=-1)),
+)  # fmt: skip
+SCREEN = Screen(width=200, colour=False)
+
+
+@pytest.fixture(scope="module")
+def comparison() -> HeadComparison:
+    """The home-built encoder on a few sentences, with two measures more."""
+    return compare_heads(
+        sentences(12), model="toy", settings=SurveySettings(controls=12), measures=(*MEASURES, SECOND, SQUARES)
+    )
+
+
+def test_it_is_measured(comparison: HeadComparison) -> None:
+    """As its formula has it, on every row that sees two keys: straight from the weights, in double precision."""
+    source = open_source("toy")
+    seconds, squares = [], []
+    for text in sentences(12):
+        keep = KeepWeights()
+        source.stream(source.encode([text]), [keep])
+        weights = keep.weights(0).astype(np.float64)
+        seconds.append(weights[..., 1])
+        squares.append(np.square(weights).sum(axis=-1))
+    for name, rows in (("second", seconds), ("squares", squares)):
+        expected = np.concatenate(rows, axis=-1).mean(axis=-1)
+        found = comparison.estimates.value[:, :, comparison.names.index(name)]
+        assert np.allclose(found, expected, atol=1e-6), name
+
+
+def test_it_has_its_controls(comparison: HeadComparison) -> None:
+    """A share comes with a norm-based one, and with all four controls; the best fixed offset among them."""
+    at = comparison.names.index("second")
+    assert set(comparison.controls) == {"chance", "shuffled", "untrained", "offset"}
+    for control in comparison.controls.values():
+        assert np.isfinite(control.value[..., at]).all()
+    assert np.isfinite(comparison.estimates.value[..., comparison.names.index("norm_second")]).all()
+
+
+def test_it_is_in_the_table_and_the_files(comparison: HeadComparison) -> None:
+    """The table is sorted by it and has a column; so has the CSV file, with its interval and its controls."""
+    lines = [line.plain for line in draw_heads(comparison, SCREEN, sort="second")]
+    assert "sorted by second (weight on the second token), the largest first" in lines
+    assert " 2nd " in next(line for line in lines if line.startswith("head "))
+    (head, *_) = csv.DictReader(io.StringIO(to_csv(comparison)))
+    assert {"second", "second_low", "second_shuffled", "second_untrained", "norm_second", "squares"} <= head.keys()
+    assert float(head["second"]) == comparison.estimate("second", 0, 0)[0]
+
+
+def test_it_is_on_the_page_of_a_head(comparison: HeadComparison) -> None:
+    """With its number and its meaning in the terminal, as a dot in the picture."""
+    lines = [line.plain for line in draw_head(comparison, 1, 2, SCREEN)]
+    line = next(line for line in lines if line.startswith("second "))
+    assert f"{comparison.estimate('second', 1, 2)[0]:.2f}" in line
+    assert "weight on the second token" in line
+    assert "second" in shares(comparison)
+    texts = [text.get_text() for ax in comparison.figure(head=(1, 2)).axes for text in ax.get_yticklabels()]
+    assert "second" in texts
+
+
+def test_it_names_heads(comparison: HeadComparison) -> None:
+    """With its words, its sign and its colour, in the legend of the picture and among what can be chosen."""
+    roles = [role for head in comparison.heads for role in head.roles if role.name == "second"]
+    assert roles
+    assert {(role.words, role.sign, role.colour) for role in roles} == {("rests on the second token", "2nd", "#004488")}
+    assert {control.name for control in roles[0].controls if control.rules_out} == {"chance", "untrained", "offset"}
+    assert "second" in role_names(comparison)
+    first = compare_heads(
+        sentences(3),
+        model="toy-random",
+        settings=SurveySettings(controls=0, similarity=False),
+        measures=(SECOND, *MEASURES[8:]),
+    )
+    assert any("rests on the second token" in words for _, words in legend_entries(first))
+
+
+def test_its_threshold_can_be_set() -> None:
+    """Like that of any other role."""
+    found = compare_heads(
+        sentences(3), model="toy-random", settings=SurveySettings(controls=0, similarity=False),
+        measures=(*MEASURES, SECOND), thresholds={"second": 1.0},
+    )  # fmt: skip
+    assert not [role for head in found.heads for role in head.roles if role.name == "second"]
+
+
+def test_a_file_keeps_it(comparison: HeadComparison, tmp_path: Path) -> None:
+    """Read with the entry it is all there; read without, its numbers are, under a name that nobody here knows."""
+    path = comparison.save(tmp_path / "a.stats")
+    again = compare_heads(path, measures=(*MEASURES, SECOND, SQUARES))
+    assert to_csv(again) == to_csv(comparison)
+    stranger = attnviz.compare_heads(path)
+    assert stranger.estimate("second", 0, 0) == comparison.estimate("second", 0, 0)
+    assert not [role for head in stranger.heads for role in head.roles if role.name == "second"]
+
+
+def test_what_is_measured_without_it() -> None:
+    """Another entry changes nothing else: the same names in the same order; one that computes nothing is refused."""
+    names = [one.name for one in measures_of((*MEASURES, SECOND, SQUARES)) if one.name not in ADDED]
+    assert names == [one.name for one in measures_of()]
+    nothing = Measure(name="n", label="n", unit="share", meaning="", takes="rows")
+    with pytest.raises(RecordError, match="'n' takes rows and computes nothing"):
+        compare_heads("I love you", model="toy-random", measures=(*MEASURES, nothing))
+
+
+ADDED = {"second", "norm_second", "squares"}
