@@ -348,6 +348,18 @@ def test_pictures_have_their_commands() -> None:
     assert shown == {f"{GALLERY}{path.name}" for path in (ROOT / GALLERY).iterdir()}
 
 
+def test_the_table_of_measures_is_that_of_the_code() -> None:
+    """docs/heads.md has a row for each measure, with its unit; of fixed offsets and norm-based ones a row for all."""
+    from attnviz.heads.measures import measures_of
+
+    def sort(name: str) -> str:
+        return re.sub(r"_[+-]\d+$|(?<=^norm)_\w+$", "", name)
+
+    text = (ROOT / "docs" / "heads.md").read_text(encoding="utf-8").partition("## Measures")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+(?:[+-]\d+)?)`.*\| (share|nats|tokens) \|", text, re.MULTILINE)
+    assert {sort(name): unit for name, unit in rows} == {sort(one.name): one.unit for one in measures_of()}
+
+
 def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
     """What is said of the trained models is what their own files say was measured."""
     from attnviz.models.training import files
