@@ -14,38 +14,43 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from attnviz.attention import Attention, Note, Receipt, Token
     from attnviz.capture.attend import attend, attend_all
-    from attnviz.capture.source import open_source
+    from attnviz.capture.source import as_source, open_source
     from attnviz.heads.api import compare_heads, compare_models
+    from attnviz.heads.record import HeadComparison
     from attnviz.heatmaps.api import heatmap
     from attnviz.heatmaps.words import hide_special, merge_words
-    from attnviz.storage import load, save
+    from attnviz.results import load, save
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Attention": "attnviz.attention",
+    "HeadComparison": "attnviz.heads.record",
     "Note": "attnviz.attention",
     "Receipt": "attnviz.attention",
     "Token": "attnviz.attention",
+    "as_source": "attnviz.capture.source",
     "attend": "attnviz.capture.attend",
     "attend_all": "attnviz.capture.attend",
     "compare_heads": "attnviz.heads.api",
     "compare_models": "attnviz.heads.api",
     "heatmap": "attnviz.heatmaps.api",
     "hide_special": "attnviz.heatmaps.words",
-    "load": "attnviz.storage",
+    "load": "attnviz.results",
     "merge_words": "attnviz.heatmaps.words",
     "open_source": "attnviz.capture.source",
-    "save": "attnviz.storage",
+    "save": "attnviz.results",
 }
 """Where each public name lives. It is imported on first use: `import attnviz` alone loads no library."""
 
 __all__ = [
     "Attention",
+    "HeadComparison",
     "Note",
     "Receipt",
     "Token",
     "__version__",
+    "as_source",
     "attend",
     "attend_all",
     "compare_heads",
