@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from attnviz.heatmaps.api import heatmap
     from attnviz.heatmaps.words import hide_special, merge_words
     from attnviz.results import load, save
+    from attnviz.walkthroughs.api import decoding_steps, walkthrough
+    from attnviz.walkthroughs.record import Walkthrough
+    from attnviz.walkthroughs.verify import verify
 
 __version__ = "0.1.0"
 
@@ -29,17 +32,21 @@ _HOME = {
     "Note": "attnviz.attention",
     "Receipt": "attnviz.attention",
     "Token": "attnviz.attention",
+    "Walkthrough": "attnviz.walkthroughs.record",
     "as_source": "attnviz.capture.source",
     "attend": "attnviz.capture.attend",
     "attend_all": "attnviz.capture.attend",
     "compare_heads": "attnviz.heads.api",
     "compare_models": "attnviz.heads.api",
+    "decoding_steps": "attnviz.walkthroughs.api",
     "heatmap": "attnviz.heatmaps.api",
     "hide_special": "attnviz.heatmaps.words",
     "load": "attnviz.results",
     "merge_words": "attnviz.heatmaps.words",
     "open_source": "attnviz.capture.source",
     "save": "attnviz.results",
+    "verify": "attnviz.walkthroughs.verify",
+    "walkthrough": "attnviz.walkthroughs.api",
 }
 """Where each public name lives. It is imported on first use: `import attnviz` alone loads no library."""
 
@@ -49,18 +56,22 @@ __all__ = [
     "Note",
     "Receipt",
     "Token",
+    "Walkthrough",
     "__version__",
     "as_source",
     "attend",
     "attend_all",
     "compare_heads",
     "compare_models",
+    "decoding_steps",
     "heatmap",
     "hide_special",
     "load",
     "merge_words",
     "open_source",
     "save",
+    "verify",
+    "walkthrough",
 ]
 
 

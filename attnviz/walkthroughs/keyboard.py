@@ -9,12 +9,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
 if TYPE_CHECKING:
-    from attnviz.walkthroughs.outputs import Shown
     from attnviz.walkthroughs.record import Walkthrough
 
 KEYS = {
@@ -52,12 +51,13 @@ def expect_terminal() -> None:
         raise typer.BadParameter("--interactive needs a terminal; without one, --jump N begins at a step")
 
 
-def browse(walk: Walkthrough, shown: Shown, background: str, first: int) -> None:
+def browse(walk: Walkthrough, view: dict[str, Any], palette: str, background: str, first: int) -> None:
     """Show one step after another as the keys say, until the one that quits; the screen is then as it was.
 
     Args:
         walk: the calculation.
-        shown: how it is shown.
+        view: how it is shown, as `attnviz.walkthroughs.selection.ViewOptions` has it.
+        palette: the colours.
         background: of the terminal: ``auto`` asks it.
         first: the number of the step to begin at.
 
@@ -68,9 +68,9 @@ def browse(walk: Walkthrough, shown: Shown, background: str, first: int) -> None
     from attnviz.walkthroughs.selection import chosen
     from attnviz.walkthroughs.terminal.steps import draw_keys, draw_step
 
-    numbers = [number for number, _ in chosen(walk, shown.steps)]
-    place = numbers.index(chosen(walk, shown.steps, first)[0][0])
-    background = "dark" if screen_of(console_here(), background, shown.palette).dark else "light"
+    numbers = [number for number, _ in chosen(walk, view["steps"])]
+    place = numbers.index(chosen(walk, view["steps"], first)[0][0])
+    background = "dark" if screen_of(console_here(), background, palette).dark else "light"
     top, seen = 0, None
     with _whole_screen() as keys:
         while True:
@@ -79,18 +79,15 @@ def browse(walk: Walkthrough, shown: Shown, background: str, first: int) -> None
             if seen != (size, place, top):
                 console = console_here()
                 console.width = size.columns
-                screen = screen_of(console, background, shown.palette)
-                lines = draw_step(
-                    walk, screen, numbers[place],
-                    language=shown.language, precision=shown.precision, steps=shown.steps, blanks=shown.blanks,
-                )  # fmt: skip
+                screen = screen_of(console, background, palette)
+                lines = draw_step(walk, screen, numbers[place], **view)
                 lowest = max(0, len(lines) - room)
                 top = min(top, lowest)
                 last = min(top + room, len(lines))
                 with console.capture() as drawn:
                     for line in lines[top:last]:
                         console.print(line, soft_wrap=True)
-                below = draw_keys(walk, numbers[place], (top + 1, last, len(lines)), screen, shown.language)
+                below = draw_keys(walk, numbers[place], (top + 1, last, len(lines)), screen, view["language"])
                 _draw(drawn.get().splitlines(), below, room)
                 seen = (size, place, top)
             key = next(keys)

@@ -6,14 +6,22 @@ operations are few, and each is one line of arithmetic.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float64
 
 from attnviz.attention import Kind, Note, Receipt
 from attnviz.errors import RecordError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,7 +69,7 @@ class CalculationStep:
     number: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Walkthrough:
     """One calculation of attention, every number of it.
 
@@ -115,3 +123,74 @@ class Walkthrough:
         """The grids that no step makes."""
         made = {step.result for step in self.steps}
         return tuple(name for name in self.grids if name not in made)
+
+    def __repr__(self) -> str:
+        from attnviz.walkthroughs.wording import receipt_line, title_line
+
+        return f"<Walkthrough {title_line(self, 'en')!r}: {len(self.steps)} steps; {receipt_line(self, 'en')}>"
+
+    def _repr_png_(self) -> bytes:
+        """Its picture, as a notebook shows it."""
+        from attnviz.walkthroughs.figure.sheet import draw
+
+        drawn = BytesIO()
+        draw(self).write(drawn, ".png")
+        return drawn.getvalue()
+
+    def figure(self, **view: Any) -> Figure:
+        """The whole calculation as a Matplotlib figure.
+
+        Args:
+            view: ``language`` (``en`` or ``ko``), ``precision`` (digits after the point), ``steps`` (their names),
+                ``blanks`` (cells left blank) and ``palette``.
+
+        Raises:
+            SelectionError: a step, a language or a palette that is not there.
+        """
+        from attnviz.walkthroughs.figure.sheet import draw
+
+        return draw(self, **view).figure
+
+    def save(self, path: str | os.PathLike[str], **view: Any) -> Path:
+        """Write the calculation to a file, by its ending.
+
+        `.json` loses nothing, and can be loaded and verified; `.md`, `.tex` and `.html` are pages, `.csv` the numbers,
+        `.png`, `.svg` and `.pdf` pictures, `.gif` and `.mp4` films.
+
+        Args:
+            path: where.
+            view: as of `figure`; a JSON file holds every number.
+
+        Returns:
+            The path.
+
+        Raises:
+            OutputError: another ending, or a file that cannot be written.
+            SelectionError: a step, a language or a palette that is not there.
+        """
+        from attnviz.walkthroughs.export import write
+
+        write([self], Path(path), **view)
+        return Path(path)
+
+    def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
+        """Computed cells that a learner fills in, the same for the same seed: grid, row, column."""
+        from attnviz.walkthroughs.exercise import blanks
+
+        return blanks(self, seed)
+
+    def to_frame(self) -> DataFrame:
+        """What each query makes of each key as a pandas frame: scores, weights, and what lies between them.
+
+        A row for each query and key, by their names, or by their numbers where they have none; a column for each grid
+        of the calculation that has a number for both.
+
+        Raises:
+            SelectionError: the calculation has no scores.
+        """
+        from pandas import DataFrame, MultiIndex
+
+        from attnviz.walkthroughs.selection import keyed_columns
+
+        queries, keys, columns = keyed_columns(self)
+        return DataFrame(columns, index=MultiIndex.from_product([queries, keys], names=("query", "key")))

@@ -81,6 +81,45 @@ def chosen(walk: Walkthrough, names: Sequence[str] | None, first: int = 1) -> li
     return [(number, step) for number, step in found if number >= first]
 
 
+def steps_named(walk: Walkthrough, typed: str) -> tuple[str, ...]:
+    """The names of the steps that a person means: a step, the beginning of its name, or what it makes.
+
+    Raises:
+        SelectionError: one that this calculation has not.
+    """
+    found = []
+    for part in filter(None, (part.strip() for part in typed.split(","))):
+        word = part.lower()
+        exact = [step.name for step in walk.steps if word in {step.name, step.result.lower()}]
+        meant = exact or [step.name for step in walk.steps if step.name.startswith(word)]
+        if not meant:
+            there = ", ".join(dict.fromkeys(step.name for step in walk.steps))
+            raise SelectionError(f"there is no step '{visible(part)}': this calculation has {there}")
+        found += meant
+    if not found:
+        raise SelectionError("no step is named: choose some, such as score,softmax,context")
+    return tuple(dict.fromkeys(found))
+
+
+def keyed_columns(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object], dict[str, np.ndarray]]:
+    """What queries make of keys: names of queries and keys, or their numbers, and by grid a number for each pair.
+
+    Raises:
+        SelectionError: the calculation has no scores.
+    """
+    grids = {step.result: walk.grids[step.result] for step in walk.steps if step.name in BY_KEY}
+    pairs = {step.result for step in walk.steps if step.operation != "weigh"}
+    if not grids:
+        raise SelectionError("this calculation has no scores: no query looks at a key")
+    first = next(iter(grids.values()))
+    n_queries, n_keys = first.values.shape
+    columns = {
+        name: grid.values.ravel() for name, grid in grids.items()
+        if name in pairs and grid.values.shape == first.values.shape
+    }  # fmt: skip
+    return first.rows or range(n_queries), first.columns or range(n_keys), columns
+
+
 def by_hand(
     walk: Walkthrough, step: CalculationStep, precision: int, language: str, blanks: Blanks, *, seen: Seen
 ) -> str:

@@ -21,9 +21,9 @@ from attnviz.capture.sources.tokens import generated_tokens, meaning
 from attnviz.errors import InputError, ModelError, NoAttentionError, NotVerifiedError, SelectionError
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.walkthroughs.calculation import largest_difference
-from attnviz.walkthroughs.capture.walks import walk
 from tests.fixtures.zoo import SENTENCES
 from tests.walkthroughs.by_hand import recomputed
+from tests.walkthroughs.followed import walk
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,9 @@ from attnviz.capture.source import Source, open_source
 from attnviz.capture.sources import huggingface as pretrained
 from attnviz.errors import InputError, NoAttentionError, SelectionError
 from attnviz.walkthroughs.calculation import largest_difference
-from attnviz.walkthroughs.capture.walks import chosen_query, decoding_steps, walk
+from attnviz.walkthroughs.capture.walks import chosen_query
 from tests.walkthroughs.by_hand import recomputed
+from tests.walkthroughs.followed import decoding_steps, walk
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
@@ -247,14 +248,14 @@ def test_another_score() -> None:
     """The home-built models' scores made otherwise: with maps that are drawn, and no context to compare with."""
     own = walk("I love all you", home("toy"))
     for score, maps in (("dot", set()), ("general", {"W"}), ("additive", {"W", "U", "v"})):
-        walked = walk("I love all you", home("toy"), score=score)  # type: ignore[arg-type]
+        walked = walk("I love all you", home("toy"), score=score)
         assert (walked.own, walked.difference, walked.from_input) == (None, None, None)
         assert maps <= set(walked.given())
         assert "output" not in walked.grids
         assert dict(walked.notes[-1].fields)["score"] == score
         assert np.array_equal(walked.grids["q"].values, own.grids["q"].values)
         assert not np.allclose(walked.grids["weights"].values, own.grids["weights"].values)
-        again = walk("I love all you", home("toy"), score=score)  # type: ignore[arg-type]
+        again = walk("I love all you", home("toy"), score=score)
         assert np.array_equal(walked.grids["scores"].values, again.grids["scores"].values)
 
 

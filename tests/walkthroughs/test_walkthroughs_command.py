@@ -13,9 +13,9 @@ from PIL import Image
 from rich.cells import cell_len
 
 from attnviz.capture.source import open_source
-from attnviz.walkthroughs.capture.walks import walk
 from attnviz.walkthroughs.files import load, to_json
 from tests.fixtures.command_line import files
+from tests.walkthroughs.followed import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,12 +15,12 @@ from attnviz.capture.source import Source, open_source
 from attnviz.errors import NoAttentionError
 from attnviz.walkthroughs.calculation import largest_difference
 from attnviz.walkthroughs.capture import parts
-from attnviz.walkthroughs.capture.walks import walk
 from attnviz.walkthroughs.texts import LANGUAGES
 from attnviz.walkthroughs.verify import examine
 from attnviz.walkthroughs.verify.saved import parse
 from attnviz.walkthroughs.wording import explain, formula_of
 from tests.walkthroughs.by_hand import recomputed
+from tests.walkthroughs.followed import walk
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from attnviz.attention import Kind, Note, Receipt, Token, positions
 from attnviz.capture.observers import Batch
@@ -19,43 +20,54 @@ from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
 
 
-def walk(
-    text: str,
-    source: Source,
-    *,
-    layer: int = 0,
-    head: int = 0,
-    query: str | int | None = None,
-    every: bool = False,
-    whole_layer: bool = False,
-    pair: str | None = None,
-    target: str | None = None,
-    kind: Kind | None = None,
-    truncate: bool = False,
-    score: Score = "scaled_dot",
-    causal: bool = False,
-) -> Walkthrough:
-    """Follow one word through one head of a model, from what its query, key and value are made of to its context.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadChoice:
+    """What is followed.
 
-    The model runs once, and what it computed is proved by its receipt. Query, keys and values are then computed again
-    from the head's own maps where these are found, and the context from them, all in double precision; how far it is
-    from the model's own is the walkthrough's `difference`.
-
-    Args:
-        text: the sentence.
-        source: the model.
+    Attributes:
         layer: the layer, counted from 0; negative from the end.
         head: the head, likewise; of a whole layer none is chosen.
         query: the word that looks, or its number, counted likewise; None is the first word.
         every: all words at once, in place of one.
-        whole_layer: all heads, and what follows them: the output map, residual sums, norms, the feed-forward network.
-            Of a decoder that looks across, both its attentions, whichever kind is asked for.
-        pair: a second sentence, for models that read two.
-        target: what a model that translates is made to say.
+        whole_layer: all heads, and what follows them: the output projection, residual sums, norms, the feed-forward
+            network. Of a decoder that looks across, both its attentions, whichever kind is asked for.
         kind: which attention, where the model has several.
-        truncate: cut a text that is too long.
         score: another way to score than the model's own, for home-built models; it has no context to compare with.
         causal: hide what comes after each word, for home-built models; likewise.
+    """
+
+    layer: int = 0
+    head: int = 0
+    query: str | int | None = None
+    every: bool = False
+    whole_layer: bool = False
+    kind: Kind | None = None
+    score: Score = "scaled_dot"
+    causal: bool = False
+
+
+def walk(
+    text: str,
+    source: Source,
+    choice: HeadChoice | None = None,
+    *,
+    pair: str | None = None,
+    target: str | None = None,
+    truncate: bool = False,
+) -> Walkthrough:
+    """Follow one word through one head of a model, from what its query, key and value are made of to its context.
+
+    The model runs once, and what it computed is proved by its receipt. Query, keys and values are then computed again
+    from the head's own projections where these are found, and the context from them, all in double precision; how far
+    it is from the model's own is the walkthrough's `difference`.
+
+    Args:
+        text: the sentence.
+        source: the model.
+        choice: what is followed; None is the first word through the first head.
+        pair: a second sentence, for models that read two.
+        target: what a model that translates is made to generate.
+        truncate: cut a text that is too long.
 
     Raises:
         InputError: the text cannot be read by the model.
@@ -64,73 +76,56 @@ def walk(
         ModelError: the model shows no query, key and value, they are not proved, or its layers are built otherwise
             than a whole layer that can be walked.
     """
+    choice = choice or HeadChoice()
 
     def chosen(tokens: Sequence[Token], _: Kind) -> list[int | None]:
-        return [None if every and len(tokens) > 1 else chosen_query(tokens, None if every else query)]
+        every = choice.every and len(tokens) > 1
+        return [None if every else chosen_query(tokens, None if choice.every else choice.query)]
 
-    choice = _Choice(
-        layer=layer, head=head, whole_layer=whole_layer, pair=pair, target=target, kind=kind, truncate=truncate,
-        score=score, causal=causal,
-    )  # fmt: skip
-    return _followed(text, source, choice, chosen)[0]
+    encode = partial(_encoded, source, text, pair, target, truncate=truncate)
+    return _followed(text, source, choice, encode, chosen)[0]
 
 
 def decoding_steps(
     text: str,
     source: Source,
+    choice: HeadChoice | None = None,
     *,
-    layer: int = 0,
-    head: int = 0,
     pair: str | None = None,
     target: str | None = None,
-    kind: Kind | None = None,
     truncate: bool = False,
-    score: Score = "scaled_dot",
-    causal: bool = False,
 ) -> list[Walkthrough]:
-    """What a decoder does step by step as it looks at another sentence: a walkthrough for each word that it says.
+    """What a decoder does step by step as it looks at another sentence: a walkthrough for each word it generates.
 
     Of attention within one sentence only its first word is followed. The model runs once. The arguments, and what is
-    raised, are those of `walk`.
+    raised, are those of `walk`; the choice names no query.
     """
 
     def all_of_a_decoder(tokens: Sequence[Token], kind: Kind) -> list[int | None]:
         return [*range(len(tokens))] if kind == "cross" else [chosen_query(tokens, None)]
 
-    choice = _Choice(
-        layer=layer, head=head, whole_layer=False, pair=pair, target=target, kind=kind, truncate=truncate,
-        score=score, causal=causal,
-    )  # fmt: skip
-    return _followed(text, source, choice, all_of_a_decoder)
+    encode = partial(_encoded, source, text, pair, target, truncate=truncate)
+    return _followed(text, source, choice or HeadChoice(), encode, all_of_a_decoder)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
-    """What is to be followed: the arguments of `walk`."""
-
-    layer: int
-    head: int
-    whole_layer: bool
-    pair: str | None
-    target: str | None
-    kind: Kind | None
-    truncate: bool
-    score: Score
-    causal: bool
+def _encoded(
+    source: Source, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
+) -> Batch:
+    return source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
 
 
 def _followed(
-    text: str, source: Source, choice: _Choice, choose: Callable[[Sequence[Token], Kind], list[int | None]]
+    text: str,
+    source: Source,
+    choice: HeadChoice,
+    encoded: Callable[[Kind | None], Batch],
+    choose: Callable[[Sequence[Token], Kind], list[int | None]],
 ) -> list[Walkthrough]:
     """Run the model once, and follow each of the queries chosen; None stands for all of them at once."""
     check_text(text)
     score = choice.score
     if (score != "scaled_dot" or choice.causal) and not isinstance(source, HomeBuilt):
         raise SelectionError(f"{source.name} has its own score and mask: another is for the home-built models alone")
-
-    def encoded(kind: Kind | None) -> Batch:
-        return source.encode([text], [choice.pair], truncate=choice.truncate, kind=kind, targets=[choice.target])
-
     batch = encoded(choice.kind)
     kind = batch.kind or source.kinds[0]
     causal = choice.causal and kind != "decoder"  # that is causal anyway
@@ -164,7 +159,7 @@ def _other_attention(run: HeadRun, encoded: Callable[[Kind], Batch], receipt: Re
     return replace(run, batch=batch, keep=keep, kind=kind), replace(receipt, differences=larger)
 
 
-def _written(run: HeadRun, choice: _Choice, receipt: Receipt) -> Walkthrough:
+def _written(run: HeadRun, choice: HeadChoice, receipt: Receipt) -> Walkthrough:
     """The walkthrough of one query, or of all, through one head."""
     score, causal = choice.score, choice.causal
     calculation = Calculation()

@@ -1,0 +1,221 @@
+"""Walkthroughs from Python: what ``attnviz walkthrough`` calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from attnviz.errors import SettingsError
+from attnviz.text.display import check_text
+from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.settings import WalkthroughModel, WalkthroughSelection, WalkthroughText, needs_model
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from attnviz.attention import Kind
+    from attnviz.capture.source import Model, Source
+    from attnviz.settings import ModelSettings
+
+    class Choices(TypedDict, total=False):
+        """Which part of the model is followed, and how it is loaded; what is not said is as usual.
+
+        Attributes:
+            layer: its number, counted from 0, negative from the end; 0.
+            head: likewise; 0.
+            query: the word that looks, or its number; the first word.
+            all_queries: all words at once, in place of one.
+            whole_layer: all heads, and what follows them.
+            kind: which attention, where the model has several.
+            score: how a query and a key make a score: ``dot``, ``scaled``, ``general`` or ``additive``.
+            causal: hide what comes after each word.
+            device: as for `attnviz.open_source`, like those that follow.
+            dtype: likewise.
+            revision: likewise.
+            trust_remote_code: likewise.
+        """
+
+        layer: int
+        head: int
+        query: str | int
+        all_queries: bool
+        whole_layer: bool
+        kind: Kind
+        score: Literal["dot", "scaled", "general", "additive"]
+        causal: bool
+        device: Literal["auto", "cpu", "cuda", "mps"]
+        dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"]
+        revision: str
+        trust_remote_code: bool
+
+
+__all__ = ["SENTENCE", "calculate", "decoding_steps", "walkthrough"]
+
+SENTENCE = "I love all you"
+"""What is read where no sentence is given."""
+
+LOADING = ("device", "dtype", "revision", "trust_remote_code")
+
+
+def walkthrough(
+    text: str | None = None,
+    model: Model = None,
+    tokenizer: object = None,
+    *,
+    example: Literal["seq2seq", "self-attention"] | None = None,
+    numbers: str | os.PathLike[str] | None = None,
+    exercise: int | None = None,
+    pair: str | None = None,
+    target: str | None = None,
+    truncate: bool = False,
+    **choices: Unpack[Choices],
+) -> Walkthrough:
+    """Follow one word through one head of a model, or a calculation by hand: every number of it.
+
+    Args:
+        text: the sentence; None is "I love all you".
+        model: as for `attnviz.attend`.
+        tokenizer: likewise.
+        example: in place of a model a calculation by hand: ``seq2seq`` or ``self-attention``.
+        numbers: in place of a model a file of one's own numbers, JSON or YAML.
+        exercise: in place of a model an exercise of small integers, by its seed; its cells that are left blank are
+            ``walk.blanks(seed)``.
+        pair: a second sentence, for models that read two.
+        target: what a model that translates is made to generate (teacher forcing).
+        truncate: cut a text that is too long for the model.
+        choices: ``layer``, ``head``, ``query``, ``all_queries``, ``whole_layer``, ``kind``, ``score``, ``causal``,
+            and how the model is loaded: ``device``, ``dtype``, ``revision``, ``trust_remote_code`` (see `Choices`).
+
+    Returns:
+        The calculation, with `save`, `figure` and `to_frame`.
+
+    Raises:
+        SettingsError: settings that do not go together.
+        InputError: the text cannot be read by the model.
+        FileFormatError: the file of numbers cannot be read, or its numbers do not fit together.
+        SelectionError: a layer, head or query that is not there.
+        ModelError: the model cannot be used, or its numbers are not proved.
+    """
+    words = WalkthroughText(
+        text=text, pair=pair, target=target, truncate=truncate, example=example,
+        numbers=None if numbers is None else Path(numbers), exercise=exercise is not None,
+    )  # fmt: skip
+    if exercise is not None and (text is not None or model is not None or choices):
+        raise SettingsError("an exercise is made of small integers: it takes no sentence and no model")
+    return _calculated(words, model, tokenizer, choices, seed=exercise)[0]
+
+
+def decoding_steps(
+    text: str | None = None,
+    model: Model = None,
+    tokenizer: object = None,
+    *,
+    pair: str | None = None,
+    target: str | None = None,
+    truncate: bool = False,
+    **choices: Unpack[Choices],
+) -> list[Walkthrough]:
+    """What a decoder does step by step as it looks at another sentence: a walkthrough for each word it generates.
+
+    Of attention within one sentence only its first word is followed. The arguments, and what is raised, are those of
+    `walkthrough`.
+    """
+    words = WalkthroughText(text=text, pair=pair, target=target, truncate=truncate)
+    return _calculated(words, model, tokenizer, choices, each_step=True)
+
+
+def _calculated(
+    text: WalkthroughText,
+    model: Model,
+    tokenizer: object,
+    choices: Choices,
+    *,
+    seed: int | None = None,
+    each_step: bool = False,
+) -> list[Walkthrough]:
+    """From the arguments of Python to groups of settings, and to the calculations."""
+    loading: dict[str, Any] = {name: value for name, value in choices.items() if name in LOADING}
+    chosen: dict[str, Any] = {name: value for name, value in choices.items() if name not in LOADING}
+    if "query" in chosen:
+        chosen["query"] = str(chosen["query"])
+    is_named = model is None or isinstance(model, str | os.PathLike)
+    name = None if model is None else str(model) if is_named else "a model in memory"
+
+    def open_model(_: ModelSettings) -> AbstractContextManager[Source]:
+        from attnviz.capture.source import as_source
+
+        return nullcontext(as_source(model, tokenizer, **loading))
+
+    return calculate(
+        text,
+        WalkthroughModel(model=name, seed=seed, **loading if is_named else {}),
+        WalkthroughSelection(**chosen),
+        each_step=each_step,
+        open_model=open_model,
+    )
+
+
+def calculate(
+    text: WalkthroughText,
+    model: WalkthroughModel,
+    selection: WalkthroughSelection,
+    *,
+    each_step: bool = False,
+    open_model: Callable[[ModelSettings], AbstractContextManager[Source]] | None = None,
+) -> list[Walkthrough]:
+    """The calculations that groups of settings describe.
+
+    Args:
+        text: the sentence, or numbers that need no model.
+        model: which model.
+        selection: which part of it is followed.
+        each_step: whether each step of a decoder is followed, unless a query or all of them are chosen.
+        open_model: what loads the model; None loads it in silence.
+
+    Returns:
+        One calculation; of a decoder one for each step, where they are wanted.
+
+    Raises:
+        SettingsError: settings that do not go together; the others as of `walkthrough`.
+    """
+    if not needs_model(text, model, selection):
+        return [_by_hand(text, model.seed or 0, selection.query)]
+    loading = model.loading(exercise=text.exercise)
+    check_text(SENTENCE if text.text is None else text.text)
+    for words, what in ((text.pair, "the second sentence"), (text.target, "the target")):
+        if words is not None:
+            check_text(words, what)
+    from attnviz.walkthroughs.capture.walks import HeadChoice, walk
+    from attnviz.walkthroughs.capture.walks import decoding_steps as follow_each_step
+
+    choice = HeadChoice(
+        layer=selection.layer or 0, head=selection.head or 0, query=selection.query, every=selection.walks_all,
+        whole_layer=selection.whole_layer, kind=selection.kind, causal=selection.causal,
+        score="scaled_dot" if selection.score == "scaled" else selection.score,
+    )  # fmt: skip
+    chooses_query = selection.query is not None or selection.all_queries or selection.whole_layer
+    with nullcontext(loading.open()) if open_model is None else open_model(loading) as source:
+        sentence = SENTENCE if text.text is None else text.text
+        if each_step and not chooses_query:
+            return follow_each_step(
+                sentence, source, choice, pair=text.pair, target=text.target, truncate=text.truncate
+            )
+        return [walk(sentence, source, choice, pair=text.pair, target=text.target, truncate=text.truncate)]
+
+
+def _by_hand(text: WalkthroughText, seed: int, query: str | None) -> Walkthrough:
+    """A calculation that needs no model: an example, a person's own numbers, or an exercise, which has one query."""
+    if text.example is not None:
+        from attnviz.walkthroughs.examples import example
+
+        return example(text.example, query=query)
+    if text.numbers is not None:
+        from attnviz.walkthroughs.homework import read
+
+        return read(text.numbers, query=query)
+    from attnviz.walkthroughs.exercise import make
+
+    return make(seed)

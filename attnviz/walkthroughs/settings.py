@@ -1,0 +1,201 @@
+"""The settings of ``attnviz walkthrough``: what is calculated, and how it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from attnviz.errors import SettingsError
+from attnviz.render.names import PICTURES
+from attnviz.settings import (
+    INPUT,
+    SHOWN,
+    Background,
+    Kind,
+    ModelSettings,
+    OutputSettings,
+    TextSettings,
+    background_option,
+    changed,
+    check_palette,
+    kind_option,
+    option,
+    palette_option,
+    whole_number,
+)
+
+FILMS = (".gif", ".mp4")
+PAGES = (".md", ".tex", ".csv", ".html")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkthroughText(TextSettings):
+    """The sentence, or numbers that need no model.
+
+    Attributes:
+        example: a calculation by hand, by its name.
+        numbers: a file of one's own numbers.
+        exercise: whether cells are left blank; with nothing else the calculation is one of small integers.
+        solution: whether these cells are filled in.
+    """
+
+    example: Literal["seq2seq", "self-attention"] | None = option(
+        "--example", help="A calculation that can be done by hand.", panel=INPUT
+    )
+    numbers: Path | None = option(
+        "--input", help="Your own numbers (json, yaml): query, keys, values; or X, Wq, Wk, Wv.", metavar="FILE",
+        panel=INPUT,
+    )  # fmt: skip
+    exercise: bool = option(
+        "--exercise", default=False,
+        help="Leave cells blank, to be filled in; alone, small integers from --seed.", panel=INPUT,
+    )  # fmt: skip
+    solution: bool = option(
+        "--solution", default=False, help="With --exercise: the blank cells filled in.", panel=INPUT
+    )
+
+    def __post_init__(self) -> None:
+        TextSettings.__post_init__(self)
+        if self.example is not None and self.numbers is not None:
+            raise SettingsError("give --example or --input, not both")
+        if self.solution and not self.exercise:
+            raise SettingsError("--solution goes with --exercise: it fills in the blank cells")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkthroughModel(ModelSettings):
+    """Which model; the seed may be that of an exercise, so that `loading` checks it."""
+
+    def __post_init__(self) -> None:
+        if self.toy:
+            for name in ("model", "revision", "trust_remote_code"):
+                if changed(self, name):
+                    raise SettingsError(f"give --toy or --{name.replace('_', '-')}, not both")
+
+    def loading(self, *, exercise: bool) -> ModelSettings:
+        """How the model is loaded: the seed of an exercise is not the model's.
+
+        Raises:
+            SettingsError: sizes of another model than that with random weights.
+        """
+        chosen = {one.name: getattr(self, one.name) for one in fields(self)}
+        return ModelSettings(**chosen | ({"seed": None} if exercise else {}))
+
+
+def _one_number(typed: str | int | None) -> int | None:
+    return None if typed is None else whole_number(typed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkthroughSelection:
+    """Which part of the model is followed, and how its scores are made.
+
+    Attributes:
+        layer: its number, counted from 0, negative from the end; None is the first.
+        head: likewise; of a whole layer none is chosen.
+        query: the word that looks, or its number; None is the first word, and all rows of one's own numbers.
+        all_queries: whether all words are walked at once.
+        whole_layer: whether all heads are walked, and what follows them.
+        kind: which attention.
+        score: how a query and a key make a score.
+        causal: whether what comes after each word is hidden.
+    """
+
+    layer: int | None = option(
+        "--layer", help="The layer, counted from 0, negative from the end [default: 0].", read=_one_number,
+        metavar="N", panel=SHOWN,
+    )  # fmt: skip
+    head: int | None = option(
+        "--head", help="The head, likewise [default: 0].", read=_one_number, metavar="N", panel=SHOWN
+    )
+    query: str | None = option(
+        "--query", help="The word that looks, or its number, likewise [default: the first word; of --input all].",
+        metavar="WORD|N", panel=SHOWN,
+    )  # fmt: skip
+    all_queries: bool = option("--all-queries", default=False, help="All words at once, in place of one.", panel=SHOWN)
+    whole_layer: bool = option(
+        "--whole-layer", default=False, help="All heads, and what follows them, to the layer's output.", panel=SHOWN
+    )
+    kind: Kind | None = kind_option()
+    score: Literal["dot", "scaled", "general", "additive"] = option(
+        "--score", default="scaled",
+        help="How a query and a key make a score; another than scaled for home-built models alone.", panel=SHOWN,
+    )  # fmt: skip
+    causal: bool = option(
+        "--causal", default=False, help="Hide what comes after each word; for home-built models alone.", panel=SHOWN
+    )
+
+    def __post_init__(self) -> None:
+        if self.query is not None and self.all_queries:
+            raise SettingsError("give --query or --all-queries, not both")
+        if self.head is not None and self.whole_layer:
+            raise SettingsError("give --head or --whole-layer, not both")
+
+    @property
+    def walks_all(self) -> bool:
+        """Whether all queries are walked at once."""
+        return self.all_queries or (self.whole_layer and self.query is None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkthroughAppearance:
+    """How it is shown.
+
+    Attributes:
+        steps: names of the steps shown, with commas; None for all.
+        jump: the number of the step to begin at; None is the first.
+        interactive: whether one step at a time is shown, with the keyboard.
+        precision: digits after the point; None is what the numbers need.
+        lang: the language.
+        palette: the colours.
+        background: the terminal's.
+    """
+
+    steps: str | None = option(
+        "--steps", help="Only these steps, such as score,softmax,context.", metavar="NAMES", panel=SHOWN
+    )
+    jump: int | None = option("--jump", help="Begin at step N.", metavar="N", least=1, panel=SHOWN)
+    interactive: bool = option(
+        "--interactive", default=False, help="Step by step, with the keyboard; no file without -o.", panel=SHOWN
+    )
+    precision: int | None = option(
+        "--precision", help="Digits after the point [default: 3; 8 for --example seq2seq].", least=0, most=17,
+        panel=SHOWN,
+    )  # fmt: skip
+    lang: Literal["en", "ko"] = option("--lang", default="en", help="English or Korean.", panel=SHOWN)
+    palette: str = palette_option()
+    background: Background = background_option()
+
+    def __post_init__(self) -> None:
+        check_palette(self.palette)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkthroughOutput(OutputSettings):
+    """The files: pictures, films, pages, and all numbers as JSON."""
+
+    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *FILMS, ".json", *PAGES)
+
+    @property
+    def wants_json(self) -> bool:
+        """Whether every number is printed or written as JSON."""
+        return self.json or any(path.suffix.lower() == ".json" for path in self.output)
+
+
+def needs_model(text: WalkthroughText, model: WalkthroughModel, selection: WalkthroughSelection) -> bool:
+    """Whether the calculation is a model's; what makes no sense together is refused.
+
+    Raises:
+        SettingsError: settings of a model, or a sentence, for numbers that need none; a seed without use.
+    """
+    of_text, of_model, of_selection = changed(text), changed(model), changed(selection)
+    by_hand = {"--example", "--input", "--exercise", "--solution"}
+    others = {*of_text} - by_hand | {*of_model} - {"--seed"} | {*of_selection}
+    for name in by_hand & {"--example", "--input"} & {*of_text}:
+        if others - {"--query", "--all-queries"}:
+            raise SettingsError(f"{name} needs no model: it takes no sentence, and no option of a model")
+        if model.seed is not None and not text.exercise:
+            raise SettingsError("--seed goes with --exercise, or with --model toy-random")
+        return False
+    return not text.exercise or bool(others)

@@ -1,0 +1,28 @@
+"""A walkthrough of a model, with the choice of what is followed written as arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attnviz.walkthroughs.capture import walks
+
+if TYPE_CHECKING:
+    from attnviz.capture.source import Source
+    from attnviz.walkthroughs.record import Walkthrough
+
+OF_TEXT = {"pair", "target", "truncate"}
+
+
+def _arguments(more: dict[str, Any]) -> dict[str, Any]:
+    choice = walks.HeadChoice(**{name: value for name, value in more.items() if name not in OF_TEXT})
+    return {"choice": choice} | {name: value for name, value in more.items() if name in OF_TEXT}
+
+
+def walk(text: str, source: Source, **more: Any) -> Walkthrough:
+    """`attnviz.walkthroughs.capture.walks.walk`, with the fields of its choice."""
+    return walks.walk(text, source, **_arguments(more))
+
+
+def decoding_steps(text: str, source: Source, **more: Any) -> list[Walkthrough]:
+    """`attnviz.walkthroughs.capture.walks.decoding_steps`, likewise."""
+    return walks.decoding_steps(text, source, **_arguments(more))
