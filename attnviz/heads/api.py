@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from attnviz.capture.source import Source
     from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
-    from attnviz.render.fonts import Typefaces
+    from attnviz.render.figure.export import Picture
 from attnviz.heads.runs import (
     CorpusProgress,
     Opening,
@@ -243,65 +243,48 @@ def save_changes(changes: Changes, path: Path) -> Path:
 
 def figure_of(shown: HeadComparison | Changes, head: tuple[int, int] | None = None) -> Figure:
     """The figure of a comparison, of one of its heads, or of what changed between two models."""
-    from attnviz.heads.record import HeadComparison
-
-    if not isinstance(shown, HeadComparison):
-        from attnviz.heads.changes.figure import figure
-
-        return figure(shown)
-    if head is not None:
-        from attnviz.heads.figure.page import sheet as page
-
-        return page(shown, *head)
-    from attnviz.heads.figure.sheet import sheet
-
-    patterns, unseen = example_patterns(shown)
-    return sheet(shown, patterns=patterns, unseen=unseen)
+    return draw(shown, head=head, examples=example_patterns).figure
 
 
 def draw(
     shown: HeadComparison | Changes,
-    file: BytesIO,
-    suffix: str,
     *,
     head: tuple[int, int] | None = None,
     examples: Callable[[HeadComparison], tuple[Mapping[str, Attention], str]] | None = None,
-) -> Typefaces:
-    """Draw the picture of a comparison, of one of its heads, or of what changed, into a buffer.
+) -> Picture:
+    """The picture of a comparison, of one of its heads, or of what changed.
 
     Args:
         shown: what to draw.
-        file: what it is written into.
-        suffix: ``.png``, ``.svg`` or ``.pdf``.
         head: layer and head, of the page of one head.
         examples: gives the patterns of examples, and why there are none; None draws none.
     """
     from attnviz.heads.record import HeadComparison
 
     if not isinstance(shown, HeadComparison):
-        from attnviz.heads.changes.figure import write as write_changes
+        from attnviz.heads.changes.figure import draw as draw_changes
 
-        return write_changes(shown, file, suffix)
+        return draw_changes(shown)
     if head is not None:
-        from attnviz.heads.figure.page import write as write_page
+        from attnviz.heads.figure.page import draw as draw_page
 
-        return write_page(shown, *head, file, suffix)
-    from attnviz.heads.figure.sheet import write
+        return draw_page(shown, *head)
+    from attnviz.heads.figure.sheet import draw as draw_sheet
 
     patterns, unseen = ({}, "") if examples is None else examples(shown)
-    return write(shown, file, suffix, patterns=patterns, unseen=unseen)
+    return draw_sheet(shown, patterns=patterns, unseen=unseen)
 
 
 def png_of(shown: HeadComparison | Changes) -> bytes:
     """Its picture as a notebook shows it, without the patterns of examples."""
     drawn = BytesIO()
-    draw(shown, drawn, ".png")
+    draw(shown).write(drawn, ".png")
     return drawn.getvalue()
 
 
 def _write_picture(shown: HeadComparison | Changes, path: Path, head: tuple[int, int] | None = None) -> Path:
     drawn = BytesIO()
-    draw(shown, drawn, path.suffix.lower(), head=head, examples=example_patterns)
+    draw(shown, head=head, examples=example_patterns).write(drawn, path.suffix.lower())
     return write_whole(path, drawn.getvalue())
 
 

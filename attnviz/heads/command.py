@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
     from attnviz.heads.runs import CorpusProgress
+    from attnviz.render.figure.export import Picture
 
 CHANGED = 3
 """The exit status where a head changed by more than ``--fail-above`` allows."""
@@ -127,7 +128,7 @@ def command(
     if output.clustermap is not None:
         from attnviz.heads.figure import similarity
 
-        write_picture(output.clustermap, partial(similarity.write, comparison))
+        write_picture(output.clustermap, similarity.draw(comparison).write)
 
 
 class HeadCommand(TyperCommand):
@@ -276,18 +277,14 @@ def _check_against(text: CorpusSettings, against: AgainstSettings, output: Compa
 
 
 def _check_clustermap(path: Path, *, similarity: bool, against: str | None) -> None:
-    """Refuse a picture of all pairs of heads that are not compared, or that cannot be drawn here.
+    """Refuse a picture of all pairs of heads that are not compared.
 
     Raises:
         SettingsError: there are no such pairs, or the file has another ending.
-        OutputError: what draws it is not installed.
     """
     if against is not None or not similarity:
         raise SettingsError("--clustermap is of all pairs of heads of one model: not with --against, --no-similarity")
     check_endings([path], tuple(PICTURES))
-    from attnviz.heads.figure.similarity import check_installed
-
-    check_installed()
 
 
 def _expect_layers(table: TableSettings, n_layers: int, _: int) -> None:
@@ -347,10 +344,10 @@ def _progress_bar(
         yield tick
 
 
-def _write(path: Path, shown: HeadComparison | Changes, draw: Callable[[Any, str], Any]) -> None:
+def _write(path: Path, shown: HeadComparison | Changes, draw: Callable[[], Picture]) -> None:
     """Write one file by its ending: a table, what was measured, or a picture."""
     if path.suffix.lower() in TABLES:
         shown.save(path)
         tell_written(path)
     else:
-        write_picture(path, draw)
+        write_picture(path, draw().write)

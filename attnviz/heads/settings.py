@@ -283,7 +283,7 @@ class ComparisonOutput(OutputSettings):
 
     json: bool = option("--json", default=False, help="Print all of it as JSON, and no picture.", panel=FILES)
     clustermap: Path | None = option(
-        "--clustermap", help="A picture (png, svg, pdf) of all pairs of heads, drawn by seaborn; needs scipy.",
+        "--clustermap", help="A picture (png, svg, pdf) of all pairs of heads, in the order of their tree.",
         metavar="FILE", panel=FILES,
     )  # fmt: skip
     checkpoint: Path | None = _checkpoint_option()  # noqa: RUF009 - a field of both

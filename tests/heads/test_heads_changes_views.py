@@ -17,10 +17,10 @@ from attnviz.attention import Note
 from attnviz.capture.source import open_source
 from attnviz.errors import OutputError, SelectionError
 from attnviz.heads.capture.pairs import PairSurvey, survey_pair
+from attnviz.heads.changes import figure
 from attnviz.heads.changes.compare import changes, exceeds
-from attnviz.heads.changes.figure import figure, write
+from attnviz.heads.changes.figure import MOST_RELATIONS
 from attnviz.heads.changes.files import save, to_csv, to_json
-from attnviz.heads.changes.relations_figure import MOST
 from attnviz.heads.changes.terminal import draw, draw_exceeded
 from attnviz.heads.changes.wording import heads_of, moves, relations, tallied
 from attnviz.heads.settings import MAX_OFFSET, SurveySettings
@@ -231,7 +231,7 @@ def test_what_a_watch_says(cases: dict[str, Changes]) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_texts_of_a_figure_keep_clear(cases: dict[str, Changes], case: str, texts_of: Texts) -> None:
     """No text leaves the picture or touches another, none is too small; how to read it and the proofs are there."""
-    made = figure(cases[case])
+    made = figure.draw(cases[case]).figure
     shown = texts_of(made)
     boxes = np.array([box.extents for _, box in shown])
     left, low, right, high = boxes.T
@@ -253,7 +253,7 @@ def test_a_figure_has_a_cell_a_head_in_its_colour(cases: dict[str, Changes]) -> 
     from matplotlib.patches import Rectangle
 
     found = cases["two"]
-    (ax,) = figure(found).axes
+    (ax,) = figure.draw(found).figure.axes
     cells = [patch for patch in ax.patches if isinstance(patch, Rectangle) and patch.get_fill()]
     assert len(cells) == len(found.heads)
     light = [sum(to_rgb(cell.get_facecolor())) for cell in cells]
@@ -269,14 +269,14 @@ def test_a_figure_draws_the_change_of_each_relation(cases: dict[str, Changes]) -
 
     found = cases["related"]
     shown = relations(found)
-    (ax,) = figure(found).axes
+    (ax,) = figure.draw(found).figure.axes
     marks = [patch for patch in ax.patches if isinstance(patch, Ellipse)]
-    assert len(marks) == MOST < len(shown)
+    assert len(marks) == MOST_RELATIONS < len(shown)
     places = [mark.center[0] for mark in marks]
-    assert np.corrcoef(places, [one.value for one in shown[:MOST]])[0, 1] == pytest.approx(1.0)
+    assert np.corrcoef(places, [one.value for one in shown[:MOST_RELATIONS]])[0, 1] == pytest.approx(1.0)
     full = [sum(to_rgb(mark.get_facecolor())) < 1 for mark in marks]
-    assert full == [one.established for one in shown[:MOST]]
-    assert not [patch for patch in figure(cases["two"]).axes[0].patches if isinstance(patch, Ellipse)]
+    assert full == [one.established for one in shown[:MOST_RELATIONS]]
+    assert not [patch for patch in figure.draw(cases["two"]).figure.axes[0].patches if isinstance(patch, Ellipse)]
 
 
 def test_a_title_that_is_too_long_is_broken_between_the_models(cases: dict[str, Changes], texts_of: Texts) -> None:
@@ -284,8 +284,8 @@ def test_a_title_that_is_too_long_is_broken_between_the_models(cases: dict[str, 
     found = cases["two"]
     longer = replace(found, after=replace(found.after, model="models/distilbert-tuned-on-reviews (seed 0)"))
     title = f"What changed in each head · before: toy · after: {found.after.model}"
-    assert title in [text for text, _ in texts_of(figure(found))]
-    said = [text for text, _ in texts_of(figure(longer))]
+    assert title in [text for text, _ in texts_of(figure.draw(found).figure)]
+    said = [text for text, _ in texts_of(figure.draw(longer).figure)]
     assert said[0] == "What changed in each head"
     assert said[2] == "after: models/distilbert-tuned-on-reviews (seed 0)"
 
@@ -296,11 +296,11 @@ def test_a_figure_is_written_the_same_each_time(cases: dict[str, Changes], suffi
     drawn = []
     for _ in range(2):
         into = BytesIO()
-        write(cases["two"], into, suffix)
+        figure.draw(cases["two"]).write(into, suffix)
         drawn.append(into.getvalue())
     assert drawn[0] == drawn[1]
     with pytest.raises(SelectionError, match="palette"):
-        write(cases["two"], BytesIO(), suffix, palette="rainbows")
+        figure.draw(cases["two"], "rainbows").write(BytesIO(), suffix)
 
 
 # As files.

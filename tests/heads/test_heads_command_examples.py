@@ -249,16 +249,16 @@ def test_no_sentence_to_show(typed: Callable[..., Result], here: Path) -> None:
 @pytest.mark.parametrize("model", ["toy", "toy-random"])
 def test_cards_side_by_side(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     """Two cards stand side by side."""
-    from attnviz.heads.figure import examples as heads_examples
+    from attnviz.heads.figure import sheet as heads_sheet
 
     drawn = []
-    real = heads_examples.draw_card
+    real = heads_sheet._draw_card
 
-    def watch(paper: Any, pen: Any, card: Any, sheet: Any, place: Any, **more: Any) -> None:
-        drawn.append((*place, float(paper.figure.get_figwidth())))
-        real(paper, pen, card, sheet, place, **more)
+    def watch(page: Any, card: Any, sheet: Any, place: Any, palette: str) -> None:
+        drawn.append((*place, page.size[0]))
+        real(page, card, sheet, place, palette)
 
-    monkeypatch.setattr(heads_examples, "draw_card", watch)
+    monkeypatch.setattr(heads_sheet, "_draw_card", watch)
     text = "the dog didn't pass the road because it was icy ."
     limits = ("--threshold", "broad=0.9", "--threshold", "previous=0.1", "--threshold", "self=0.1")
     assert typed("compare-heads", "-m", model, text, *limits, "-o", "a.png").status == 0

@@ -13,13 +13,12 @@ import pytest
 
 from attnviz.attention import Attention, Note
 from attnviz.errors import SelectionError
-from attnviz.heads.figure import cards as heads_cards
-from attnviz.heads.figure import heads_map
 from attnviz.heads.figure import page as heads_page_figure
-from attnviz.heads.figure import sheet as heads_figure
-from attnviz.heads.figure.grid import colour_of, legend_entries, legend_said, paler
-from attnviz.heads.figure.page_plots import MARKS, shares
-from attnviz.heads.figure.tree import branches
+from attnviz.heads.figure import scatter, sheet
+from attnviz.heads.figure.grid import colour_of, legend_entries, legend_notes, paler
+from attnviz.heads.figure.page import MARKS, shares
+from attnviz.heads.figure.sheet import columns_in
+from attnviz.heads.figure.similarity import branches
 from attnviz.heads.measures import offsets_up_to
 from attnviz.heads.notes import proof
 from attnviz.heads.selection import MOST_CARDS, control_of, estimate_of, strongest, without_card
@@ -92,7 +91,7 @@ def map_of(made_: Figure) -> Axes | None:
 @pytest.mark.parametrize("shape", [(1, 1), (1, 2), (3, 6), (6, 12), (24, 16)])
 def test_texts_keep_clear(texts_of: Texts, shape: tuple[int, int]) -> None:
     """One head or hundreds: no text is cut or covers another."""
-    drawn = heads_figure.sheet(made(*shape, all_roles=shape[0] > 3))
+    drawn = sheet.draw(made(*shape, all_roles=shape[0] > 3)).figure
     assert_clear(texts_of(drawn), drawn, map_of(drawn))
 
 
@@ -116,9 +115,9 @@ def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make) -> None:
         "[CLS] 나는 internationalization 너희 모두를 사랑해 " + "token " * 40 + "[SEP]", n_layers=3, n_heads=6
     )
     patterns = {card.role.name: record for card in strongest(comparison)}
-    drawn = heads_figure.sheet(comparison, patterns=patterns)
+    drawn = sheet.draw(comparison, patterns=patterns).figure
     assert_clear(texts_of(drawn), drawn, map_of(drawn))
-    page = heads_page_figure.sheet(comparison, 0, 0)
+    page = heads_page_figure.draw(comparison, 0, 0).figure
     assert_clear(texts_of(page), page)
 
 
@@ -126,7 +125,7 @@ def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make) -> None:
 def test_the_grid_has_the_colours_of_the_roles(shape: tuple[int, int]) -> None:
     """A cell a head, in its place; hatched and pale where the role is not established."""
     comparison = made(*shape, all_roles=True)
-    cells = filled(heads_figure.sheet(comparison))[: len(comparison.heads)]
+    cells = filled(sheet.draw(comparison).figure)[: len(comparison.heads)]
     side = cells[0].get_width()
     for head, cell in zip(comparison.heads, cells, strict=True):
         x, y = (cell.get_x() - cells[0].get_x()) / side, (cell.get_y() - cells[0].get_y()) / side
@@ -159,7 +158,7 @@ def test_the_legend_counts() -> None:
 def test_every_sign_of_the_grid_is_in_the_legend(texts_of: Texts) -> None:
     """So one who sees ``nsubj`` in a cell can read what that is; a relation the other way round has another sign."""
     comparison = turned(made(6, 12, all_roles=True))
-    shown = Counter(text for text, _ in texts_of(heads_figure.sheet(comparison)))
+    shown = Counter(text for text, _ in texts_of(sheet.draw(comparison).figure))
     signs = {head.roles[0].sign for head in comparison.heads if head.roles}
     assert {"nsubj", "nsubj←", "nm:po←"} <= signs
     for one in signs:
@@ -167,7 +166,7 @@ def test_every_sign_of_the_grid_is_in_the_legend(texts_of: Texts) -> None:
         n_cards = sum(card.role.sign == one for card in strongest(comparison))
         assert shown[one] == n_cells + n_cards + 1
     assert any("← is a relation the other way round" in text for text in shown)
-    assert not any("←" in text for text in legend_said(made()))
+    assert not any("←" in text for text in legend_notes(made()))
 
 
 def turned(comparison: HeadComparison) -> HeadComparison:
@@ -181,22 +180,22 @@ def turned(comparison: HeadComparison) -> HeadComparison:
 def test_hatching_is_explained_by_what_occurs(texts_of: Texts) -> None:
     """Only where something is hatched, and with the reasons that there are."""
     comparison = made()
-    assert "hatched and pale: not established, since random weights do as much" in legend_said(comparison)
+    assert "hatched and pale: not established, since random weights do as much" in legend_notes(comparison)
     role = comparison.heads[1].roles[0]
     unsure = replace(role, low=np.nan, high=np.nan)
     one_sentence = with_roles(comparison, {"0.1": unsure, "1.2": unsure})
     said = "hatched and pale: not established, since there are too few sentences for an interval"
-    assert said in " ".join(text for text, _ in texts_of(heads_figure.sheet(one_sentence)))
+    assert said in " ".join(text for text, _ in texts_of(sheet.draw(one_sentence).figure))
     bare = replace(role, controls=(), doubt=Note.of("no_control", controls="chance, untrained"))
     both = with_roles(comparison, {"0.1": bare})
-    assert legend_said(both)[-1] == (
+    assert legend_notes(both)[-1] == (
         "hatched and pale: not established, since no control was taken (1 head), or random weights do as much (1 head)"
     )
     sure = with_roles(comparison, {name: replace(role, established=True, doubt=None) for name in ("0.1", "1.2")})
     none = replace(comparison, heads=tuple(replace(head, roles=()) for head in comparison.heads))
     for clear in (sure, none):
-        assert not any("hatched" in text for text, _ in texts_of(heads_figure.sheet(clear)))
-    assert legend_said(none) == []
+        assert not any("hatched" in text for text, _ in texts_of(sheet.draw(clear).figure))
+    assert legend_notes(none) == []
 
 
 def with_roles(comparison: HeadComparison, roles: dict[str, Role]) -> HeadComparison:
@@ -223,7 +222,7 @@ def test_the_matrix_is_the_divergences() -> None:
     """Cells in the order of the tree, darkest where two heads are alike."""
     comparison = made(3, 6)
     assert comparison.similarity is not None
-    drawn = heads_figure.sheet(comparison)
+    drawn = sheet.draw(comparison).figure
     image = next(one for one in images_of(drawn) if one.shape[:2] == (18, 18))
     order = leaves(comparison.similarity.linkage)
     far = np.sqrt(comparison.similarity.divergences)[np.ix_(order, order)]
@@ -236,7 +235,7 @@ def test_the_matrix_is_the_divergences() -> None:
 def test_the_map_has_the_colours_of_the_grid() -> None:
     """A group of points for each role, at the places of its heads; hollow where it is not established."""
     comparison = made(3, 6)
-    ax = map_of(heads_figure.sheet(comparison))
+    ax = map_of(sheet.draw(comparison).figure)
     assert ax is not None
     assert comparison.similarity is not None
     found = {str(points.get_label()): points for points in ax.collections}
@@ -263,7 +262,7 @@ def test_the_strongest_example_of_each_role(texts_of: Texts) -> None:
     cards = {card.role.name: card for card in strongest(comparison)}
     assert cards["broad"].head.name == "0.1"
     assert set(cards) == {"previous", "broad", "first", "offset_-2", "induction"}
-    shown = " ".join(text for text, _ in texts_of(heads_figure.sheet(comparison)))
+    shown = " ".join(text for text, _ in texts_of(sheet.draw(comparison).figure))
     for card in cards.values():
         assert card.example is not None
         assert card.example == comparison.examples[card.head.name, card.role.measure][0]
@@ -271,7 +270,7 @@ def test_the_strongest_example_of_each_role(texts_of: Texts) -> None:
         assert f"head {card.head.name}" in shown
     without = replace(comparison, examples={})
     assert all(card.example is None for card in strongest(without))
-    heads_figure.sheet(without)
+    sheet.draw(without)
 
 
 def test_a_card_for_each_role_by_its_name() -> None:
@@ -307,9 +306,9 @@ def test_the_clearest_head_stands_for_its_role() -> None:
 
 def test_roles_without_a_card_are_counted(texts_of: Texts) -> None:
     """The sheet says that there are more, and nothing where there are not."""
-    shown = " ".join(text for text, _ in texts_of(heads_figure.sheet(turned(made(6, 12, all_roles=True)))))
+    shown = " ".join(text for text, _ in texts_of(sheet.draw(turned(made(6, 12, all_roles=True))).figure))
     assert "1 more role without a card" in shown
-    assert "without a card" not in " ".join(text for text, _ in texts_of(heads_figure.sheet(made())))
+    assert "without a card" not in " ".join(text for text, _ in texts_of(sheet.draw(made()).figure))
 
 
 @pytest.mark.parametrize(
@@ -317,37 +316,37 @@ def test_roles_without_a_card_are_counted(texts_of: Texts) -> None:
 )
 def test_cards_stand_side_by_side(width: float, n: int, columns: int) -> None:
     """As many as fit and as there are; together no wider than the sheet."""
-    found, wide = heads_cards.columns_in(width, n)
+    found, wide = columns_in(width, n)
     assert found == columns
-    assert found * wide + (found - 1) * heads_cards.BETWEEN <= width + 1e-9
+    assert found * wide + (found - 1) * sheet.BETWEEN <= width + 1e-9
 
 
 def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts) -> None:
     """The head's own matrix, and no other, on a scale from 0 to 1 that is drawn and told; without the head, refused."""
     comparison = made()
     record = fixed_record(n_layers=2, n_heads=3)
-    drawn = heads_figure.sheet(comparison, patterns={"first": record})
+    drawn = sheet.draw(comparison, patterns={"first": record}).figure
     images = images_of(drawn)
     pattern = record.pattern(1, 0)
     wanted = colours()[levels(pattern, 1.0)]
     assert sum(np.array_equal(image, wanted) for image in images) == 1
-    plain = heads_figure.sheet(comparison)
+    plain = sheet.draw(comparison).figure
     assert len(images_of(plain)) == len(images) - 2
     assert sum(np.array_equal(image, colours()[None]) for image in images) == 1
     for figure, shown in ((drawn, True), (plain, False)):
         assert any("attention weight, on every card from 0 to 1" in text for text, _ in texts_of(figure)) == shown
     other = comparison.head(1, 2).roles[0].name
     with pytest.raises(SelectionError, match="no head 2"):
-        heads_figure.sheet(comparison, patterns={"first": record, other: fixed_record(n_layers=2, n_heads=2)})
+        sheet.draw(comparison, patterns={"first": record, other: fixed_record(n_layers=2, n_heads=2)})
 
 
 def test_a_crowded_map_names_the_rarest_roles() -> None:
     """Of hundreds of heads a few dozen are named, and nothing leads to a name that is not there."""
     comparison = made(24, 16, all_roles=True)
-    ax = map_of(heads_figure.sheet(comparison))
+    ax = map_of(sheet.draw(comparison).figure)
     assert ax is not None
     names = [text.get_text() for text in ax.texts]
-    assert 0 < len(names) <= heads_map.NAMED
+    assert 0 < len(names) <= scatter.NAMED
     assert all(names)
     assert len(ax.lines) <= len(names)
     named = {comparison.head(*map(int, name.split("."))).words for name in names}
@@ -357,7 +356,7 @@ def test_a_crowded_map_names_the_rarest_roles() -> None:
 
 def test_without_similarity(texts_of: Texts) -> None:
     """Where heads were not compared there is no tree and no map."""
-    drawn = heads_figure.sheet(made(similarity=None))
+    drawn = sheet.draw(made(similarity=None)).figure
     assert map_of(drawn) is None
     assert not any("alike" in text for text, _ in texts_of(drawn))
 
@@ -365,7 +364,7 @@ def test_without_similarity(texts_of: Texts) -> None:
 def test_what_must_be_said(texts_of: Texts) -> None:
     """Model, corpus, proof, notes, and that attention is no explanation."""
     comparison = made()
-    for drawn in (heads_figure.sheet(comparison), heads_page_figure.sheet(comparison, 0, 0)):
+    for drawn in (sheet.draw(comparison).figure, heads_page_figure.draw(comparison, 0, 0).figure):
         shown = " ".join(text for text, _ in texts_of(drawn))
         for words in ("made by hand", "1,234 sentences", proof(comparison), "one thing to know", "not explanation"):
             assert words in shown
@@ -382,7 +381,7 @@ def test_a_page_has_the_measures() -> None:
     """Bars are the weight by offset, dots the shares with their intervals, marks their controls."""
     comparison = with_chance(made())
     head = comparison.heads[3]
-    drawn = heads_page_figure.sheet(comparison, 1, 0)
+    drawn = heads_page_figure.draw(comparison, 1, 0).figure
     offsets, measures = (ax for ax in drawn.axes if ax.axison)
     values = [estimate_of(comparison, f"offset_{offset:+d}", head) for offset in offsets_up_to(MAX_OFFSET)]
     assert np.allclose(bars_of(offsets), [value for value, _, _ in values])
@@ -404,7 +403,7 @@ def test_no_mark_hides_another() -> None:
     """Where a control falls on the head's own dot both are seen: it lies above, without a filling."""
     from matplotlib.collections import PathCollection
 
-    drawn = heads_page_figure.sheet(with_chance(made()), 0, 2)
+    drawn = heads_page_figure.draw(with_chance(made()), 0, 2).figure
     (measures,) = (ax for ax in drawn.axes if ax.axison and ax.collections)
     dots = {str(one.get_label()): one for one in measures.collections if isinstance(one, PathCollection)}
     own = dots.pop("this head")
@@ -419,10 +418,10 @@ def test_two_scores_of_a_relation_are_told_apart(texts_of: Texts) -> None:
     """A role is scored on all sentences, the table of relations on half of them: said where both are."""
     said = "a role's score is on all sentences; the table of relations scores on half of them"
     for drawn, shown in (
-        (heads_figure.sheet(made()), True),
-        (heads_page_figure.sheet(made(), 0, 1), True),
-        (heads_page_figure.sheet(made(), 0, 0), False),
-        (heads_figure.sheet(made(relations=())), False),
+        (sheet.draw(made()).figure, True),
+        (heads_page_figure.draw(made(), 0, 1).figure, True),
+        (heads_page_figure.draw(made(), 0, 0).figure, False),
+        (sheet.draw(made(relations=())).figure, False),
     ):
         assert any(said in text for text, _ in texts_of(drawn)) == shown
 
@@ -430,7 +429,7 @@ def test_two_scores_of_a_relation_are_told_apart(texts_of: Texts) -> None:
 @pytest.mark.parametrize("place", [(0, 0), (0, 1), (0, 2), (1, 1), (-1, -1)])
 def test_pages_keep_clear(texts_of: Texts, place: tuple[int, int]) -> None:
     """With an established role, with one that is not, with none."""
-    drawn = heads_page_figure.sheet(with_chance(made()), *place)
+    drawn = heads_page_figure.draw(with_chance(made()), *place).figure
     assert_clear(texts_of(drawn), drawn)
 
 
@@ -439,28 +438,28 @@ def test_a_page_of_what_was_not_measured(texts_of: Texts) -> None:
     comparison = made()
     e = comparison.estimates
     nothing = np.full_like(e.value, np.nan)
-    drawn = heads_page_figure.sheet(replace(comparison, estimates=replace(e, low=nothing, high=nothing)), 0, 2)
+    drawn = heads_page_figure.draw(replace(comparison, estimates=replace(e, low=nothing, high=nothing)), 0, 2).figure
     assert not any(ax.lines for ax in drawn.axes if ax.axison and ax.patches)
     empty = replace(comparison, estimates=replace(e, value=nothing, low=nothing, high=nothing))
-    page = heads_page_figure.sheet(empty, 0, 2)
+    page = heads_page_figure.draw(empty, 0, 2).figure
     assert sum(text == "—" for text, _ in texts_of(page)) == len(offsets_up_to(MAX_OFFSET)) + len(shares(comparison))
 
 
 def test_no_such_head() -> None:
     """The message says which there are."""
     with pytest.raises(SelectionError, match="no layer 5"):
-        heads_page_figure.sheet(made(), 5, 0)
+        heads_page_figure.draw(made(), 5, 0)
 
 
 def files(comparison: HeadComparison, suffix: str) -> list[bytes]:
     """Both pictures as files."""
-    sheet, page = BytesIO(), BytesIO()
+    whole, page = BytesIO(), BytesIO()
     for fonts in (
-        heads_figure.write(comparison, sheet, suffix),
-        heads_page_figure.write(comparison, 0, 0, page, suffix),
+        sheet.draw(comparison).write(whole, suffix),
+        heads_page_figure.draw(comparison, 0, 0).write(page, suffix),
     ):
         assert fonts.missing == ""
-    return [sheet.getvalue(), page.getvalue()]
+    return [whole.getvalue(), page.getvalue()]
 
 
 @pytest.mark.parametrize(("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])

@@ -14,8 +14,8 @@ from attnviz.capture.source import open_source
 from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.heads.figure import page as heads_page_figure
-from attnviz.heads.figure import sheet as heads_figure
-from attnviz.heads.figure.examples import pattern_of
+from attnviz.heads.figure import sheet
+from attnviz.heads.figure.sheet import pattern_of
 from attnviz.heads.files import to_csv
 from attnviz.heads.selection import strongest
 from attnviz.heads.settings import SurveySettings
@@ -80,10 +80,10 @@ def test_the_strongest_sentences_are_drawn(
     assert card.example is not None
     before = np.diagonal(pattern.panels[0].matrix, -1)
     assert float(before.mean()) == pytest.approx(card.example.score, abs=1e-6)
-    drawn = heads_figure.sheet(real, patterns=patterns)
+    drawn = sheet.draw(real, patterns=patterns).figure
     shown = [text for text, _ in texts_of(drawn)]
     assert f"“{card.example.text}”" in " ".join(shown)
-    for figure in (drawn, heads_page_figure.sheet(real, 0, 2)):
+    for figure in (drawn, heads_page_figure.draw(real, 0, 2).figure):
         for text, box in texts_of(figure):
             assert box.x0 >= -0.5, text
             assert box.y0 >= -0.5, text

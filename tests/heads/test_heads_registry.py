@@ -15,7 +15,7 @@ from attnviz.capture.source import open_source
 from attnviz.errors import RecordError
 from attnviz.heads.api import compare_heads
 from attnviz.heads.figure.grid import legend_entries
-from attnviz.heads.figure.page_plots import shares
+from attnviz.heads.figure.page import shares
 from attnviz.heads.files import to_csv
 from attnviz.heads.measures import MEASURES, Measure, RoleRule, measures_of
 from attnviz.heads.selection import role_names

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from itertools import cycle
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from attnviz.errors import OutputError, RecordError, SelectionError
-from attnviz.heads.figure.similarity import FARTHEST, UNIT, Likeness, clustermap
-from attnviz.heads.figure.similarity_map import DOT, draw_scatter, places, scatter
-from attnviz.heads.similarity import Map, cluster, leaves, scaled_to_two
-from attnviz.render.figure.export import blank_sheet, save
+from attnviz.errors import RecordError, SelectionError
+from attnviz.heads.figure.scatter import DOT, draw_scatter, places
+from attnviz.heads.figure.similarity import FARTHEST, UNIT, draw
+from attnviz.heads.notes import proof
+from attnviz.heads.record import NO_ROLE, HeadComparison, HeadSimilarity
+from attnviz.heads.similarity import cluster, leaves, scaled_to_two
+from attnviz.render.figure.export import blank_figure, usual_settings
 from attnviz.render.figure.pen import LEAST_TEXT
-from attnviz.render.palette import COLOURS, colours
+from attnviz.render.palette import COLOURS, colours, levels
+from tests.heads.comparisons_by_hand import made as made_by_hand
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
     from matplotlib.transforms import Bbox
 
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
-TITLE = "made by hand · 나는 너희 모두를 사랑해"
 ROLES = ("rests on [SEP]", "looks at the previous token", "no clear role")
 
 
@@ -41,15 +44,11 @@ def heads(n: int, across: int = 12) -> tuple[str, ...]:
     return tuple(f"{number // across}.{number % across}" for number in range(n))
 
 
-def likeness(n: int = 12, far: np.ndarray | None = None, title: str = TITLE) -> Likeness:
-    """Heads with their tree."""
+def comparison(n: int, far: np.ndarray | None = None) -> HeadComparison:
+    """Heads with their tree, two in a layer."""
     far = distances(n) if far is None else far
-    return Likeness(names=heads(n), distances=far, tree=cluster(far), title=title, receipt="verified: by hand " * 6)
-
-
-def matrix_of(made: Figure) -> Axes:
-    """The axes with the cells."""
-    return next(axes for axes in made.axes if axes.collections and axes.collections[0].get_array() is not None)
+    alike = HeadSimilarity(divergences=far**2, linkage=cluster(far), points=np.zeros((n, 2)), kept=1.0)
+    return made_by_hand(*((n // 2, 2) if n % 2 == 0 else (1, n)), similarity=alike)
 
 
 def assert_clear(shown: list[tuple[str, Bbox]], made: Figure) -> None:
@@ -67,98 +66,96 @@ def assert_clear(shown: list[tuple[str, Bbox]], made: Figure) -> None:
 # All pairs.
 
 
+def images_of(made: Figure) -> tuple[AxesImage, AxesImage]:
+    """The cells, and the colours of the scale."""
+    cells, scale = made.axes[0].images
+    return cells, scale
+
+
 @pytest.mark.parametrize("n", [2, 3, 12, 72, 144, 200])
-def test_texts_of_a_clustermap_keep_clear(texts_of: Texts, n: int) -> None:
+def test_texts_of_clusters_keep_clear(texts_of: Texts, n: int) -> None:
     """Few heads and many: no label is cut, touches another or gets too small; that some are left out is said."""
-    made = clustermap(likeness(n))
+    made = draw(comparison(n)).figure
     shown = texts_of(made)
     assert_clear(shown, made)
-    matrix = matrix_of(made).get_window_extent()
+    matrix = images_of(made)[0].get_window_extent()
     for text, box in shown:
         assert not matrix.overlaps(box), text
-    labels = matrix_of(made).get_yticklabels()
+    names = {head.name for head in comparison(n).heads}
+    labels = [text for text in made.axes[0].texts if text.get_text() in names]
     assert min(float(label.get_fontsize()) for label in labels) >= LEAST_TEXT
-    assert len(labels) == (n if n <= 144 else n // 2)
+    assert len(labels) == 2 * (n if n <= 144 else n // 2)
     said = " ".join(text for text, _ in shown)
     assert ("each 2nd head is named" in said) == (n > 144)
 
 
 def test_cells_are_the_distances_in_the_order_of_the_tree() -> None:
     """Every cell, every label and the ends of the colours: dark 0, pale the largest distance."""
-    alike = likeness(12)
-    made = clustermap(alike, "viridis")
-    axes = matrix_of(made)
-    order = leaves(alike.tree)
-    cells = axes.collections[0]
-    shown = np.ma.getdata(np.asarray(cells.get_array())).reshape(12, 12)
-    np.testing.assert_array_equal(shown, alike.distances[np.ix_(order, order)])
-    assert cells.get_clim() == (0, alike.distances.max())
-    expected = [alike.names[head] for head in order]
-    for axis in (axes.xaxis, axes.yaxis):
-        assert [label.get_text() for label in axis.get_ticklabels()] == expected
-    table = cells.get_cmap()(np.linspace(0, 1, 256))[:, :3] * 255
-    np.testing.assert_array_equal(table.round(), colours("viridis")[::-1])
-    assert axes.get_ylim() == (12, 0)
-    scale = next(axes for axes in made.axes if axes.images).images[0]
-    np.testing.assert_allclose(np.asarray(scale.get_array())[:, 0] * 255, colours("viridis"))
+    alike = comparison(12)
+    far = distances(12)
+    made = draw(alike, "viridis").figure
+    cells, scale = images_of(made)
+    order = leaves(cluster(far))
+    sorted_far = far[np.ix_(order, order)]
+    expected = colours("viridis")[levels(far.max() - sorted_far, float(far.max()))]
+    np.testing.assert_array_equal(np.asarray(cells.get_array()), expected)
+    names = [alike.heads[head].name for head in order]
+    labels = [text for text in made.axes[0].texts if text.get_text() in names]
+    beside = [text.get_text() for text in sorted(labels, key=lambda text: text.get_position()[1])[:12]]
+    assert beside == names
+    below = sorted(labels, key=lambda text: text.get_position()[0])[:12]
+    assert [text.get_text() for text in below] == names
+    np.testing.assert_array_equal(np.asarray(scale.get_array())[:, 0], colours("viridis"))
 
 
 def test_trees_stand_beside_their_heads() -> None:
-    """Both trees have a fork for each merge, as high as its distance, and lie along the matrix."""
-    alike = likeness(12)
-    made = clustermap(alike)
-    matrix = matrix_of(made).get_window_extent()
-    trees = [axes for axes in made.axes if axes.collections and axes.collections[0].get_array() is None]
-    assert len(trees) == 2
-    above, beside = sorted(trees, key=lambda axes: axes.get_window_extent().height)
-    for axes, height in ((above, 1), (beside, 0)):
-        forks: list[np.ndarray] = [path.vertices for path in axes.collections[0].get_paths()]  # type: ignore[misc]
-        np.testing.assert_allclose(sorted(fork[:, height].max() for fork in forks), sorted(alike.tree[:, 2]))
-    assert above.get_window_extent().intervalx == pytest.approx(matrix.intervalx)
-    assert above.get_window_extent().y0 >= matrix.y1
-    assert beside.get_window_extent().intervaly == pytest.approx(matrix.intervaly)
-    assert beside.get_window_extent().x1 <= matrix.x0
+    """Both trees have a fork for each merge, as high as its distance, and end at the middles of their cells."""
+    tree = cluster(distances(12))
+    made = draw(comparison(12)).figure
+    matrix = images_of(made)[0].get_extent()
+    beside, above = (np.array([path.vertices for path in lines.get_paths()]) for lines in made.axes[0].collections)
+    for forks, along, away, start in ((beside, 1, 0, matrix[0]), (above, 0, 1, matrix[3])):
+        heights = start - forks[:, :, away].min(axis=1)
+        np.testing.assert_allclose((heights - 0.03) / (heights - 0.03).max(), tree[:, 2] / tree[:, 2].max())
+        ends = forks[:, [0, 3]][np.isclose(forks[:, [0, 3], away], start - 0.03)][:, along]
+        cell = (matrix[1] - matrix[0]) / 12
+        first = matrix[3] if along else matrix[0]
+        np.testing.assert_allclose(sorted(ends), first + (np.arange(12) + 0.5) * cell)
+        assert forks[:, :, away].max() < start
 
 
-def test_a_clustermap_says_what_it_is(texts_of: Texts) -> None:
+def test_a_page_of_clusters_says_what_it_is(texts_of: Texts) -> None:
     """Title, receipt, order, unit, and what the least and the most stand for."""
-    said = " ".join(text for text, _ in texts_of(clustermap(likeness(12))))
-    for part in (TITLE, "verified: by hand", "layer.head, counted from 0", "average linkage", UNIT, "dark: alike",
+    alike = comparison(12)
+    said = " ".join(text for text, _ in texts_of(draw(alike).figure))
+    for part in (alike.model, proof(alike), "layer.head, counted from 0", "average linkage", UNIT, "dark: alike",
                  "largest distance here is 0.75", f"{FARTHEST:.2f}"):  # fmt: skip
         assert part in said
 
 
 def test_heads_that_are_all_equal(texts_of: Texts) -> None:
     """No distance at all: the picture is made, dark, its scale ends at the farthest that heads can be."""
-    made = clustermap(likeness(4, np.zeros((4, 4))))
-    assert matrix_of(made).collections[0].get_clim() == (0, FARTHEST)
-    assert_clear(texts_of(made), made)
+    made = draw(comparison(4, np.zeros((4, 4)))).figure
+    assert (np.asarray(images_of(made)[0].get_array()) == colours()[-1]).all()
+    shown = texts_of(made)
+    assert f"{FARTHEST:.2g}" in [text for text, _ in shown]
+    assert_clear(shown, made)
 
 
 def test_a_long_title_is_wrapped(texts_of: Texts) -> None:
     """It takes more lines, and nothing is cut."""
-    made = clustermap(likeness(3, title="heads compared on a corpus with a long name " * 8))
+    made = draw(replace(comparison(3), model="heads of a model with a long name " * 8)).figure
     assert_clear(texts_of(made), made)
 
 
-def test_without_scipy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line, with the command."""
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        "attnviz.heads.figure.similarity.find_spec", lambda name: None if name == "scipy" else found(name)
-    )
-    with pytest.raises(OutputError, match=r'needs scipy: pip install "attnviz\[clusters\]"'):
-        clustermap(likeness(3))
-
-
 def test_what_cannot_be_drawn() -> None:
-    """One head, an unknown palette, parts that do not fit."""
+    """One head, heads that were not compared, an unknown palette."""
     with pytest.raises(SelectionError, match="two heads"):
-        clustermap(likeness(1))
+        draw(comparison(1))
+    with pytest.raises(SelectionError, match="not compared"):
+        draw(replace(comparison(3), similarity=None))
     with pytest.raises(SelectionError, match="no palette"):
-        clustermap(likeness(3), "rainbows")
-    with pytest.raises(RecordError, match="2 names"):
-        Likeness(names=("0.0", "0.1"), distances=distances(3), tree=cluster(distances(3)), title="", receipt="")
+        draw(comparison(3), "rainbows")
 
 
 def test_no_window_and_no_setting_is_touched() -> None:
@@ -168,8 +165,7 @@ def test_no_window_and_no_setting_is_touched() -> None:
 
     assert rcParams["backend"], "is chosen when first asked for"
     before, numbers = rcParams.copy(), plt.get_fignums()
-    clustermap(likeness(5))
-    scatter(scaled_to_two(distances(5)), heads(5), ("a",) * 5, title="t", receipt="r")
+    draw(comparison(5))
     assert plt.get_fignums() == numbers
     assert rcParams == before
 
@@ -180,7 +176,7 @@ def test_files_are_the_same_each_time(suffix: str) -> None:
 
     def written() -> bytes:
         buffer = BytesIO()
-        save(clustermap(likeness(12)), buffer, suffix, title=TITLE, description="d")
+        draw(comparison(12)).write(buffer, suffix)
         return buffer.getvalue()
 
     first = written()
@@ -191,11 +187,21 @@ def test_files_are_the_same_each_time(suffix: str) -> None:
 # The map.
 
 
-def drawn(n: int, far: np.ndarray | None = None, roles: tuple[str, ...] = ROLES, **more: Any) -> Figure:
+def drawn(n: int, far: np.ndarray | None = None, roles: tuple[str, ...] = ROLES) -> Figure:
     """Heads as points."""
-    far = distances(n) if far is None else far
     groups = [roles[number % len(roles)] for number in range(n)]
-    return scatter(scaled_to_two(far), heads(n), groups, title=TITLE, receipt="verified: by hand", **more)
+    return plotted(scaled_to_two(distances(n) if far is None else far).points, groups)
+
+
+def plotted(points: np.ndarray, groups: Sequence[str]) -> Figure:
+    """Points on axes as wide as those of the sheet."""
+    looks = {group: {"facecolor": colour} for group, colour in zip(dict.fromkeys(groups), cycle(COLOURS))}
+    with usual_settings():
+        pen = blank_figure([*groups])
+        pen.figure.set_size_inches(8, 9)
+        ax = pen.figure.add_axes((0.08, 0.08, 0.88, 0.6))
+        draw_scatter(ax, points, heads(len(points)), groups, pen, looks=looks)
+    return pen.figure
 
 
 @pytest.mark.parametrize("n", [1, 2, 12, 72, 144])
@@ -229,19 +235,19 @@ def test_points_are_where_they_are_and_share_a_scale() -> None:
 
 
 def test_groups_differ_without_colours() -> None:
-    """Each group has a colour and a mark of its own, the largest the first; the plain one is grey and last."""
+    """Each group has its look and a mark of its own, the largest the first; what has no clear role is last."""
     from matplotlib.colors import to_hex
 
-    roles = ("no clear role", "no clear role", "no clear role", "broad", "broad", "rests on [SEP]")
-    made = drawn(12, roles=roles, plain="no clear role")
+    roles = (NO_ROLE, NO_ROLE, NO_ROLE, "broad", "broad", "rests on [SEP]")
+    made = drawn(12, roles=roles)
     groups = made.axes[0].collections
-    assert [group.get_label() for group in groups] == ["broad", "rests on [SEP]", "no clear role"]
+    expected = ["broad", "rests on [SEP]", NO_ROLE]
+    assert [group.get_label() for group in groups] == expected
     legend = made.axes[0].get_legend()
     assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["broad", "rests on [SEP]", "no clear role"]
+    assert [text.get_text() for text in legend.get_texts()] == expected
     found = [to_hex(tuple(np.asarray(group.get_facecolor())[0])) for group in groups]
-    assert found[:2] == list(COLOURS[:2])
-    assert len(set(found[2][1:3] + found[2][3:5] + found[2][5:7])) <= 2, "grey"
+    assert found == [COLOURS[1], COLOURS[2], COLOURS[0]]
     assert len({group.get_paths()[0].vertices.tobytes() for group in groups}) == 3  # type: ignore[union-attr]
 
 
@@ -253,14 +259,6 @@ def test_more_groups_than_colours() -> None:
         for group in made.axes[0].collections
     }
     assert len(seen) == 10
-
-
-def test_a_map_says_how_much_it_keeps(texts_of: Texts) -> None:
-    """The shares of both axes, the unit, the receipt."""
-    first, second = scaled_to_two(distances(12)).shares
-    said = " ".join(text for text, _ in texts_of(drawn(12)))
-    for part in (f"keep {first + second:.0%}", f"{first:.0%} along, {second:.0%} up", UNIT, TITLE, "verified: by hand"):
-        assert part in said
 
 
 def test_heads_on_one_point(texts_of: Texts) -> None:
@@ -286,13 +284,6 @@ def test_places_cover_no_dot() -> None:
 
 def test_a_map_that_does_not_fit() -> None:
     """Labels that lack a point are refused."""
-    pen = blank_sheet(["a"])
+    pen = blank_figure(["a"])
     with pytest.raises(RecordError, match="3 points, 2 labels and 3 groups"):
-        draw_scatter(pen.figure.add_axes((0, 0, 1, 1)), np.zeros((3, 2)), ["a", "b"], ["g"] * 3, pen)
-
-
-def test_a_map_of_equal_shares_is_a_map() -> None:
-    """Points given by hand are drawn as they are."""
-    points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    made = scatter(Map(points=points, shares=(0.5, 0.5)), heads(3), ("a",) * 3, title="t", receipt="r")
-    np.testing.assert_array_equal(np.asarray(made.axes[0].collections[0].get_offsets()), points)
+        draw_scatter(pen.figure.add_axes((0, 0, 1, 1)), np.zeros((3, 2)), ["a", "b"], ["g"] * 3, pen, looks={})

@@ -1,133 +1,98 @@
-"""What two models' heads do otherwise, as PNG, SVG or PDF: a grid of layers x heads, coloured by how far each changed.
+"""What two models' heads do otherwise: a grid of layers x heads, coloured by how far each changed, and relations.
 
-As in the other figures nothing touches pyplot, and Matplotlib's settings are what they were afterwards.
+Below the grid stand the changes of role in words; then a line a relation between words, its change as a mark.
 """
 
 from __future__ import annotations
 
-import math
-from io import BytesIO
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from attnviz.heads.changes import relations_figure as related
 from attnviz.heads.changes import wording as say
 from attnviz.heads.changes.compare import most_changed, size
-from attnviz.heads.changes.record import MOST, Change, Changes
+from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.changes.wording import words
+from attnviz.heads.figure.grid import ABOVE, BESIDE, cell_of, grid_size, number_grid
 from attnviz.heads.notes import note_words
 from attnviz.heads.record import Role
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.wording import NOT_EXPLANATION
-from attnviz.render.figure.export import blank_sheet, save, usual_settings
-from attnviz.render.figure.page import canvas
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen
-from attnviz.render.fonts import Typefaces, typefaces_for
+from attnviz.render.figure.export import Picture, blank_figure, usual_settings
+from attnviz.render.figure.page import Page, height_of, lines, page_of, scale_marks
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
 from attnviz.render.palette import DEFAULT, colours, hexed, ink, levels
 from attnviz.text.display import visible
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-CELLS = (0.16, 0.62)
-"""Inches of a cell: the least, the most."""
-WIDEST, HIGHEST = 7.6, 8.4
-"""Inches for which cells are made smaller."""
-BESIDE, ABOVE = 0.5, 0.42
-"""Inches that the numbers of layers and heads take, and what they are."""
+CELL, WIDEST = 0.62, 7.6
+"""Inches of the largest cell, and of the grid for which cells are made smaller."""
 SCALE = 1.1
 """Inches that the colour scale takes beside the grid."""
 LEAST_WIDTH = 6.2
 """Inches of the narrowest figure: its words need room."""
-LINE = 1.35
-"""A line of text, in sizes of its letters."""
 NOTHING = "#f1f1f1"
 """Of a head that was not measured."""
 NO_SIGN = "–"  # noqa: RUF001 - an en dash is meant
 """Stands in a cell for no clear role, where a head has one in the other model."""
 MOVES = 12
 """So many changes of role are listed."""
+MOST_RELATIONS = 40
+"""So many relations are drawn."""
+ROW = 1.5 * TEXT * POINT
+"""Inches of the line of a relation."""
+BETWEEN = 0.14
+"""Inches between columns."""
+NAME, MARKS = 0.7, 1.1
+"""Inches that the name of a relation may take in any case, and that the marks take at least."""
+DOT = 0.028
+"""Inches of the mark of a change, from its middle."""
+TITLES = ("relation", "n", "before", "after", "change", "95 %", "best head")
 
 
-def figure(found: Changes, palette: str = DEFAULT) -> Figure:
-    """A figure of two models.
+def draw(found: Changes, palette: str = DEFAULT) -> Picture:
+    """A picture of two models.
 
     Args:
         found: what to draw. Where patterns are unknown, cells are coloured by the measure that changed most.
-        palette: one of `attnviz.render.palette.PALETTES`.
+        palette: one of `attnviz.render.names.PALETTES`.
 
     Raises:
         SelectionError: there is no such palette.
     """
     with usual_settings():
-        pen = blank_sheet(_texts(found))
+        pen = blank_figure(_texts(found))
         _draw(pen, found, palette)
-    return pen.figure
-
-
-def write(found: Changes, path: Path | BytesIO, suffix: str, *, palette: str = DEFAULT) -> Typefaces:
-    """Draw two models into a file.
-
-    Args:
-        found: what to draw.
-        path: the file, or what it is written into.
-        suffix: `.png`, `.svg` or `.pdf`.
-        palette: one of `attnviz.render.palette.PALETTES`.
-
-    Returns:
-        The fonts used, with the characters that none has.
-
-    Raises:
-        SelectionError: there is no such palette.
-    """
-    title = visible(say.title(found))
-    save(figure(found, palette), path, suffix, title=title, description="; ".join(_below(found)))
-    return typefaces_for(_texts(found))
+    return Picture(pen, visible(say.title(found)), "; ".join(_below(found)))
 
 
 def _draw(pen: Pen, found: Changes, palette: str) -> None:
-    n_layers, n_heads = found.before.n_layers, found.before.n_heads
-    least, most = CELLS
-    cell = max(least, min(most, WIDEST / n_heads, HIGHEST / n_layers))
-    grid = (BESIDE + n_heads * cell, ABOVE + n_layers * cell)
+    shape = found.before.n_layers, found.before.n_heads
+    cell = cell_of(*shape, CELL, WIDEST)
+    grid = grid_size(*shape, cell)
     width = max(LEAST_WIDTH, grid[0] + SCALE + 2 * MARGIN)
     room = width - 2 * MARGIN
     above = [
-        (line, size, colour)
-        for text, size, colour in [
-            *((text, TITLE, BLACK) for text in _title(found, pen, room)),
-            *((text, TEXT + 0.5, GREY) for text in say.measured_on(found)),
-        ]
-        for line in pen.wrap(visible(text), room, size)
+        *lines(pen, map(visible, _title(found, pen, room)), room, TITLE, colour=BLACK),
+        *lines(pen, map(visible, say.measured_on(found)), room, TEXT + 0.5, colour=GREY),
     ]
-    top = MARGIN + sum(LINE * size * POINT for _, size, _ in above) + 0.12
-    listed = [line for text in _listed(found) for line in pen.wrap(visible(text), room, TEXT)]
-    below = [line for text in _below(found) for line in pen.wrap(visible(text), room, TEXT)]
-    n_lines = len(listed) + len(below)
-    height = top + grid[1] + 0.2 + n_lines * LINE * TEXT * POINT + 0.08 * bool(listed) + related.height(found) + MARGIN
-    paper = canvas(pen, width, height)
-    y = MARGIN
-    for line, letters, colour in above:
-        paper.text(MARGIN, y, line, va="top", **pen.style(letters, color=colour))
-        y += LINE * letters * POINT
+    top = MARGIN + height_of(above) + 0.12
+    listed = lines(pen, map(visible, _listed(found)), room, colour=BLACK)
+    below = lines(pen, map(visible, _below(found)), room, colour=GREY)
+    relations = _relations_shown(found)
+    table = ROW * (len(relations) + 2) if relations else 0.0
+    words = height_of([*listed, *below]) + 0.08 * bool(listed)
+    page = page_of(pen, width, top + grid[1] + 0.2 + words + table + MARGIN)
+    page.write(above, MARGIN)
     values = _values(found)
     largest = float(np.nanmax(values)) if np.isfinite(values).any() else 0.0
     limit = largest if largest > 0 else 1.0 if found.pattern is None else MOST
-    _grid(paper, pen, found, (MARGIN, top, cell), (values, limit, palette))
-    scale_height = min(1.6, max(0.6, n_layers * cell))
-    _scale(paper, pen, found, (MARGIN + grid[0] + 0.25, top + ABOVE, scale_height), (limit, palette))
-    y = top + grid[1] + 0.2
-    for lines, colour in ((listed, BLACK), (below, GREY)):
-        for line in lines:
-            paper.text(MARGIN, y, line, va="top", **pen.style(TEXT, color=colour))
-            y += LINE * TEXT * POINT
-        y += 0.08 * bool(lines)
-        if lines is listed:
-            related.draw(paper, pen, found, (MARGIN, y), room)
-            y += related.height(found)
+    _draw_grid(page, found, (MARGIN, top, cell), (values, limit, palette))
+    number_grid(page, shape, cell, MARGIN, top)
+    bar = (MARGIN + grid[0] + 0.25, top + ABOVE, min(1.6, max(0.6, shape[0] * cell)))
+    page.colour_bar(colours(palette), bar, scale_marks(0.0, limit, 2))
+    page.text(bar[0], bar[1] - 0.1, "nats" if found.pattern is not None else "share", SMALL, va="bottom", color=GREY)
+    y = page.write(listed, top + grid[1] + 0.2) + 0.08 * bool(listed)
+    if relations:
+        _draw_relations(page, relations, (MARGIN, y), room)
+    page.write(below, y + table)
 
 
 def _title(found: Changes, pen: Pen, room: float) -> list[str]:
@@ -136,66 +101,45 @@ def _title(found: Changes, pen: Pen, room: float) -> list[str]:
     return [whole] if pen.width(visible(whole), TITLE) <= room else whole.split(say.BETWEEN, 2)
 
 
-def _grid(
-    paper: Axes,
-    pen: Pen,
-    found: Changes,
-    place: tuple[float, float, float],
-    coloured: tuple[np.ndarray, float, str],
+def _draw_grid(
+    page: Page, found: Changes, place: tuple[float, float, float], coloured: tuple[np.ndarray, float, str]
 ) -> None:
-    """A cell a head, layers from top to bottom, heads from left to right."""
-    from matplotlib.patches import Rectangle
-
+    """A cell a head, layers from top to bottom, heads from left to right; a frame where the role changed."""
     left, top, cell = place
     values, limit, palette = coloured
-    x, y = left + BESIDE, top + ABOVE
     table = colours(palette)
     white = ink(table)
     level = levels(np.nan_to_num(values), limit)
     for change in found.heads:
         at = change.before.layer, change.before.head
         known = bool(np.isfinite(values[at]))
-        corner = (x + at[1] * cell, y + at[0] * cell)
-        fill = hexed(table[level[at]]) if known else NOTHING
+        x, y = left + BESIDE + at[1] * cell, top + ABOVE + at[0] * cell
         letters = "white" if known and white[level[at]] else BLACK
-        paper.add_patch(Rectangle(corner, cell, cell, facecolor=fill, edgecolor="white", linewidth=1.0, zorder=2))
-        paper.add_patch(Rectangle(corner, cell, cell, fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3))
+        fill = hexed(table[level[at]]) if known else NOTHING
+        page.box((x, y, cell, cell), facecolor=fill, edgecolor="white", linewidth=1.0, zorder=2)
+        page.box((x, y, cell, cell), fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3)
         if change.role_changed:
             inset = 0.06 * cell
+            inner = (x + inset, y + inset, cell - 2 * inset, cell - 2 * inset)
             style = "-" if change.role_established else (0, (1.5, 1.5))
-            paper.add_patch(
-                Rectangle(
-                    (corner[0] + inset, corner[1] + inset), cell - 2 * inset, cell - 2 * inset,
-                    fill=False, edgecolor=letters, linewidth=1.1, linestyle=style, zorder=4,
-                )
-            )  # fmt: skip
-        _signs(paper, pen, change, (*corner, cell), letters)
-    step = max(1, math.ceil(PITCH / cell))
-    quiet = pen.style(TEXT, color=GREY)
-    for head in range(0, found.before.n_heads, step):
-        paper.text(x + (head + 0.5) * cell, y - 0.05, str(head), ha="center", va="bottom", **pen.style())
-    for layer in range(0, found.before.n_layers, step):
-        paper.text(x - 0.06, y + (layer + 0.5) * cell, str(layer), ha="right", va="center", **pen.style())
-    paper.text(x, top + 0.02, "head, counted from 0", va="top", **quiet)
-    paper.text(left, y + 0.01, "layer", va="top", rotation=90, ha="left", **quiet)
+            page.box(inner, fill=False, edgecolor=letters, linewidth=1.1, linestyle=style, zorder=4)
+        _draw_signs(page, change, (x, y, cell), letters)
 
 
-def _signs(paper: Axes, pen: Pen, change: Change, place: tuple[float, float, float], colour: str) -> None:
+def _draw_signs(page: Page, change: Change, place: tuple[float, float, float], colour: str) -> None:
     """The sign of its role, or of the role before above that after; none where there is no room to read them."""
     x, y, side = place
-    lines = _sign_lines(change)
-    if not lines:
+    signs = _sign_lines(change)
+    if not signs:
         return
-    widest = max(pen.width(line, 1.0) for line in lines)
+    widest = max(page.pen.width(sign, 1.0) for sign in signs)
     inner = side * 0.82
-    letters = min(TEXT, inner / max(widest, POINT), inner / (len(lines) * 1.25 * POINT))
-    if letters < LEAST_TEXT:
+    size = min(TEXT, inner / max(widest, POINT), inner / (len(signs) * 1.25 * POINT))
+    if size < LEAST_TEXT:
         return
-    for index, line in enumerate(lines):
-        middle = y + side / 2 + (index - (len(lines) - 1) / 2) * 1.25 * letters * POINT
-        paper.text(
-            x + side / 2, middle, line, ha="center", va="center", zorder=5, **pen.style(letters, color=colour)
-        )  # fmt: skip
+    for index, sign in enumerate(signs):
+        middle = y + side / 2 + (index - (len(signs) - 1) / 2) * 1.25 * size * POINT
+        page.text(x + side / 2, middle, sign, size, ha="center", va="center", zorder=5, color=colour)
 
 
 def _sign_lines(change: Change) -> list[str]:
@@ -203,23 +147,6 @@ def _sign_lines(change: Change) -> list[str]:
     if not change.role_changed:
         return [] if change.roles[0] is None else [before]
     return [before, f"→ {after}"]
-
-
-def _scale(paper: Axes, pen: Pen, found: Changes, place: tuple[float, float, float], scaled: tuple[float, str]) -> None:
-    """What the colours mean, upright, at (left, top, height)."""
-    from matplotlib.patches import Rectangle
-
-    left, top, height = place
-    limit, palette = scaled
-    paper.imshow(colours(palette)[::-1, None], extent=(left, left + 0.12, top + height, top), aspect="auto", zorder=2)
-    paper.add_patch(Rectangle((left, top), 0.12, height, fill=False, edgecolor=FRAME, linewidth=0.6, zorder=3))
-    for fraction in (0.0, 0.5, 1.0):
-        y = top + height * (1 - fraction)
-        label = f"{fraction * limit:.2g}" if fraction else "0"
-        paper.plot([left + 0.12, left + 0.15], [y, y], color=GREY, linewidth=0.6)
-        paper.text(left + 0.18, y, label, va="center", **pen.style(SMALL, color=GREY))
-    what = "nats" if found.pattern is not None else "share"
-    paper.text(left, top - 0.1, what, va="bottom", **pen.style(SMALL, color=GREY))
 
 
 def _values(found: Changes) -> np.ndarray:
@@ -268,9 +195,9 @@ def _below(found: Changes) -> list[str]:
 
 def _on_relations(found: Changes) -> list[str]:
     """How to read the lines of relations, and which are not there."""
-    if not related.shown(found):
+    if not _relations_shown(found):
         return say.on_relations(found) if found.relations else []
-    more = len(say.relations(found)) - len(related.shown(found))
+    more = len(say.relations(found)) - len(_relations_shown(found))
     rest = f"; {more:,} more that changed less not drawn: a file of the ending .json has all" if more else ""
     first, change, *others = say.on_relations(found)
     marks = "; a full mark: its interval excludes 0"
@@ -278,5 +205,73 @@ def _on_relations(found: Changes) -> list[str]:
 
 
 def _texts(found: Changes) -> list[str]:
+    """All that the picture says, for its fonts."""
+    cells = [cell for one in _relations_shown(found) for cell in _cells(one)]
     above = say.title(found), *say.measured_on(found), *_listed(found)
-    return [visible(text) for text in (*above, *related.texts(found), *_below(found))]
+    return [visible(text) for text in (*above, "…", *TITLES, *cells, *_below(found))]
+
+
+def _relations_shown(found: Changes) -> list[RelationChange]:
+    """The relations that are drawn."""
+    return say.relations(found)[:MOST_RELATIONS]
+
+
+def _draw_relations(page: Page, relations: list[RelationChange], corner: tuple[float, float], width: float) -> None:
+    """Draw a line a relation, in a table no wider than this: its numbers, then the interval of its change about 0."""
+    left, top = corner
+    pen = page.pen
+    cells = [_cells(one) for one in relations]
+    taken = sum(pen.widest(column, TEXT) for column in list(zip(TITLES, *cells, strict=True))[1:])
+    room = max(NAME, width - taken - MARKS - (len(TITLES) + 1) * BETWEEN)
+    for row in cells:
+        row[0] = _fitting(row[0], room, pen)
+    ends, x = [], left
+    for column in zip(TITLES, *cells, strict=True):
+        x += pen.widest(column, TEXT) + BETWEEN
+        ends.append(x - BETWEEN)
+    starts = [left, *(end + BETWEEN for end in ends[:-1])]
+    for number, row in enumerate([list(TITLES), *cells]):
+        y = top + (number + 0.5) * ROW
+        colour = BLACK if number > 0 and relations[number - 1].established else GREY
+        for place, text in enumerate(row):
+            right = 0 < place < len(TITLES) - 1
+            at = ends[place] if right else starts[place]
+            page.text(at, y, text, ha="right" if right else "left", va="center", color=colour)
+    _draw_marks(page, relations, (x + BETWEEN, top), left + width)
+
+
+def _draw_marks(page: Page, relations: list[RelationChange], corner: tuple[float, float], right: float) -> None:
+    """The changes as dots with their intervals, 0 in the middle."""
+    from matplotlib.patches import Ellipse
+
+    left, top = corner
+    reach = max(abs(end) for one in relations for end in (one.low, one.high))
+    middle, half = (left + right) / 2, (right - left) / 2 - DOT
+    bottom = top + (len(relations) + 1) * ROW
+    page.ax.plot([middle, middle], [top + ROW, bottom], color=FRAME, linewidth=0.8, zorder=1)
+    titles = ((-reach, "left", f"{-reach:.2f}"), (0.0, "center", "0"), (reach, "right", f"+{reach:.2f}"))
+    for value, side, text in titles:
+        page.text(middle + half * value / reach, top + ROW / 2, text, ha=side, va="center", color=GREY)
+    for row, one in enumerate(relations, 1):
+        y = top + (row + 0.5) * ROW
+        colour = BLACK if one.established else GREY
+        ends = [middle + half * end / reach for end in (one.low, one.high)]
+        page.ax.plot(ends, [y, y], color=colour, linewidth=1.1 if one.established else 0.7, zorder=2)
+        at = middle + half * one.value / reach
+        fill = colour if one.established else "white"
+        dot = Ellipse((at, y), 2 * DOT, 2 * DOT, facecolor=fill, edgecolor=colour, linewidth=0.8, zorder=3)
+        page.ax.add_patch(dot)
+
+
+def _fitting(name: str, room: float, pen: Pen) -> str:
+    """The name, with an ellipsis where it was cut."""
+    if pen.width(name, TEXT) <= room:
+        return name
+    cut = pen.wrap(name, room - pen.width("…", TEXT), TEXT, most=1)[0]
+    return f"{cut}…"
+
+
+def _cells(one: RelationChange) -> list[str]:
+    interval = f"{say.signed(one.low)} to {say.signed(one.high)}"
+    numbers = [f"{one.before.accuracy:.2f}", f"{one.after.accuracy:.2f}", say.signed(one.value), interval]
+    return [visible(one.name) or "?", say.links_of(one), *numbers, say.heads_of(one)]

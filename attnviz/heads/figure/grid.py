@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,12 +10,10 @@ from attnviz.heads.notes import counted, doubts
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.relations import REVERSED
 from attnviz.heads.selection import tallied
+from attnviz.render.figure.page import Line, Page, Place, height_of, lines
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen
 from attnviz.render.palette import hexed, luminance
 from attnviz.text.display import clip, visible
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 CELLS = (0.16, 0.54)
 """Inches of a cell: the least, the most."""
@@ -28,8 +25,6 @@ EMPTY = "#f1f1f1"
 """Of a head with no clear role."""
 SWATCH, ENTRY = 0.2, 0.25
 """Inches of the colours of the legend, and of its entries."""
-LINE = 1.5 * SMALL * POINT
-"""Inches of a line of what is said below them."""
 KEY = 1.7 * SWATCH
 """Inches across of a colour with its sign."""
 
@@ -55,70 +50,55 @@ def _rgb(colour: str) -> np.ndarray:
     return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)], dtype=np.float64)
 
 
-def cell_of(comparison: HeadComparison) -> float:
-    """The side of a cell, in inches."""
-    least, most = CELLS
-    return max(least, min(most, WIDEST / comparison.n_heads, HIGHEST / comparison.n_layers))
+def cell_of(n_layers: int, n_heads: int, most: float = CELLS[1], widest: float = WIDEST) -> float:
+    """The side of a cell, in inches: `most` where the grid then is no wider than `widest`."""
+    return max(CELLS[0], min(most, widest / n_heads, HIGHEST / n_layers))
 
 
-def grid_size(comparison: HeadComparison) -> tuple[float, float]:
-    """Width and height of the grid with its numbers, in inches."""
-    cell = cell_of(comparison)
-    return BESIDE + comparison.n_heads * cell, ABOVE + comparison.n_layers * cell
+def grid_size(n_layers: int, n_heads: int, cell: float) -> tuple[float, float]:
+    """Width and height of a grid with its numbers, in inches."""
+    return BESIDE + n_heads * cell, ABOVE + n_layers * cell
 
 
-def draw_grid(paper: Axes, pen: Pen, comparison: HeadComparison, left: float, top: float) -> None:
-    """Draw the grid on axes in inches: a cell a head, layers from top to bottom, heads from left to right.
-
-    Args:
-        paper: axes over the whole figure, in inches from its upper left corner.
-        pen: for the figure.
-        comparison: of heads.
-        left: where the grid begins, its numbers included.
-        top: likewise.
-    """
-    cell = cell_of(comparison)
-    x, y = left + BESIDE, top + ABOVE
+def draw_grid(page: Page, comparison: HeadComparison, left: float, top: float) -> None:
+    """Draw the grid: a cell a head, layers from top to bottom, heads from left to right, with their numbers."""
+    cell = cell_of(comparison.n_layers, comparison.n_heads)
     for head in comparison.heads:
-        place = (x + head.head * cell, y + head.layer * cell, cell)
-        _cell(paper, pen, head.roles[0] if head.roles else None, place)
+        place = (left + BESIDE + head.head * cell, top + ABOVE + head.layer * cell, cell, cell)
+        role = head.roles[0] if head.roles else None
+        swatch(page, role, place)
+        if role is not None:
+            size = min(TEXT, (cell - 0.05) / max(page.pen.width(role.sign, 1.0), POINT))
+            if size >= LEAST_TEXT:
+                _write_sign(page, role, place, size)
+    number_grid(page, (comparison.n_layers, comparison.n_heads), cell, left, top)
+
+
+def number_grid(page: Page, shape: tuple[int, int], cell: float, left: float, top: float) -> None:
+    """Write the numbers of layers and heads along a grid of so many, as many as have room, and what they are."""
+    n_layers, n_heads = shape
+    x, y = left + BESIDE, top + ABOVE
     step = max(1, math.ceil(PITCH / cell))
-    quiet = pen.style(TEXT, color=GREY)
-    for head_ in range(0, comparison.n_heads, step):
-        paper.text(x + (head_ + 0.5) * cell, y - 0.05, str(head_), ha="center", va="bottom", **pen.style())
-    for layer in range(0, comparison.n_layers, step):
-        paper.text(x - 0.06, y + (layer + 0.5) * cell, str(layer), ha="right", va="center", **pen.style())
-    paper.text(x, top + 0.02, "head, counted from 0", va="top", **quiet)
-    paper.text(left, y + 0.01, "layer", va="top", rotation=90, ha="left", **quiet)
+    for head in range(0, n_heads, step):
+        page.text(x + (head + 0.5) * cell, y - 0.05, str(head), ha="center", va="bottom")
+    for layer in range(0, n_layers, step):
+        page.text(x - 0.06, y + (layer + 0.5) * cell, str(layer), ha="right", va="center")
+    page.text(x, top + 0.02, "head, counted from 0", va="top", color=GREY)
+    page.text(left, y + 0.01, "layer", va="top", rotation=90, ha="left", color=GREY)
 
 
-def _cell(paper: Axes, pen: Pen, role: Role | None, place: tuple[float, float, float]) -> None:
-    """One head: the colour of its role, and the role's sign where it fits."""
-    x, y, side = place
-    swatch(paper, role, (x, y, side, side))
-    if role is None:
-        return
-    size = min(TEXT, (side - 0.05) / max(pen.width(role.sign, 1.0), POINT))
-    if size >= LEAST_TEXT:
-        _write_sign(paper, pen, role, (x + side / 2, y + side / 2), size)
-
-
-def _write_sign(paper: Axes, pen: Pen, role: Role, middle: tuple[float, float], size: float) -> None:
+def _write_sign(page: Page, role: Role, place: Place, size: float) -> None:
+    left, top, width, height = place
     ink = ink_on(colour_of(role)) if role.established else BLACK
-    paper.text(*middle, role.sign, ha="center", va="center", zorder=4, **pen.style(size, color=ink))
+    page.text(left + width / 2, top + height / 2, role.sign, size, ha="center", va="center", zorder=4, color=ink)
 
 
-def swatch(paper: Axes, role: Role | None, place: tuple[float, float, float, float]) -> None:
+def swatch(page: Page, role: Role | None, place: Place) -> None:
     """A rectangle in the colour of a role; hatched and pale where it is not established."""
-    from matplotlib.patches import Rectangle
-
-    x, y, width, height = place
-    colour = colour_of(role)
+    colour, height = colour_of(role), place[3]
     doubtful = role is not None and not role.established
-    patch = Rectangle(
-        (x, y),
-        width,
-        height,
+    patch = page.box(
+        place,
         facecolor=paler(colour, 0.82) if doubtful else colour,
         edgecolor=paler(colour, 0.45) if doubtful else "none",
         hatch="////" if doubtful else None,
@@ -126,11 +106,9 @@ def swatch(paper: Axes, role: Role | None, place: tuple[float, float, float, flo
         zorder=2,
     )
     patch.set_hatch_linewidth(0.7)
-    paper.add_patch(patch)
-    line = 1.0 if height > 0.15 else 0.3
-    paper.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor="white", linewidth=line, zorder=3))
+    page.box(place, fill=False, edgecolor="white", linewidth=1.0 if height > 0.15 else 0.3, zorder=3)
     if role is None and height > 0.15:
-        paper.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3))
+        page.box(place, fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3)
 
 
 def legend_entries(comparison: HeadComparison) -> list[tuple[Role | None, str]]:
@@ -147,7 +125,7 @@ def legend_entries(comparison: HeadComparison) -> list[tuple[Role | None, str]]:
     return entries
 
 
-def legend_said(comparison: HeadComparison) -> list[str]:
+def legend_notes(comparison: HeadComparison) -> list[str]:
     """How to read the grid, where there is something to read."""
     signs = {role.sign for role, _ in legend_entries(comparison) if role is not None}
     back = f"; {REVERSED} is a relation the other way round" if any(one.endswith(REVERSED) for one in signs) else ""
@@ -158,41 +136,32 @@ def legend_said(comparison: HeadComparison) -> list[str]:
     ]
 
 
-def _legend_lines(comparison: HeadComparison, pen: Pen, width: float) -> list[str]:
-    return [line for text in legend_said(comparison) for line in pen.wrap(text, width, SMALL + 0.5)]
+def _note_lines(comparison: HeadComparison, pen: Pen, width: float) -> list[Line]:
+    written = lines(pen, legend_notes(comparison), width, SMALL + 0.5, colour=GREY)
+    return [Line(line.text, line.size, line.colour, 1.5 * SMALL * POINT) for line in written]
 
 
 def legend_height(comparison: HeadComparison, pen: Pen, width: float) -> float:
     """How high the legend is, in inches."""
-    return ENTRY * len(legend_entries(comparison)) + LINE * len(_legend_lines(comparison, pen, width)) + 0.05
+    return ENTRY * len(legend_entries(comparison)) + height_of(_note_lines(comparison, pen, width)) + 0.05
 
 
-def draw_legend(paper: Axes, pen: Pen, comparison: HeadComparison, place: tuple[float, float, float]) -> None:
-    """Draw what the colours and signs of the grid mean, on axes in inches.
-
-    Args:
-        paper: axes over the whole figure, in inches from its upper left corner.
-        pen: for the figure.
-        comparison: of heads.
-        place: the left and upper end, and the width.
-    """
+def draw_legend(page: Page, comparison: HeadComparison, place: tuple[float, float, float]) -> None:
+    """Draw what the colours and signs of the grid mean, at (left, top, width)."""
     left, top, width = place
-    for index, (role, words) in enumerate(legend_entries(comparison)):
+    entries = legend_entries(comparison)
+    for index, (role, words) in enumerate(entries):
         y = top + index * ENTRY
-        draw_key(paper, pen, role, (left, y))
-        (line, *more) = pen.wrap(words, width - KEY - 0.1, TEXT, 2)
+        draw_key(page, role, (left, y))
+        (line, *more) = page.pen.wrap(words, width - KEY - 0.1, TEXT, 2)
         line = clip(line, len(line) - 1) if more else line
-        paper.text(left + KEY + 0.1, y + SWATCH / 2, line, va="center", **pen.style())
-    y = top + ENTRY * len(legend_entries(comparison)) + 0.05
-    for line in _legend_lines(comparison, pen, width):
-        paper.text(left, y, line, va="top", **pen.style(SMALL + 0.5, color=GREY))
-        y += LINE
+        page.text(left + KEY + 0.1, y + SWATCH / 2, line, va="center")
+    page.write(_note_lines(comparison, page.pen, width), top + ENTRY * len(entries) + 0.05, left)
 
 
-def draw_key(paper: Axes, pen: Pen, role: Role | None, place: tuple[float, float]) -> None:
-    """Draw the colour and the sign of a role beside which it is told what they mean."""
-    x, y = place
-    swatch(paper, role, (x, y, KEY, SWATCH))
+def draw_key(page: Page, role: Role | None, corner: tuple[float, float]) -> None:
+    """Draw the colour and the sign of a role, beside which its words stand."""
+    place = (*corner, KEY, SWATCH)
+    swatch(page, role, place)
     if role is not None:
-        size = min(SMALL, (KEY - 0.04) / pen.width(role.sign, 1.0))
-        _write_sign(paper, pen, role, (x + KEY / 2, y + SWATCH / 2), size)
+        _write_sign(page, role, place, min(SMALL, (KEY - 0.04) / page.pen.width(role.sign, 1.0)))

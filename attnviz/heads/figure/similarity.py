@@ -1,37 +1,24 @@
-"""Pictures of how alike heads are: all pairs as shaded cells beside the tree that groups them, and a map of the heads.
-
-The cells and the trees are drawn by seaborn's clustermap on a figure of our own, so that no window of pyplot opens.
-It needs scipy, which attnviz otherwise does without: importing it costs every start a second.
-"""
+"""How alike heads are: all pairs as shaded cells in the order of their tree, which is drawn beside them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from io import BytesIO
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
-from attnviz.errors import OutputError, RecordError, SelectionError
+from attnviz.errors import SelectionError
+from attnviz.heads.figure.grid import swatch
 from attnviz.heads.notes import proof
-from attnviz.heads.record import HeadComparison
+from attnviz.heads.record import HeadComparison, HeadSimilarity
 from attnviz.heads.similarity import leaves
 from attnviz.heads.wording import sample
-from attnviz.render.figure.export import blank_sheet, save, usual_settings
-from attnviz.render.figure.page import canvas, frame
-from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen, ordinal
-from attnviz.render.fonts import Typefaces, typefaces_for
-from attnviz.render.palette import DEFAULT, colours
+from attnviz.render.figure.export import Picture, blank_figure, usual_settings
+from attnviz.render.figure.page import Page, height_of, lines, page_of, scale_marks
+from attnviz.render.figure.pen import GREY, LEAST_TEXT, MARGIN, PITCH, SMALL, TEXT, TITLE, ordinal
+from attnviz.render.palette import DEFAULT, colours, levels
 from attnviz.text.display import visible
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 UNIT = "Jensen-Shannon distance, √nats"
 """What the distances are measured in: the square root of a divergence in nats."""
@@ -39,249 +26,172 @@ FARTHEST = math.sqrt(math.log(2))
 """The distance of two heads that never look at the same token."""
 CELL = 0.24
 """Inches of the largest cell."""
-SIDES = (2.4, 8.0, 11.3)
-"""Inches of the matrix: the least; the usual; the most, for heads whose labels have no room on less: up to 144."""
-TREE = 0.9
-"""Inches that a tree takes beside the matrix."""
-BAR, SCALE = 0.12, 0.62
-"""Inches: how wide the colours are, and with their numbers and their unit."""
-LINE = 1.35
-"""A line of text, in sizes of its letters."""
+SIDES = (1.6, 6.0)
+"""Inches of the matrix on the sheet: the least, the most."""
+LARGE_SIDES = (2.4, 8.0, 11.3)
+"""Inches of the matrix on a page of its own: the least; the usual; the most, for heads whose labels have no room on
+less: up to 144."""
+TREE, STRIP = 1.0, 0.12
+"""Inches that the tree takes beside the matrix, and the colours of the roles."""
+BELOW = 0.4
+"""Inches that the scale takes below the matrix."""
+NAMES = 0.32
+"""Inches of the heads' names beside the matrix."""
+BAR = 0.62
+"""Inches of the upright scale, with its numbers and its unit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Likeness:
-    """Heads, how far they are from one another, and how they are grouped.
-
-    Attributes:
-        names: of the heads, such as ``3.7``: layer 3, head 7.
-        distances: of all pairs, the roots of mean divergences.
-        tree: their grouping, as `attnviz.heads.similarity.cluster` makes it.
-        title: what is shown: the model, on which text.
-        receipt: how it is proved that the weights are the model's own.
-    """
-
-    names: tuple[str, ...]
-    distances: Float64[np.ndarray, "head head"]
-    tree: Float64[np.ndarray, "merge 4"]
-    title: str
-    receipt: str
-
-    def __post_init__(self) -> None:
-        n = len(self.names)
-        if self.distances.shape != (n, n) or len(self.tree) != n - 1:
-            raise RecordError(
-                f"{n} names of heads, distances of {len(self.distances)} and a tree of {len(self.tree) + 1} do not fit"
-            )
-
-
-def check_installed() -> None:
-    """Make sure that what draws clusters is there.
+def draw(comparison: HeadComparison, palette: str = DEFAULT) -> Picture:
+    """A page of all pairs of heads: dark where they are alike, with a tree above and one at the left.
 
     Raises:
-        OutputError: it is not.
+        SelectionError: heads were not compared with one another, there is one only, or there is no such palette.
     """
-    if find_spec("scipy") is None:
-        raise OutputError('the picture of clusters needs scipy: pip install "attnviz[clusters]"')
-
-
-def write(comparison: HeadComparison, path: Path | BytesIO, suffix: str, palette: str = DEFAULT) -> Typefaces:
-    """Draw the clusters of a comparison's heads into a file.
-
-    Args:
-        comparison: of heads, their likeness among it.
-        path: the file, or what it is written into.
-        suffix: `.png`, `.svg` or `.pdf`.
-        palette: one of `attnviz.render.palette.PALETTES`.
-
-    Returns:
-        The fonts used, with the characters that none has.
-
-    Raises:
-        OutputError: scipy is missing.
-        SelectionError: heads were not compared with one another, or there is one only.
-    """
-    if comparison.similarity is None:
+    similarity = comparison.similarity
+    if similarity is None:
         raise SelectionError("the heads were not compared with one another: there are no clusters to draw")
-    title = f"Which heads are alike: {visible(comparison.model)}; {sample(comparison)}"
-    likeness = Likeness(
-        names=tuple(head.name for head in comparison.heads),
-        distances=np.sqrt(np.maximum(comparison.similarity.divergences, 0.0)),
-        tree=comparison.similarity.linkage,
-        title=title,
-        receipt=proof(comparison),
-    )
-    save(clustermap(likeness, palette), path, suffix, title=title, description=proof(comparison))
-    return typefaces_for([title, proof(comparison)])
-
-
-def clustermap(likeness: Likeness, palette: str = DEFAULT) -> Figure:
-    """A figure of all pairs of heads in the order of their tree, dark where they are alike.
-
-    Args:
-        likeness: what to draw.
-        palette: one of `attnviz.render.palette.PALETTES`; a name that ends in ``_r`` turns it round.
-
-    Raises:
-        OutputError: scipy is missing.
-        SelectionError: there is one head only, or there is no such palette.
-    """
-    check_installed()
-    n = len(likeness.names)
+    names = [head.name for head in comparison.heads]
+    n = len(names)
     if n < 2:
         raise SelectionError("a picture of clusters needs two heads or more")
-    least, usual, most = SIDES
+    least, usual, most = LARGE_SIDES
     side = max(least, min(n * CELL, max(usual, min(most, n * PITCH * LEAST_TEXT / TEXT))))
-    size = max(LEAST_TEXT, min(TEXT, TEXT * side / n / PITCH))
-    step = math.ceil(0.96 * PITCH * size / TEXT / (side / n))
+    size, step = _thinned(side / n)
+    title = f"Which heads are alike: {visible(comparison.model)}; {sample(comparison)}"
     with usual_settings():
-        pen = blank_sheet([likeness.title, likeness.receipt, *likeness.names])
-        grid = _drawn(likeness, palette, pen.figure)
-        _label(grid.ax_heatmap, [likeness.names[head] for head in leaves(likeness.tree)], step, size, pen)
-        _place(grid, likeness, palette, (side, size, step), pen)
-    return pen.figure
+        pen = blank_figure([title, proof(comparison), UNIT])
+        reach = pen.widest(names, size) + 0.06
+        left = MARGIN + TREE
+        bar = left + side + reach + 0.22
+        width = bar + BAR + MARGIN
+        larger = min(1.4, max(1.0, width / 10))
+        above = lines(pen, [title], width - 2 * MARGIN, TITLE * larger)
+        top = MARGIN + height_of(above) + TREE + 0.1
+        end = top + side + reach + 0.15
+        below = lines(pen, _words_below(comparison, similarity, step), width - 2 * MARGIN, TEXT * larger)
+        page = page_of(pen, width, end + height_of(below) + MARGIN)
+        page.write(above, MARGIN)
+        order, largest = _draw_pairs(page, similarity, names, (left, top, side), palette)
+        for column in range(0, n, step):
+            name, middle = names[order[column]], left + (column + 0.5) * side / n
+            page.text(middle, top + side + 0.05, name, size, rotation=90, ha="center", va="top")
+        _draw_tree(page, similarity, (left, top, side), upright=True)
+        page.colour_bar(colours(palette)[::-1], (bar, top, 2.4), scale_marks(0.0, largest, 2))
+        page.text(bar + BAR, top + 1.2, UNIT, SMALL, rotation=90, ha="right", va="center", color=GREY)
+        page.write(below, end)
+    return Picture(pen, title, proof(comparison))
 
 
-def _drawn(likeness: Likeness, palette: str, figure: Figure) -> Any:
-    """The matrix and its trees, drawn by seaborn.
+def tree_size(n_heads: int) -> tuple[float, float]:
+    """Width and height of tree, matrix, names and scale on the sheet, in inches."""
+    side = _side(n_heads)
+    return TREE + STRIP + 0.04 + side + NAMES, side + BELOW
 
-    seaborn makes such a grid on a figure that it asks pyplot for, and its `plot` asks pyplot for one more where no
-    colours stand beside the matrix. So the grid is put together here, and only its parts are drawn.
+
+def draw_with_roles(
+    page: Page, comparison: HeadComparison, similarity: HeadSimilarity, corner: tuple[float, float], palette: str
+) -> None:
+    """Draw tree, roles, matrix and scale on the sheet, in the size of `tree_size`."""
+    left, top = corner
+    names = [head.name for head in comparison.heads]
+    n = len(names)
+    side = _side(n)
+    x = left + TREE + STRIP + 0.04
+    order, largest = _draw_pairs(page, similarity, names, (x, top, side), palette, strip=STRIP + 0.04)
+    for row, head in enumerate(order):
+        roles = comparison.heads[head].roles
+        swatch(page, roles[0] if roles else None, (left + TREE, top + row * side / n, STRIP, side / n))
+    marks = {0.0: "0 alike", 1.0: f"{largest:.2g} √nats"}
+    page.colour_bar(colours(palette)[::-1], (x, top + side + 0.12, 1.0), marks, along=True)
+
+
+def branches(similarity: HeadSimilarity) -> tuple[list[np.ndarray], Int64[np.ndarray, " head"]]:
+    """The tree as lines of four points (distance, place), a line a merge, and the heads in the order of their places.
+
+    A head stands at the middle of its cell: 0.5, 1.5 and on; a merge between the two that it joins.
     """
-    from matplotlib.colors import ListedColormap
-    from pandas import DataFrame
-    from seaborn.matrix import ClusterGrid
-
-    grid = ClusterGrid.__new__(ClusterGrid)
-    grid._figure = figure  # noqa: SLF001 - as its own __init__ does
-    grid.data2d = DataFrame(likeness.distances)
-    grid.mask = grid.data2d.isna()
-    grid.row_colors = grid.col_colors = grid.ax_cbar = None
-    grid.ax_col_dendrogram, grid.ax_row_dendrogram, grid.ax_heatmap = (figure.add_subplot(2, 2, k) for k in (2, 3, 4))
-    grid.ax_row_dendrogram.set_axis_off()
-    grid.ax_col_dendrogram.set_axis_off()
-    order = leaves(likeness.tree)
-    if likeness.tree[:, 2].max() > 0:  # else all heads are equal: the tree has no height
-        tree_style = {"linewidths": 0.7, "colors": GREY}
-        grid.plot_dendrograms(
-            row_cluster=True,
-            col_cluster=True,
-            metric=None,
-            method=None,
-            row_linkage=likeness.tree,
-            col_linkage=likeness.tree,
-            tree_kws=tree_style,
-        )
-    grid.plot_matrix(
-        None,
-        order,
-        order,
-        cmap=ListedColormap(_dark_at_0(palette)),
-        vmin=0.0,
-        vmax=_top(likeness),
-        xticklabels=False,
-        yticklabels=False,
-        rasterized=True,  # thousands of cells are one image in SVG and PDF
-    )
-    return grid
+    order = leaves(similarity.linkage)
+    n = len(order)
+    place = np.empty(2 * n - 1)
+    place[order] = np.arange(n) + 0.5
+    height = np.zeros(2 * n - 1)
+    forks = []
+    for merge, (one, other, far, _) in enumerate(similarity.linkage):
+        a, b = int(one), int(other)
+        forks.append(np.array([[height[a], place[a]], [far, place[a]], [far, place[b]], [height[b], place[b]]]))
+        place[n + merge] = (place[a] + place[b]) / 2
+        height[n + merge] = far
+    return forks, order
 
 
-def _dark_at_0(palette: str) -> np.ndarray:
-    """The palette with its dark end at distance 0: heads that are alike stand out from the paper."""
-    turned = palette.removesuffix("_r") if palette.endswith("_r") else f"{palette}_r"
-    return np.asarray(colours(turned) / 255)
+def _side(n_heads: int) -> float:
+    """The side of the matrix on the sheet, in inches."""
+    least, most = SIDES
+    return max(least, min(most, n_heads * CELL))
 
 
-def _top(likeness: Likeness) -> float:
-    """The distance at the pale end: the largest there is."""
-    return float(likeness.distances.max()) or FARTHEST
+def _thinned(cell: float) -> tuple[float, int]:
+    """The size of the names beside cells of this side, in points, and every how many heads one is named."""
+    size = max(LEAST_TEXT, min(TEXT, TEXT * cell / PITCH))
+    return size, max(1, math.ceil(0.96 * PITCH * size / TEXT / cell))
 
 
-def _label(ax: Axes, names: Sequence[str], step: int, size: float, pen: Pen) -> None:
-    """Name the rows at the right and the columns below, or each `step`-th of them."""
-    shown = names[::step]
-    places = np.arange(len(shown)) * step
-    ax.set_xticks(places + 0.5, shown, rotation=90, **pen.style(size))
-    ax.set_yticks(places + 0.5, shown, rotation=0, va="center", **pen.style(size))
-    ax.tick_params(length=0, pad=2)
-    ax.set(xlabel="", ylabel="")
+def _draw_pairs(
+    page: Page,
+    similarity: HeadSimilarity,
+    names: Sequence[str],
+    place: tuple[float, float, float],
+    palette: str,
+    *,
+    strip: float = 0.0,
+) -> tuple[Int64[np.ndarray, " head"], float]:
+    """Draw the matrix at (left, top, side), the names of its rows, and the tree at its left, behind a strip.
 
-
-def _place(grid: Any, likeness: Likeness, palette: str, sizes: tuple[float, float, int], pen: Pen) -> None:
-    """Put matrix and trees in their places; the title above, the scale at the right, below what must be said."""
-    side, size, step = sizes
-    reach = pen.widest(likeness.names, size) + 0.06
-    left = MARGIN + TREE
-    scale = left + side + reach + 0.22
-    width = scale + SCALE + MARGIN
-    pen = replace(pen, larger=min(1.4, max(1.0, width / 10)))
-    top = MARGIN + height_of(likeness.title, pen, width - 2 * MARGIN, TITLE) + TREE + 0.1
-    below = top + side + reach + 0.15
-    said = _said(likeness, step)
-    height = below + sum(height_of(text, pen, width - 2 * MARGIN, TEXT) for text in said) + MARGIN
-    paper = canvas(pen, width, height)
-
-    def put(ax: Axes, place: tuple[float, float, float, float]) -> None:
-        x, y, w, h = place
-        ax.set_position((x / width, 1 - (y + h) / height, w / width, h / height))
-
-    put(grid.ax_heatmap, (left, top, side, side))
-    put(grid.ax_row_dendrogram, (MARGIN, top, TREE - 0.03, side))
-    put(grid.ax_col_dendrogram, (left, top - TREE, side, TREE - 0.03))
-    frame(paper, left, top, side, side)
-    _scale(paper, pen, likeness, palette, (scale, top, 2.4))
-    say(paper, pen, [likeness.title], MARGIN, TITLE)
-    say(paper, pen, said, below, TEXT)
-
-
-def height_of(text: str, pen: Pen, width: float, size: float) -> float:
-    """How high a text stands in lines of this width, in inches."""
-    return LINE * size * pen.larger * POINT * len(pen.wrap(text, width, size * pen.larger))
-
-
-def say(paper: Axes, pen: Pen, texts: Sequence[str], top: float, size: float) -> None:
-    """Write texts below one another over the whole width, the first in black, the others in grey.
-
-    Args:
-        paper: axes over the whole figure, in inches.
-        pen: for the figure.
-        texts: what to write; each starts a new line.
-        top: where, in inches from the upper edge.
-        size: of the letters, in points, before the pen enlarges them.
+    Returns:
+        The heads in the order of the tree, and the distance at the pale end of the colours.
     """
-    width = paper.get_xlim()[1] - 2 * MARGIN
-    for index, text in enumerate(texts):
-        for line in pen.wrap(text, width, size * pen.larger):
-            style = pen.style(size * pen.larger, color=GREY if index else BLACK)
-            paper.text(MARGIN, top, line, va="top", **style)
-            top += LINE * size * pen.larger * POINT
+    left, top, side = place
+    _, order = branches(similarity)
+    distances = _distances(similarity)[np.ix_(order, order)]
+    largest = float(distances.max()) or FARTHEST
+    # Dark is alike: the palette's pale end stands for the largest distance.
+    page.image(colours(palette)[levels(largest - distances, largest)], (left, top, side, side))
+    cell = side / len(order)
+    size, step = _thinned(cell)
+    for row in range(0, len(order), step):
+        page.text(left + side + 0.05, top + (row + 0.5) * cell, names[order[row]], size, va="center")
+    _draw_tree(page, similarity, (left - strip, top, side))
+    return order, largest
 
 
-def _scale(paper: Axes, pen: Pen, likeness: Likeness, palette: str, place: tuple[float, float, float]) -> None:
-    """The colours and their numbers, upright, 0 below, and what they measure."""
-    left, top, height = place
-    table = _dark_at_0(palette)
-    paper.imshow(table[::-1, None], extent=(left, left + BAR, top + height, top), aspect="auto", zorder=2)
-    frame(paper, left, top, BAR, height)
-    for fraction in (0, 0.5, 1):
-        y = top + height * (1 - fraction)
-        value = fraction * _top(likeness)
-        paper.plot([left + BAR, left + BAR + 0.03], [y, y], color=GREY, linewidth=0.6)
-        words = f"{value:.2g}" if value else "0"
-        paper.text(left + BAR + 0.06, y, words, va="center", **pen.style(SMALL, color=GREY))
-    middle = top + height / 2
-    paper.text(left + SCALE, middle, UNIT, rotation=90, ha="right", va="center", **pen.style(SMALL, color=GREY))
+def _draw_tree(
+    page: Page, similarity: HeadSimilarity, place: tuple[float, float, float], *, upright: bool = False
+) -> None:
+    """Draw the tree at the left of a matrix at (left, top, side), or upright above it."""
+    from matplotlib.collections import LineCollection
+
+    left, top, side = place
+    forks, order = branches(similarity)
+    farthest = max(float(similarity.linkage[:, 2].max()), 1e-12)
+    along = [(left if upright else top) + fork[:, 1] * side / len(order) for fork in forks]
+    away = [(top if upright else left) - 0.03 - (TREE - 0.1) * fork[:, 0] / farthest for fork in forks]
+    points = [np.stack((a, b) if upright else (b, a), axis=1) for a, b in zip(along, away, strict=True)]
+    page.ax.add_collection(LineCollection(points, colors=GREY, linewidths=0.7))
 
 
-def _said(likeness: Likeness, step: int) -> list[str]:
-    """What stands below the picture: the receipt, and how to read it."""
-    largest = float(likeness.distances.max())
+def _distances(similarity: HeadSimilarity) -> Float64[np.ndarray, "head head"]:
+    return np.asarray(np.sqrt(np.maximum(similarity.divergences, 0.0)))
+
+
+def _words_below(comparison: HeadComparison, similarity: HeadSimilarity, step: int) -> list[str]:
+    """What stands below the page: the receipt, and how to read it."""
+    largest = float(_distances(similarity).max())
     ends = (
         f"0 is that of heads whose weights are always equal, {FARTHEST:.2f} that of heads that never look at the same"
     )
     names = f" · each {ordinal(step)} head is named" if step > 1 else ""
     return [
-        likeness.receipt,
+        proof(comparison),
         f"rows and columns: heads as layer.head, counted from 0, in the order of the tree (average linkage){names}",
         f"dark: alike · the largest distance here is {largest:.2g}; {ends} token",
     ]

@@ -80,11 +80,3 @@ def usual_settings() -> Iterator[None]:
     usual: dict[Any, Any] = {name: value for name, value in rcParamsDefault.items() if name != "backend"}
     with rc_context(usual | {"svg.hashsalt": "attnviz", "image.composite_image": False}):
         yield
-
-
-blank_sheet = blank_figure
-
-
-def save(made: Figure, path: Path | BytesIO, suffix: str, *, title: str, description: str) -> None:
-    """Write a figure into a file."""
-    Picture(Pen(made, Typefaces(families=(), missing="")), title, description).write(path, suffix)

@@ -221,19 +221,3 @@ def legend_above(ax: Axes, pen: Pen, names: Sequence[str], sample: float, **styl
         text.set(**pen.style())
     box = drawn.get_window_extent(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
     return float(box.height / pen.figure.dpi) + LEGEND_GAP
-
-
-def canvas(pen: Pen, width: float, height: float) -> Axes:
-    """Axes over the whole figure, in inches from the upper left corner."""
-    pen.figure.set_size_inches(width, height)
-    ax = pen.figure.add_axes((0, 0, 1, 1))
-    ax.set(xlim=(0, width), ylim=(height, 0))
-    ax.set_axis_off()
-    return ax
-
-
-def frame(ax: Axes, left: float, top: float, width: float, height: float) -> None:
-    """A thin line round a panel, so that a pale one has its edges."""
-    from matplotlib.patches import Rectangle
-
-    ax.add_patch(Rectangle((left, top), width, height, fill=False, edgecolor=FRAME, linewidth=0.6, zorder=3))

@@ -1,32 +1,34 @@
-"""Heads as points on two axes, coloured by what they do, each with its name."""
+"""Heads as points on two axes, those that look alike close together, in the colours of their roles."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
 from attnviz.errors import RecordError
-from attnviz.heads.figure.similarity import UNIT, height_of, say
-from attnviz.heads.similarity import Map
-from attnviz.render.figure.export import blank_sheet, usual_settings
-from attnviz.render.figure.page import canvas
-from attnviz.render.figure.pen import FRAME, LEGEND_GAP, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
-from attnviz.render.palette import COLOURS, MARKERS
+from attnviz.heads.figure.grid import colour_of
+from attnviz.heads.figure.similarity import UNIT
+from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, HeadSimilarity
+from attnviz.heads.wording import readable
+from attnviz.render.figure.page import legend_above
+from attnviz.render.figure.pen import FRAME, POINT, SMALL, TEXT, Pen
+from attnviz.render.palette import MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-WIDTH = 7.0
-"""Inches of the axes."""
-HEIGHTS = (3.2, 6.4)
-"""The least and the most: the map is as high as its points need, one scale on both axes."""
-PLAIN = "#a0a0a0"
-"""Of heads that have no colour."""
+HEIGHTS = (3.2, 5.8)
+"""Inches of the axes, the least and the most: as high as the points need, one scale on both axes."""
+LABELLED, NAMED = 144, 48
+"""Of more heads only so many are named: those of the rarest established roles."""
+RARER = "; heads of the rarer roles are named"
+PLAIN = {"facecolor": "#a0a0a0", "edgecolor": "white", "linewidth": 0.4}
+"""The look of heads with no clear role."""
 DOT = 5.0
 """The diameter of a point, in points."""
 _GAP = 2.0
@@ -34,55 +36,73 @@ _GAP = 2.0
 _RINGS = 16
 """How far from its point, in rings, a place for a label is looked for."""
 
+Points = Float64[np.ndarray, "head 2"]
 
-def scatter(
-    shown: Map, names: Sequence[str], groups: Sequence[str], *, title: str, receipt: str, plain: str = ""
-) -> Figure:
-    """A figure of heads as points.
 
-    Args:
-        shown: where they are, and how much of their distances that keeps.
-        names: of the heads, such as ``3.7``.
-        groups: what each head does: a colour and a mark for each.
-        title: what is shown: the model, on which text.
-        receipt: how it is proved that the weights are the model's own.
-        plain: the group that is drawn in grey, because it says nothing.
-    """
-    with usual_settings():
-        pen = blank_sheet([title, receipt, *names, *groups])
-        first, second = shown.shares
-        kept = f"two axes keep {first + second:.0%} of the squared distances ({first:.0%} along, {second:.0%} up)"
-        said = [
-            receipt,
-            f"heads as layer.head, counted from 0; those that look alike stand close ({UNIT}, classical scaling)",
-            f"{kept}: how else heads differ is not seen here",
-        ]
-        across, up = np.ptp(shown.points, axis=0)
-        low, high = HEIGHTS
-        tall = min(high, max(low, WIDTH * up / across)) if across else low
-        left = MARGIN + 0.5
-        width = left + WIDTH + MARGIN
-        pen.figure.set_size_inches(width, 10)
-        ax = pen.figure.add_axes((left / width, 0.2, WIDTH / width, tall / 10))
-        legend = draw_scatter(ax, shown.points, names, groups, pen, plain=plain)
-        top = MARGIN + height_of(title, pen, width - 2 * MARGIN, TITLE) + legend + 0.1
-        below = top + tall + 0.45
-        height = below + sum(height_of(text, pen, width - 2 * MARGIN, TEXT) for text in said) + MARGIN
-        paper = canvas(pen, width, height)
-        ax.set_position((left / width, 1 - (top + tall) / height, WIDTH / width, tall / height))
-        say(paper, pen, [title], MARGIN, TITLE)
-        say(paper, pen, said, below, TEXT)
-    return pen.figure
+def heading(comparison: HeadComparison, similarity: HeadSimilarity) -> str:
+    """What the points show."""
+    return (
+        f"heads as points: those that look alike stand close (two axes keep {100 * similarity.kept:.0f} % of the "
+        f"squared distances){RARER if len(comparison.heads) > LABELLED else ''}"
+    )
+
+
+def draw_heads(
+    pen: Pen, comparison: HeadComparison, similarity: HeadSimilarity, width: float
+) -> tuple[Axes, tuple[float, float]]:
+    """Draw the heads on axes of this width that have no place yet; the heights of their legend and of the axes."""
+    across, up = np.ptp(similarity.points, axis=0)
+    low, high = HEIGHTS
+    height = min(high, max(low, width * up / across)) if across else low
+    pen.figure.set_size_inches(10, 10)
+    ax = pen.figure.add_axes((0.1, 0.1, width / 10, height / 10))
+    groups = [_group(head) for head in comparison.heads]
+    looks = {_group(head): _look(head) for head in comparison.heads}
+    legend = draw_scatter(ax, similarity.points, _names(comparison.heads, groups), groups, pen, looks=looks)
+    return ax, (legend, height)
+
+
+def _names(heads: Sequence[HeadProfile], groups: Sequence[str]) -> list[str]:
+    """What is written beside each point: where there are very many nothing, but for heads of rare roles."""
+    if len(heads) <= LABELLED:
+        return [head.name for head in heads]
+    sizes = Counter(
+        group for head, group in zip(heads, groups, strict=True) if head.roles and head.roles[0].established
+    )
+    named: set[str] = set()
+    room = NAMED
+    for group, n in sorted(sizes.items(), key=lambda item: item[1]):
+        room -= n
+        if room >= 0:
+            named.add(group)
+    return [head.name if group in named else "" for head, group in zip(heads, groups, strict=True)]
+
+
+def _group(head: HeadProfile) -> str:
+    if not head.roles:
+        return NO_ROLE
+    role = head.roles[0]
+    return role.family_words + ("" if role.established else " (not established)")
+
+
+def _look(head: HeadProfile) -> dict[str, Any]:
+    """The colour of the grid; hollow where the role is not established."""
+    if not head.roles:
+        return PLAIN
+    colour = colour_of(head.roles[0])
+    if head.roles[0].established:
+        return {"facecolor": colour, "edgecolor": "white", "linewidth": 0.4}
+    return {"facecolor": "white", "edgecolor": readable(colour, dark=False), "linewidth": 0.8}
 
 
 def draw_scatter(
     ax: Axes,
-    points: Float64[np.ndarray, "head 2"],
+    points: Points,
     labels: Sequence[str],
     groups: Sequence[str],
     pen: Pen,
     *,
-    plain: str = "",
+    looks: Mapping[str, Mapping[str, Any]],
 ) -> float:
     """Draw heads as points with their labels, one scale on both axes.
 
@@ -91,10 +111,10 @@ def draw_scatter(
     Args:
         ax: where.
         points: of the heads.
-        labels: of the heads.
-        groups: of the heads: a colour and a mark for each group, the largest group first.
+        labels: of the heads; empty for none.
+        groups: of the heads: a mark for each group, the largest group first, what has no clear role last.
         pen: for the figure of these axes.
-        plain: the group drawn in grey, last.
+        looks: the look of each group, as Matplotlib's `scatter` takes it.
 
     Returns:
         The height of the legend above the axes, in inches.
@@ -104,20 +124,11 @@ def draw_scatter(
     """
     if not len(points) == len(labels) == len(groups):
         raise RecordError(f"{len(points)} points, {len(labels)} labels and {len(groups)} groups do not fit")
-    named = sorted(dict.fromkeys(groups), key=lambda group: (group == plain, -groups.count(group)))
+    named = sorted(dict.fromkeys(groups), key=lambda group: (group == NO_ROLE, -groups.count(group)))
     for index, group in enumerate(named):
         here = points[[one == group for one in groups]]
-        ax.scatter(
-            here[:, 0],
-            here[:, 1],
-            s=DOT**2,
-            marker=MARKERS[(index + index // len(MARKERS)) % len(MARKERS)],
-            color=PLAIN if group == plain else COLOURS[index % len(COLOURS)],
-            edgecolor="white",
-            linewidth=0.4,
-            label=group,
-            zorder=3,
-        )
+        marker = MARKERS[(index + index // len(MARKERS)) % len(MARKERS)]
+        ax.scatter(here[:, 0], here[:, 1], s=DOT**2, marker=marker, label=group, zorder=3, **looks[group])
     _limit(ax, points)
     _label(ax, points, labels, pen)
     ax.grid(color="#eeeeee", linewidth=0.6)
@@ -126,10 +137,10 @@ def draw_scatter(
     ax.set_xlabel(f"first axis ({UNIT})", **pen.style(color=pen.quiet))
     ax.set_ylabel("second axis", **pen.style(color=pen.quiet))
     ax.spines[:].set(color=FRAME, linewidth=0.6)
-    return _legend(ax, pen)
+    return legend_above(ax, pen, named, 3.0, handletextpad=0.2, columnspacing=1.2)
 
 
-def _limit(ax: Axes, points: Float64[np.ndarray, "head 2"]) -> None:
+def _limit(ax: Axes, points: Points) -> None:
     """All points well inside, an inch the same distance along as up, and the same steps marked on both axes."""
     from matplotlib.ticker import MaxNLocator
 
@@ -145,7 +156,7 @@ def _limit(ax: Axes, points: Float64[np.ndarray, "head 2"]) -> None:
         axis.set_ticks(np.arange(math.ceil(first / step), math.floor(last / step) + 1) * step)
 
 
-def _label(ax: Axes, points: Float64[np.ndarray, "head 2"], labels: Sequence[str], pen: Pen) -> None:
+def _label(ax: Axes, points: Points, labels: Sequence[str], pen: Pen) -> None:
     """Write the labels, with a thin line to the point where a label stands away from it."""
     scale = ax.figure.dpi * POINT
     size = SMALL if len(points) > 24 else TEXT
@@ -153,27 +164,28 @@ def _label(ax: Axes, points: Float64[np.ndarray, "head 2"], labels: Sequence[str
     sizes = np.array([(pen.width(label, size) / POINT, size) for label in labels])
     frame = np.array(ax.get_window_extent().extents) / scale
     offsets, away = places(dots, sizes, frame)
-    for label, point, offset in zip(labels, points, offsets, strict=True):
+    from_dots = ax.transData.inverted()
+    for head, label in enumerate(labels):
+        if not label:
+            continue
         ax.annotate(
             label,
-            tuple(point),
-            xytext=tuple(offset),
+            tuple(points[head]),
+            xytext=tuple(offsets[head]),
             textcoords="offset points",
             ha="center",
             va="center_baseline",
             zorder=4,
             **pen.style(size),
         )
-    from_dots = ax.transData.inverted()
-    for dot, offset, half in zip(dots[away], offsets[away], sizes[away] / 2, strict=True):
-        # The line ends where it meets the label.
-        end = dot + offset * (1 - np.min(half / np.maximum(np.abs(offset), 1e-9)))
-        ax.plot(*from_dots.transform(np.array([dot, end]) * scale).T, color=pen.quiet, linewidth=0.4, zorder=2)
+        if away[head]:  # a line leads to the label, and ends where it meets it
+            part = np.min(sizes[head] / 2 / np.maximum(np.abs(offsets[head]), 1e-9))
+            end = dots[head] + offsets[head] * (1 - part)
+            ends = from_dots.transform(np.array([dots[head], end]) * scale).T
+            ax.plot(*ends, color=pen.quiet, linewidth=0.4, zorder=2)
 
 
-def places(
-    dots: Float64[np.ndarray, "head 2"], sizes: Float64[np.ndarray, "head 2"], frame: Float64[np.ndarray, " 4"]
-) -> tuple[Float64[np.ndarray, "head 2"], Bool[np.ndarray, " head"]]:
+def places(dots: Points, sizes: Points, frame: Float64[np.ndarray, " 4"]) -> tuple[Points, Bool[np.ndarray, " head"]]:
     """Where the middles of labels stand beside their dots, so that they cover neither one another nor a dot.
 
     The most crowded dot comes first. Places are tried on rings round the dot, from the nearest; the first that is free
@@ -217,30 +229,3 @@ def _covered(boxes: Float64[np.ndarray, "box 4"], taken: Float64[np.ndarray, "th
     across = np.minimum(boxes[:, None, 2], taken[:, 2]) - np.maximum(boxes[:, None, 0], taken[:, 0])
     up = np.minimum(boxes[:, None, 3], taken[:, 3]) - np.maximum(boxes[:, None, 1], taken[:, 1])
     return np.asarray((across.clip(min=0) * up.clip(min=0)).sum(1))
-
-
-def _legend(ax: Axes, pen: Pen) -> float:
-    """The groups above the axes, and how high they stand, in inches."""
-    from matplotlib.transforms import ScaledTranslation
-
-    handles, names = ax.get_legend_handles_labels()
-    width = ax.get_window_extent().width / pen.figure.dpi
-    entry = pen.widest(names) + 3.0 * TEXT * POINT
-    drawn = ax.legend(
-        handles,
-        names,
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        bbox_transform=ax.transAxes + ScaledTranslation(0.0, LEGEND_GAP, pen.figure.dpi_scale_trans),
-        ncols=max(1, min(len(names), int(width / entry))),
-        frameon=False,
-        fontsize=TEXT,
-        borderpad=0,
-        borderaxespad=0,
-        handletextpad=0.2,
-        columnspacing=1.2,
-    )
-    for text in drawn.get_texts():
-        text.set(**pen.style())
-    box = drawn.get_window_extent(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
-    return float(box.height / pen.figure.dpi) + LEGEND_GAP
