@@ -157,7 +157,7 @@ Boxes = tuple[Box | None, Box, Box | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sheet:
+class _Layout:
     """A sheet whose matrices have their places.
 
     Attributes:
@@ -187,7 +187,7 @@ class _Sheet:
         return list(self.page.ax.texts)[before:]
 
 
-def _sheet(walk: Walkthrough, *, words: int = 0, **options: Unpack[ViewOptions]) -> _Sheet:
+def _sheet(walk: Walkthrough, *, words: int = 0, **options: Unpack[ViewOptions]) -> _Layout:
     """A sheet with nothing on it but its words, and the place of every matrix; lines are left for one step's words."""
     language, steps = options.get("language", "en"), options.get("steps")
     explain("scores", language)  # refuses a language that is not there
@@ -197,7 +197,7 @@ def _sheet(walk: Walkthrough, *, words: int = 0, **options: Unpack[ViewOptions])
         return _framed(arranged(bands, pen, options.get("precision", 3)), walk, language, pen, words)
 
 
-def _framed(rows: list[list[Place]], walk: Walkthrough, language: str, pen: Pen, words: int) -> _Sheet:
+def _framed(rows: list[list[Place]], walk: Walkthrough, language: str, pen: Pen, words: int) -> _Layout:
     """The sheet with what stands above and below the matrices."""
     width = max(max(map(length, rows)) + 2 * MARGIN, NARROWEST)
     room = width - 2 * MARGIN
@@ -216,7 +216,7 @@ def _framed(rows: list[list[Place]], walk: Walkthrough, language: str, pen: Pen,
     page = page_of(pen, width, bottom - BETWEEN / 2 + height_of(below) + MARGIN)
     page.write(above, MARGIN)
     page.write(below, page.size[1] - MARGIN - height_of(below[1:]), va="baseline")
-    return _Sheet(page=page, lines=rows, tops=tops, words=(begin, end))
+    return _Layout(page=page, lines=rows, tops=tops, words=(begin, end))
 
 
 def _draw_line(page: Page, line: list[Place], top: float, palette: str, numbers: range) -> None:
