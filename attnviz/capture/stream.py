@@ -154,7 +154,7 @@ def _mask_of(scoring: Scoring, first: int, last: int, n_keys: int, device: torch
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
+class ForwardPass:
     """One forward pass being watched: it shows each layer's rows to the observers and proves them.
 
     Attributes:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnviz.capture import stream
 from attnviz.capture.observers import Batch, Block, Sentence
-from attnviz.capture.stream import Run, Scoring, weights_in_blocks
+from attnviz.capture.stream import ForwardPass, Scoring, weights_in_blocks
 from attnviz.errors import NoAttentionError, NotVerifiedError
 
 E = math.e
@@ -192,7 +192,7 @@ class TestRun:
         """Each block says its layer, its first row and how many rows there are in all."""
         monkeypatch.setattr(stream, "BLOCK_BYTES", 5 * BATCH * HEADS * TOKENS * 4)
         blocks = Blocks()
-        run = Run(batch=batch_of(13, 7), observers=[blocks], native="eager")
+        run = ForwardPass(batch=batch_of(13, 7), observers=[blocks], native="eager")
         run.layer(**layer_of())
         run.layer(**layer_of(Scoring(causal=True)))
         shapes = [(0, 5), (5, 5), (10, 3)]
@@ -204,7 +204,7 @@ class TestRun:
 
     def test_numbers(self) -> None:
         """A layer's own number counts; where it has none, or one that was seen, it is the next."""
-        run = Run(batch=batch_of(13, 7), observers=[], native="eager")
+        run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
         for number in (None, 2, None, 2, 7):
             run.layer(**layer_of(), number=number)
         assert run.receipt("made-up").layers == (0, 2, 3, 4, 7)
@@ -213,7 +213,7 @@ class TestRun:
         """What is planted in one number of the output is the difference on the receipt."""
         given = layer_of()
         given["output"][1, 4, 3, 2] += 7e-6
-        run = Run(batch=batch_of(13, 7), observers=[], native="eager")
+        run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
         run.layer(**given)
         receipt = run.receipt("made-up")
         assert receipt.max_difference == pytest.approx(7e-6, abs=1e-6)
@@ -225,7 +225,7 @@ class TestRun:
         for row in (0, 6, 12):
             given = layer_of()
             given["output"][0, row, 5, 4] += 0.01
-            run = Run(batch=batch_of(13, 7), observers=[], native="eager")
+            run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
             with pytest.raises(NotVerifiedError, match=r"layer 3 .* differ by 1\.0e-02 .* \(tolerance [12]\.\de-05 "):
                 run.layer(**given, number=3)
 
@@ -233,7 +233,7 @@ class TestRun:
         """What a model computes where there is no token is nobody's business, NaN included."""
         given = layer_of()
         given["output"][1, 7:] = torch.nan
-        run = Run(batch=batch_of(13, 7), observers=[], native="eager")
+        run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
         run.layer(**given)
         assert run.receipt("made-up").max_difference < 1e-6
 
@@ -243,13 +243,13 @@ class TestRun:
         for row in (0, 12):
             given = layer_of()
             given["output"][0, row, 0, 0] = broken
-            run = Run(batch=batch_of(13, 7), observers=[], native="eager")
+            run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
             with pytest.raises(NotVerifiedError, match=r"layer 0 is not verified: .* is not a finite number"):
                 run.layer(**given)
 
     def test_sinks(self) -> None:
         """A run knows whether some layer had sinks."""
-        run = Run(batch=batch_of(13, 7), observers=[], native="eager")
+        run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
         run.layer(**layer_of())
         assert not run.has_sinks
         run.layer(**layer_of(Scoring(sinks=numbers(HEADS))))
@@ -259,4 +259,4 @@ class TestRun:
     def test_no_layer(self) -> None:
         """A run that saw nothing proves nothing."""
         with pytest.raises(NoAttentionError, match=r"^made-up has no attention that attnviz can see"):
-            Run(batch=batch_of(13, 7), observers=[], native="eager").receipt("made-up")
+            ForwardPass(batch=batch_of(13, 7), observers=[], native="eager").receipt("made-up")

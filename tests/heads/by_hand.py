@@ -15,7 +15,7 @@ from torch import Tensor
 from attnviz.attention import Kind, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import calls_shown
-from attnviz.capture.stream import Run, Scoring
+from attnviz.capture.stream import ForwardPass, Scoring
 
 WORDS = ("[CLS]", "[SEP]", ".", *(f"w{number}" for number in range(21)))
 PLACES = 48
@@ -154,7 +154,7 @@ class ByHand:
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run both layers."""
-        run = Run(batch=batch, observers=observers, native="by hand")
+        run = ForwardPass(batch=batch, observers=observers, native="by hand")
         mask = batch.real[:, None, None]
         with torch.inference_mode(), calls_shown(self._outputs, observers):
             x = _stream_of(batch.inputs["words"])

@@ -13,7 +13,7 @@ from attnviz.attention import Kind, Note, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import calls_shown
 from attnviz.capture.receipt import digest_of
-from attnviz.capture.stream import Run, Scoring
+from attnviz.capture.stream import ForwardPass, Scoring
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import ToyConfig
@@ -110,7 +110,7 @@ class ToySource:
         Raises:
             NotVerifiedError: a layer's weights are not proved to be the model's own.
         """
-        run = Run(batch=batch, observers=observers, native="home-built")
+        run = ForwardPass(batch=batch, observers=observers, native="home-built")
         with torch.inference_mode(), calls_shown(self._model, observers):
             vectors = [self._model.embed([token.piece for token in s.tokens]) for s in batch.sentences]
             x, mask = pad(vectors)
@@ -201,7 +201,7 @@ class TrainedSource:
         Raises:
             NotVerifiedError: a layer's weights are not proved to be the model's own.
         """
-        run = Run(batch=batch, observers=observers, native="home-built")
+        run = ForwardPass(batch=batch, observers=observers, native="home-built")
         model, inputs = self._model, batch.inputs
         with torch.inference_mode(), calls_shown(model, observers):
             if isinstance(model, LanguageEncoder | LanguageDecoder):
@@ -321,7 +321,7 @@ def _words(text: str, segment: int, before: int, vocabulary: Vocabulary | None =
     ]
 
 
-def _watched(run: Run) -> AttendFunction:
+def _watched(run: ForwardPass) -> AttendFunction:
     """The home-built formula, with a run looking on."""
 
     def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
@@ -351,7 +351,7 @@ class _Steps:
 
         return attend
 
-    def show(self, run: Run) -> None:
+    def show(self, run: ForwardPass) -> None:
         """Show all steps to a run as one layer."""
         key, value, mask = self._rest
         output = torch.cat(self._contexts, dim=2).transpose(1, 2)

@@ -20,7 +20,7 @@ from attnviz.capture.sources.hub import Location
 from attnviz.capture.sources.interface import native_of, watch, watched_by
 from attnviz.capture.sources.loading import Loaded, adopt, first_line, in_one_line, keep_state, limit_of, load, quiet
 from attnviz.capture.sources.tokens import read_tokens, run_together
-from attnviz.capture.stream import Run
+from attnviz.capture.stream import ForwardPass
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
 
@@ -167,7 +167,7 @@ class PretrainedSource:
             model, is_shown = self._whole, partial(self._generator.is_shown, batch=batch)
             n_tokens = max(batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids"))
         native = "eager" if n_sentences * n_tokens**2 <= EAGER_UP_TO else self._native
-        run = Run(batch=batch, observers=observers, native=native)
+        run = ForwardPass(batch=batch, observers=observers, native=native)
         # Tensors of inference mode that a model keeps could not be trained with afterwards.
         without_gradients = torch.inference_mode if self._owner is None else torch.no_grad
         with (

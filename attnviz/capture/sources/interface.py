@@ -19,7 +19,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attnviz.capture.stream import Run, Scoring
+from attnviz.capture.stream import ForwardPass, Scoring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Watching:
         is_shown: which of them: asked with the layer's module, queries and keys; None shows all.
     """
 
-    run: Run
+    run: ForwardPass
     is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None
 
 
@@ -59,7 +59,7 @@ def register() -> None:
 
 
 @contextmanager
-def watched_by(run: Run, is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None = None) -> Iterator[None]:
+def watched_by(run: ForwardPass, is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None = None) -> Iterator[None]:
     """While this lasts, `run` sees each layer of any model that uses a watched implementation, or those to be shown."""
     token = _watching.set(Watching(run=run, is_shown=is_shown))
     try:
