@@ -1,7 +1,7 @@
-"""What stands around one layer's attention: its query, key and value, and the maps that make them and use its output.
+"""What stands around one layer's attention: query, key, value, and the projections that make them and use its output.
 
-No table of names of modules is needed: a map is the one that made the query if what it returned is the query, to the
-last bit. Where none is found (rotary positions turn queries and keys after their maps) there is none to show.
+No table of names of modules is needed: a projection is the one that made the query if what it returned is the query,
+to the last bit. Where none is found (rotary positions turn queries and keys afterwards) there is none to show.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from attnviz.capture.stream import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One run of a small module of the model: a linear map, a norm, an embedding, or a recurrent cell.
+    """One run of a small module of the model: a linear projection, a norm, an embedding, or a recurrent cell.
 
     Attributes:
         module: the module.
@@ -36,8 +36,8 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearMap:
-    """A linear map that was found, or the part of one that was.
+class Projection:
+    """A linear projection that was found, or the part of one that was.
 
     Attributes:
         given: the vectors that it was given, of the first sentence.
@@ -65,7 +65,7 @@ class Embedded:
 
 @runtime_checkable  # it is how a source finds those who ask for it
 class CallObserver(Protocol):
-    """An observer that wants to see the small modules run: linear maps, norms, embeddings, recurrent cells."""
+    """An observer that wants to see the small modules run: linear projections, norms, embeddings, recurrent cells."""
 
     def observe_call(self, call: Call) -> None:
         """One has run."""
@@ -136,8 +136,8 @@ class KeepProjections:
         """
         return self._found()[0]
 
-    def maps(self) -> tuple[LinearMap | None, LinearMap | None, LinearMap | None, LinearMap | None]:
-        """The maps that made query, key and value of all heads, and the one that was given all contexts.
+    def projections(self) -> tuple[Projection | None, Projection | None, Projection | None, Projection | None]:
+        """The projections that made query, key and value of all heads, and the one that was given all contexts.
 
         Each is None where none is found.
         """
@@ -145,7 +145,7 @@ class KeepProjections:
         calls = _stacked(before)
         made = [_maker(calls, tensor) for tensor in (layer.query, layer.key, layer.value)]
         together = layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
-        user = next((map_of(call, 0, call.made.shape[2]) for call in after if same(call.given, together)), None)
+        user = next((projection_of(call, 0, call.made.shape[2]) for call in after if same(call.given, together)), None)
         return made[0], made[1], made[2], user
 
     def embedded(self, x: Tensor) -> Embedded | None:
@@ -196,25 +196,27 @@ class KeepProjections:
         return self._kept[0]
 
 
-def _maker(calls: Sequence[Call], tensor: Tensor) -> LinearMap | None:
-    """The map whose output, or an equal share of it, is this tensor [batch, head, token, d]."""
+def _maker(calls: Sequence[Call], tensor: Tensor) -> Projection | None:
+    """The projection whose output, or an equal share of it, is this tensor [batch, head, token, d]."""
     wanted = tensor.transpose(1, 2).flatten(2)  # (B, H, T, d) -> (B, T, H * d)
     size = wanted.shape[2]
     for call in reversed(calls):
-        if is_map(call.module):
-            for first in range(0, call.made.shape[2] - size + 1, size):  # one fused map may make all three
+        if is_linear(call.module):
+            for first in range(0, call.made.shape[2] - size + 1, size):  # one fused projection may make all three
                 if same(call.made[:, :, first : first + size], wanted):
-                    return map_of(call, first, first + size)
+                    return projection_of(call, first, first + size)
     return None
 
 
-def map_of(call: Call, first: int, last: int) -> LinearMap | None:
-    """These columns of a linear map that has run; None where the call is none."""
-    if not is_map(call.module):
+def projection_of(call: Call, first: int, last: int) -> Projection | None:
+    """These columns of a linear projection that has run; None where the call is none."""
+    if not is_linear(call.module):
         return None
     whole, bias = call.module.get_parameter("weight"), getattr(call.module, "bias", None)
-    weight: Tensor = whole.T if isinstance(call.module, nn.Linear) else whole  # GPT-2's own maps are not transposed
-    return LinearMap(given=call.given[0], weight=weight[:, first:last], bias=None if bias is None else bias[first:last])
+    weight: Tensor = whole.T if isinstance(call.module, nn.Linear) else whole  # GPT-2's are not transposed
+    return Projection(
+        given=call.given[0], weight=weight[:, first:last], bias=None if bias is None else bias[first:last]
+    )
 
 
 def norm_of(call: Call) -> tuple[Tensor, Tensor, float]:
@@ -225,14 +227,14 @@ def norm_of(call: Call) -> tuple[Tensor, Tensor, float]:
     return gain, call.made.new_zeros(width) if shift is None else shift, float(module.eps)  # type: ignore[arg-type]
 
 
-def is_map(module: nn.Module) -> bool:
-    """A plain linear map; one that is quantised, or has an adapter, computes something else."""
+def is_linear(module: nn.Module) -> bool:
+    """A plain linear projection; one that is quantised, or has an adapter, computes something else."""
     return type(module) is nn.Linear or type(module).__name__ == "Conv1D"
 
 
 def _is_small(module: nn.Module) -> bool:
     """Whether a module is worth a look: whatever holds single rows of numbers alone may be a norm of some family's."""
-    if is_map(module) or isinstance(module, nn.LayerNorm | nn.Embedding | nn.RNNCellBase):
+    if is_linear(module) or isinstance(module, nn.LayerNorm | nn.Embedding | nn.RNNCellBase):
         return True
     held = list(module.parameters())
     return bool(held) and next(module.children(), None) is None and all(one.ndim == 1 for one in held)

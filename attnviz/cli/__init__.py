@@ -20,7 +20,7 @@ from typer.core import TyperCommand
 
 import attnviz
 from attnviz.cli import models, train
-from attnviz.cli.groups import as_command, takes_groups
+from attnviz.cli.groups import as_command
 from attnviz.errors import AttnvizError, OutputError
 from attnviz.heads import command as heads
 from attnviz.heatmaps import command as heatmap
@@ -83,7 +83,7 @@ for _name, _module in COMMANDS.items():
     app.command(
         _name, epilog=_module.EXAMPLES, context_settings={"max_content_width": 100},
         cls=getattr(_module, "Command", None),
-    )(as_command(_module.command) if takes_groups(_module.command) else _module.command)  # fmt: skip
+    )(as_command(_module.command))  # fmt: skip
 
 
 class _Output(io.FileIO):

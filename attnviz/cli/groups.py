@@ -22,20 +22,17 @@ def groups_of(command: Callable[..., None]) -> dict[str, Any]:
     return {name: hints[name] for name in inspect.signature(command).parameters}
 
 
-def takes_groups(command: Callable[..., None]) -> bool:
-    """Whether a command takes groups of settings, and nothing else."""
-    return all(is_dataclass(hint) for hint in groups_of(command).values())
-
-
 def as_command(command: Callable[..., None]) -> Callable[..., None]:
     """The command as Typer wants it: a parameter for each field of each of its groups.
 
     A setting that is refused becomes a misuse of the command line.
 
     Raises:
-        TypeError: two groups have a field of one name.
+        TypeError: a parameter is no group, or two groups have a field of one name.
     """
     groups = groups_of(command)
+    if strange := [name for name, group in groups.items() if not is_dataclass(group)]:
+        raise TypeError(f"{command.__module__} takes {', '.join(strange)}, which is no group of settings")
     parameters: dict[str, inspect.Parameter] = {}
     for group in groups.values():
         hints = get_type_hints(group)

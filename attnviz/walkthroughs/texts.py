@@ -371,7 +371,7 @@ _SCORE, _DRAWN, _CAUSAL = (
     ("what comes after each word is hidden", "각 단어의 뒤는 가림"),
 )
 _NO_SINGLE_MAP = (
-    "no single map makes {names} (rotary positions, or a scaling, may come after it): ",
+    "no single projection makes {names} (rotary positions, or a scaling, may come after it): ",
     ": 행렬 하나로 만들어지지 않음 (회전 위치 인코딩이나 스케일이 뒤따를 수 있음). 받은 값 그대로 씀",
 )
 
@@ -418,7 +418,7 @@ NOTES: Templates = {
         "the layer looks twice: back at what was said, then across at the other sentence, in the grids named cross",
         "이 층은 두 번 봄: 먼저 앞에서 말한 것을, 그다음 다른 문장을 봄 (이름에 cross가 붙은 표)",
     ),
-    "output_left_out": ("the output map, {shape} numbers, is left out", "출력 행렬(수 {shape}개)은 생략함"),
+    "output_left_out": ("the output projection, {shape} numbers, is left out", "출력 행렬(수 {shape}개)은 생략함"),
     "other_score": _not_its_own(*_SCORE),
     "other_score_drawn": _not_its_own(*_DRAWN),
     "other_score_causal": _not_its_own(f"{_SCORE[0]}, and {_CAUSAL[0]}", f"{_SCORE[1]}, {_CAUSAL[1]}"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from attnviz.settings import REQUIRED, option
 from attnviz.text.display import visible
 
 EXAMPLES = """Examples:
@@ -19,11 +20,18 @@ MOST = 12
 """Names of grids that are listed one by one."""
 
 
-def command(
-    file: Annotated[
-        Path, typer.Argument(help="A walkthrough, saved with -o FILE.json.", metavar="FILE", show_default=False)
-    ],
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifySettings:
+    """What is verified.
+
+    Attributes:
+        file: a saved walkthrough.
+    """
+
+    file: Path = option(default=REQUIRED, help="A walkthrough, saved with -o FILE.json.", metavar="FILE")
+
+
+def command(settings: VerifySettings) -> None:
     """Compute a saved walkthrough again, in plain Python arithmetic, and name the first number that is wrong.
 
     Neither torch nor numpy takes part. Every step is computed from the numbers in the file.
@@ -31,9 +39,9 @@ def command(
     from attnviz.errors import RecordError
     from attnviz.walkthroughs.verify import TOLERANCE, Verdict, verify
 
-    verdict: Verdict = verify(file)
+    verdict: Verdict = verify(settings.file)
     if verdict.fault:
-        raise RecordError(f"{visible(str(file))}: {verdict.fault}")
+        raise RecordError(f"{visible(str(settings.file))}: {verdict.fault}")
     names = [f"{i}. {step.step}" for i, step in enumerate(verdict.checked, start=1)]
     made = [f"{step.grid} ({step.shape[0]}, {step.shape[1]})" for step in verdict.checked]
     wide = [max(map(len, texts), default=0) for texts in (names, made)]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import attnviz
+from attnviz.heads.settings import SurveySettings
 from attnviz.settings import ModelSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.fixtures.command_line import Result
 
@@ -35,3 +36,37 @@ def test_heatmap(
     assert typed("heatmap", "I love you", *options, "-o", "typed.json").status == 0
     attnviz.attend("I love you", ModelSettings(**model).open(), **more).save(here / "called.json")
     assert (here / "typed.json").read_bytes() == (here / "called.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "called"),
+    [
+        (["--toy"], {"model": "toy"}),
+        (["-m", "toy-seq2seq", "I love all you", "--query", "1"],
+         {"text": "I love all you", "model": "toy-seq2seq", "query": 1}),
+        (["--toy", "I am full", "--whole-layer", "--layer", "1"],
+         {"text": "I am full", "model": "toy", "whole_layer": True, "layer": 1}),
+        (["-m", "toy-random", "I love you", "--score", "additive", "--causal", "--all-queries", "--head", "2"],
+         {"text": "I love you", "model": "toy-random", "score": "additive", "causal": True, "all_queries": True,
+          "head": 2}),
+        (["--example", "seq2seq"], {"example": "seq2seq"}),
+    ],
+)  # fmt: skip
+def test_walkthrough(options: list[str], called: dict[str, Any], typed: Callable[..., Result], here: Path) -> None:
+    """A walkthrough of the command line and one of Python, byte for byte."""
+    assert typed("walkthrough", *options, "-o", "typed.json").status == 0
+    attnviz.walkthrough(**called).save(here / "called.json")
+    assert (here / "typed.json").read_bytes() == (here / "called.json").read_bytes()
+
+
+def test_compare_heads(typed: Callable[..., Result], here: Path) -> None:
+    """All numbers of heads, byte for byte, with other settings than the usual ones."""
+    lines = ["I love you", "You love me", "They see the old dog", "She is eating a green apple"]
+    (here / "lines.txt").write_text("\n".join(lines))
+    options = ["--corpus", "lines.txt", "--max-offset", "3", "--specials", "exclude", "--controls", "2"]
+    assert typed("compare-heads", "-m", "toy-random", *options, "-o", "typed.csv", "-o", "typed.json").status == 0
+    settings = SurveySettings(max_offset=3, specials="exclude", controls=2)
+    compared = attnviz.compare_heads(Path("lines.txt"), model="toy-random", settings=settings)
+    for ending in ("csv", "json"):
+        compared.save(here / f"called.{ending}")
+        assert (here / f"typed.{ending}").read_bytes() == (here / f"called.{ending}").read_bytes()

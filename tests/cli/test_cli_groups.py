@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from attnviz.cli.groups import as_command
+from attnviz.cli import COMMANDS, app
+from attnviz.cli.groups import as_command, groups_of
 from attnviz.errors import SettingsError
 from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapSelection, HeatmapText
 from attnviz.settings import ModelSettings, OutputSettings, Ranges, TextSettings, changed, option, whole_number
@@ -41,6 +42,28 @@ def test_one_message(
     status, line = refused("heatmap", *arguments)
     assert status == 2
     assert line == f"attnviz heatmap: {error.value} (see attnviz heatmap --help)"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_comes_from_a_group(name: str) -> None:
+    """What help lists are the fields of the groups that the command takes, and nothing else."""
+    import typer
+
+    fields_of = {one.name for group in groups_of(COMMANDS[name].command).values() for one in fields(group)}
+    context = typer.main.get_command(app)
+    listed = {parameter.name for parameter in context.commands[name].params}  # type: ignore[attr-defined]
+    assert listed == fields_of
+
+
+def test_what_is_no_group() -> None:
+    """A command cannot take an option beside the groups."""
+
+    def command(text: TextSettings, more: int) -> None:
+        raise AssertionError(text, more)
+
+    command.__annotations__ = {"text": TextSettings, "more": int, "return": None}
+    with pytest.raises(TypeError, match="takes more, which is no group of settings"):
+        as_command(command)
 
 
 def test_a_field_in_two_groups() -> None:

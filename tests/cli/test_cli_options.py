@@ -13,7 +13,7 @@ import typer
 
 from attnviz import __version__
 from attnviz.cli import COMMANDS, app
-from attnviz.options import PALETTES
+from attnviz.render.names import PALETTES
 from attnviz.storage import load
 
 if TYPE_CHECKING:

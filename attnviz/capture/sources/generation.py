@@ -67,9 +67,9 @@ class Generator:
     Args:
         name: what pictures call it.
         tokenizer: the library's.
-        model: the library's, with the map to its words.
+        model: the library's, with the projection to its words.
         native: the implementation that it generates freely with.
-        has_head: whether that map is the model's own.
+        has_head: whether that projection is the model's own.
     """
 
     def __init__(self, name: str, tokenizer: Any, model: Any, *, native: str, has_head: bool) -> None:

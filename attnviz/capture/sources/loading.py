@@ -28,8 +28,8 @@ class Loaded:
     Attributes:
         tokenizer: the library's own.
         model: what reads: of an encoder-decoder its encoder.
-        whole: the encoder-decoder, with the map to its words; None where the model is none, or none of text.
-        has_head: whether that map is the model's own, so that it can say something by itself.
+        whole: the encoder-decoder, with the projection to its words; None where the model is none, or none of text.
+        has_head: whether that projection is the model's own, so that it can generate freely.
         notes: what a reader of its pictures should know.
     """
 
@@ -74,7 +74,7 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
         **options,
     )
     head = _head_of(model) if is_whole else ()
-    # A pooler stands after all attention, and many checkpoints come without one; so does the map to words.
+    # A pooler stands after all attention, and many checkpoints come without one; so does the projection to words.
     missing = sorted(name for name in report["missing_keys"] if "pooler" not in name and name not in head)
     if missing:
         raise ModelError(
@@ -184,7 +184,7 @@ def _head_of(model: Any) -> tuple[str, ...]:
 
 
 def _is_tied(model: Any) -> bool:
-    """Whether the library uses the word vectors for the map to words, as it does where it finds none."""
+    """Whether the library uses the word vectors for the projection to words, as it does where it finds none."""
     return model.get_output_embeddings().weight is model.get_input_embeddings().weight
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from attnviz.attention import Token
 from attnviz.capture.observers import Batch, Block
-from attnviz.capture.projections import Call, map_of, same
+from attnviz.capture.projections import Call, projection_of, same
 from attnviz.capture.stream import Layer, for_each_head, visible_keys
 from attnviz.errors import NoAttentionError, RecordError
 from attnviz.heads.capture import rows as heads
@@ -168,7 +168,7 @@ class FindOutputProjections:
         layer = self._layer
         if layer is None or layer.number in self.handed or not same(call.given, layer.output.flatten(2)):
             return
-        found = map_of(call, 0, call.made.shape[2])
+        found = projection_of(call, 0, call.made.shape[2])
         if found is not None:
             n_heads, d_v = layer.output.shape[2:]
             weight = found.weight.reshape(n_heads, d_v, -1)  # (H, d_v, D)

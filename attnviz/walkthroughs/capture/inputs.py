@@ -1,4 +1,4 @@
-"""What query, keys and values are made of, written down: the layer's input, and the head's part of each map."""
+"""What query, keys and values are made of, written down: the layer's input, and the head's part of each projection."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from torch import Tensor
 
 from attnviz.attention import Note
 from attnviz.capture.observers import Batch
-from attnviz.capture.projections import Embedded, LinearMap
+from attnviz.capture.projections import Embedded, Projection
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
 from attnviz.walkthroughs.record import Grid
 
 LARGEST_MAP = 2**22
-"""How many numbers a map may have to be written down: 1,024 by 4,096 are, those of very large models are not."""
+"""How many numbers a projection may have to be written down: 1,024 by 4,096 are, those of very large models are not."""
 
 CLOSE = 1e-4
-"""How far a map that was found may be from what it is said to have made, relative to its largest number where that
-exceeds 1: in half precision rounding makes more, and then the query itself is given."""
+"""How far a projection that was found may be from what it seems to have made, relative to its largest number where
+that exceeds 1: in half precision rounding makes more, and then the query itself is given."""
 
 STEPS = ("query", "keys", "values")
 LETTERS = ("q", "k", "v")
@@ -38,7 +38,7 @@ class HomeBuilt(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadProjection:
-    """One head's part of a map, and what the whole map was given."""
+    """One head's part of a projection, and what the whole projection was given."""
 
     x: Float64[np.ndarray, "token d_model"]
     weight: Float64[np.ndarray, "d_model d_k"]
@@ -46,7 +46,7 @@ class HeadProjection:
 
 
 class Inputs:
-    """What maps were given, written down once each: ``X`` of all words, ``x``, its one row, ``M`` of other words."""
+    """What projections were given, written down once each: ``X`` of all words, ``x`` its row, ``M`` of other words."""
 
     def __init__(self, calculation: Calculation, run: HeadRun) -> None:
         self._calculation, self._walked = calculation, run
@@ -54,7 +54,7 @@ class Inputs:
         self._made: list[tuple[Float64[np.ndarray, "token d_model"], str, str]] = []
 
     def know(self, whole: Float64[np.ndarray, "token d_model"], name: str, row_name: str) -> None:
-        """What a map is given may have been made by a step.
+        """What a projection is given may have been made by a step.
 
         Args:
             whole: all rows, as the model made them.
@@ -64,7 +64,7 @@ class Inputs:
         self._made.append((whole, name, row_name))
 
     def write(self, whole: Float64[np.ndarray, "token d_model"], *, of_query: bool) -> str | None:
-        """Write down the vectors that a map was given; their name comes back, None where it is taken by others."""
+        """Write down the vectors that a projection was given; their name comes back, None where it is taken."""
         run = self._walked
         across, one = run.kind == "cross", of_query and run.row is not None
         for made, every, row_name in self._made:
@@ -112,7 +112,7 @@ class Inputs:
 
 
 def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) -> list[Note]:
-    """Write down query, keys and values: made from their input by the head's maps, where these are found.
+    """Write down query, keys and values: made from their input by the head's projections, where these are found.
 
     Returns:
         What a reader should know about it.
@@ -121,7 +121,7 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
     heads = (run.head, run.group, run.group)
     row_names = (run.looking, run.keys, run.keys)
     for name, own, rows, found, head, step, letter in zip(
-        run.names, run.own(), row_names, run.keep.maps(), heads, STEPS, LETTERS, strict=False
+        run.names, run.own(), row_names, run.keep.projections(), heads, STEPS, LETTERS, strict=False
     ):
         of_query = step == "query"
         part = part_of(found, own, head, run.row if of_query else None)
@@ -143,11 +143,11 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
     return [Note.of("all_taken_as_given", names=", ".join(names), last=last)]
 
 
-def part_of(found: LinearMap | None, made: Tensor, head: int, row: int | None) -> HeadProjection | None:
-    """One head's part of a map that was found, if it is small enough and makes what it is said to have made.
+def part_of(found: Projection | None, made: Tensor, head: int, row: int | None) -> HeadProjection | None:
+    """One head's part of a projection that was found, if it is small enough and makes what it is said to have made.
 
     Args:
-        found: the whole map.
+        found: the whole projection.
         made: what the head's part of it made [token, d].
         head: the head's number.
         row: the row that was made; None where all were.

@@ -1,4 +1,4 @@
-"""What follows a head's context, written down: all heads side by side, the output map, and the rest of the layer."""
+"""What follows a head's context: all heads side by side, the output projection, and the rest of the layer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from attnviz.attention import Note
-from attnviz.capture.projections import LinearMap
+from attnviz.capture.projections import Projection
 from attnviz.models.language.vocabulary import START
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.capture.inputs import LARGEST_MAP, Inputs, write_projections
@@ -22,12 +22,12 @@ CROSS = "_cross"
 
 
 def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:
-    """Write down the contexts of all heads side by side, and the output map, where it is found.
+    """Write down the contexts of all heads side by side, and the output projection, where it is found.
 
     Returns:
         What a reader should know about it.
     """
-    output, layer = run.keep.maps()[3], run.layer
+    output, layer = run.keep.projections()[3], run.layer
     if output is None:
         return _write_step(calculation, run)
     if output.weight.numel() > LARGEST_MAP:
@@ -36,7 +36,7 @@ def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:
     for head in range(layer.output.shape[2]):
         theirs = Grid(values=numbers(run.rows_of(layer.output[0, :, head])), rows=run.looking)
         contexts.append("context" if head == run.head else calculation.give(f"context_{head}", theirs))
-    _write_output_map(calculation, contexts, output)
+    _write_output_projection(calculation, contexts, output)
     return []
 
 
@@ -63,7 +63,7 @@ def write_layer(
         parts: the layer, part by part.
         run: its self-attention.
         cross: its cross attention, where it has one.
-        from_input: whether query, keys and values are made by their maps, or given.
+        from_input: whether query, keys and values are made by their projections, or given.
 
     Returns:
         The name of the layer's output, and what a reader should know about it.
@@ -117,13 +117,13 @@ class _Layer:
         """Cross attention, of which the queries walked are the rows of a grid that is there."""
         assert self.cross is not None  # noqa: S101 - there is a third part
         inputs = Inputs(self.c, self.cross)
-        query = self.cross.keep.maps()[0]
+        query = self.cross.keep.projections()[0]
         if query is not None:
             inputs.know(numbers(query.given), read, read)
         return self.attention(part, self.cross, inputs)
 
     def attention(self, part: SubLayer, run: HeadRun, inputs: Inputs) -> str:
-        """All heads, and what the output map makes of their contexts."""
+        """All heads, and what the output projection makes of their contexts."""
         contexts = []
         for head in range(run.layer.query.shape[1]):
             one = replace(run, head=head, suffix=f"{run.suffix}_{head}")
@@ -132,22 +132,22 @@ class _Layer:
             else:
                 one.give_own(self.c)
             contexts.append(one.write_attention(self.c))
-        assert isinstance(part.work, LinearMap)  # noqa: S101 - attention's is the output map
-        return _write_output_map(self.c, contexts, part.work, run.suffix)
+        assert isinstance(part.work, Projection)  # noqa: S101 - attention's is the output projection
+        return _write_output_projection(self.c, contexts, part.work, run.suffix)
 
     def network(self, network: FeedForwardCalls, read: str) -> str:
         """The feed-forward network."""
         c = self.c
         gate = network.gate
         if gate is None:
-            hidden = _write_map(c, ("feed_forward_1", "hidden", "1"), read, network.widen)
+            hidden = _write_projection(c, ("feed_forward_1", "hidden", "1"), read, network.widen)
             active = c.step(network.activation, "active", network.activation, hidden)
         else:
-            opened = _write_map(c, ("feed_forward_gate", "gate", "g"), read, gate)
+            opened = _write_projection(c, ("feed_forward_gate", "gate", "g"), read, gate)
             active = c.step(network.activation, "active", network.activation, opened)
-            hidden = _write_map(c, ("feed_forward_1", "hidden", "1"), read, network.widen)
+            hidden = _write_projection(c, ("feed_forward_1", "hidden", "1"), read, network.widen)
             active = c.step("gated", "gated", "product", active, hidden)
-        return _write_map(c, ("feed_forward_2", "narrowed", "2"), active, network.narrow)
+        return _write_projection(c, ("feed_forward_2", "narrowed", "2"), active, network.narrow)
 
     def norm(self, x: str, norm: Norm, *, is_first: bool = False, is_last: bool = False) -> str:
         """A norm; norms are counted, as their gains and shifts are."""
@@ -160,16 +160,16 @@ class _Layer:
         return c.step(step, "N" if is_first else _counted("norm", n), norm.operation, x, *given, number=norm.epsilon)
 
 
-def _write_output_map(c: Calculation, contexts: Sequence[str], output: LinearMap, suffix: str = "") -> str:
-    """Write down contexts side by side and what the output map makes of them; the name of that comes back."""
+def _write_output_projection(c: Calculation, contexts: Sequence[str], output: Projection, suffix: str = "") -> str:
+    """Write down contexts side by side and what the output projection makes of them; the name of that comes back."""
     together = contexts[0]
     if len(contexts) > 1:
         together = c.step("concatenated", f"concatenated{suffix}", "concatenate", *contexts)
-    return _write_map(c, ("output", f"output{suffix}", f"o{suffix}"), together, output)
+    return _write_projection(c, ("output", f"output{suffix}", f"o{suffix}"), together, output)
 
 
-def _write_map(c: Calculation, names: tuple[str, str, str], x: str, found: LinearMap) -> str:
-    """Write down a map; the names are those of the step, of its result, and what is put behind W and b."""
+def _write_projection(c: Calculation, names: tuple[str, str, str], x: str, found: Projection) -> str:
+    """Write down a projection; the names are those of the step, of its result, and what is put behind W and b."""
     step, result, letter = names
     weight = c.give(f"W{letter}", Grid(values=numbers(found.weight)))
     bias = [] if found.bias is None else [c.give(f"b{letter}", _row(found.bias))]

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.capture.projections import Call, KeepProjections, LinearMap, is_map, map_of, norm_of
+from attnviz.capture.projections import Call, KeepProjections, Projection, is_linear, norm_of, projection_of
 from attnviz.errors import NoAttentionError
 
 CLOSE = 1e-5
@@ -72,7 +72,7 @@ def _exact(numbers: Tensor) -> Tensor:
 
 def may_be_norm(call: Call) -> bool:
     """Whether it made rows as wide as those that it was given, and is nothing else."""
-    other = is_map(call.module) or isinstance(call.module, nn.Embedding | nn.RNNCellBase)
+    other = is_linear(call.module) or isinstance(call.module, nn.Embedding | nn.RNNCellBase)
     return not other and call.given.shape == call.made.shape
 
 
@@ -129,17 +129,17 @@ class FeedForwardCalls:
     """A feed-forward network.
 
     Attributes:
-        widen: its first map.
-        gate: in a gated network, the map whose activation what `widen` made is multiplied with.
+        widen: its first projection.
+        gate: in a gated network, the projection whose activation what `widen` made is multiplied with.
         activation: what follows `gate`, or `widen` where there is none.
-        narrow: the last map.
+        narrow: the last projection.
         made: what that made.
     """
 
-    widen: LinearMap
-    gate: LinearMap | None
+    widen: Projection
+    gate: Projection | None
     activation: Activation
-    narrow: LinearMap
+    narrow: Projection
     made: Vectors
 
 
@@ -150,14 +150,14 @@ class SubLayer:
     Attributes:
         before: the norm of what comes in, where it reads that.
         read: what it reads.
-        work: what it does: attention's output map, or the network.
+        work: what it does: attention's output projection, or the network.
         inside: the norm of what it made, where that is what is added.
         after: the norm of the sum, where what comes next reads it as its own.
     """
 
     before: Norm | None
     read: Vectors
-    work: LinearMap | FeedForwardCalls
+    work: Projection | FeedForwardCalls
     inside: Norm | None
     after: Norm | None
 
@@ -221,17 +221,17 @@ class _Search:
     def missing(self) -> str:
         """Why no reading of the calls makes a layer."""
         return (
-            "no single map is found that makes its queries, keys or values",
-            "no single map is found that is given the contexts of all heads",
+            "no single projection is found that makes its queries, keys or values",
+            "no single projection is found that is given the contexts of all heads",
             "nothing reads the plain sum of its attention and its input, as where a network stands beside attention",
             "nothing reads the plain sum of its cross attention and what came before that",
-            "what follows is no feed-forward network of two maps, or three where it is gated, with ReLU, GELU or SiLU",
+            "what follows is no feed-forward network of two or (gated) three projections with ReLU, GELU or SiLU",
             "nothing reads the plain sum of its feed-forward network and what came before that",
         )[self.reached]
 
     def layers(self, keep: KeepProjections, cross: KeepProjections | None) -> Iterator[LayerParts]:
         """Every way to read the calls as a layer: one, or none."""
-        query, key, value, _ = keep.maps()
+        query, key, value, _ = keep.projections()
         reads = next((one.given for one in (value, key, query) if one is not None), None)
         if reads is None:
             return
@@ -257,7 +257,7 @@ class _Search:
                 yield (part,), last
             return
         self._reach(3)
-        query = cross.maps()[0]
+        query = cross.projections()[0]
         if query is not None and not near(query.given, joint.read):
             return
         for output, made, inside in self._attended(cross):
@@ -281,10 +281,10 @@ class _Search:
                         )
                         yield part, then.stream
 
-    def _attended(self, keep: KeepProjections) -> Iterator[tuple[LinearMap, Vectors, Norm | None]]:
-        """The output map, and what is added of what it made."""
+    def _attended(self, keep: KeepProjections) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
+        """The output projection, and what is added of what it made."""
         together = in_rows(keep.layer.output.flatten(2))  # (B, Q, H, d) -> (B, Q, H * d) -> (Q, H * d)
-        for call in self._maps():
+        for call in self._linear_calls():
             if near(in_rows(call.given), together):
                 for made, inside in self._forms(in_rows(call.made)):
                     yield _whole(call), made, inside
@@ -303,7 +303,7 @@ class _Search:
             return
         for call in self._reading(one + other):
             total = in_rows(call.given)
-            if is_map(call.module):
+            if is_linear(call.module):
                 yield _Joint(stream=total, read=total, before=None, after=None)
             norm = self.norm(call)
             if norm is not None:
@@ -311,12 +311,12 @@ class _Search:
                 yield _Joint(stream=total, read=norm.made, before=norm, after=None)
 
     def _networks(self, read: Vectors) -> Iterator[FeedForwardCalls]:
-        """Every network of two maps, or of three, that reads this."""
-        firsts = [half for call in self._maps() if near(in_rows(call.given), read) for half in _halves(call)]
-        for narrow in self._maps():
+        """Every network of two projections, or of three, that reads this."""
+        firsts = [half for call in self._linear_calls() if near(in_rows(call.given), read) for half in _halves(call)]
+        for narrow in self._linear_calls():
             given = in_rows(narrow.given)
             fitting = [(found, made) for found, made in firsts if made.shape == given.shape]
-            ways: list[tuple[float, Activation, LinearMap, LinearMap | None]] = []
+            ways: list[tuple[float, Activation, Projection, Projection | None]] = []
             for name, apply in ACTIVATIONS.items():
                 for one, made in fitting:
                     active = apply(made)
@@ -344,24 +344,24 @@ class _Search:
         vectors = (call for call in self.calls if call.given.is_floating_point())
         return [call for call in vectors if near(in_rows(call.given), numbers)]
 
-    def _maps(self) -> list[Call]:
-        return [call for call in self.calls if is_map(call.module)]
+    def _linear_calls(self) -> list[Call]:
+        return [call for call in self.calls if is_linear(call.module)]
 
     def _reach(self, stage: int) -> None:
         self.reached = max(self.reached, stage)
 
 
-def _halves(call: Call) -> Iterator[tuple[LinearMap, Tensor]]:
-    """A map whole, and its two halves: one fused map may make a gate and what it opens."""
+def _halves(call: Call) -> Iterator[tuple[Projection, Tensor]]:
+    """A projection whole, and its two halves: one fused projection may make a gate and what it opens."""
     made = in_rows(call.made)
     width = made.shape[1]
     for first, last in ((0, width), *(((0, width // 2), (width // 2, width)) if width % 2 == 0 else ())):
-        found = map_of(call, first, last)
-        assert found is not None  # noqa: S101 - only maps come here
+        found = projection_of(call, first, last)
+        assert found is not None  # noqa: S101 - only projections come here
         yield found, made[:, first:last]
 
 
-def _whole(call: Call) -> LinearMap:
-    found = map_of(call, 0, call.made.shape[2])
-    assert found is not None  # noqa: S101 - only maps come here
+def _whole(call: Call) -> Projection:
+    found = projection_of(call, 0, call.made.shape[2])
+    assert found is not None  # noqa: S101 - only projections come here
     return found
