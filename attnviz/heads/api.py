@@ -17,7 +17,7 @@ from attnviz.errors import (
     SettingsError,
     UnreachableModelError,
 )
-from attnviz.heads.files import Run, Stats, load_stats, save_stats
+from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
 from attnviz.heads.measures import MEASURES, Entry
 from attnviz.heads.settings import STATS, SurveySettings
 from attnviz.models.registry import NAMES
@@ -111,7 +111,9 @@ def compare_heads(
     if loaded is not None:
         stats, source = finished(loaded), None
     else:
-        run = Run(model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=field_of(sentences))
+        run = SurveyRun(
+            model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=field_of(sentences)
+        )
         stats, source = measure(
             input_of(sentences), _opened(model, tokenizer, opening), run, checkpoint=_path(checkpoint),
             measures=tuple(measures), progress=progress,
@@ -175,7 +177,9 @@ def compare_models(
             thresholds=thresholds, entries=tuple(measures),
         )  # fmt: skip
     second = _settings_of(after)
-    run = Run(model=_settings_of(before), settings=settings, sentence_field=field_of(sentences), against=second.name)
+    run = SurveyRun(
+        model=_settings_of(before), settings=settings, sentence_field=field_of(sentences), against=second.name
+    )
     pair, name = measure_pair(
         input_of(sentences), (_opened(before, tokenizer, opening), _opened(after, tokenizer, opening)), run,
         checkpoint=_path(checkpoint),

@@ -33,7 +33,7 @@ DEFAULT = "the default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class SurveyRun:
     """How sentences were measured.
 
     Attributes:
@@ -79,11 +79,11 @@ class Stats:
     corpora: tuple[str, ...]
     n_lines: int | None = None
     fingerprint: Fingerprint | None = None
-    run: Run
+    run: SurveyRun
 
 
 CLASSES: encoding.Classes = {
-    "Stats": Stats, "Run": Run, "ModelSettings": ModelSettings, "SurveySettings": SurveySettings,
+    "Stats": Stats, "Run": SurveyRun, "ModelSettings": ModelSettings, "SurveySettings": SurveySettings,
     "Fingerprint": Fingerprint, "Survey": Survey, "About": survey.About, "Places": survey.Places,
     "Examples": survey.Examples, "Sample": survey.Sample, "Divergences": Divergences, "Tally": Tally,
     "Relations": structure.Relations, "Found": structure.LinkHits, "Annotated": Annotation, "Link": Link,

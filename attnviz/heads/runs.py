@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -13,7 +12,7 @@ from attnviz.errors import (
     InputError,
     RecordError,
 )
-from attnviz.heads.files import PairStats, Run, Stats, load_pair, load_stats, save_pair, save_stats
+from attnviz.heads.files import PairStats, Stats, SurveyRun, load_pair, load_stats, save_pair, save_stats
 from attnviz.heads.measures import Entry
 from attnviz.heads.settings import NOBODY_KNOWS, STATS, CorpusSettings, SurveySettings
 from attnviz.models.registry import HOME_BUILT
@@ -124,7 +123,7 @@ def finished(path: Path) -> Stats:
 
 
 def measure(
-    given: Input, opened: Callable[[], Source], run: Run, *, checkpoint: Path | None, measures: tuple[Entry, ...],
+    given: Input, opened: Callable[[], Source], run: SurveyRun, *, checkpoint: Path | None, measures: tuple[Entry, ...],
     progress: Callable[[CorpusProgress], object] | None,
 ) -> tuple[Stats, Source]:  # fmt: skip
     """Run the model over its sentences, unless a checkpoint holds it all."""
@@ -156,8 +155,15 @@ def measure(
         return Stats(survey=found, corpora=(name,), n_lines=n_lines, fingerprint=given.mark, run=run)
 
     so_far = None if before is None else Progress(found=before.survey, n_lines=before.n_lines or 0)
-    with _named(name):
-        found = survey_corpus(lines, source, run.settings, measures=measures, so_far=so_far, tell=keep)
+    found = survey_corpus(
+        lines,
+        source,
+        run.settings,
+        measures=measures,
+        so_far=so_far,
+        tell=keep,
+        corpus=name,
+    )
     stats = stats_of(found, None)
     if checkpoint is not None:
         save_stats(stats, checkpoint)
@@ -165,7 +171,7 @@ def measure(
 
 
 def measure_pair(
-    given: Input, opened: tuple[Callable[[], Source], Callable[[], Source]], run: Run, *, checkpoint: Path | None,
+    given: Input, opened: tuple[Callable[[], Source], Callable[[], Source]], run: SurveyRun, *, checkpoint: Path | None,
     measures: tuple[Entry, ...], progress: Callable[[CorpusProgress], object] | None,
 ) -> tuple[PairSurvey, str]:  # fmt: skip
     """Run both models over the sentences, unless a checkpoint holds it all; and what the sentences are."""
@@ -202,8 +208,16 @@ def measure_pair(
         tell(so_far.found.before)
         save(so_far.found, so_far.n_lines)
 
-    with _named(name):
-        pair = survey_pair(lines, before, after, run.settings, measures=measures, so_far=so_far, tell=keep)
+    pair = survey_pair(
+        lines,
+        before,
+        after,
+        run.settings,
+        measures=measures,
+        so_far=so_far,
+        tell=keep,
+        corpus=name,
+    )
     save(pair, None)
     return pair, name
 
@@ -242,17 +256,6 @@ def _lines_of(given: Input, source: Source) -> tuple[Iterable[CorpusLine | BadLi
     return read_corpus(TREEBANK), "the sentences that come with attnviz"
 
 
-@contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Tell of which sentences it is that none can be used; what cannot be read at all is named where it is read."""
-    try:
-        yield
-    except InputError as error:
-        if str(error).startswith(f"{name} "):
-            raise
-        raise InputError(f"{name}: {error}") from None
-
-
 def _check_can_go_on(given: Input) -> None:
     """Refuse a checkpoint of what nobody can know again.
 
@@ -265,7 +268,7 @@ def _check_can_go_on(given: Input) -> None:
         raise InputError(f"{given.corpus.name} is a pipe, and --checkpoint is for a file: of a pipe {NOBODY_KNOWS}")
 
 
-def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: Run) -> None:
+def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: SurveyRun) -> None:
     """Make sure that what an earlier run left is of this run.
 
     Args:

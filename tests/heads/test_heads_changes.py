@@ -320,7 +320,9 @@ def test_files_of_the_same_sentences_are_paired(of_toys: PairSurvey, tmp_path: P
     source = open_source("toy")
     for name, one in (("a", source), ("b", source.untrained())):
         alone = survey_corpus(sentences(60), one, SurveySettings(controls=8), tokens=100)
-        surveys.save_stats(surveys.Stats(survey=alone, corpora=("60",), run=surveys.Run()), tmp_path / f"{name}.stats")
+        surveys.save_stats(
+            surveys.Stats(survey=alone, corpora=("60",), run=surveys.SurveyRun()), tmp_path / f"{name}.stats"
+        )
     before, after = (surveys.load_stats(tmp_path / f"{name}.stats").survey for name in "ab")
     found, in_step = changes(before, after, corpus="60"), changed(of_toys)
     assert found.paired

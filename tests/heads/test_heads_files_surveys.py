@@ -14,7 +14,7 @@ from attnviz.capture.source import open_source
 from attnviz.errors import FileFormatError, OutputError
 from attnviz.heads import survey
 from attnviz.heads.capture.survey import survey_corpus
-from attnviz.heads.files import Run, Stats
+from attnviz.heads.files import Stats, SurveyRun
 from attnviz.heads.files import load_stats as load
 from attnviz.heads.files import save_stats as save
 from attnviz.heads.settings import SurveySettings
@@ -37,7 +37,7 @@ def stats() -> Stats:
         corpora=("하나.txt", "two\n.txt"),
         n_lines=512,
         fingerprint=Fingerprint(name="하나.txt", size=3, sha256="0" * 64),
-        run=Run(model=ModelSettings(model="toy")),
+        run=SurveyRun(model=ModelSettings(model="toy")),
     )
 
 
@@ -75,7 +75,7 @@ def test_a_treebank_and_a_model_that_translates(tmp_path: Path) -> None:
         ("toy-transformer", SurveySettings(controls=0, similarity=False, specials="exclude")),
     ):
         found = survey_corpus(lines, open_source(model), wish)
-        whole = Stats(survey=found, corpora=("t",), run=Run())
+        whole = Stats(survey=found, corpora=("t",), run=SurveyRun())
         assert same(load(save(whole, tmp_path / "a.stats")), whole)
 
 

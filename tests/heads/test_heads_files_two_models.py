@@ -13,7 +13,7 @@ from attnviz.errors import FileFormatError, OutputError
 from attnviz.heads import files as both
 from attnviz.heads import files as surveys
 from attnviz.heads.capture.pairs import survey_pair
-from attnviz.heads.files import PairStats, Run, Stats
+from attnviz.heads.files import PairStats, Stats, SurveyRun
 from attnviz.heads.settings import SurveySettings
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage import encoding
@@ -28,7 +28,7 @@ def stats() -> PairStats:
     """Of sentences with coreference, the controls taken."""
     source = open_source("toy-random", sizes={"seed": 1})
     found = survey_pair(corpus_lines(8), source, open_source("toy-random"), SurveySettings(controls=4))
-    run = Stats(survey=found.before, corpora=("하나.txt",), n_lines=512, run=Run(against="toy-random"))
+    run = Stats(survey=found.before, corpora=("하나.txt",), n_lines=512, run=SurveyRun(against="toy-random"))
     return PairStats(before=run, after=found.after, divergences=found.divergences)
 
 

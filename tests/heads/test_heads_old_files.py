@@ -11,7 +11,7 @@ import pytest
 
 from attnviz.heads import files
 from attnviz.heads.capture import survey as capture
-from attnviz.heads.files import Run
+from attnviz.heads.files import SurveyRun
 from attnviz.heads.settings import SurveySettings
 from attnviz.settings import ModelSettings
 
@@ -48,7 +48,7 @@ def test_shown_as_it_was(typed: Callable[..., Result]) -> None:
 def test_how_it_was_measured_is_typed() -> None:
     """What an old file has as words is read as the settings of today, once, where the file is read."""
     run = files.load_stats("corpus.stats").run
-    assert run == Run(
+    assert run == SurveyRun(
         model=ModelSettings(model="toy-random", seed=3, d_model=4, n_heads=2, n_layers=1),
         settings=SurveySettings(max_offset=1),
     )

@@ -120,6 +120,7 @@ def survey_pair(
     tokens: int = TOKENS,
     so_far: Progress[PairSurvey] | None = None,
     tell: Callable[[Progress[PairSurvey]], None] | None = None,
+    corpus: str = "",
 ) -> PairSurvey:
     """Measure every head of two models on every sentence of a corpus, and take the controls of both.
 
@@ -135,6 +136,7 @@ def survey_pair(
         tokens: how many a batch may have, padding included.
         so_far: where an earlier run stopped: so many lines are passed over.
         tell: told after each window of lines.
+        corpus: what the lines are, for messages.
 
     Raises:
         InputError: no sentence is left.
@@ -146,7 +148,7 @@ def survey_pair(
     settings = settings or SurveySettings()
     one, other = _sides(before, after, settings, measures, tokens)
     gathering = Gathering(measured=partial(_measured, one, other, tokens), merged=_merged, with_bad=_with_bad)
-    found = gathered(lines, gathering, so_far, tell)
+    found = gathered(lines, gathering, so_far, tell, corpus)
     return replace(found, before=one.with_controls(found.before), after=other.with_controls(found.after))
 
 

@@ -84,6 +84,7 @@ def gathered(
     gathering: Gathering[T],
     so_far: Progress[T] | None = None,
     tell: Callable[[Progress[T]], None] | None = None,
+    corpus: str = "",
 ) -> T:
     """What all lines say.
 
@@ -92,6 +93,7 @@ def gathered(
         gathering: what is found in them.
         so_far: where an earlier run stopped: so many lines are passed over.
         tell: told after each window.
+        corpus: what the lines are, for the message.
 
     Raises:
         InputError: no sentence is left.
@@ -115,7 +117,8 @@ def gathered(
                 tell(Progress(found=found, n_lines=n_lines))
     if found is None:
         first = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
-        raise InputError(f"there is no sentence to measure heads on{first}")
+        start = f"{corpus}: " if corpus else ""
+        raise InputError(f"{start}there is no sentence to measure heads on{first}")
     return found
 
 
@@ -128,6 +131,7 @@ def survey_corpus(
     tokens: int = TOKENS,
     so_far: Progress[Survey] | None = None,
     tell: Callable[[Progress[Survey]], None] | None = None,
+    corpus: str = "",
 ) -> Survey:
     """Measure every head of a model on every sentence of a corpus, and take the controls.
 
@@ -140,6 +144,7 @@ def survey_corpus(
         tokens: how many a batch may have, padding included.
         so_far: where an earlier run stopped: so many lines are passed over.
         tell: told after each window of lines.
+        corpus: what the lines are, for messages.
 
     Raises:
         InputError: no sentence is left.
@@ -147,7 +152,7 @@ def survey_corpus(
     """
     runner = Runner(source, settings or SurveySettings(), measures, tokens)
     gathering = Gathering(measured=runner.measured, merged=survey.merge, with_bad=with_bad)
-    return runner.with_controls(gathered(lines, gathering, so_far, tell))
+    return runner.with_controls(gathered(lines, gathering, so_far, tell, corpus))
 
 
 def with_bad(found: Survey, bad: Bad, n_bad: int) -> Survey:
