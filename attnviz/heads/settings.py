@@ -367,6 +367,8 @@ class MergeSettings:
     output: Path = option("--output", "-o", default=REQUIRED, help="The .stats file to write.", metavar="FILE")
 
     def __post_init__(self) -> None:
+        if not self.parts:
+            raise SettingsError("Missing argument 'STATS...'")
         if self.output.suffix.lower() != STATS:
             from attnviz.text.display import visible
 
