@@ -22,6 +22,13 @@ ESTABLISHED, DOUBTFUL = "●", "○"
 UP = " ▁▂▃▄▅▆▇█"
 ALONG = " ▏▎▍▌▋▊▉█"
 UP_ASCII = " .:-=+*#@"
+CONTROL_TITLES = {
+    "shuffled": ("shuf", "shuffled"),
+    "untrained": ("rand", "random"),
+    "offset": ("offs", "offset"),
+    "chance": ("chance", "chance"),
+}
+"""Above the columns of controls, in a narrow window and in a wide one."""
 MOST_NAMES = 48
 """So many heads are named in one list."""
 SEEN = 0.005

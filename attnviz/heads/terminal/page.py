@@ -15,6 +15,7 @@ from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, strongest_shown
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import (
+    CONTROL_TITLES,
     DOUBTFUL,
     ESTABLISHED,
     bar,
@@ -44,13 +45,6 @@ NARROW = 72
 """The windows, in cells, below which columns stand closer."""
 WITH_MEANINGS = 104
 """The windows, in cells, from which on each measure stands with what it means."""
-TITLES = {
-    "shuffled": ("shuffled", "shuf"),
-    "untrained": ("random", "rand"),
-    "offset": ("offset", "offs"),
-    "chance": ("chance", "chance"),
-}
-"""Of the columns of controls, in a wide window and in a narrow one."""
 
 
 def draw_head(comparison: HeadComparison, layer: int, head: int, screen: Screen) -> list[Text]:
@@ -157,23 +151,18 @@ def _measures(profile: HeadProfile, comparison: HeadComparison, screen: Screen) 
     """All measures but those by offset, with their intervals and controls."""
     measures = [one for one in comparison.measures if one.offset is None]
     names = [one.name for one in measures]
-    found = [estimate_of(comparison, name, profile) for name in names]
+    estimates = [estimate_of(comparison, name, profile) for name in names]
     columns = [
         Column("measure", names),
-        Column("value", [number(value, screen) for value, _, _ in found], right=True),
-        Column("95 %", [interval(low, high, screen) for _, low, high in found], right=True),
+        Column("value", [number(value, screen) for value, _, _ in estimates], right=True),
+        Column("95 %", [interval(low, high, screen) for _, low, high in estimates], right=True),
     ]
-    narrow = screen.width < NARROW
-    columns += [
-        Column(
-            TITLES[control][narrow],
-            [Text(number(control_of(comparison, control, name, profile), screen), "dim") for name in names],
-            right=True,
-            gap=1 if narrow else 2,
-        )
-        for control in CONTROLS_OF_A_HEAD
-        if control in comparison.controls
-    ]
+    is_wide = screen.width >= NARROW
+    for control in CONTROLS_OF_A_HEAD:
+        if control in comparison.controls:
+            values = [number(control_of(comparison, control, name, profile), screen) for name in names]
+            title = CONTROL_TITLES[control][is_wide]
+            columns.append(Column(title, [Text(value, "dim") for value in values], right=True, gap=1 + is_wide))
     if screen.width >= WITH_MEANINGS:
         columns.append(Column("", [Text(_meaning(one), "dim") for one in measures], least=10))
     yield from table(columns, screen)
@@ -222,7 +211,9 @@ def _alike(profile: HeadProfile, comparison: HeadComparison, screen: Screen) -> 
 def _legend(comparison: HeadComparison, screen: Screen, *, related: bool) -> list[str]:
     """How to read the page: what it has."""
     controls = [
-        f"{TITLES[name][screen.width < NARROW]}: {HELD[name]}" for name in TITLES if name in comparison.controls
+        f"{titles[screen.width >= NARROW]}: {HELD[name]}"
+        for name, titles in CONTROL_TITLES.items()
+        if name in comparison.controls
     ]
     marks = (
         f"how to read: {ESTABLISHED} the score's 95 % interval lies above the controls that could rule the role out, "

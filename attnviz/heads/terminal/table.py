@@ -18,6 +18,7 @@ from attnviz.heads.record import HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.selection import MOST, HeadRow, chosen, tallied
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import (
+    CONTROL_TITLES,
     DOUBTFUL,
     ESTABLISHED,
     LEAST_TOP,
@@ -43,7 +44,6 @@ FARTHEST = 8.0
 """Tokens at which the bar of a distance is full."""
 WITH_CONTROLS, WITH_BARS, WITH_NUMBERS, WITH_LONG_BARS = 80, 116, 160, 185
 """The windows, in cells, from which on a row has its controls, its bars, the bars' numbers, and longer bars."""
-_SHORT = {"shuffled": ("shuf", "shuffled"), "untrained": ("rand", "random"), "offset": ("offs", "offset")}
 LEGEND = {
     "shuffled": "shuf(fled): the same head on shuffled tokens",
     "untrained": "rand(om): the best head of random weights",
@@ -156,7 +156,7 @@ def _rows(heads: Sequence[HeadRow], comparison: HeadComparison, screen: Screen, 
         for name in CONTROLS:
             if name in comparison.controls:
                 controls = [_control(one, name, screen) for one in heads]
-                columns.append(Column(_SHORT[name][wide >= WITH_NUMBERS], controls, right=True))
+                columns.append(Column(CONTROL_TITLES[name][wide >= WITH_NUMBERS], controls, right=True))
     if wide >= WITH_BARS:
         columns += _bars(heads, comparison, screen)
     yield from table(columns, screen, gap=gap)
