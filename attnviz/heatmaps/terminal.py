@@ -88,11 +88,11 @@ def _body(sheet: Sheet, screen: Screen, overview: bool) -> tuple[list[Text], lis
         more = f"layer {first}, every head (another: --layer N; one large: --layer N --head N)"
         lines += [Text(), *_wrap(more, screen)]
     if len(sheet.panels) == 1:
-        shown, cell = _fit_one(sheet, screen)
+        scaled, cell = _fit_one(sheet, screen)
     else:
-        shown, cell = _fit_many(sheet, screen)
-    lines += _bands(shown, screen, cell)
-    remarks += [note for note in shown.notes if note not in sheet.notes]
+        scaled, cell = _fit_many(sheet, screen)
+    lines += _bands(scaled, screen, cell)
+    remarks += [note for note in scaled.notes if note not in sheet.notes]
     dot = "·" if screen.unicode else "."
     if cell.digits == "percent":
         remarks.append(f"numbers: percent, rounded; {dot} is less than 0.5, blank is exactly 0")
@@ -102,7 +102,7 @@ def _body(sheet: Sheet, screen: Screen, overview: bool) -> tuple[list[Text], lis
         remarks.append(f"{dot} is a small weight that is not 0; blank is exactly 0")
     if cell.halves:
         remarks.append("each line holds two rows, and names the upper one")
-    return lines, remarks, shown
+    return lines, remarks, scaled
 
 
 def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
@@ -171,20 +171,20 @@ def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
         panels = sheet.panels[start : start + across]
         yield Text()
         if len(sheet.panels) > 1:
-            named = [_title(panel, sheet) for panel in panels]
-            titles = "".join(f"{title:<{width + GAP}}" for title in named[:-1]) + f"{named[-1]:<{width}}"
+            names = [_title(panel, sheet) for panel in panels]
+            titles = "".join(f"{title:<{width + GAP}}" for title in names[:-1]) + f"{names[-1]:<{width}}"
             yield Text(" " * min(left + 1, screen.width - len(titles)) + titles, "bold", no_wrap=True)
         yield Text(
             " " * (left + 1) + (" " * GAP).join(set_cell_size(header, width) for _ in panels),
             "dim",
             no_wrap=True,
         )
-        drawn = [_matrix(panel, screen, cell) for panel in panels]
+        matrices = [_matrix(panel, screen, cell) for panel in panels]
         names = labels[::2] if cell.halves else labels
         for row, name in enumerate(names):
             line = Text(" " * (left - cell_len(name)) + name + " ", no_wrap=True)
-            for index, rows in enumerate(drawn):
-                pad = width - rows[row].cell_len + GAP if index < len(drawn) - 1 else 0
+            for index, rows in enumerate(matrices):
+                pad = width - rows[row].cell_len + GAP if index < len(matrices) - 1 else 0
                 line = Text.assemble(line, rows[row], " " * pad)
             yield line
 
@@ -273,10 +273,10 @@ def _thumbnails(sheet: Sheet, screen: Screen) -> tuple[list[Text], Sheet]:
             lines.append(Text())
         lines.append(Text(" " * margin + " ".join(f"{sheet.heads[i]:<{width}}" for i in chosen), "dim", no_wrap=True))
         for index, layer in enumerate(sheet.layers):
-            drawn = [_matrix(small.panels[index * len(sheet.heads) + i], screen, cell) for i in chosen]
-            for row in range(len(drawn[0])):
+            matrices = [_matrix(small.panels[index * len(sheet.heads) + i], screen, cell) for i in chosen]
+            for row in range(len(matrices[0])):
                 line = Text((f"layer {layer} " if row == 0 else "").ljust(margin), no_wrap=True)
-                for thumb in drawn:
+                for thumb in matrices:
                     line = Text.assemble(line, thumb[row], " " * (width - thumb[row].cell_len + 1))
                 line.rstrip_end(screen.width)
                 lines.append(line)

@@ -84,11 +84,11 @@ def browse(walk: Walkthrough, view: dict[str, Any], palette: str, background: st
                 lowest = max(0, len(lines) - room)
                 top = min(top, lowest)
                 last = min(top + room, len(lines))
-                with console.capture() as drawn:
+                with console.capture() as output:
                     for line in lines[top:last]:
                         console.print(line, soft_wrap=True)
                 below = draw_keys(walk, numbers[place], (top + 1, last, len(lines)), screen, view["language"])
-                _draw(drawn.get().splitlines(), below, room)
+                _draw(output.get().splitlines(), below, room)
                 seen = (size, place, top)
             key = next(keys)
             if key == "quit":

@@ -68,11 +68,11 @@ def draw(changes: Changes, screen: Screen) -> list[Text]:
     for text in say.measured_on(changes):
         lines += prose(text, screen)
     lines.append(Text())
-    shown = [change for change in say.ordered(changes) if _has_changed(changes, change)]
-    if shown:
-        lines += _rows(shown[:MOST_HEADS], changes, screen)
-        if len(shown) > MOST_HEADS:
-            more = counted(len(shown) - MOST_HEADS, "head")
+    heads = [change for change in say.ordered(changes) if _has_changed(changes, change)]
+    if heads:
+        lines += _rows(heads[:MOST_HEADS], changes, screen)
+        if len(heads) > MOST_HEADS:
+            more = counted(len(heads) - MOST_HEADS, "head")
             lines += prose(f"{more} that changed less not shown: a file of the ending .csv has all", screen)
     else:
         lines += prose("no head changed: every pattern, measure and role is the same", screen)
@@ -88,9 +88,9 @@ def draw_exceeded(above: Sequence[Change], threshold: float, screen: Screen) -> 
     limit = f"{threshold:g} nats"
     if not above:
         return prose(f"no head's pattern changed by more than {limit}", screen)
-    named = ", ".join(f"{change.name} ({number(change.pattern, screen, 3)})" for change in above[:BAD_SHOWN])
+    names = ", ".join(f"{change.name} ({number(change.pattern, screen, 3)})" for change in above[:BAD_SHOWN])
     more = f" and {len(above) - BAD_SHOWN:,} more" if len(above) > BAD_SHOWN else ""
-    return prose(f"{counted(len(above), 'head')} changed by more than {limit}: {named}{more}", screen)
+    return prose(f"{counted(len(above), 'head')} changed by more than {limit}: {names}{more}", screen)
 
 
 def _has_changed(changes: Changes, change: Change) -> bool:
@@ -146,11 +146,11 @@ def _from_to(before: Role | None, after: Role | None, room: int, screen: Screen)
     names = [fit(words(role), 1000, screen) for role in (before, after)]
     spare = room - len(arrow)
     longest = [max(spare // 2, spare - cell_len(other)) for other in reversed(names)]
-    shown = [
+    texts = [
         fit(name if cell_len(name) <= most or most >= _least(role) else _sign(role), most, screen)
         for name, role, most in zip(names, (before, after), longest, strict=True)
     ]
-    return Text.assemble((shown[0], role_style(before, screen)), arrow, (shown[1], role_style(after, screen)))
+    return Text.assemble((texts[0], role_style(before, screen)), arrow, (texts[1], role_style(after, screen)))
 
 
 def _least(role: Role | None) -> int:
@@ -169,10 +169,10 @@ def _measure(differences: Sequence[Difference], screen: Screen, *, with_interval
     digits = 1 if one.measure.unit == "tokens" and abs(one.value) >= A_TENTH else 2
     if not round(abs(one.value), digits):
         return Text("below 0.01", "dim")
-    shown = f"{say.named(one)} {one.value:+.{digits}f}"
+    text = f"{say.named(one)} {one.value:+.{digits}f}"
     if with_interval and not math.isnan(one.low):
-        shown += f" ({one.low:+.{digits}f} to {one.high:+.{digits}f})"
-    return Text(spell(shown, screen), "" if one.established else "dim")
+        text += f" ({one.low:+.{digits}f} to {one.high:+.{digits}f})"
+    return Text(spell(text, screen), "" if one.established else "dim")
 
 
 def _summary(changes: Changes, screen: Screen) -> Iterator[Text]:
@@ -181,10 +181,10 @@ def _summary(changes: Changes, screen: Screen) -> Iterator[Text]:
         if names:
             title = Text(f"{len(names):>4}  {fit(what, screen.width - 6, screen)}")
             yield from list_heads(title, names, screen, SUMMARY)
-    if moved := say.moves(changes):
+    if moves := say.moves(changes):
         yield Text()
         yield from prose("roles that changed", screen)
-    for before, after, heads in moved:
+    for before, after, heads in moves:
         title = Text(f"{len(heads):>4}  ")
         title.append(_from_to(before, after, min(READABLE, screen.width) - title.cell_len, screen))
         yield from list_heads(title, [change.name for change in heads], screen, SUMMARY)
@@ -192,39 +192,39 @@ def _summary(changes: Changes, screen: Screen) -> Iterator[Text]:
 
 def _relations(changes: Changes, screen: Screen) -> Iterator[Text]:
     """The table of what the heads of two models find in a treebank; what is found as often is only counted."""
-    shown = say.relations(changes)
-    if shown:
+    relations = say.relations(changes)
+    if relations:
         yield from prose("relations between words, each found by its best head before and after", screen)
-        yield from table(_relation_columns(shown, screen), screen, gap=2 if screen.width >= AIRY_RELATIONS else 1)
+        yield from table(_relation_columns(relations, screen), screen, gap=2 if screen.width >= AIRY_RELATIONS else 1)
     marks = f" ({ESTABLISHED}: the interval excludes 0, else {DOUBTFUL})"
     for text in say.on_relations(changes):
         yield from prose(f"{text}{marks if text.startswith('change: ') else ''}", screen, "dim")
 
 
-def _relation_columns(shown: Sequence[RelationChange], screen: Screen) -> list[Column]:
-    names = [f"{mark(one.established, screen)} {spell(one.name, screen)}" for one in shown]
+def _relation_columns(relations: Sequence[RelationChange], screen: Screen) -> list[Column]:
+    names = [f"{mark(one.established, screen)} {spell(one.name, screen)}" for one in relations]
     missing = Text(spell(MISSING, screen), "dim")
     values = [
         missing if math.isnan(one.value) else Text(say.signed(one.value), "bold" if one.established else "dim")
-        for one in shown
+        for one in relations
     ]
     intervals = [
         missing
         if math.isnan(one.low)
         else Text(f"{say.signed(one.low)} to {say.signed(one.high)}", "" if one.established else "dim")
-        for one in shown
+        for one in relations
     ]
     columns = [
         Column("  relation", names, least=10),
-        Column("n", [say.links_of(one) for one in shown], right=True),
-        Column("before", [number(one.before.accuracy, screen) for one in shown], right=True),
-        Column("after", [number(one.after.accuracy, screen) for one in shown], right=True),
+        Column("n", [say.links_of(one) for one in relations], right=True),
+        Column("before", [number(one.before.accuracy, screen) for one in relations], right=True),
+        Column("after", [number(one.after.accuracy, screen) for one in relations], right=True),
         Column("change", values, right=True),
         Column("95 %", intervals, right=True),
-        Column("best head", [spell(say.heads_of(one), screen) for one in shown]),
+        Column("best head", [spell(say.heads_of(one), screen) for one in relations]),
     ]
     if screen.width >= WITH_WAYS:
-        columns.append(Column("looks", [spell(say.ways_of(one), screen) for one in shown]))
+        columns.append(Column("looks", [spell(say.ways_of(one), screen) for one in relations]))
     return columns
 
 

@@ -85,12 +85,11 @@ def _roles(profile: HeadProfile, screen: Screen) -> Iterator[Text]:
         if not role.established:
             yield from prose(f"  not established: {reason_of(role)}", screen, indent=2)
         if role.controls:
-            held = role.controls
             columns = [
-                Column("  held against", [f"  {spell(one.what, screen)}" for one in held], least=16),
-                Column("value", [number(one.value, screen) for one in held], right=True),
-                Column("95 %", [interval(one.low, one.high, screen) for one in held], right=True),
-                Column("", [Text(could if one.rules_out else "", "dim") for one in held]),
+                Column("  held against", [f"  {spell(one.what, screen)}" for one in role.controls], least=16),
+                Column("value", [number(one.value, screen) for one in role.controls], right=True),
+                Column("95 %", [interval(one.low, one.high, screen) for one in role.controls], right=True),
+                Column("", [Text(could if one.rules_out else "", "dim") for one in role.controls]),
             ]
             yield from table(columns, screen, gap=gap)
 
@@ -122,19 +121,19 @@ def _offsets(profile: HeadProfile, comparison: HeadComparison, screen: Screen) -
     largest = max(value for value in values.values() if not math.isnan(value))
     width = min(WIDEST_BAR, screen.width - 42)
     style = family_style(profile.roles[0], screen) if profile.roles else Style()
-    shown = _worth_a_line(values)
-    ends = [at_offset(comparison, offset, profile)[1:] for offset in shown]
-    peaks = [at_offset(comparison, offset, profile, "peak")[0] for offset in shown]
-    bars = [bar(values[offset] / largest if largest > 0 else 0.0, width, screen).rstrip() for offset in shown]
+    offsets = _worth_a_line(values)
+    ends = [at_offset(comparison, offset, profile)[1:] for offset in offsets]
+    peaks = [at_offset(comparison, offset, profile, "peak")[0] for offset in offsets]
+    bars = [bar(values[offset] / largest if largest > 0 else 0.0, width, screen).rstrip() for offset in offsets]
     columns = [
-        Column("offset", [f"{offset:+d}" if offset else "0" for offset in shown], right=True),
-        Column("weight", [number(values[offset], screen) for offset in shown], right=True),
+        Column("offset", [f"{offset:+d}" if offset else "0" for offset in offsets], right=True),
+        Column("weight", [number(values[offset], screen) for offset in offsets], right=True),
         Column("95 %", [interval(low, high, screen) for low, high in ends], right=True),
         Column("largest there", [Text(number(peak, screen), "dim") for peak in peaks], right=True),
         Column("", [Text(text, style) for text in bars]),
     ]
     yield from table(columns, screen)
-    hidden = [value for offset, value in values.items() if offset not in shown and not math.isnan(value)]
+    hidden = [value for offset, value in values.items() if offset not in offsets and not math.isnan(value)]
     if hidden:
         more = counted(len(hidden), "other offset")
         yield from prose(f"{more} not shown, with at most {number(max(hidden), screen)}", screen)

@@ -222,11 +222,11 @@ def _bars(heads: Sequence[HeadRow], comparison: HeadComparison, screen: Screen) 
 
 def _legend(comparison: HeadComparison, screen: Screen) -> list[str]:
     """How to read the table: what it has."""
-    held = [LEGEND[name] for name in CONTROLS if name in comparison.controls]
-    held = held if screen.width >= WITH_CONTROLS else [f"shown in a window of {WITH_CONTROLS} cells"]
+    controls = [LEGEND[name] for name in CONTROLS if name in comparison.controls]
+    controls = controls if screen.width >= WITH_CONTROLS else [f"shown in a window of {WITH_CONTROLS} cells"]
     marks = (
         f"how to read: {ESTABLISHED} the score's 95 % interval lies above the controls that could rule the role out, "
-        f"{DOUBTFUL} it does not: not established{'. Controls: ' if held else ''}{', '.join(held)}"
+        f"{DOUBTFUL} it does not: not established{'. Controls: ' if controls else ''}{', '.join(controls)}"
     )
     patterns = (
         f"small pattern: mean weight by offset, 0 the token itself, its height the head's largest, {LEAST_TOP} at least"

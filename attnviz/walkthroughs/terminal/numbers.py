@@ -103,13 +103,13 @@ class GridTable:
         groups: the numbers.
         labels: a name for each row.
         head: what the names are.
-        named: whether somebody reads each row; of others a few will do.
+        is_named: whether somebody reads each row; of others a few will do.
     """
 
     groups: tuple[Group, ...]
     labels: tuple[str, ...]
     head: str = ""
-    named: bool = True
+    is_named: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +148,15 @@ def draw_numbers(view: View, table: GridTable) -> Iterator[Text]:
     names, left = _names(view, cut)
     room = view.screen.width - left - GAP
     parts = [replace(part, title=view.fit(part.title, room)) for part in _fit_groups(view, cut.groups, room)]
-    left_out = len(table.labels) - len(kept)
+    n_hidden = len(table.labels) - len(kept)
     for number, band in enumerate(_bands(parts, room)):
         if number:
             yield Text()
         head = set_cell_size(view.spell(cut.head), left)
         lines = list(_print_band(view, band, [Column("", names)], head))
-        if left_out:
-            place = len(lines) - len(names) + _ends(len(table.labels), named=table.named)[0]
-            more = view.fit(view.say("more rows", n=left_out), view.screen.width)
+        if n_hidden:
+            place = len(lines) - len(names) + _ends(len(table.labels), is_named=table.is_named)[0]
+            more = view.fit(view.say("more rows", n=n_hidden), view.screen.width)
             lines.insert(place, Text(more, "dim", no_wrap=True))
         yield from lines
 
@@ -172,7 +172,7 @@ def printed_cells(view: View, table: GridTable) -> tuple[list[int], list[list[in
 def _cut(table: GridTable) -> tuple[list[int], GridTable]:
     """The rows that are shown, and the table of these alone."""
     n = len(table.labels)
-    first, last = _ends(n, named=table.named)
+    first, last = _ends(n, is_named=table.is_named)
     kept = [*range(first), *range(n - last, n)]
     place = {row: index for index, row in enumerate(kept)}
     groups = (
@@ -186,9 +186,9 @@ def _cut(table: GridTable) -> tuple[list[int], GridTable]:
     return kept, replace(table, groups=tuple(groups), labels=tuple(table.labels[row] for row in kept))
 
 
-def _ends(n: int, *, named: bool) -> tuple[int, int]:
+def _ends(n: int, *, is_named: bool) -> tuple[int, int]:
     """How many rows of so many are printed at the beginning and at the end of a table."""
-    most, first, last = (40, 20, 10) if named else (9, 4, 1)
+    most, first, last = (40, 20, 10) if is_named else (9, 4, 1)
     return (n, 0) if n <= most else (first, last)
 
 

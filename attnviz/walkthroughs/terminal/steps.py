@@ -227,15 +227,15 @@ def _table_of(view: View, name: str) -> GridTable:
     """
     grid = view.walk.grids[name]
     n_rows, n_columns = grid.values.shape
-    named = bool(grid.rows) or n_rows == 1
+    is_named = bool(grid.rows) or n_rows == 1
     group = Group(
         values=grid.values,
         names=grid.columns,
-        total=view.say("sum", n=n_columns) if named else "",
+        total=view.say("sum", n=n_columns) if is_named else "",
         blanks=_blanks_of(name, view.blanks),
     )
     labels = grid.rows or ((name,) if n_rows == 1 else tuple(map(str, range(n_rows))))
-    return GridTable(groups=(group,), labels=labels, named=named)
+    return GridTable(groups=(group,), labels=labels, is_named=is_named)
 
 
 def _table_by_key(view: View, steps: Sequence[CalculationStep]) -> GridTable:
