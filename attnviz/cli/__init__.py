@@ -27,7 +27,6 @@ from attnviz.heatmaps import command as heatmap
 from attnviz.stories import command as demo
 from attnviz.text.display import visible
 from attnviz.walkthroughs import command as walkthrough
-from attnviz.walkthroughs import verify_command as verify
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -74,7 +73,8 @@ class _Command(NamedTuple):
 
 
 COMMANDS: dict[str, Any] = {
-    "heatmap": heatmap, "walkthrough": walkthrough, "verify": verify, "compare-heads": heads,
+    "heatmap": heatmap, "walkthrough": walkthrough,
+    "verify": _Command(walkthrough.verify_command, walkthrough.VERIFY_EXAMPLES), "compare-heads": heads,
     "head": _Command(heads.head_command, heads.HEAD_EXAMPLES, heads.HeadCommand),
     "merge": _Command(heads.merge_command, heads.MERGE_EXAMPLES), "demo": demo, "models": models, "train": train,
 }  # fmt: skip

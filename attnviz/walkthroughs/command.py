@@ -1,4 +1,4 @@
-"""``attnviz walkthrough``: one word through one head, every number of the calculation."""
+"""``attnviz walkthrough``: one word through one head, every number; ``attnviz verify``: the same computed again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from attnviz.commands import check_writable, opened, print_lines, read_text, tell_written
 from attnviz.errors import SettingsError
 from attnviz.render.names import picture_path
+from attnviz.text.display import visible
 from attnviz.walkthroughs.settings import (
     FILMS,
+    VerifySettings,
     WalkthroughAppearance,
     WalkthroughModel,
     WalkthroughOutput,
@@ -39,6 +43,15 @@ attnviz walkthrough --toy --interactive --jump 6
 attnviz walkthrough -m toy-seq2seq "I love all you" -o walk.gif
 
 attnviz walkthrough --input numbers.yaml --steps score,softmax,context -o homework.tex"""
+
+VERIFY_EXAMPLES = """Examples:
+
+attnviz walkthrough --toy -o walk.json
+
+attnviz verify walk.json"""
+
+MOST_LISTED = 12
+"""Names of grids that ``verify`` lists one by one."""
 
 PRECISION = {"seq2seq": 8}
 """Digits after the point of examples whose smallest weights need them."""
@@ -170,3 +183,46 @@ def _usual_path(
     parts += [f"{'solution' if text.solution else 'exercise'}-{model.seed or 0}"] if text.exercise else []
     shown = walk.text or numbers or title_line(walk, "en")
     return picture_path("walkthrough", shown, walk.model, parts, pair=text.pair, target=text.target)
+
+
+# ---------------------------------------------------------------------------------------------------- attnviz verify
+
+
+def verify_command(settings: VerifySettings) -> None:
+    """Compute a saved walkthrough again, in plain Python arithmetic, and name the first number that is wrong.
+
+    Neither torch nor numpy takes part. Every step is computed from the numbers in the file.
+    """
+    from attnviz.errors import RecordError
+    from attnviz.walkthroughs.verify import TOLERANCE, Verdict
+    from attnviz.walkthroughs.verify import verify as compute_again
+
+    verdict: Verdict = compute_again(settings.file)
+    if verdict.fault:
+        raise RecordError(f"{visible(str(settings.file))}: {verdict.fault}")
+    names = [f"{i}. {step.step}" for i, step in enumerate(verdict.checked, start=1)]
+    made = [f"{step.grid} ({step.shape[0]}, {step.shape[1]})" for step in verdict.checked]
+    wide = [max(map(len, texts), default=0) for texts in (names, made)]
+    for name, grid, step in zip(names, made, verdict.checked, strict=True):
+        typer.echo(f"{name.ljust(wide[0])}  {grid.ljust(wide[1])}  largest difference {_shown(step.largest)}")
+    if verdict.given:
+        typer.echo(f"given, so not computed: {_listed(verdict.given)}")
+    if verdict.unused:
+        typer.echo(f"nothing is made from {_listed(verdict.unused)}: nothing here tells whether that is right")
+    if verdict.own is not None and verdict.difference is not None:
+        typer.echo(f"from the model's own {verdict.own}, says the file: {_shown(verdict.difference)}")
+    steps, cells = len(verdict.checked), verdict.cells
+    typer.echo(
+        f"verified: {steps} step{'' if steps == 1 else 's'}, {cells:,} cell{'' if cells == 1 else 's'}, largest "
+        f"difference {_shown(verdict.largest)} (at most {TOLERANCE:.0e} of what a cell is made of)"
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    """The names; of many the first."""
+    more = len(names) - MOST_LISTED
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_LISTED])} and {more} more"
+
+
+def _shown(difference: float) -> str:
+    return f"{difference:.1e}" if difference else "0"

@@ -10,6 +10,7 @@ from attnviz.errors import SettingsError
 from attnviz.render.names import PICTURES
 from attnviz.settings import (
     INPUT,
+    REQUIRED,
     SHOWN,
     Background,
     Kind,
@@ -181,6 +182,17 @@ class WalkthroughOutput(OutputSettings):
     def wants_json(self) -> bool:
         """Whether every number is printed or written as JSON."""
         return self.json or any(path.suffix.lower() == ".json" for path in self.output)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifySettings:
+    """What is computed again.
+
+    Attributes:
+        file: a saved walkthrough.
+    """
+
+    file: Path = option(default=REQUIRED, help="A walkthrough, saved with -o FILE.json.", metavar="FILE")
 
 
 def needs_model(text: WalkthroughText, model: WalkthroughModel, selection: WalkthroughSelection) -> bool:
