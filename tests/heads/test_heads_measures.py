@@ -69,7 +69,7 @@ def measured(source: Source, batch: Batch) -> BatchMeasures:
 def output_weights(source: Source) -> list[np.ndarray]:
     """Each layer's W^O [given, made], found by its name in the model."""
     model = source._model  # type: ignore[attr-defined]
-    names = ("attention.output.dense", "attention.output_map")
+    names = ("attention.output.dense", "attention.output_projection")
     found = [module for end in names for path, module in model.named_modules() if path.endswith(end)]
     return [m.weight.detach().double().numpy().T for m in found]
 
