@@ -155,7 +155,9 @@ class TestHomeBuilt:
             return
         source, module = home(name), _attention(home(name), kind)
         kept: list[torch.Tensor] = []
-        hook = module.get_submodule("output_projection").register_forward_pre_hook(lambda _, given: kept.append(given[0][0]))
+        hook = module.get_submodule("output_projection").register_forward_pre_hook(
+            lambda _, given: kept.append(given[0][0])
+        )
         walked = walk(SENTENCES[1], source, head=1, every=True, kind=kind)
         hook.remove()
         width = walked.grids["context"].values.shape[1]
