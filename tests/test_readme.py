@@ -100,11 +100,18 @@ class Clone:
     done: dict[str, subprocess.CompletedProcess[str]]
 
     def run(self, line: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        """What a line of a page does with the attnviz under test; the same line is not run twice."""
+        """What a line of a page does with the attnviz under test; the same line is not run twice.
+
+        What it reads is made first, by the command that writes it.
+        """
         if line not in self.done:
             tests = line.startswith(PYTEST)
             name, *words = shlex.split(line.removeprefix(".venv/bin/python -m "))
             assert name == "attnviz" or tests, f"this kind of command is not run by the tests: {line}"
+            for word in words:
+                if word not in written(line) and not (self.folder / word).exists():  # a test may run alone
+                    for maker in [one for one in COMMANDS if word in written(one)][:1]:
+                        self.run(maker, environment)
             self.done[line] = subprocess.run(
                 [sys.executable, "-m", name, *words],
                 cwd=ROOT if tests else self.folder,
