@@ -197,8 +197,8 @@ def _relations(changes: Changes, screen: Screen) -> Iterator[Text]:
         yield from prose("relations between words, each found by its best head before and after", screen)
         yield from table(_relation_columns(relations, screen), screen, gap=2 if screen.width >= AIRY_RELATIONS else 1)
     marks = f" ({ESTABLISHED}: the interval excludes 0, else {DOUBTFUL})"
-    for text in say.on_relations(changes):
-        yield from prose(f"{text}{marks if text.startswith('change: ') else ''}", screen, "dim")
+    for text in say.on_relations(changes, marks):
+        yield from prose(text, screen, "dim")
 
 
 def _relation_columns(relations: Sequence[RelationChange], screen: Screen) -> list[Column]:

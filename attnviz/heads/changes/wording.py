@@ -115,8 +115,13 @@ def links_of(one: RelationChange) -> str:
     return _both(f"{one.before.n:,}", f"{one.after.n:,}", "/")
 
 
-def on_relations(found: Changes) -> list[str]:
-    """Of how many relations the best head is another one, what is not shown, and how to read what is."""
+def on_relations(found: Changes, marks: str = "") -> list[str]:
+    """Of how many relations the best head is another one, what is not shown, and how to read what is.
+
+    Args:
+        found: of two models.
+        marks: what a view's own marks mean, said behind how the change is to be read.
+    """
     n, shown = len(found.relations), relations(found)
     others = sum(one.moved for one in found.relations)
     way = "looks the other way (←: from the word depended on)"
@@ -134,7 +139,7 @@ def on_relations(found: Changes) -> list[str]:
         ),
         (
             f"change: how much more often it is right after than before, with the 95 % interval from {resampled} "
-            f"resampled; {outside}, by chance alone {round(n / 20):,} would; n: links scored"
+            f"resampled; {outside}, by chance alone {round(n / 20):,} would; n: links scored{marks}"
         ),
     ]
     if len(shown) < n:
