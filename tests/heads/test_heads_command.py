@@ -318,3 +318,17 @@ def test_memory_does_not_grow_with_the_corpus(here: Path, environment: Callable[
         assert status == 0
         peaks.append(peak)
     assert peaks[1] < 1.1 * peaks[0]
+
+
+def test_a_person_sees_how_far_it_is(
+    typed: Callable[..., Result], corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a file of sentences, where standard error is a terminal; of a few sentences there is nothing to see."""
+    monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 8)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    command = ["compare-heads", "-m", "toy-random", "--controls", "0", "-o", "a.csv"]
+    shown = typed(*command, "--corpus", corpus.name)
+    assert "measuring heads" in shown.errors
+    assert "sentences, " in shown.errors
+    assert shown.output == typed(*command, "--corpus", corpus.name).output
+    assert "measuring heads" not in typed(*command, "I love you").errors
