@@ -85,8 +85,9 @@ def test_json_holds_everything() -> None:
     comparison = made()
     found = json.loads(to_json(comparison), parse_constant=refuse)
     assert found["format"] == "attnviz-comparison"
-    for name in ("model", "kind", "corpus", "specials", "n_sentences", "n_tokens", "n_bad", "proof"):
+    for name in ("model", "kind", "corpus", "specials", "n_sentences", "n_tokens", "n_bad"):
         assert found[name] == getattr(comparison, name)
+    assert found["proof"] == "verified: max difference 2.5e-07 over 2 layers, all 1,234 sentences"
     assert [one["name"] for one in found["measures"]] == list(NAMES)
     assert found["notes"] == ["one thing to know"]
     assert found["bad"] == [{"line": 3, "reason": "too long: 1,024 tokens"}]
