@@ -34,18 +34,18 @@ TEXTS: dict[str, Text] = {
         ("위치 인코딩 P", "토큰마다 한 줄: 문장에서 몇 번째인지 나타냅니다."),
     ),
     "Wq": Text(
-        ("Query weights Wq", "The map from an input to its query."),
+        ("Query weights Wq", "The projection from input to query."),
         ("쿼리 가중치 Wq", "입력을 쿼리로 바꾸는 행렬입니다."),
     ),
     "Wk": Text(
-        ("Key weights Wk", "The map from an input to its key."), ("키 가중치 Wk", "입력을 키로 바꾸는 행렬입니다.")
+        ("Key weights Wk", "The projection from input to key."), ("키 가중치 Wk", "입력을 키로 바꾸는 행렬입니다.")
     ),
     "Wv": Text(
-        ("Value weights Wv", "The map from an input to its value."),
+        ("Value weights Wv", "The projection from input to value."),
         ("밸류 가중치 Wv", "입력을 밸류로 바꾸는 행렬입니다."),
     ),
     "Wo": Text(
-        ("Output weights Wo", "The map that mixes the contexts of all heads."),
+        ("Output weights Wo", "The projection that mixes the contexts of all heads."),
         ("출력 가중치 Wo", "모든 헤드의 컨텍스트를 섞는 행렬입니다."),
     ),
     "bq": Text(("Query bias bq", "Added to each query."), ("쿼리 편향 bq", "쿼리마다 더합니다.")),
@@ -61,19 +61,19 @@ TEXTS: dict[str, Text] = {
         ("쿼리 Q", "각 토큰이 무엇을 찾는지: 토큰마다 한 줄입니다."),
     ),
     "K": Text(
-        ("Keys K", "What each token can be found by: one row for each."),
+        ("Keys K", "What queries are compared with: one row for each token."),
         ("키 K", "각 토큰이 무엇으로 찾아지는지: 토큰마다 한 줄입니다."),
     ),
     "V": Text(
-        ("Values V", "What each token hands on when it is looked at: one row for each."),
+        ("Values V", "What each token contributes when it is attended to: one row for each."),
         ("밸류 V", "주목받았을 때 각 토큰이 넘겨주는 내용: 토큰마다 한 줄입니다."),
     ),
     "W": Text(
-        ("Score weights W", "A map, part of how a query is compared with a key."),
+        ("Score weights W", "A projection, part of how a query is compared with a key."),
         ("스코어 가중치 W", "쿼리와 키를 비교할 때 쓰는 행렬입니다."),
     ),
     "U": Text(
-        ("Score weights U", "A map, part of how a key is compared with a query."),
+        ("Score weights U", "A projection, part of how a key is compared with a query."),
         ("스코어 가중치 U", "키를 쿼리와 비교할 때 쓰는 행렬입니다."),
     ),
     "v": Text(
@@ -101,36 +101,36 @@ TEXTS: dict[str, Text] = {
         ("시프트", "정규화한 줄의 각 수에 더하는 값입니다."),
     ),
     "W1": Text(
-        ("Feed-forward weights W1", "The map to the longer row."),
+        ("Feed-forward weights W1", "The projection to the longer row."),
         ("피드포워드 가중치 W1", "더 긴 벡터로 바꾸는 행렬입니다."),
     ),
     "W2": Text(
-        ("Feed-forward weights W2", "The map back to the layer's width."),
+        ("Feed-forward weights W2", "The projection back to the layer's width."),
         ("피드포워드 가중치 W2", "층의 너비로 되돌리는 행렬입니다."),
     ),
     "Wg": Text(
-        ("Gate weights Wg", "The map that says how far each number of the longer row is let through."),
+        ("Gate weights Wg", "The projection that sets how much of each number of the longer row passes."),
         ("게이트 가중치 Wg", "더 긴 벡터의 각 수를 얼마나 통과시킬지 정하는 행렬입니다."),
     ),
     "bg": Text(("Gate bias bg", "Added to the gate."), ("게이트 편향 bg", "게이트에 더합니다.")),
     "b1": Text(("Feed-forward bias b1", "Added to the longer row."), ("피드포워드 편향 b1", "더 긴 벡터에 더합니다.")),
     "b2": Text(
-        ("Feed-forward bias b2", "Added to the row mapped back."), ("피드포워드 편향 b2", "되돌린 벡터에 더합니다.")
+        ("Feed-forward bias b2", "Added to the row projected back."), ("피드포워드 편향 b2", "되돌린 벡터에 더합니다.")
     ),
     "y": Text(
-        ("Word vector y", "The vector of the word that was said before."),
-        ("단어 벡터 y", "바로 앞에서 말한 단어의 벡터입니다."),
+        ("Word vector y", "The vector of the word generated before."),
+        ("단어 벡터 y", "바로 앞에서 생성한 단어의 벡터입니다."),
     ),
     "Y": Text(
-        ("Word vectors Y", "At each step the vector of the word that was said before."),
-        ("단어 벡터 Y", "단계마다 바로 앞에서 말한 단어의 벡터입니다."),
+        ("Word vectors Y", "At each step the vector of the word generated before."),
+        ("단어 벡터 Y", "단계마다 바로 앞에서 생성한 단어의 벡터입니다."),
     ),
     "M": Text(
         ("Other sentence M", "One row of numbers for each word that can be looked at."),
         ("다른 문장 M", "볼 수 있는 단어마다 숫자 한 줄입니다."),
     ),
     "contexts": Text(
-        ("Context vectors of the other heads", "What the same query takes home from each of them."),
+        ("Context vectors of the other heads", "What the same query gets from each of them."),
         ("다른 헤드들의 컨텍스트 벡터", "같은 쿼리가 각 헤드에서 얻는 결과입니다."),
     ),
     "input": Text(
@@ -152,15 +152,15 @@ TEXTS: dict[str, Text] = {
         ("정규화한 입력 (RMS)", "각 줄의 크기를 같게 맞춘 뒤(제곱의 평균이 1), 게인을 곱합니다. 어텐션의 입력입니다."),
     ),
     "query": Text(
-        ("Query", "The input is mapped to what the token looks for."),
+        ("Query", "The input is projected to a query."),
         ("쿼리", "입력을, 그 토큰이 무엇을 찾는지 나타내는 쿼리로 바꿉니다."),
     ),
     "keys": Text(
-        ("Keys", "Each input is mapped to what its token can be found by."),
+        ("Keys", "Each input is projected to a key."),
         ("키", "각 입력을, 그 토큰이 무엇으로 찾아지는지 나타내는 키로 바꿉니다."),
     ),
     "values": Text(
-        ("Values", "Each input is mapped to what its token hands on."),
+        ("Values", "Each input is projected to a value."),
         ("밸류", "각 입력을, 그 토큰이 넘겨줄 내용인 밸류로 바꿉니다."),
     ),
     "scores": Text(
@@ -183,7 +183,7 @@ TEXTS: dict[str, Text] = {
         ("정렬(alignment) 벡터", "각 밸류에 가중치를 곱합니다. 각 키가 얼마나 보태는지를 나타냅니다."),
     ),
     "context": Text(
-        ("Context vector", "What all keys contribute is added up: this is what the query takes home."),
+        ("Context vector", "What all keys contribute is added up: this is the head's result for the query."),
         ("컨텍스트 벡터", "모든 키의 정렬 벡터를 더합니다. 이것이 쿼리가 얻는 결과입니다."),
     ),
     "concatenated": Text(
@@ -199,11 +199,11 @@ TEXTS: dict[str, Text] = {
         ("잔차 연결", "원래 입력을 다시 더해, 입력의 내용이 사라지지 않게 합니다."),
     ),
     "feed_forward_1": Text(
-        ("Feed-forward, first map", "Each token by itself is mapped to a longer row."),
+        ("Feed-forward, first projection", "Each token by itself is projected to a longer row."),
         ("피드포워드, 첫째 변환", "토큰마다 따로 더 긴 벡터로 바꿉니다."),
     ),
     "feed_forward_gate": Text(
-        ("Feed-forward, gate", "A second map to a row as long: it will say how far each number is let through."),
+        ("Feed-forward, gate", "A second projection to a row as long: it sets how much of each number passes."),
         ("피드포워드, 게이트", "같은 길이의 벡터를 하나 더 만듭니다. 각 수를 얼마나 통과시킬지 정하게 됩니다."),
     ),
     "gated": Text(
@@ -211,7 +211,7 @@ TEXTS: dict[str, Text] = {
         ("게이트 통과", "더 긴 벡터의 각 수에 그 게이트의 값을 곱합니다."),
     ),
     "feed_forward_2": Text(
-        ("Feed-forward, second map", "The longer row is mapped back to the layer's width."),
+        ("Feed-forward, second projection", "The longer row is projected back to the layer's width."),
         ("피드포워드, 둘째 변환", "길어진 벡터를 다시 층의 너비로 되돌립니다."),
     ),
     "residual_2": Text(
@@ -403,8 +403,8 @@ NOTES: Templates = {
         "밸류가 주어지지 않음: 계산은 가중치에서 끝남",
     ),
     "word_before": (
-        "{y} is the vector of the word said before; with the context beside it, it goes to the decoder",
-        "{y}: 바로 앞에서 말한 단어의 벡터. 컨텍스트와 나란히 디코더로 들어감",
+        "{y} is the vector of the word generated before; with the context beside it, it goes to the decoder",
+        "{y}: 바로 앞에서 생성한 단어의 벡터. 컨텍스트와 나란히 디코더로 들어감",
     ),
     "taken_as_given": (
         _NO_SINGLE_MAP[0] + "it is taken as attention was given it",
@@ -415,8 +415,8 @@ NOTES: Templates = {
         "{names}, {last}" + _NO_SINGLE_MAP[1],
     ),
     "looks_twice": (
-        "the layer looks twice: back at what was said, then across at the other sentence, in the grids named cross",
-        "이 층은 두 번 봄: 먼저 앞에서 말한 것을, 그다음 다른 문장을 봄 (이름에 cross가 붙은 표)",
+        "the layer looks twice: back at what was generated, then across at the other sentence, in grids named cross",
+        "이 층은 두 번 봄: 먼저 앞에서 생성한 것을, 그다음 다른 문장을 봄 (이름에 cross가 붙은 표)",
     ),
     "output_left_out": ("the output projection, {shape} numbers, is left out", "출력 행렬(수 {shape}개)은 생략함"),
     "other_score": _not_its_own(*_SCORE),
