@@ -168,26 +168,33 @@ def compare_models(
         if saved_in(sentences) is None:
             check_measured_alike(settings, other, str(after))
         found = compare_heads(
-            sentences, model=before, settings=settings, thresholds=thresholds, measures=measures, checkpoint=checkpoint,
-            progress=progress, opening=opening,
+            sentences, model=before, tokenizer=tokenizer, settings=settings, thresholds=thresholds, measures=measures,
+            checkpoint=checkpoint, progress=progress, opening=opening,
         )  # fmt: skip
-        one = found.origin.stats  # type: ignore[attr-defined]
-        return changes(
-            one.survey, other.survey, corpus="; ".join(one.corpora), corpus_after="; ".join(other.corpora),
-            thresholds=thresholds, entries=tuple(measures),
-        )  # fmt: skip
+        return _changes_of_stats(found.origin.stats, other, thresholds, measures)  # type: ignore[attr-defined]
     second = _settings_of(after)
     run = SurveyRun(
         model=_settings_of(before), settings=settings, sentence_field=field_of(sentences), against=second.name
     )
+    opened = (_opened(before, tokenizer, opening), _opened(after, tokenizer, opening))
     pair, name = measure_pair(
-        input_of(sentences), (_opened(before, tokenizer, opening), _opened(after, tokenizer, opening)), run,
-        checkpoint=_path(checkpoint),
-        measures=tuple(measures), progress=progress,
-    )  # fmt: skip
+        input_of(sentences), opened, run, checkpoint=_path(checkpoint), measures=tuple(measures), progress=progress
+    )
     return changes(
         pair.before, pair.after, pair.divergences, corpus=name, thresholds=thresholds, entries=tuple(measures)
     )
+
+
+def _changes_of_stats(
+    before: Stats, after: Stats, thresholds: Mapping[str, float] | None, measures: Sequence[Entry]
+) -> Changes:
+    """What changed between two models that were measured each by itself."""
+    from attnviz.heads.changes.compare import changes
+
+    return changes(
+        before.survey, after.survey, corpus="; ".join(before.corpora), corpus_after="; ".join(after.corpora),
+        thresholds=thresholds, entries=tuple(measures),
+    )  # fmt: skip
 
 
 def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Stats:

@@ -65,7 +65,7 @@ def draw(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Text]:
         Text(),
         *legend(scaled.legend, screen, most=screen.width),
         *(line for text in (AXES, *remarks, *sheet.notes) for line in _wrap(text, screen, "dim")),
-        *_wrap(sheet.proof, screen, "bold" if sheet.proof.startswith("verified") else ""),
+        *_wrap(sheet.proof, screen, "bold" if sheet.is_proved else ""),
     ]
 
 

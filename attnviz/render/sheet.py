@@ -55,7 +55,8 @@ class Sheet:
         sentence: the input, in quotation marks.
         scale: `shared`, `panel` or `unit`.
         notes: what else must be said.
-        proof: the receipt.
+        proof: the receipt, in words.
+        is_proved: whether there is one.
     """
 
     panels: tuple[Panel, ...]
@@ -68,6 +69,7 @@ class Sheet:
     scale: Scale
     notes: tuple[str, ...]
     proof: str
+    is_proved: bool
 
     @property
     def legend(self) -> str:
@@ -129,6 +131,7 @@ def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
         scale=scale,
         notes=tuple(map(sentence, record.notes)),
         proof=record.proof,
+        is_proved=record.receipt is not None,
     )
 
 
