@@ -70,6 +70,7 @@ def sheet_of(matrix: np.ndarray, scale: Scale = "shared") -> Sheet:
         scale=scale,
         notes=("a note",),
         proof=NO_RECEIPT,
+        is_proved=False,
     )
 
 
