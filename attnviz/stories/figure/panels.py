@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 from attnviz.render.figure.page import legend_above
 from attnviz.render.figure.pen import BLACK, FRAME, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen
 from attnviz.render.palette import COLOURS, MARKERS, colours, diverging, ink, levels
-from attnviz.stories.record import Bars, Lines, Matrix, Panel
+from attnviz.stories.record import Bars, Lines, Matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,15 +84,6 @@ def print_numbers(ax: Axes, matrix: Matrix, palette: str, pen: Pen) -> None:
     for place, number in numbers.items():
         style = pen.style(size, color="white" if white[place] else BLACK)
         ax.text(place[1], place[0], number, ha="center", va="center", zorder=3, **style)
-
-
-def same_colours(one: Panel, other: Panel) -> bool:
-    """Whether one colour bar says what the colours of both mean."""
-    return (
-        isinstance(one, Matrix)
-        and isinstance(other, Matrix)
-        and (one.limits, one.diverging) == (other.limits, other.diverging)
-    )
 
 
 def table_of(matrix: Matrix, palette: str) -> UInt8[np.ndarray, "level rgb"]:
