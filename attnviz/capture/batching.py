@@ -85,10 +85,10 @@ def shuffled(single: Batch, seed: int) -> Batch | None:
     mixed = tuple(tokens[place] for place in order)
     changed = replace(sentence, tokens=mixed) if sentence.keys is None else replace(sentence, keys=mixed)
     inputs = {name: given[:, order] if name in READ else given for name, given in single.inputs.items()}
-    return replace(single, sentences=(_told(changed),), inputs=inputs)
+    return replace(single, sentences=(_note_shuffled(changed),), inputs=inputs)
 
 
-def _told(sentence: Sentence) -> Sentence:
+def _note_shuffled(sentence: Sentence) -> Sentence:
     return replace(sentence, notes=(*sentence.notes, Note("tokens_shuffled")))
 
 

@@ -38,7 +38,7 @@ from attnviz.heads.runs import (
     CorpusProgress,
     Opening,
     Sentences,
-    check_measured_alike,
+    check_same_settings,
     field_of,
     finished,
     input_of,
@@ -166,7 +166,7 @@ def compare_models(
     if isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS):
         other = finished(Path(after))
         if saved_in(sentences) is None:
-            check_measured_alike(settings, other, str(after))
+            check_same_settings(settings, other, str(after))
         found = compare_heads(
             sentences, model=before, tokenizer=tokenizer, settings=settings, thresholds=thresholds, measures=measures,
             checkpoint=checkpoint, progress=progress, opening=opening,

@@ -313,7 +313,7 @@ def _check_weights(before: Survey, source: Source, checkpoint: Path | None) -> N
         )
 
 
-def check_measured_alike(settings: SurveySettings, other: Stats, path: str) -> None:
+def check_same_settings(settings: SurveySettings, other: Stats, path: str) -> None:
     """Make sure, before a model is run for hours, that it is measured as what it is compared with was.
 
     Raises:

@@ -244,12 +244,12 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
         texts=texts,
         controls=controls,
         annotated=said,
-        found=_found(said, [(other.annotated, other.found), (one.annotated, one.found)]),
-        own=_found(said, [(other.annotated, other.own), (one.annotated, one.own)]),
+        found=_relations_found_by(said, [(other.annotated, other.found), (one.annotated, one.found)]),
+        own=_relations_found_by(said, [(other.annotated, other.own), (one.annotated, one.own)]),
     )
 
 
-def _found(
+def _relations_found_by(
     said: Mapping[int, Annotation], parts: Sequence[tuple[Mapping[int, Annotation], Mapping[int, LinkHits]]]
 ) -> dict[int, LinkHits]:
     """What was found of each of these sentences in one of the parts; nothing where it is not known of all."""

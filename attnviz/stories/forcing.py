@@ -114,7 +114,7 @@ class TwoWays:
 
 
 @torch.inference_mode()
-def both_ways(model: Translator, source: Tensor, target: Tensor) -> TwoWays:
+def translate_ways(model: Translator, source: Tensor, target: Tensor) -> TwoWays:
     """Translate each sentence twice: after the right words, and after its own, at most twice as many as are right."""
     n_steps = target.shape[1]
     free = model.translate(source, max_length=2 * n_steps).words
@@ -164,7 +164,7 @@ def tell() -> Story:
     source = open_source(RECURRENT)
     free, forced = attend(SENTENCE, source), attend(SENTENCE, source, target=FORCED)
     pairs = list(islice(splits.pairs("test", clauses=CLAUSES), N_PAIRS))
-    both = both_ways(
+    both = translate_ways(
         model,
         pad_numbers([card.source.encode(pair.english) for pair in pairs]),
         pad_numbers([[*says.encode(pair.korean), model.config.end] for pair in pairs]),
@@ -177,7 +177,7 @@ def tell() -> Story:
             _two_ways(card.plan.recipe),
             _wrong_word(*steps),
             _what_follows(*steps),
-            *_measured(both),
+            *_tell_measures(both),
             *_one_sentence(both, pairs, says),
             _patterns(free, forced),
         ),
@@ -252,7 +252,7 @@ def _patterns(free: Attention, forced: Attention) -> str:
     )
 
 
-def _measured(both: TwoWays) -> tuple[str | Table, ...]:
+def _tell_measures(both: TwoWays) -> tuple[str | Table, ...]:
     """How often each way is right: in all, step by step after the first error, and wherever the words stand."""
     n, after = len(both.target), both.after_error(AFTER)
     text = (

@@ -87,7 +87,7 @@ def tell() -> Story:
     return Story(
         name="layer",
         title="what each part of a layer does to the words' vectors",
-        parts=(*_told(steps, model.config.d_model), _table(steps), *_summed_up(steps, model.config.d_model, last)),
+        parts=(*_tell(steps, model.config.d_model), _table(steps), *_summed_up(steps, model.config.d_model, last)),
         picture=_picture(steps, words, similarity(first[0]), similarity(x[0])),
         receipt=(
             f"verified: max difference {small(max(differences))} over {len(layers)} layers, between the steps and the "
@@ -96,7 +96,7 @@ def tell() -> Story:
     )
 
 
-def _told(steps: list[list[LayerStep]], d_model: int) -> tuple[str, ...]:
+def _tell(steps: list[list[LayerStep]], d_model: int) -> tuple[str, ...]:
     low, high = (pick(step[1].length / step[0].length for step in steps) for pick in (min, max))
     return (
         (

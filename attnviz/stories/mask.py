@@ -104,7 +104,7 @@ def tell() -> Story:
                 "exp(-inf) is 0."
             ),
             *_steps(scores, causal.record.pattern(*backward), words, backward),
-            *_told(ways, causal),
+            *_tell(ways, causal),
             (
                 f"The picture shows, of toy, the head that looks ahead most ({head_name(forward)}), of toy-decoder, "
                 f"the one that looks back most ({head_name(backward)}); empty cells are masked. {ROWS}"
@@ -154,7 +154,7 @@ def _steps(scores: torch.Tensor, pattern: np.ndarray, words: list[str], head: He
     )
 
 
-def _told(ways: Read, causal: Read) -> tuple[Table, str]:
+def _tell(ways: Read, causal: Read) -> tuple[Table, str]:
     last, other = words_of(SENTENCE)[-1], words_of(OTHER)[-1]
     table = Table(
         title="weight on later words over all heads and rows, and the largest change before the last word when "

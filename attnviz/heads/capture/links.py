@@ -63,7 +63,7 @@ class FindLinks:
         self._to = _assigned([one.tokens for one in self._aligned], batch.real)  # (B, K, U)
         self._from = (self._to / self._to.sum(dim=1, keepdim=True).clamp_min(1)).transpose(1, 2)  # (B, U, Q)
         self._links = [
-            [(sentence, units[link.query], units[link.key]) for link in one.links if _both(units, link)]
+            [(sentence, units[link.query], units[link.key]) for link in one.links if _has_units(units, link)]
             for sentence, one, units in self._sentences()
         ]
         self._hits: list[Bool[Tensor, "link 2 head"]] = []
@@ -93,12 +93,12 @@ class FindLinks:
         found: list[LinkHits | None] = [None] * len(self._annotated)
         first = 0
         for (sentence, one, units), links in zip(self._sentences(), self._links, strict=True):
-            kept = [link for link in one.links if _both(units, link)]
+            kept = [link for link in one.links if _has_units(units, link)]
             found[sentence] = LinkHits(
                 names=tuple(link.relation for link in kept),
                 hits=hits[first : first + len(links)],
                 distances=np.array([link.key - link.query for link in kept], dtype=np.int64),
-                lost=tuple(link.relation for link in one.links if not _both(units, link)),
+                lost=tuple(link.relation for link in one.links if not _has_units(units, link)),
             )
             first += len(links)
         return tuple(found)
@@ -158,7 +158,7 @@ def align(tokens: Sequence[Token], words: Sequence[tuple[int, int]]) -> WordUnit
     )
 
 
-def _both(units: Sequence[int | None], link: Link) -> bool:
+def _has_units(units: Sequence[int | None], link: Link) -> bool:
     """Whether both of its words have tokens of their own."""
     return units[link.query] is not None and units[link.key] is not None
 

@@ -147,7 +147,7 @@ def survey_pair(
     """
     settings = settings or SurveySettings()
     one, other = _sides(before, after, settings, measures, tokens)
-    gathering = Gathering(measured=partial(_measured, one, other, tokens), merged=_merged, with_bad=_with_bad)
+    gathering = Gathering(measured=partial(_measure_side, one, other, tokens), merged=_merged, with_bad=_with_bad)
     found = gathered(lines, gathering, so_far, tell, corpus)
     return replace(found, before=one.with_controls(found.before), after=other.with_controls(found.after))
 
@@ -207,7 +207,7 @@ def _read_by(one: _Side, other: _Side, text: str, where: str) -> tuple[Batch, Ba
     return first, second
 
 
-def _measured(
+def _measure_side(
     one: _Side, other: _Side, tokens: int, lines: Sequence[CorpusLine], bad: list[BadLine]
 ) -> Iterator[PairSurvey]:
     """What each batch that the lines make says of both models."""
@@ -238,10 +238,10 @@ def _measured(
             )
         )
         if is_much([part.before for part in parts]):
-            yield _both(one, other, parts)
+            yield _pair_survey(one, other, parts)
             parts = []
     if parts:
-        yield _both(one, other, parts)
+        yield _pair_survey(one, other, parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -253,7 +253,7 @@ class _Parts:
     apart: tuple[Float64[np.ndarray, "sentence layer head"], Float64[np.ndarray, "sentence 1 1"]]
 
 
-def _both(one: _Side, other: _Side, parts: Sequence[_Parts]) -> PairSurvey:
+def _pair_survey(one: _Side, other: _Side, parts: Sequence[_Parts]) -> PairSurvey:
     """What some batches say of both models."""
     before, after = one.survey([part.before for part in parts]), other.survey([part.after for part in parts])
     check_alike(before, after)

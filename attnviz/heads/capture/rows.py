@@ -253,14 +253,14 @@ class Targets:
 
 def targets_of(rows: Rows, measures: Sequence[Measure]) -> Targets:
     """Where the keys of these shares are: the same for all layers whose rows see the same keys."""
-    there = [rows.seen & _asked_for(one, rows) for one in measures]
+    there = [rows.seen & _target_of(one, rows) for one in measures]
     cells = torch.stack([one.flatten(1) for one in there], dim=-1)
     return Targets(
         cells=cells.to(rows.weights), counts=torch.stack([_number(one.any(dim=-1)) for one in there], dim=-1)
     )
 
 
-def _asked_for(measure: Measure, rows: Rows) -> Target:
+def _target_of(measure: Measure, rows: Rows) -> Target:
     if measure.compute is None:
         raise RecordError(f"the measure {measure.name!r} names no keys")
     keys: Target = measure.compute(rows)

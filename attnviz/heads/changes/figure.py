@@ -71,7 +71,7 @@ def _draw(pen: Pen, found: Changes, palette: str) -> None:
     room = width - 2 * MARGIN
     above = [
         *lines(pen, map(visible, _title(found, pen, room)), room, TITLE, colour=BLACK),
-        *lines(pen, map(visible, say.measured_on(found)), room, TEXT + 0.5, colour=GREY),
+        *lines(pen, map(visible, say.corpora_of(found)), room, TEXT + 0.5, colour=GREY),
     ]
     top = MARGIN + height_of(above) + 0.12
     listed = lines(pen, map(visible, _listed(found)), room, colour=BLACK)
@@ -207,7 +207,7 @@ def _on_relations(found: Changes) -> list[str]:
 def _texts(found: Changes) -> list[str]:
     """All that the picture says, for its fonts."""
     cells = [cell for one in _relations_shown(found) for cell in _cells(one)]
-    above = say.title(found), *say.measured_on(found), *_listed(found)
+    above = say.title(found), *say.corpora_of(found), *_listed(found)
     return [visible(text) for text in (*above, "…", *TITLES, *cells, *_below(found))]
 
 

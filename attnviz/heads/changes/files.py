@@ -129,14 +129,14 @@ def _relation(one: RelationChange) -> dict[str, object]:
     ends = {name: _number(getattr(one, name)) for name in ("value", "low", "high")}
     return {
         "name": one.name,
-        "before": _found(one.before),
-        "after": _found(one.after),
+        "before": _best_head(one.before),
+        "after": _best_head(one.after),
         "difference": {**ends, "established": one.established},
         "other_head": one.moved,
     }
 
 
-def _found(best: Relation) -> dict[str, object]:
+def _best_head(best: Relation) -> dict[str, object]:
     """How often the best head of one model is right."""
     numbers = {name: _number(getattr(best, name)) for name in ("accuracy", "low", "high")}
     return {"layer": best.layer, "head": best.head, "reverse": best.reverse, "n": best.n, **numbers}

@@ -65,7 +65,7 @@ def draw(changes: Changes, screen: Screen) -> list[Text]:
         screen: where.
     """
     lines = prose(say.title(changes), screen, "bold")
-    for text in say.measured_on(changes):
+    for text in say.corpora_of(changes):
         lines += prose(text, screen)
     lines.append(Text())
     heads = [change for change in say.ordered(changes) if _has_changed(changes, change)]

@@ -37,7 +37,7 @@ def title(found: Changes) -> str:
     return f"What changed in each head{BETWEEN}{models}"
 
 
-def measured_on(found: Changes) -> list[str]:
+def corpora_of(found: Changes) -> list[str]:
     """What was measured, and on what, in lines."""
     lines = [described(found.before)]
     first, second = sample(found.before), sample(found.after)
@@ -91,16 +91,16 @@ def heads_of(one: RelationChange) -> str:
     """The head that finds a relation best before, and the one that does after, where it is another or looks back."""
     turned = one.before.reverse != one.after.reverse
     before, after = (f"{best.layer}.{best.head}{'←' * (turned and best.reverse)}" for best in (one.before, one.after))
-    return _both(before, after, " → ")
+    return _beside(before, after, " → ")
 
 
 def ways_of(one: RelationChange) -> str:
     """Likewise from what to what these look: from the word that depends to the head of its phrase, or back."""
     before, after = ("head→dep" if best.reverse else "dep→head" for best in (one.before, one.after))
-    return _both(before, after, " / ")
+    return _beside(before, after, " / ")
 
 
-def _both(before: str, after: str, between: str) -> str:
+def _beside(before: str, after: str, between: str) -> str:
     return before if before == after else f"{before}{between}{after}"
 
 
@@ -112,7 +112,7 @@ def signed(value: float) -> str:
 
 def links_of(one: RelationChange) -> str:
     """How many links were scored; where the sentences are others, in both models."""
-    return _both(f"{one.before.n:,}", f"{one.after.n:,}", "/")
+    return _beside(f"{one.before.n:,}", f"{one.after.n:,}", "/")
 
 
 def on_relations(found: Changes, marks: str = "") -> list[str]:

@@ -91,14 +91,14 @@ def _drawn(panel: Panel, palette: str, pen: Pen) -> DrawnPanel:
     title = pen.wrap(panel.title, max(box.width / pen.figure.dpi, 2.4), TEXT + 1)
     pad = 6 + legend / POINT
     _title(ax, "\n".join(title), pad, pen)
-    return _measured(panel, ax, pen, pad)
+    return _measure(panel, ax, pen, pad)
 
 
 def _title(ax: Axes, text: str, pad: float, pen: Pen) -> None:
     ax.set_title(text, loc="left", pad=pad, linespacing=1.25, **pen.style(TEXT + 1))
 
 
-def _measured(panel: Panel, ax: Axes, pen: Pen, pad: float) -> DrawnPanel:
+def _measure(panel: Panel, ax: Axes, pen: Pen, pad: float) -> DrawnPanel:
     """How far a panel that is drawn reaches."""
     box = ax.get_window_extent()
     around = ax.get_tightbbox(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
@@ -129,7 +129,7 @@ def _levelled(row: list[DrawnPanel], pen: Pen) -> list[DrawnPanel]:
             grown.append(one)
             continue
         one.ax.set_position((0.2, 0.2, one.width / 10, tall / 10))
-        grown.append(_measured(one.panel, one.ax, pen, one.pad))
+        grown.append(_measure(one.panel, one.ax, pen, one.pad))
     above = max(one.above for one in grown)
     for one in grown:
         _title(one.ax, one.ax.get_title(loc="left"), one.pad + (above - one.above) / POINT, pen)

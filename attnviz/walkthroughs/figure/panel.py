@@ -84,7 +84,7 @@ class Box:
         return self.values.shape != self.panel.values.shape
 
 
-def measured(panel: MatrixPanel, pen: Pen, precision: int, *, small: bool = False) -> Box:
+def box_of(panel: MatrixPanel, pen: Pen, precision: int, *, small: bool = False) -> Box:
     """How large a panel is to be drawn; in a small one fewer numbers are printed."""
     n_rows, n_columns = panel.values.shape
     scale = SMALLER if small else 1.0
@@ -137,7 +137,7 @@ def draw_panel(page: Page, box: Box, corner: tuple[float, float], palette: str) 
     panel, (left, top) = box.panel, corner
     n_rows, n_columns = panel.values.shape
     row, column = box.height / n_rows, box.width / n_columns
-    table, level = _shades(box.values, box.limit, palette, both_sides=_both_sides(panel))
+    table, level = _shades(box.values, box.limit, palette, both_sides=_has_two_sides(panel))
     bare = ~np.isfinite(box.values)
     for cell in panel.blanks:
         bare[cell] = True
@@ -194,7 +194,7 @@ def _limit(panel: MatrixPanel, values: np.ndarray) -> tuple[float, str]:
     """How far from 0 the last colour is where no numbers are printed, and the words that say so."""
     far = np.abs(values[np.isfinite(values)])
     largest = float(far.max(initial=0.0))
-    sign = "±" if _both_sides(panel) else ""
+    sign = "±" if _has_two_sides(panel) else ""
     if not panel.columns and panel.values.shape[1] > MOST_ACROSS:
         usual = float(np.quantile(far, USUAL)) if far.size else 0.0
         if largest > RARE * usual > 0:
@@ -203,7 +203,7 @@ def _limit(panel: MatrixPanel, values: np.ndarray) -> tuple[float, str]:
     return largest, say("limits", panel.language, limit=sign + _short(largest))
 
 
-def _both_sides(panel: MatrixPanel) -> bool:
+def _has_two_sides(panel: MatrixPanel) -> bool:
     """Whether it has numbers below 0, though none of them may be the farthest of those that share a point."""
     return bool((panel.values[np.isfinite(panel.values)] < 0).any())
 

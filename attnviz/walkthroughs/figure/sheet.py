@@ -15,7 +15,7 @@ from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, DPI, GREY, MARGIN, PIXELS, POINT, TEXT, TITLE, Pen, clipped
 from attnviz.render.palette import DEFAULT
-from attnviz.walkthroughs.figure.panel import Box, draw_panel, label_rows, label_size, measured
+from attnviz.walkthroughs.figure.panel import Box, box_of, draw_panel, label_rows, label_size
 from attnviz.walkthroughs.figure.plan import Unit, plan
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Walkthrough
@@ -194,7 +194,7 @@ def _sheet(walk: Walkthrough, *, words: int = 0, **options: Unpack[ViewOptions])
     bands = plan(walk, language=language, steps=steps, blanks=options.get("blanks", NO_BLANKS))
     with usual_settings():
         pen = blank_figure(_texts(walk, bands, language))
-        return _framed(arranged(bands, pen, options.get("precision", 3)), walk, language, pen, words)
+        return _framed(arrange(bands, pen, options.get("precision", 3)), walk, language, pen, words)
 
 
 def _framed(rows: list[list[Place]], walk: Walkthrough, language: str, pen: Pen, words: int) -> _Layout:
@@ -279,9 +279,9 @@ def _texts(walk: Walkthrough, bands: list[list[Unit]], language: str) -> list[st
 # Which line each matrix stands in.
 
 
-def arranged(bands: Sequence[list[Unit]], pen: Pen, precision: int) -> list[list[Place]]:
+def arrange(bands: Sequence[list[Unit]], pen: Pen, precision: int) -> list[list[Place]]:
     """The matrices in lines, broken in the way that needs the least paper; several heads may stand side by side."""
-    sizes = {id(unit): _measured(unit, pen, precision) for band in bands for unit in band}
+    sizes = {id(unit): _boxes_of(unit, pen, precision) for band in bands for unit in band}
     n_heads = sum(band[0].is_head for band in bands)
     layouts = []
     for beside in range(1, max(1, min(n_heads, MOST_BESIDE)) + 1):
@@ -370,12 +370,11 @@ def _run(units: Sequence[Unit], before: Unit | None, sizes: dict[int, Boxes], pe
     return [_place(unit, left, sizes, pen) for left, unit in zip([before, *units[:-1]], units, strict=True)]
 
 
-def _measured(unit: Unit, pen: Pen, precision: int) -> Boxes:
+def _boxes_of(unit: Unit, pen: Pen, precision: int) -> Boxes:
     upper, lower = (
-        None if panel is None else measured(panel, pen, precision, small=unit.small)
-        for panel in (unit.upper, unit.lower)
+        None if panel is None else box_of(panel, pen, precision, small=unit.small) for panel in (unit.upper, unit.lower)
     )
-    return upper, measured(unit.main, pen, precision, small=unit.small), lower
+    return upper, box_of(unit.main, pen, precision, small=unit.small), lower
 
 
 def _place(unit: Unit, before: Unit | None, sizes: dict[int, Boxes], pen: Pen) -> Place:
