@@ -63,7 +63,9 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
             f"{location.name} has no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
         )
     if getattr(tokenizer, "separate_vocabs", False):
-        raise ModelError(f"{location.name} reads and says words of two vocabularies, which attnviz cannot tell apart")
+        raise ModelError(
+            f"{location.name} reads and generates words of two vocabularies, which attnviz cannot tell apart"
+        )
     is_whole = config.is_encoder_decoder and type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
     model, report = (AutoModelForSeq2SeqLM if is_whole else AutoModel).from_pretrained(
         location.path,
