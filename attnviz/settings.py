@@ -41,7 +41,6 @@ class Option:
         shows_default: whether help tells the default by itself.
         least: the smallest number; None where there is none.
         most: the largest number, likewise.
-        read: makes the value of what was typed, or of the default, in place of the usual way; raises `SettingsError`.
         completes: what the shell completes: names of models, palettes or stories.
     """
 
@@ -52,7 +51,6 @@ class Option:
     shows_default: bool = True
     least: int | None = None
     most: int | None = None
-    read: Callable[[Any], object] | None = None
     completes: Literal["", "models", "palettes", "stories"] = ""
 
 
@@ -85,17 +83,6 @@ def changed(settings: object, *names: str) -> tuple[str, ...]:
 
 def _long_name(described: Option) -> str:
     return described.names[0].partition("/")[0] if described.names else "a sentence"
-
-
-def whole_number(typed: str | int) -> int:
-    """A whole number as it is typed, or a default.
-
-    Raises:
-        SettingsError: something else was typed, such as a range.
-    """
-    if re.fullmatch(r"-?\d{1,9}", str(typed).strip(), re.ASCII) is None:
-        raise SettingsError(f"{str(typed)!r} is no whole number: one is followed, not a range")
-    return int(typed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +221,17 @@ class Ranges:
             ends.append((first, first if match[2] is None else int(match[2])))
         return cls(tuple(ends)) if ends else None
 
+    def one(self, name: str) -> int:
+        """The one number.
+
+        Raises:
+            SettingsError: it is a range, or there are several.
+        """
+        numbers = {number for pair in self.ends for number in pair}
+        if len(numbers) > 1:
+            raise SettingsError(f"Invalid value for '{name}': one is followed, not several")
+        return numbers.pop()
+
     def known(self) -> list[int] | None:
         """The numbers, where none is counted from the end."""
         return None if any(number < 0 for pair in self.ends for number in pair) else self.among(())
@@ -266,6 +264,33 @@ def layer_option() -> Any:  # noqa: ANN401 - as option
         "--layer", default=(), help="A layer or a range, such as 2, 0-3, -1 (the last); repeatable.", metavar="N",
         panel=SHOWN,
     )  # fmt: skip
+
+
+def head_option() -> Any:  # noqa: ANN401 - as option
+    """Heads and ranges of them, perhaps with their layer; `layers_and_heads` reads both."""
+    return option(
+        "--head", default=(), help="A head with its layer, such as 2.3; or heads of each --layer, such as 3, 0-3.",
+        metavar="L.H", panel=SHOWN,
+    )  # fmt: skip
+
+
+def layers_and_heads(layer: Sequence[str], head: Sequence[str]) -> tuple[Ranges | None, Ranges | None]:
+    """Layers and heads as they are typed: ``--layer 2 --head 3``, or ``--head 2.3``, which says both.
+
+    Raises:
+        SettingsError: something else was typed, or the two contradict each other.
+    """
+    parts = [one.strip().rpartition(".") for one in head]
+    named = {before if dot else None for before, dot, _ in parts}
+    heads = Ranges.read([number for _, _, number in parts], "--head")
+    if named <= {None}:
+        return Ranges.read(layer, "--layer"), heads
+    if len(named) > 1:
+        raise SettingsError(f"--head {' and '.join(head)} are not of one layer: give one, or --layer beside --head")
+    (one,) = (str(before) for before in named)
+    if layer and {typed.strip() for typed in layer} != {one}:
+        raise SettingsError(f"--layer {' and '.join(layer)} and --head {' and '.join(head)} contradict each other")
+    return Ranges.read([one], "--head"), heads
 
 
 def palette_option() -> Any:  # noqa: ANN401 - as option

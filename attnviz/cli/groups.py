@@ -77,8 +77,6 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
         more["rich_help_panel"] = option.panel
     if option.least is not None or option.most is not None:
         more |= {"min": option.least, "max": option.most}
-    if option.read is not None:
-        more["parser"] = _reader(option.read)
     if option.completes:
         more["autocompletion"] = _COMPLETERS[option.completes]
     described = typer.Option(*option.names, **more) if option.names else typer.Argument(**more)
@@ -86,16 +84,6 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
     return inspect.Parameter(
         one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, described]
     )
-
-
-def _reader(read: Callable[[Any], object]) -> Callable[[Any], object]:
-    def parse(given: Any) -> object:  # noqa: ANN401 - what was typed, or the default
-        try:
-            return read(given)
-        except SettingsError as error:
-            raise typer.BadParameter(str(error)) from None
-
-    return parse
 
 
 def _models(incomplete: str) -> list[str]:

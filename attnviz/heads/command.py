@@ -97,7 +97,7 @@ def command(
         return
     from attnviz.heads.api import compare_heads, draw, example_patterns
 
-    with _progress_bar(text, expect=partial(_expect_layers, table)) as progress:
+    with _progress_bar(text, expect=partial(_chosen_places, table)) as progress:
         comparison = compare_heads(
             _sentences(text), model=model, settings=survey, thresholds=table.thresholds, checkpoint=output.checkpoint,
             progress=progress, opening=_opening,
@@ -109,9 +109,9 @@ def command(
     else:
         from attnviz.heads.terminal.table import draw_heads
 
-        layers = table.layers.among(range(comparison.n_layers)) if table.layers else ()
+        layers, heads = _chosen_places(table, comparison.n_layers, comparison.n_heads)
         print_lines(
-            lambda screen: draw_heads(comparison, screen, sort=table.sort, role=table.role, layers=layers),
+            lambda screen: draw_heads(comparison, screen, sort=table.sort, role=table.role, layers=layers, heads=heads),
             table.background, "magma",
         )  # fmt: skip
     usual = picture_path("compare-heads", text.shown, comparison.model, pair=None, target=None)
@@ -244,7 +244,7 @@ def _check_table(table: TableSettings, *, json: bool, against: str | None) -> No
     Raises:
         SettingsError: there are such options, and no such table.
     """
-    chosen = changed(table, "sort", "role", "layer")
+    chosen = changed(table, "sort", "role", "layer", "head")
     if chosen and (json or against is not None):
         what = "--json has all heads" if json else "--against has another: all heads, the largest change first"
         choose = "chooses" if len(chosen) == 1 else "choose"
@@ -287,12 +287,15 @@ def _check_clustermap(path: Path, *, similarity: bool, against: str | None) -> N
     check_endings([path], tuple(PICTURES))
 
 
-def _expect_layers(table: TableSettings, n_layers: int, _: int) -> None:
-    """Refuse layers that are not there, before the rest of a corpus is measured."""
+def _chosen_places(table: TableSettings, n_layers: int, n_heads: int) -> tuple[list[int], list[int]]:
+    """The numbers of the layers and heads chosen, empty for all; refused before the rest of a corpus is measured."""
     from attnviz.attention import positions
 
-    if table.layers is not None:
-        positions(table.layers.among(range(n_layers)), range(n_layers), "layer")
+    (layers, heads), there = table.places, (range(n_layers), range(n_heads))
+    return (
+        positions(layers.among(there[0]), there[0], "layer") if layers else [],
+        positions(heads.among(there[1]), there[1], "head") if heads else [],
+    )
 
 
 def _expect_head(layer: int, number: int, n_layers: int, n_heads: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from attnviz.errors import SelectionError
 from attnviz.heads.measures import CHANCE, OFFSET, SHUFFLED, UNTRAINED, Measure, RoleRule
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.text.display import clip
+from attnviz.text.names import did_you_mean
 
 RELATION = "relation"
 """What the threshold of all roles is called that relations between words speak for."""
@@ -39,9 +39,8 @@ def with_thresholds(every: Sequence[Judged], changed: Mapping[str, float]) -> tu
     names = {rule.family for _, rule in every} | {RELATION}
     for name, value in changed.items():
         if name not in names:
-            near = difflib.get_close_matches(name, sorted(names), 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(names))}"
-            raise SelectionError(f"there is no role {clip(name, 40)!r} to set a threshold of: {hint}")
+            hint = did_you_mean(name, sorted(names))
+            raise SelectionError(f"there is no role {clip(name, 40)!r} to set a threshold of{hint}")
         if not 0 < value <= 1:
             raise SelectionError(f"the threshold of {name} must be above 0 and at most 1, not {value:g}")
     return tuple((one, replace(rule, threshold=changed.get(rule.family, rule.threshold))) for one, rule in every)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, 
 from attnviz.heads.relations import FAMILY
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.text.display import clip
+from attnviz.text.names import did_you_mean
 
 NONE = "none"
 """Stands for no clear role, where roles are chosen or sorted."""
@@ -80,9 +80,8 @@ def measure_named(wanted: str, measures: Sequence[Measure]) -> Measure:
     if len(meant) == 1:
         return meant[0]
     names = [one.name for one in measures]
-    hint = _hint(
-        wanted, (*ORDERS, *names), [one.name for wanted_ in (None, -1) for one in measures if one.offset == wanted_]
-    )
+    shown = [one.name for offset in (None, -1) for one in measures if one.offset == offset]
+    hint = did_you_mean(wanted, (*ORDERS, *names), shown)
     raise SelectionError(f"there is no measure {clip(wanted, 40)!r}{hint}")
 
 
@@ -117,18 +116,17 @@ def check_role(wanted: str, max_offset: int = MAX_OFFSET) -> None:
 def _expect_role(wanted: str, measures: Sequence[Measure], names: Sequence[str]) -> None:
     families = [*dict.fromkeys([rule.family for _, rule in rules_of(measures)] + [FAMILY.name])]
     if wanted not in {*names, *families} and not wanted.startswith(f"{FAMILY.name}_"):
-        raise SelectionError(
-            f"there is no role {clip(wanted, 40)!r}{_hint(wanted, (*names, *families), [*families, NONE])}"
-        )
-
-
-def _hint(wanted: str, names: Sequence[str], shown: Sequence[str]) -> str:
-    near = difflib.get_close_matches(wanted, names, 1)
-    return f": did you mean {near[0]}?" if near else f": there are {', '.join(shown)}"
+        hint = did_you_mean(wanted, (*names, *families), [*families, NONE])
+        raise SelectionError(f"there is no role {clip(wanted, 40)!r}{hint}")
 
 
 def chosen(
-    comparison: HeadComparison, *, sort: str = "head", role: Sequence[str] = (), layers: Sequence[int] = ()
+    comparison: HeadComparison,
+    *,
+    sort: str = "head",
+    role: Sequence[str] = (),
+    layers: Sequence[int] = (),
+    heads: Sequence[int] = (),
 ) -> list[HeadRow]:
     """The heads that are asked for, in the order asked for; of more than `MOST`, where nothing is, those with a role.
 
@@ -137,17 +135,19 @@ def chosen(
         sort: ``head`` (as they stand in the model), ``role`` (then by score), ``score``, or a measure, largest first.
         role: names of roles; a head that has any of them is shown. ``none`` is no clear role.
         layers: their numbers, negative from the end.
+        heads: likewise, of each of these layers.
 
     Raises:
-        SelectionError: there is no such measure, role or layer.
+        SelectionError: there is no such measure, role, layer or head.
     """
     names = role_names(comparison)
     for one in role:
         _expect_role(one, comparison.measures, names)
-    rows = set(positions(layers, range(comparison.n_layers), "layer")) if layers else set(range(comparison.n_layers))
-    found = [_shown(head, role) for head in comparison.heads if head.layer in rows]
+    rows = set(positions(layers or range(comparison.n_layers), range(comparison.n_layers), "layer"))
+    columns = set(positions(heads or range(comparison.n_heads), range(comparison.n_heads), "head"))
+    found = [_shown(head, role) for head in comparison.heads if head.layer in rows and head.head in columns]
     kept = [one for one in found if one is not None]
-    if not role and not layers and len(kept) > MOST:
+    if not (role or layers or heads) and len(kept) > MOST:
         kept = [one for one in kept if one.role is not None]
     return _sorted(kept, comparison, sort)
 

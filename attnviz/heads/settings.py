@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,10 @@ from attnviz.settings import (
     background_option,
     changed,
     check_endings,
+    head_option,
     kind_option,
     layer_option,
+    layers_and_heads,
     option,
 )
 
@@ -157,6 +158,7 @@ class TableSettings:
         sort: the order.
         role: only heads of these roles.
         layer: only these layers.
+        head: only these heads of each, or ``layer.head``.
         threshold: of roles, such as ``previous=0.4``.
         background: the terminal's.
     """
@@ -170,16 +172,17 @@ class TableSettings:
         panel=SHOWN,
     )  # fmt: skip
     layer: tuple[str, ...] = layer_option()
+    head: tuple[str, ...] = head_option()
     threshold: tuple[str, ...] = _threshold_option()
     background: Background = background_option()
 
     def __post_init__(self) -> None:
-        _ = self.layers, self.thresholds  # refused here, before any work
+        _ = self.places, self.thresholds  # refused here, before any work
 
     @property
-    def layers(self) -> Ranges | None:
-        """The layers chosen; None for all."""
-        return Ranges.read(self.layer, "--layer")
+    def places(self) -> tuple[Ranges | None, Ranges | None]:
+        """The layers and the heads chosen; None for all."""
+        return layers_and_heads(self.layer, self.head)
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -289,20 +292,6 @@ class ComparisonOutput(OutputSettings):
     checkpoint: Path | None = _checkpoint_option()  # noqa: RUF009 - a field of both
 
 
-def head_numbers(typed: str) -> tuple[int, int]:
-    """Read ``3.7``, a layer and a head.
-
-    Raises:
-        SettingsError: it is something else.
-    """
-    match = re.fullmatch(r"(-?\d{1,4})\.(-?\d{1,4})", typed.strip(), re.ASCII)
-    if match is None:
-        raise SettingsError(
-            f"Invalid value for 'LAYER.HEAD': {typed.strip()!r} is no head: give its layer and its number, such as 3.7"
-        )
-    return int(match[1]), int(match[2])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadSettings:
     """Which head is shown.
@@ -325,7 +314,16 @@ class HeadSettings:
     @property
     def numbers(self) -> tuple[int, int]:
         """Its layer and its number."""
-        return head_numbers(self.head)
+        try:
+            layers, heads = layers_and_heads((), (self.head,))
+            if layers is not None and heads is not None:
+                return layers.one("LAYER"), heads.one("HEAD")
+        except SettingsError:
+            pass
+        raise SettingsError(
+            f"Invalid value for 'LAYER.HEAD': {self.head.strip()!r} is no head: give its layer and its number, such as "
+            "3.7"
+        )
 
     @property
     def thresholds(self) -> dict[str, float]:

@@ -15,8 +15,10 @@ from attnviz.settings import (
     TextSettings,
     background_option,
     check_palette,
+    head_option,
     kind_option,
     layer_option,
+    layers_and_heads,
     option,
     palette_option,
 )
@@ -39,14 +41,14 @@ class HeatmapSelection:
 
     Attributes:
         layer: layers and ranges of them, as typed.
-        head: heads, likewise.
+        head: heads, likewise, or ``layer.head``.
         kind: which attention.
         words: whether word pieces are merged.
         hide_special: whether special tokens are left out.
     """
 
     layer: tuple[str, ...] = layer_option()
-    head: tuple[str, ...] = option("--head", default=(), help="A head or a range, likewise.", metavar="N", panel=SHOWN)
+    head: tuple[str, ...] = head_option()
     kind: Kind | None = kind_option()
     words: bool = option(
         "--words", default=False, help="Merge word pieces: to a word the sum, from it the mean.", panel=SHOWN
@@ -61,12 +63,12 @@ class HeatmapSelection:
     @property
     def layers(self) -> Ranges | None:
         """The layers chosen; None for all."""
-        return Ranges.read(self.layer, "--layer")
+        return layers_and_heads(self.layer, self.head)[0]
 
     @property
     def heads(self) -> Ranges | None:
         """The heads chosen; None for all."""
-        return Ranges.read(self.head, "--head")
+        return layers_and_heads(self.layer, self.head)[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
         Attributes:
             layer: its number, counted from 0, negative from the end; 0.
-            head: likewise; 0.
+            head: likewise; 0. Or "2.3", which names both.
             query: the word that looks, or its number; the first word.
             all_queries: all words at once, in place of one.
             whole_layer: all heads, and what follows them.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         """
 
         layer: int
-        head: int
+        head: int | str
         query: str | int
         all_queries: bool
         whole_layer: bool
@@ -139,8 +139,7 @@ def _calculated(
     """From the arguments of Python to groups of settings, and to the calculations."""
     loading: dict[str, Any] = {name: value for name, value in choices.items() if name in LOADING}
     chosen: dict[str, Any] = {name: value for name, value in choices.items() if name not in LOADING}
-    if "query" in chosen:
-        chosen["query"] = str(chosen["query"])
+    chosen |= {name: str(chosen[name]) for name in ("layer", "head", "query") if name in chosen}
     is_named = model is None or isinstance(model, str | os.PathLike)
     name = None if model is None else str(model) if is_named else "a model in memory"
 
@@ -191,8 +190,9 @@ def calculate(
     from attnviz.walkthroughs.capture.walks import HeadChoice, walk
     from attnviz.walkthroughs.capture.walks import decoding_steps as follow_each_step
 
+    layer, head = selection.place
     choice = HeadChoice(
-        layer=selection.layer or 0, head=selection.head or 0, query=selection.query, every=selection.walks_all,
+        layer=layer, head=head, query=selection.query, every=selection.walks_all,
         whole_layer=selection.whole_layer, kind=selection.kind, causal=selection.causal,
         score="scaled_dot" if selection.score == "scaled" else selection.score,
     )  # fmt: skip

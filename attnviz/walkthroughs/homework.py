@@ -7,7 +7,6 @@ names and lines of the two that clash.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, get_args
@@ -17,6 +16,7 @@ import numpy as np
 from attnviz.attention import Note
 from attnviz.errors import FileFormatError, RecordError, SelectionError
 from attnviz.text.display import clip, visible
+from attnviz.text.names import did_you_mean
 from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, Terms, write_attention
 from attnviz.walkthroughs.homework_file import Entry, NumberTable, expect, match, read_entries, read_table
 from attnviz.walkthroughs.record import Grid, Walkthrough
@@ -71,9 +71,7 @@ def _fields(whole: Entry) -> Fields:
         raise FileFormatError("it was saved by attnviz, not typed by hand: attnviz verify reads a saved walkthrough")
     for name, field in found.items():
         if name not in KNOWN:
-            near = difflib.get_close_matches(name, KNOWN, 1) or [k for k in KNOWN if k.lower() == name.lower()]
-            hint = f": did you mean {near[0]}?" if near else f": there are {', '.join(KNOWN)}"
-            raise FileFormatError(f"line {field.line}: {clip(name, 40)!r} is not known{hint}")
+            raise FileFormatError(f"line {field.line}: {clip(name, 40)!r} is not known{did_you_mean(name, KNOWN)}")
     fields = {name: field for name, field in found.items() if field.value is not None or name == "scale"}
     direct, projected = ([name for name in names if name in fields] for names in (DIRECT, (*PROJECTIONS, *BIASES)))
     if direct and projected:

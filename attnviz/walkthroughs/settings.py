@@ -21,9 +21,9 @@ from attnviz.settings import (
     changed,
     check_palette,
     kind_option,
+    layers_and_heads,
     option,
     palette_option,
-    whole_number,
 )
 
 FILMS = (".gif", ".mp4")
@@ -84,17 +84,13 @@ class WalkthroughModel(ModelSettings):
         return ModelSettings(**chosen | ({"seed": None} if exercise else {}))
 
 
-def _one_number(typed: str | int | None) -> int | None:
-    return None if typed is None else whole_number(typed)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkthroughSelection:
     """Which part of the model is followed, and how its scores are made.
 
     Attributes:
         layer: its number, counted from 0, negative from the end; None is the first.
-        head: likewise; of a whole layer none is chosen.
+        head: likewise, or ``layer.head``; of a whole layer none is chosen.
         query: the word that looks, or its number; None is the first word, and all rows of one's own numbers.
         all_queries: whether all words are walked at once.
         whole_layer: whether all heads are walked, and what follows them.
@@ -103,13 +99,13 @@ class WalkthroughSelection:
         causal: whether what comes after each word is hidden.
     """
 
-    layer: int | None = option(
-        "--layer", help="The layer, counted from 0, negative from the end [default: 0].", read=_one_number,
-        metavar="N", panel=SHOWN,
-    )  # fmt: skip
-    head: int | None = option(
-        "--head", help="The head, likewise [default: 0].", read=_one_number, metavar="N", panel=SHOWN
+    layer: str | None = option(
+        "--layer", help="The layer, counted from 0, negative from the end [default: 0].", metavar="N", panel=SHOWN
     )
+    head: str | None = option(
+        "--head", help="The head with its layer, such as 2.3; or beside --layer its number [default: 0].",
+        metavar="L.H", panel=SHOWN,
+    )  # fmt: skip
     query: str | None = option(
         "--query", help="The word that looks, or its number, likewise [default: the first word; of --input all].",
         metavar="WORD|N", panel=SHOWN,
@@ -132,6 +128,13 @@ class WalkthroughSelection:
             raise SettingsError("give --query or --all-queries, not both")
         if self.head is not None and self.whole_layer:
             raise SettingsError("give --head or --whole-layer, not both")
+        _ = self.place  # refused here, before any work
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The numbers of the layer and the head."""
+        layers, heads = layers_and_heads(*(() if typed is None else (typed,) for typed in (self.layer, self.head)))
+        return 0 if layers is None else layers.one("--layer"), 0 if heads is None else heads.one("--head")
 
     @property
     def walks_all(self) -> bool:

@@ -12,7 +12,7 @@ from attnviz.cli import COMMANDS, app
 from attnviz.cli.groups import as_command, groups_of
 from attnviz.errors import SettingsError
 from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapSelection, HeatmapText
-from attnviz.settings import ModelSettings, OutputSettings, Ranges, TextSettings, changed, option, whole_number
+from attnviz.settings import ModelSettings, OutputSettings, Ranges, TextSettings, changed, layers_and_heads, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,7 @@ def test_changed() -> None:
 class Odd:
     """A group with one of each sort of field."""
 
-    number: int = option("--number", default=1, least=0, most=9, help="A number.", read=whole_number)
+    number: int = option("--number", default=1, least=0, most=9, help="A number.")
     many: tuple[str, ...] = option("--many", default=(), help="Repeatable.")
     flag: bool = option("--flag", default=False, help="A flag.")
 
@@ -126,6 +126,50 @@ def test_ranges() -> None:
     assert Ranges.read([], "--layer") is None
     with pytest.raises(SettingsError, match="the range 3-1 ends before it begins"):
         HeatmapSelection(layer=("3-1",)).layers.among(range(6))  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("layer", "head", "layers", "heads"),
+    [
+        ((), (), None, None),
+        (("2",), ("3",), [2], [3]),
+        ((), ("2.3",), [2], [3]),
+        (("2",), ("2.3",), [2], [3]),
+        ((), ("2.0-1", "2.3"), [2], [0, 1, 3]),
+        ((), ("-1.-1",), [-1], [-1]),
+    ],
+)
+def test_layer_and_head(
+    layer: tuple[str, ...], head: tuple[str, ...], layers: list[int] | None, heads: list[int] | None
+) -> None:
+    """A head is named by its number beside its layer's, or by both as 2.3."""
+    assert tuple(one and one.among(range(6)) for one in layers_and_heads(layer, head)) == (layers, heads)
+
+
+@pytest.mark.parametrize("command", [("heatmap", "a"), ("walkthrough", "a"), ("compare-heads",)])
+def test_contradictions(command: tuple[str, ...], refused: Callable[..., tuple[int, str]]) -> None:
+    """A layer and a head of another layer are refused in one line, in every command."""
+    see = f"(see attnviz {command[0]} --help)"
+    status, line = refused(*command, "--toy", "--layer", "1", "--head", "2.3")
+    assert (status, line) == (2, f"attnviz {command[0]}: --layer 1 and --head 2.3 contradict each other {see}")
+    status, line = refused(*command, "--toy", "--head", "2.x")
+    what = "Invalid value for '--head': 'x' is neither a number nor a range such as 0-3"
+    assert (status, line) == (2, f"attnviz {command[0]}: {what} {see}")
+
+
+def test_heads_of_several_layers(refused: Callable[..., tuple[int, str]]) -> None:
+    """Heads are drawn layer by layer: not one of this layer and another of that."""
+    status, line = refused("heatmap", "--toy", "a", "--head", "2.3", "--head", "1.3")
+    assert (status, "--head 2.3 and 1.3 are not of one layer" in line) == (2, True)
+
+
+@pytest.mark.parametrize("command", [("heatmap", "I love you"), ("walkthrough", "I love you"), ("compare-heads",)])
+def test_both_ways_are_one(command: tuple[str, ...], typed: Callable[..., Result]) -> None:
+    """`--head 2.3` shows what `--layer 2 --head 3` shows."""
+    more = ("--toy", *(("-o", "a.json") if command[0] != "compare-heads" else ("-o", "a.csv")))
+    together, apart = typed(*command, *more, "--head", "2.3"), typed(*command, *more, "--layer", "2", "--head", "3")
+    assert (together.status, apart.status) == (0, 0)
+    assert together.output == apart.output
 
 
 def test_a_record_without_a_model(typed: Callable[..., Result], saved: Path) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SEE = "(see attnviz walkthrough --help)"
 BY_HAND = "needs no model: it takes no sentence, and no option of a model"
-RANGE = "is no whole number: one is followed, not a range"
+NEITHER = "is neither a number nor a range such as 0-3"
 STEPS = "input, row, query, keys, values, scores, scaled, softmax, alignment, context, concatenated, output"
 WHOLE = "a whole layer is walked as the model computed it, with no other score and no other mask"
 ENDINGS = "the ending must be one of png, svg, pdf, gif, mp4, json, md, tex, csv, html"
@@ -305,7 +305,7 @@ def test_words_from_elsewhere(typed: Typed, here: Path) -> None:
         (["--query", "4"], "there is no token 4: there are 0 I, 1 love, 2 all, 3 you"),
         (["you and you", "--query", "you"], "several tokens are 'you': choose one by its number: 0 you, 2 you"),
         (["--layer", "2"], "there is no layer 2: this model has layers 0 to 1 (counted from 0)"),
-        (["--head", "99999"], "there is no head 99999: this model has heads 0 to 3 (counted from 0)"),
+        (["--head", "9999"], "there is no head 9999: this model has heads 0 to 3 (counted from 0)"),
         (["--steps", "\x1b[2J"], rf"there is no step '\x1b[2J': this calculation has {STEPS}"),
         (["--head", "4"], "there is no head 4: this model has heads 0 to 3 (counted from 0)"),
         (["--kind", "cross"], "toy-random (seed 0) has no cross attention to show: it has encoder"),
@@ -350,10 +350,10 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
         (["--toy", "--palette", "pink"], None),
         (["--toy", "--precision", "99"], None),
         (["--toy", "--precision", "-1"], None),
-        (["--toy", "--layer", "0-1"], f"Invalid value for '--layer': '0-1' {RANGE}"),
-        (["--toy", "--head", "0-3"], f"Invalid value for '--head': '0-3' {RANGE}"),
-        (["--toy", "--head", "1.0"], f"Invalid value for '--head': '1.0' {RANGE}"),
-        (["--toy", "--head", "\x1b[2J"], rf"Invalid value for '--head': '\x1b[2J' {RANGE}"),
+        (["--toy", "--layer", "0-1"], "Invalid value for '--layer': one is followed, not several"),
+        (["--toy", "--head", "0-3"], "Invalid value for '--head': one is followed, not several"),
+        (["--toy", "--head", "1.x"], f"Invalid value for '--head': 'x' {NEITHER}"),
+        (["--toy", "--head", "\x1b[2J"], rf"Invalid value for '--head': '\x1b[2J' {NEITHER}"),
         (["--toy", "--score", "cosine"], None),
         (["--example", "none"], None),
         (["--toy", "I", "love"], "Got unexpected extra argument(s) (love): put a sentence in quotation marks"),

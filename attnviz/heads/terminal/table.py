@@ -65,6 +65,7 @@ def draw_heads(
     sort: str = "head",
     role: Sequence[str] = (),
     layers: Sequence[int] = (),
+    heads: Sequence[int] = (),
 ) -> list[Text]:
     """The whole view of a comparison.
 
@@ -74,19 +75,21 @@ def draw_heads(
         sort: ``head``, ``role``, ``score``, or a measure, largest first.
         role: names of roles; a head that has any of them is shown. ``none`` is no clear role.
         layers: their numbers, negative from the end.
+        heads: likewise, of each of these layers.
 
     Raises:
-        SelectionError: there is no such measure, role or layer.
+        SelectionError: there is no such measure, role, layer or head.
     """
-    heads = chosen(comparison, sort=sort, role=role, layers=layers)
+    is_chosen = bool(role or layers or heads)
+    rows = chosen(comparison, sort=sort, role=role, layers=layers, heads=heads)
     lines = prose(f"What each head does · {comparison.model}", screen, "bold")
     lines += prose(wording.described(comparison), screen)
     lines += prose(wording.sample(comparison), screen)
     lines.append(Text())
     lines += prose(_order(comparison, sort), screen, "dim") if sort != "head" else []
-    lines += _rows(heads, comparison, screen, sort) if heads else prose("no head has such a role here", screen)
-    if len(heads) < len(comparison.heads):
-        lines += prose(_hidden(heads, comparison, is_chosen=bool(role or layers)), screen)
+    lines += _rows(rows, comparison, screen, sort) if rows else prose("no head has such a role here", screen)
+    if len(rows) < len(comparison.heads):
+        lines += prose(_hidden(rows, comparison, is_chosen=is_chosen), screen)
     lines += [Text(), *_roles(comparison, screen)]
     lines += _clusters(comparison, screen)
     if comparison.relations:
