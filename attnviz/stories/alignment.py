@@ -20,18 +20,15 @@ from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import measure
 from attnviz.models.training.files import ModelCard
 from attnviz.models.wholes import TranslationTransformer
-from attnviz.stories.common import ROWS, head_name, open_model
-from attnviz.stories.record import Cell, Matrix, Story, Table
+from attnviz.stories.common import ROWS, head_name, open_model, steps_panel
+from attnviz.stories.record import Cell, Story, Table
 
 RECURRENT, TRANSFORMER = "toy-seq2seq", "toy-transformer"
 SENTENCES = (
     "She is eating a green apple",
     "The animal didn't cross the street because it was too wide",
 )
-RIGHT = (
-    "그녀는 초록색 사과를 먹고 있다",
-    "길이 너무 넓었기 때문에 동물은 건너지 않았다",
-)
+RIGHT = ("그녀는 초록색 사과를 먹고 있다", "길이 너무 넓었기 때문에 동물은 건너지 않았다")
 """What the small language makes of them; both models generate it under teacher forcing."""
 N_PAIRS = 200
 """Test pairs that the alignment error rate is measured on."""
@@ -41,12 +38,7 @@ GOLD_WORDS = range(9, 14)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignmentHead:
-    """One head's look at one sentence.
-
-    Attributes:
-        record: the attention it is taken from.
-        head: the layer and the head.
-    """
+    """One head's look at one sentence: the record it is taken from, and the layer and the head."""
 
     record: Attention
     head: measure.Head
@@ -55,16 +47,6 @@ class AlignmentHead:
     def pattern(self) -> Float32[np.ndarray, "step source"]:
         """The weights: a row for each step, a column for each English word."""
         return self.record.pattern(*self.head)
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """The word of each step, the end included."""
-        return tuple(token.text for token in self.record.query_tokens)
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The English words."""
-        return tuple(token.text for token in self.record.key_tokens)
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -77,6 +59,11 @@ class AlignmentHead:
         return tuple(
             look for look, token in zip(self.looks, self.record.query_tokens, strict=True) if not token.special
         )
+
+    def look(self, step: int) -> tuple[Cell, ...]:
+        """The English word that a step looks at most, with its place, and its weight."""
+        place = self.looks[step]
+        return f"{self.record.key_tokens[place].text} ({place})", float(self.pattern[step, place])
 
 
 def alignment_head(card: ModelCard) -> measure.Head:
@@ -97,9 +84,8 @@ def crossing_pair() -> Pair:
 
 def golds(pair: Pair) -> tuple[tuple[int, ...], ...]:
     """For each Korean word the English ones that surely mean it, by their places."""
-    return tuple(
-        tuple(sorted(place for step, place in pair.sure if step == index)) for index in range(len(pair.korean))
-    )
+    n = len(pair.korean)
+    return tuple(tuple(sorted(place for step, place in pair.sure if step == index)) for index in range(n))
 
 
 def tell() -> Story:
@@ -109,32 +95,30 @@ def tell() -> Story:
     other, transformer = open_model(TRANSFORMER, TranslationTransformer)
     heads = [alignment_head(card), alignment_head(other)]
     sources = [open_source(name) for name in (RECURRENT, TRANSFORMER)]
-    shown: list[tuple[AlignmentHead, AlignmentHead]] = []
-    own: list[tuple[str | None, ...]] = []
-    for sentence, right in zip(SENTENCES, RIGHT, strict=True):
-        one, two = (
+    first, second = (
+        [
             AlignmentHead(record=attend(sentence, source, target=right), head=head)
-            for source, head in zip(sources, heads, strict=True)
-        )
-        shown.append((one, two))
-        own.append(tuple(attend(sentence, source).target for source in sources))
-    gold = AlignmentHead(
-        record=attend(" ".join(pair.english), sources[0], target=" ".join(pair.korean)),
-        head=heads[0],
+            for sentence, right in zip(SENTENCES, RIGHT, strict=True)
+        ]
+        for source, head in zip(sources, heads, strict=True)
     )
-    first, second = (list(both) for both in zip(*shown, strict=True))
+    own = [tuple(attend(sentence, source).target for source in sources) for sentence in SENTENCES]
+    gold = AlignmentHead(record=attend(" ".join(pair.english), sources[0], target=" ".join(pair.korean)), head=heads[0])
     return Story(
         name="alignment",
         title="English to Korean: which word each decoding step looks at",
         parts=(
             _what_is_seen(first, recurrent),
-            *(_steps(*both) for both in shown),
+            *(_steps(one, two) for one, two in zip(first, second, strict=True)),
             _by_themselves(own),
             _crossing(first),
             _against_gold(gold, pair),
             *_errors((recurrent, transformer), heads),
         ),
-        picture=tuple(_panel(one) for one in (*first, *second)),
+        picture=tuple(
+            steps_panel(f"{one.record.model}, {head_name(one.head)}: “{one.record.text}”", one.record, one.head)
+            for one in (*first, *second)
+        ),
         receipt="; ".join(
             f"{name}: {_least_proved([one.record for one in found])}, the largest of {len(found)} sentences"
             for name, found in ((RECURRENT, [*first, gold]), (TRANSFORMER, second))
@@ -152,8 +136,8 @@ def _what_is_seen(shown: Sequence[AlignmentHead], model: RecurrentTranslator) ->
     text = (
         f"{RECURRENT} reads an English sentence and generates it in Korean, a word a step. At each step the decoder's "
         "state is the query; the encoder's states, one for each English word, are the keys and the values. So there "
-        "is a row "
-        f"for each step and a column for each English word: {shapes} (queries x keys) for the two sentences below. "
+        f"is a row for each step and a column for each English word: {shapes} (queries x keys) for the two sentences "
+        "below. "
     )
     numbers = torch.tensor([[token.id or 0 for token in shown[-1].record.key_tokens]])
     with torch.inference_mode():
@@ -173,14 +157,9 @@ def _steps(one: AlignmentHead, other: AlignmentHead) -> Table:
         title=f"“{one.record.text}”, step by step",
         columns=("step", "forced word", f"{RECURRENT} looks at", "weight", f"{TRANSFORMER} looks at", "weight"),
         rows=tuple(
-            (step, word, *_look(one, step), *_look(other, step)) for step, word in enumerate(one.steps)
+            (step, token.text, *one.look(step), *other.look(step)) for step, token in enumerate(one.record.query_tokens)
         ),
-    )  # fmt: skip
-
-
-def _look(one: AlignmentHead, step: int) -> tuple[Cell, ...]:
-    place = one.looks[step]
-    return f"{one.words[place]} ({place})", float(one.pattern[step, place])
+    )
 
 
 def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> str:
@@ -191,10 +170,10 @@ def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> str:
         for name, words in zip((RECURRENT, TRANSFORMER), generated, strict=True)
         if words != right
     ]
-    if others:
-        text = "; ".join(others)
-        return f"{text[0].upper()}{text[1:]}."
-    return "By themselves both models generate these very words for both sentences."
+    if not others:
+        return "By themselves both models generate these very words for both sentences."
+    text = "; ".join(others)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _crossing(shown: Sequence[AlignmentHead]) -> str:
@@ -213,7 +192,7 @@ def _against_gold(one: AlignmentHead, pair: Pair) -> Table:
     for step, (word, gold) in enumerate(zip(pair.korean, golds(pair), strict=True)):
         hit = (step, one.looks[step]) in pair.possible
         meant = ", ".join(f"{pair.english[place]} ({place})" for place in gold)
-        rows.append((step, word, *_look(one, step), meant, "yes" if hit else "no"))
+        rows.append((step, word, *one.look(step), meant, "yes" if hit else "no"))
     return Table(
         title=f"an unseen test sentence with its gold alignment, {RECURRENT}: “{' '.join(pair.english)}”",
         columns=("step", "forced word", "looks at", "weight", "means", "right"),
@@ -245,16 +224,4 @@ def _errors(models: Sequence[measure.Translator], heads: Sequence[measure.Head])
             columns=("what looks", "error rate"),
             rows=(*zip(names, errors, strict=True), ("the diagonal", diagonal)),
         ),
-    )
-
-
-def _panel(one: AlignmentHead) -> Matrix:
-    name = one.record.model
-    return Matrix(
-        title=f"{name}, {head_name(one.head)}: “{one.record.text}”",
-        values=one.pattern,
-        rows=one.steps,
-        columns=one.words,
-        row_title="query: decoding step",
-        column_title="key: English word",
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
-from typing import Literal, NamedTuple
+from typing import Literal, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float
@@ -19,8 +19,8 @@ from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.files import ModelCard
-from attnviz.models.training.tasks import pad_numbers
-from attnviz.stories.common import open_model, percent
+from attnviz.models.training.tasks import encode_pairs
+from attnviz.stories.common import Estimate, open_model, percent
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
 
 SEEDS = len(registry.SEEDS)
@@ -35,38 +35,17 @@ STUDENT = 4.302653
 """Standard errors on each side of the mean that hold 95 % of Student's t with 2 degrees of freedom, for 3 seeds."""
 
 
-class SeedMean(NamedTuple):
-    """A mean with its 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def ends(self) -> str:
-        """The interval in words."""
-        return f"{self.low:.2f} to {self.high:.2f}"
-
-    def __str__(self) -> str:
-        return f"{self.mean:.3f} ({self.low:.3f} to {self.high:.3f})"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthGroup:
-    """How the models of one kind do on sentences of like length.
+    """How the models of one kind do on sentences of like length."""
 
-    Attributes:
-        exact: whether each sentence is right as a whole, its end included [seed, sentence].
-        words: the share of each one's words that are right at their place [seed, sentence].
-    """
-
-    exact: Float[Tensor, "seed sentence"]
-    words: Float[Tensor, "seed sentence"]
+    exact: Float[Tensor, "seed sentence"]  # whether each sentence is right as a whole, its end included
+    words: Float[Tensor, "seed sentence"]  # the share of each one's words that are right at their place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """The models of one kind, one for each seed, and what is known about them."""
+    """The models of one kind, one for each seed, and the card of the first."""
 
     card: ModelCard
     models: tuple[RecurrentTranslator, ...]
@@ -75,6 +54,10 @@ class Trained:
     def n_weights(self) -> int:
         """How many numbers one of them learned."""
         return sum(parameter.numel() for parameter in self.models[0].parameters())
+
+
+Kinds: TypeAlias = Mapping[str, Trained]
+Results: TypeAlias = Mapping[str, Sequence[LengthGroup]]
 
 
 def open_kind(kind: str) -> Trained:
@@ -105,28 +88,20 @@ def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
     return found
 
 
-def encode(card: ModelCard, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
-    """Pairs as numbers of words: the sources, and the targets with their end; zeros after the shorter ones."""
-    says = card.target or card.source
-    return (
-        pad_numbers([card.source.encode(pair.english) for pair in pairs]),
-        pad_numbers([[*says.encode(pair.korean), card.plan.config.end] for pair in pairs]),
-    )
-
-
 @torch.inference_mode()
 def right(model: RecurrentTranslator, source: Tensor, target: Tensor) -> Bool[Tensor, "sentence step"]:
     """Which words of the target the model generates at their place, running free; the end counts as a word."""
-    said = model.translate(source, max_length=target.shape[1]).words  # what comes later is wrong anyway
-    said = torch.nn.functional.pad(said, (0, target.shape[1] - said.shape[1]))
-    return (said == target) & (target != 0)
+    generated = model.translate(source, max_length=target.shape[1]).words  # what comes later is wrong anyway
+    generated = torch.nn.functional.pad(generated, (0, target.shape[1] - generated.shape[1]))
+    return (generated == target) & (target != 0)
 
 
 def measure_group(kind: Trained, pairs: Sequence[Pair]) -> LengthGroup:
     """How each seed's model does on each sentence."""
-    source, target = encode(kind.card, pairs)
+    end = kind.card.plan.config.end
+    source, target = encode_pairs(pairs, end)
     here = target != 0
-    words = here & (target != kind.card.plan.config.end)
+    words = here & (target != end)
     hits = torch.stack([right(model, source, target) for model in kind.models])  # (3, B, T)
     return LengthGroup(
         exact=(hits == here).all(dim=-1).double(),
@@ -134,7 +109,7 @@ def measure_group(kind: Trained, pairs: Sequence[Pair]) -> LengthGroup:
     )
 
 
-def share(values: Float[Tensor, "seed sentence"]) -> SeedMean:
+def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
     """The mean of shares over seeds and sentences, with an interval for other seeds and other sentences.
 
     The seeds are few, so theirs is Student's t. All seeds read the same sentences, so how far these can mislead is
@@ -145,30 +120,30 @@ def share(values: Float[Tensor, "seed sentence"]) -> SeedMean:
     mean = float(values.mean())
     of_seeds = STUDENT * float(by_seed.std()) / math.sqrt(len(by_seed))
     low, high = wilson(mean, n)
-    return SeedMean(
+    return Estimate(
         mean, max(0.0, mean - math.hypot(of_seeds, mean - low)), min(1.0, mean + math.hypot(of_seeds, high - mean))
     )
 
 
-def difference(one: SeedMean, other: SeedMean) -> SeedMean:
+def difference(one: Estimate, other: Estimate) -> Estimate:
     """One share minus another, its interval put together from theirs.
 
     Source: Newcombe 1998, "Interval Estimation for the Difference between Independent Proportions", method 10.
     """
     apart = one.mean - other.mean
-    return SeedMean(
+    return Estimate(
         apart,
         apart - math.hypot(one.mean - one.low, other.high - other.mean),
         apart + math.hypot(one.high - one.mean, other.mean - other.low),
     )
 
 
-def compare(kinds: dict[str, Trained], groups: Sequence[Sequence[Pair]]) -> dict[str, list[LengthGroup]]:
+def compare(kinds: Kinds, groups: Sequence[Sequence[Pair]]) -> Results:
     """How the models of each kind do on each group of sentences."""
     return {kind: [measure_group(models, pairs) for pairs in groups] for kind, models in kinds.items()}
 
 
-def gaps(results: dict[str, list[LengthGroup]]) -> tuple[SeedMean, SeedMean]:
+def gaps(results: Results) -> tuple[Estimate, Estimate]:
     """With attention minus without: the share of faultless sentences, on the shorter and the longer lengths."""
     half = len(LENGTHS) // 2
     apart = []
@@ -205,7 +180,7 @@ def tell() -> Story:
     )
 
 
-def _models(kinds: dict[str, Trained]) -> str:
+def _models(kinds: Kinds) -> str:
     """What is compared, and how alike it was made."""
     one, other = kinds[WITH], kinds[WITHOUT]
     wide, wide_other = (kind.models[0].config.d_hidden for kind in (one, other))
@@ -217,20 +192,21 @@ def _models(kinds: dict[str, Trained]) -> str:
     seen = set(CLAUSES) <= set(plans[0].clauses)
     return (
         "A recurrent encoder reads an English sentence, a decoder generates it in Korean. Without attention the "
-        "decoder "
-        f"gets the encoder's last state alone: {wide_other} numbers, whether the sentence has {LENGTHS[0][0]} words or "
-        f"{LENGTHS[-1][-1]}. With attention it can also look back, at each step, at the state after every word: {wide} "
-        f"numbers each. {SEEDS} models of each kind were {alike}, from {SEEDS} seeds; those with attention have "
-        f"{one.n_weights:,} weights, those without {other.n_weights:,}. The test sentences have {CLAUSES[0]} to "
-        f"{CLAUSES[-1]} clauses, {'as' if seen else 'not as'} those of training."
+        f"decoder gets the encoder's last state alone: {wide_other} numbers, whether the sentence has {LENGTHS[0][0]} "
+        f"words or {LENGTHS[-1][-1]}. With attention it can also look back, at each step, at the state after every "
+        f"word: {wide} numbers each. {SEEDS} models of each kind were {alike}, from {SEEDS} seeds; those with "
+        f"attention have {one.n_weights:,} weights, those without {other.n_weights:,}. The test sentences have "
+        f"{CLAUSES[0]} to {CLAUSES[-1]} clauses, {'as' if seen else 'not as'} those of training."
     )
 
 
-def _table(results: dict[str, list[LengthGroup]]) -> Table:
+def _table(results: Results) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for index, lengths in enumerate(LENGTHS):
         one, other = results[WITH][index], results[WITHOUT][index]
-        exact = [cell for kind in (one, other) for cell in (share(kind.exact).mean, share(kind.exact).ends)]
+        exact: list[Cell] = []
+        for mean, low, high in (share(one.exact), share(other.exact)):
+            exact += [mean, f"{low:.2f} to {high:.2f}"]
         words = [share(kind.words).mean for kind in (one, other)]
         rows.append((f"{lengths[0]} to {lengths[-1]}", *exact, *words))
     return Table(
@@ -243,27 +219,27 @@ def _table(results: dict[str, list[LengthGroup]]) -> Table:
     )
 
 
-def _finding(results: dict[str, list[LengthGroup]]) -> str:
+def _finding(results: Results) -> str:
     """Where each kind begins, and where it ends."""
     ends = [[share(results[kind][place].exact).mean for place in (0, -1)] for kind in (WITH, WITHOUT)]
     (one_short, one_long), (other_short, other_long) = ends
     short, long = (f"{lengths[0]} to {lengths[-1]} words" for lengths in (LENGTHS[0], LENGTHS[-1]))
     change, change_other = one_long - one_short, other_long - other_short
-    said = (
+    text = (
         f"Of the sentences of {short} the models with attention translate {percent(one_short)} without a fault, those "
         f"without {percent(other_short)}; of those of {long}, {percent(one_long)} and {percent(other_long)}. From the "
         f"shortest to the longest that is a change of {100 * change:+.1f} points with attention and of "
         f"{100 * change_other:+.1f} points without."
     )
     if change_other < min(change, 0.0):
-        said += (
+        text += (
             " A state of a fixed size holds only so much of a sentence; attention lets the decoder fetch each part "
             "when it is needed."
         )
-    return said
+    return text
 
 
-def _interval(results: dict[str, list[LengthGroup]]) -> str:
+def _interval(results: Results) -> str:
     """The difference between the kinds on the shorter and the longer half of the lengths."""
     shorter, longer = gaps(results)
     verdict = (
@@ -277,30 +253,28 @@ def _interval(results: dict[str, list[LengthGroup]]) -> str:
     )
 
 
-def _example(kinds: dict[str, Trained], pairs: Sequence[Pair]) -> Table:
+def _example(kinds: Kinds, pairs: Sequence[Pair]) -> Table:
     """What the first model of each kind makes of one long sentence."""
     rows = [("English", " ".join(pairs[0].english)), ("right", " ".join(pairs[0].korean))]
     for name, kind in kinds.items():
-        source, target = encode(kind.card, pairs[:1])
+        vocabulary, end = kind.card.target or kind.card.source, kind.card.plan.config.end
+        source, target = encode_pairs(pairs[:1], end)
         with torch.inference_mode():
-            said = kind.models[0].translate(source, max_length=target.shape[1]).words[0].tolist()
-        says, end = kind.card.target or kind.card.source, kind.card.plan.config.end
-        rows.append((f"{name} attention", " ".join(says.decode([word for word in said if word != end]))))
+            words = kind.models[0].translate(source, max_length=target.shape[1]).words[0].tolist()
+        rows.append((f"{name} attention", " ".join(vocabulary.decode([word for word in words if word != end]))))
     title = "the first of the longest sentences, by the first model of each kind"
     return Table(title=title, columns=("", "sentence"), rows=tuple(rows))
 
 
-def _lines(title: str, what: Literal["exact", "words"], results: dict[str, list[LengthGroup]]) -> Lines:
-    series = []
-    for kind in (WITH, WITHOUT):
-        found = [share(group.exact if what == "exact" else group.words) for group in results[kind]]
-        means, low, high = zip(*found, strict=True)
-        series.append(Series(name=f"{kind} attention", values=means, low=low, high=high))
+def _lines(title: str, what: Literal["exact", "words"], results: Results) -> Lines:
     return Lines(
         title=f"{title} (bands: 95 %)",
         x=tuple((lengths[0] + lengths[-1]) / 2 for lengths in LENGTHS),
         x_title="English words in the sentence (middle of each group)",
-        series=tuple(series),
+        series=tuple(
+            Series.of(f"{kind} attention", [share(getattr(group, what)) for group in results[kind]])
+            for kind in (WITH, WITHOUT)
+        ),
         y_title=title,
         y_limits=(0.0, 1.0),
     )

@@ -1,16 +1,20 @@
-"""What demos share: a trained model, sentences as numbers of words, numbers as text, the interval of a share."""
+"""What stories share: trained models, sentences as numbers of words, panels of weights, and numbers as text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+import numpy as np
 import torch
 
+from attnviz.attention import Attention
 from attnviz.errors import FileFormatError
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training.files import ModelCard, load_home_built
+from attnviz.models.training.measure import Head
 from attnviz.models.training.tasks import Model, pad_numbers
+from attnviz.stories.record import Matrix
 from attnviz.text.words import split_words
 
 M = TypeVar("M", bound=Model)
@@ -20,6 +24,17 @@ ROWS = "Rows are queries, columns are keys; layers and heads count from 0."
 
 LEAST = 1e-3
 """What three digits after the point can tell from 0."""
+
+
+class Estimate(NamedTuple):
+    """A mean with the ends of its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} ({self.low:.3f} to {self.high:.3f})"
 
 
 def words_of(text: str) -> list[str]:
@@ -44,6 +59,12 @@ def numbers(vocabulary: Vocabulary, sentences: Sequence[Sequence[str]]) -> torch
     return pad_numbers([vocabulary.encode(words) for words in sentences])
 
 
+def largest(sums: np.ndarray) -> Head:
+    """The head with the largest mean over its rows [layer, head, query]."""
+    layer, head = np.unravel_index(sums.mean(axis=-1).argmax(), sums.shape[:2])
+    return int(layer), int(head)
+
+
 def small(difference: float) -> str:
     """A difference: exactly 0, or three digits, or where it is too small for them its size."""
     if not difference:
@@ -56,6 +77,17 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def head_name(head: tuple[int, int]) -> str:
+def head_name(head: Head) -> str:
     """A layer and a head, in words."""
     return f"layer {head[0]}, head {head[1]}"
+
+
+def square(title: str, values: np.ndarray, words: Sequence[str], top: float = 1.0) -> Matrix:
+    """A panel of the weights between the words of one sentence."""
+    return Matrix(title, values, tuple(words), tuple(words), limits=(0.0, top))
+
+
+def steps_panel(title: str, record: Attention, head: Head) -> Matrix:
+    """A panel of what each step of a decoder looks at in the English sentence."""
+    rows, columns = (tuple(token.text for token in tokens) for tokens in (record.query_tokens, record.key_tokens))
+    return Matrix(title, record.pattern(*head), rows, columns, "query: decoding step", "key: English word")

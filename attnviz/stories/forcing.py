@@ -22,10 +22,10 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.registry import Recipe
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
-from attnviz.models.training.tasks import pad_numbers
+from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.alignment import RECURRENT
-from attnviz.stories.common import ROWS, open_model, percent
-from attnviz.stories.record import Cell, Lines, Matrix, Series, Story, Table
+from attnviz.stories.common import ROWS, open_model, percent, steps_panel
+from attnviz.stories.record import Cell, Lines, Series, Story, Table
 
 SENTENCE = "She is eating a green apple"
 FORCED = "그녀는 초록색 사과를 먹는다 있다"
@@ -44,34 +44,21 @@ SEVERAL = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class After:
-    """What is right so many steps after the first error.
-
-    Attributes:
-        steps: how many.
-        n: of the sentences that are so long.
-        forced: how many have the right word there, forced.
-        free: the same, running free.
-    """
+    """What is right so many steps after the first error."""
 
     steps: int
-    n: int
-    forced: int
-    free: int
+    n: int  # sentences that are so long
+    forced: int  # how many of them have the right word there, forced
+    free: int  # the same, running free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoWays:
-    """What a model generates for the same sentences forced and free; the end counts as a word.
+    """What a model generates for the same sentences forced and free; the end counts as a word, zeros follow it."""
 
-    Attributes:
-        target: the right words, zeros after their end.
-        forced: what it says after the right words.
-        free: what it says after its own, which may go on where the right words end; zeros after its end.
-    """
-
-    target: Int[Tensor, "sentence step"]
-    forced: Int[Tensor, "sentence step"]
-    free: Int[Tensor, "sentence longer"]
+    target: Int[Tensor, "sentence step"]  # the right words
+    forced: Int[Tensor, "sentence step"]  # what it generates after the right words
+    free: Int[Tensor, "sentence longer"]  # after its own, which may go on where the right words end
 
     @property
     def here(self) -> Bool[Tensor, "sentence step"]:
@@ -102,7 +89,7 @@ class TwoWays:
         return int(longest[:, -1].sum()) / int(self.here.sum())
 
     def after_error(self, most: int) -> tuple[After, ...]:
-        """Step by step after the first error, as many as wished, as far as there are sentences that long."""
+        """Step by step after the first error, as far as there are sentences that long."""
         found = []
         for steps in range(1, most + 1):
             places = [(row, first + steps) for row, first in self.firsts if first + steps < self.target.shape[1]]
@@ -124,18 +111,11 @@ def translate_ways(model: Translator, source: Tensor, target: Tensor) -> TwoWays
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForcedStep:
-    """One step of a sentence.
+    """One step of a sentence."""
 
-    Attributes:
-        word: the word it generates, or that is forced on it.
-        chance: how likely the model finds it.
-        expected: the word the model finds likeliest there.
-        expected_chance: how likely.
-    """
-
-    word: str
-    chance: float
-    expected: str
+    word: str  # the word that the model generates, or that is forced on it
+    chance: float  # how likely the model finds it
+    expected: str  # the word that the model finds likeliest there
     expected_chance: float
 
 
@@ -164,11 +144,7 @@ def tell() -> Story:
     source = open_source(RECURRENT)
     free, forced = attend(SENTENCE, source), attend(SENTENCE, source, target=FORCED)
     pairs = list(islice(splits.pairs("test", clauses=CLAUSES), N_PAIRS))
-    both = translate_ways(
-        model,
-        pad_numbers([card.source.encode(pair.english) for pair in pairs]),
-        pad_numbers([[*says.encode(pair.korean), model.config.end] for pair in pairs]),
-    )
+    both = translate_ways(model, *encode_pairs(pairs, model.config.end))
     steps = [read(model, says, record) for record in (free, forced)]
     return Story(
         name="forcing",
@@ -181,7 +157,11 @@ def tell() -> Story:
             *_one_sentence(both, pairs, says),
             _patterns(free, forced),
         ),
-        picture=(_pattern("free running", free), _pattern("forced", forced), *_lines(both)),
+        picture=(
+            steps_panel("free running", free, (0, 0)),
+            steps_panel("forced", forced, (0, 0)),
+            *_lines(both),
+        ),
         receipt=f"free: {free.proof}; forced: {forced.proof}; the shares are counted on {len(pairs)} test sentences",
     )
 
@@ -290,10 +270,9 @@ def _moved(both: TwoWays) -> str:
     return (
         "A word that is left out moves all that follow, and at its place each of them then counts as wrong. Counted "
         f"wherever they stand, as long as they are in the right order, {percent(ordered[0])} of the words are "
-        "generated "
-        f"forced and {percent(ordered[1])} free: {100 * (ordered[0] - ordered[1]):.1f} points apart, where at their "
-        f"place they are {100 * (placed[0] - placed[1]):.1f} apart. The right word before shows what may come next, "
-        "and also how far the sentence has got."
+        f"generated forced and {percent(ordered[1])} free: {100 * (ordered[0] - ordered[1]):.1f} points apart, where "
+        f"at their place they are {100 * (placed[0] - placed[1]):.1f} apart. The right word before shows what may come "
+        "next, and also how far the sentence has got."
     )
 
 
@@ -321,35 +300,21 @@ def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) 
     return (Table(title=title, columns=("step", "right", "forced: generates", "free: generates"), rows=tuple(rows)),)
 
 
-def _pattern(how: str, record: Attention) -> Matrix:
-    return Matrix(
-        title=how,
-        values=record.pattern(0, 0),
-        rows=tuple(token.text for token in record.query_tokens),
-        columns=tuple(token.text for token in record.key_tokens),
-        row_title="query: decoding step",
-        column_title="key: English word",
-    )
-
-
 def _lines(both: TwoWays) -> tuple[Lines, ...]:
     """Both ways, step by step after the first error, with their intervals."""
     after = both.after_error(AFTER)
     if not after:
         return ()
-    series = []
-    for name, counts in (
-        ("forced", [(a.forced, a.n) for a in after]),
-        ("free running", [(a.free, a.n) for a in after]),
-    ):
-        low, high = zip(*(wilson(hits / n, n) for hits, n in counts), strict=True)
-        series.append(Series(name=name, values=tuple(hits / n for hits, n in counts), low=low, high=high))
+    shares = {"forced": [a.forced / a.n for a in after], "free running": [a.free / a.n for a in after]}
     return (
         Lines(
             title=f"after the first error, {CLAUSES} clauses (bands: 95 %)",
             x=tuple(float(a.steps) for a in after),
             x_title="steps after the first error",
-            series=tuple(series),
+            series=tuple(
+                Series.of(name, [(share, *wilson(share, a.n)) for share, a in zip(found, after, strict=True)])
+                for name, found in shares.items()
+            ),
             y_title="words right at their place",
             y_limits=(0.0, 1.0),
         ),

@@ -21,17 +21,11 @@ STEPS = ("came in", "attention", "+ came in", "norm", "feed-forward", "+ normed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerStep:
-    """The words' vectors at one place in a layer.
-
-    Attributes:
-        length: the mean length of the vectors.
-        kept: the mean cosine of each with the vector that came into the layer; 1 is the same direction.
-        alike: the mean cosine of two different words' vectors.
-    """
+    """The words' vectors at one place in a layer; each number is a mean."""
 
     length: float
-    kept: float
-    alike: float
+    kept: float  # the cosine of each vector with the one that came into the layer; 1 is the same direction
+    alike: float  # the cosine of two different words' vectors
 
 
 def parts(layer: TransformerLayer, x: torch.Tensor) -> list[torch.Tensor]:
@@ -59,8 +53,7 @@ def similarity(x: torch.Tensor) -> torch.Tensor:
 
 def measure(x: torch.Tensor, came: torch.Tensor) -> LayerStep:
     """What is measured of vectors [tokens, d_model] on their way."""
-    alike = similarity(x)
-    n = len(x)
+    alike, n = similarity(x), len(x)
     return LayerStep(
         length=float(x.norm(dim=-1).mean()),
         kept=float(cosine_similarity(x, came, dim=-1).mean()),
@@ -161,7 +154,11 @@ def _table(steps: list[list[LayerStep]]) -> Table:
 def _picture(
     steps: list[list[LayerStep]], words: list[str], before: torch.Tensor, after: torch.Tensor
 ) -> tuple[Bars | Matrix, ...]:
-    bars = Bars(
+    def cosines(where: str, values: torch.Tensor) -> Matrix:
+        labels, title = tuple(words), f"cosine between words: {where}"
+        return Matrix(title, values.numpy(), labels, labels, "word", "word", limits=(-1.0, 1.0), diverging=True)
+
+    lengths = Bars(
         title="length of the vectors at each step",
         labels=STEPS,
         series=tuple(
@@ -170,20 +167,4 @@ def _picture(
         ),
         y_title="mean length",
     )
-    matrices = (
-        Matrix(
-            title=title,
-            values=values.numpy(),
-            rows=tuple(words),
-            columns=tuple(words),
-            row_title="word",
-            column_title="word",
-            limits=(-1.0, 1.0),
-            diverging=True,
-        )
-        for title, values in (
-            ("cosine between words: coming in", before),
-            (f"cosine between words: after layer {len(steps) - 1}", after),
-        )
-    )
-    return (*matrices, bars)
+    return cosines("coming in", before), cosines(f"after layer {len(steps) - 1}", after), lengths

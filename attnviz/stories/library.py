@@ -8,6 +8,8 @@ https://arxiv.org/abs/1706.03762
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
@@ -131,33 +133,25 @@ def _pages(numbers: tuple[int, ...] | list[float] | None) -> str:
     """As ``180 pages of recipes, 10 of dates and 10 of animals``."""
     if numbers is None:
         return "nothing"
-    first, *more, last = (f"{number:.0f} {of}" for number, of in zip(numbers, _kinds(), strict=True))
-    return f"{', '.join((first, *more))} and {last}"
-
-
-def _kinds() -> list[str]:
-    return [f"pages of {kind}" if index == 0 else f"of {kind}" for index, kind in enumerate(PAGES)]
+    *most, last = (f"{number:.0f} of {kind}" for number, kind in zip(numbers, PAGES, strict=True))
+    return f"{', '.join(most)} and {last}".replace(" of", " pages of", 1)
 
 
 def _scored(scores: Tensor, weights: Tensor, title: str) -> Table:
+    shares = weights.tolist()
+    products = [[weight * pages for pages in CONTENTS[spine]] for spine, weight in zip(SPINES, shares, strict=True)]
     return Table(
         title=f"sought: “{title}”",
         columns=("on the spine", "score", "weight", *(f"weight x {kind}" for kind in PAGES)),
         rows=(
             *(
-                (spine, score, weight, *(weight * pages for pages in CONTENTS[spine]))
-                for spine, score, weight in zip(SPINES, scores.tolist(), weights.tolist(), strict=True)
+                (s, score, weight, *p)
+                for s, score, weight, p in zip(SPINES, scores.tolist(), shares, products, strict=True)
             ),
-            (
-                "sum", "", float(weights.sum()),
-                *(
-                    sum(weight * pages[kind] for weight, pages in zip(weights.tolist(), CONTENTS.values(), strict=True))
-                    for kind in range(len(PAGES))
-                ),
-            ),
+            ("sum", "", float(weights.sum()), *map(sum, zip(*products, strict=True))),
         ),
         digits=2,
-    )  # fmt: skip
+    )
 
 
 def _sharpened(title: str) -> Table:
@@ -191,34 +185,31 @@ def _on_one_another(weights: Tensor) -> tuple[str, ...]:
 
 def _picture(query: Tensor, key: Tensor, weights: Tensor) -> tuple[Matrix, Bars, Lines]:
     exact, absent = SOUGHT
-    _, sharp = sharpened(DOUBLED)
+    vectors = torch.cat([query, key])
+    rows = (f"? {exact}", f"? {absent}", *SPINES)
+    top = float(vectors.max())
     return (
         Matrix(
-            title="queries (?) and keys as vectors",
-            values=torch.cat([query, key]).numpy(),
-            rows=(f"? {exact}", f"? {absent}", *SPINES),
-            columns=TOPICS,
-            row_title="sought (?), then on the spines",
-            column_title="topic",
-            limits=(0.0, float(torch.cat([query, key]).max())),
+            "queries (?) and keys as vectors", vectors.numpy(), rows, TOPICS,
+            "sought (?), then on the spines", "topic", limits=(0.0, top),
         ),
         Bars(
             title="how much of each book comes back",
             labels=tuple(SPINES),
-            series=tuple(
-                Series(name=title, values=tuple(row)) for title, row in zip(SOUGHT, weights.tolist(), strict=True)
-            ),
+            series=_series(SOUGHT, weights),
             y_title="weight",
         ),
         Lines(
             title=f"sought: “{exact}”; scores multiplied",
             x=DOUBLED,
             x_title="scores times",
-            series=tuple(
-                Series(name=title, values=tuple(row)) for title, row in zip(SPINES, sharp.T.tolist(), strict=True)
-            ),
+            series=_series(SPINES, sharpened(DOUBLED)[1].T),
             y_title="weight",
             y_limits=(0.0, 1.0),
             doubling=True,
         ),
-    )
+    )  # fmt: skip
+
+
+def _series(titles: Iterable[str], weights: Tensor) -> tuple[Series, ...]:
+    return tuple(Series(name=name, values=tuple(row)) for name, row in zip(titles, weights.tolist(), strict=True))

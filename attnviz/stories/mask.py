@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from jaxtyping import Float64
+from torch import Tensor
 
 from attnviz.attention import Attention
 from attnviz.capture.attend import attend
@@ -14,7 +17,7 @@ from attnviz.capture.source import open_source
 from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_product_attention
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, small, words_of
+from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, small, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 SENTENCE = "She is eating a green apple"
@@ -26,54 +29,44 @@ ROW = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A sentence as one model reads it, and how that changes with its last word.
-
-    Attributes:
-        record: its attention.
-        future: the sum of all weights on later words, over all layers, heads and rows.
-        a_row: the same as a mean over the rows that have later words.
-        changes: for each word but the last, the largest change of its rows, in any layer and head.
-        outputs: the largest change of what the model computes at those words (see `tell`).
-    """
+    """A sentence as one model reads it, and how that changes with its last word."""
 
     record: Attention
-    future: float
-    a_row: float
-    changes: tuple[float, ...]
-    outputs: float
+    ahead: Float64[np.ndarray, "layer head query"]  # the weight that each row puts on later words
+    changes: tuple[float, ...]  # for each word but the last, the largest change of its rows, in any layer and head
+    outputs: float  # the largest change of what the model computes at those words
+
+    @property
+    def future(self) -> float:
+        """The sum of all weights on later words, over all layers, heads and rows."""
+        return float(self.ahead.sum())
+
+    @property
+    def a_row(self) -> float:
+        """The same as a mean over the rows that have later words."""
+        return float(self.ahead[:, :, :-1].mean())
 
 
-def future_of(weights: np.ndarray) -> np.ndarray:
-    """The weight that each row puts on later words [layer, head, query]."""
-    sums: np.ndarray = np.triu(weights, k=1).sum(axis=-1, dtype=np.float64)
-    return sums
-
-
-def read(name: str, outputs: Sequence[torch.Tensor]) -> Read:
+def read(name: str, outputs: Sequence[Tensor]) -> Read:
     """Read both sentences with a model; its outputs [tokens, ...] for each were computed beside it.
 
     Each sentence is read alone: in one batch their words would stand in other rows, where rounding may differ.
     """
     source = open_source(name)
     first, second = (attend(text, source) for text in (SENTENCE, OTHER))
-    ahead = future_of(first.weights)
-    apart = np.abs(first.weights - second.weights).max(axis=(0, 1, 3))
     return Read(
         record=first,
-        future=float(ahead.sum()),
-        a_row=float(ahead[:, :, :-1].mean()),
-        changes=tuple(float(change) for change in apart[:-1]),
+        ahead=np.triu(first.weights, k=1).sum(axis=-1, dtype=np.float64),
+        changes=tuple(np.abs(first.weights - second.weights).max(axis=(0, 1, 3))[:-1].tolist()),
         outputs=float((outputs[0][:-1] - outputs[1][:-1]).abs().max()),
     )
 
 
-def scores_of(model: LanguageDecoder, shown: torch.Tensor, head: Head) -> torch.Tensor:
+def scores_of(model: LanguageDecoder, shown: Tensor, head: Head) -> Tensor:
     """One head's scores before mask and softmax [query, key]."""
-    kept: list[torch.Tensor] = []
+    kept: list[Tensor] = []
 
-    def attend(
-        query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         kept.append(attention_scores(query, key))
         return scaled_dot_product_attention(query, key, value, mask)
 
@@ -91,7 +84,8 @@ def tell() -> Story:
     card, onward = open_model("toy-decoder", LanguageDecoder)
     one, other = (numbers(card.source, [words_of(text)]) for text in (SENTENCE, OTHER))
     causal = read("toy-decoder", [onward(shown)[0][0] for shown in (one, other)])
-    forward, backward = _busiest(future_of(ways.record.weights)), _busiest(_past_of(causal.record.weights))
+    forward = largest(ways.ahead)
+    backward = largest(np.tril(causal.record.weights, k=-1).sum(axis=-1, dtype=np.float64))
     scores = scores_of(onward, one, backward)
     return Story(
         name="mask",
@@ -115,19 +109,7 @@ def tell() -> Story:
     )
 
 
-def _past_of(weights: np.ndarray) -> np.ndarray:
-    """The weight that each row puts on earlier words [layer, head, query]."""
-    sums: np.ndarray = np.tril(weights, k=-1).sum(axis=-1, dtype=np.float64)
-    return sums
-
-
-def _busiest(sums: np.ndarray) -> Head:
-    """The head with the largest mean over its rows [layer, head, query]."""
-    layer, head = np.unravel_index(sums.mean(axis=-1).argmax(), sums.shape[:2])
-    return int(layer), int(head)
-
-
-def _steps(scores: torch.Tensor, pattern: np.ndarray, words: list[str], head: Head) -> tuple[Table, str]:
+def _steps(scores: Tensor, pattern: np.ndarray, words: list[str], head: Head) -> tuple[Table, str]:
     """One row, from its scores to its weights, computed by hand."""
     masked = scores.masked_fill(~causal_mask(len(words)), -torch.inf)[ROW]
     exponentials = (masked - masked.max()).exp()
@@ -140,7 +122,7 @@ def _steps(scores: torch.Tensor, pattern: np.ndarray, words: list[str], head: He
         ("without the mask", scores[ROW].softmax(dim=-1)),
     )
     apart = float(np.abs(weights.numpy() - pattern[ROW]).max())
-    lost = float(scores[ROW].softmax(dim=-1)[ROW + 1 :].sum())
+    lost = float(steps[-1][1][ROW + 1 :].sum())
     return (
         Table(
             title=f"toy-decoder, {head_name(head)}: the row of “{words[ROW]}”, step by step",
@@ -172,7 +154,7 @@ def _tell(ways: Read, causal: Read) -> tuple[Table, str]:
             for name, model in (("toy", ways), ("toy-decoder", causal))
         ),
     )
-    heads = causal.record.weights.shape[0] * causal.record.weights.shape[1]
+    heads = math.prod(causal.record.weights.shape[:2])
     none = "exactly 0" if causal.future == 0 else small(causal.future)
     still = max(*causal.changes, causal.outputs)
     text = "does not change at all" if still == 0 else f"changes by at most {small(still)}"
@@ -191,13 +173,8 @@ def _picture(ways: Read, causal: Read, forward: Head, backward: Head) -> tuple[B
     labels = tuple(token.text for token in ways.record.query_tokens)
     masked = np.where(np.tri(len(labels), dtype=bool), causal.record.pattern(*backward), np.nan)
     return (
-        Matrix(
-            title=f"toy, {head_name(forward)}: both ways",
-            values=ways.record.pattern(*forward),
-            rows=labels,
-            columns=labels,
-        ),
-        Matrix(title=f"toy-decoder, {head_name(backward)}: left to right", values=masked, rows=labels, columns=labels),
+        square(f"toy, {head_name(forward)}: both ways", ways.record.pattern(*forward), labels),
+        square(f"toy-decoder, {head_name(backward)}: left to right", masked, labels),
         Bars(
             title=f"largest change of a word's weights, “{labels[-1]}” exchanged",
             labels=labels[:-1],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 SENTENCE = "She is eating a green apple"
@@ -35,17 +36,16 @@ SENTENCES = 200
 """How many unseen sentences heads are chosen on, and as many others that they are tried on."""
 
 
+Rates: TypeAlias = Sequence[tuple[float, float]]
+"""For each way, how often the largest weight goes it, and how often it goes as far from other words."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looks:
-    """How often each head's largest weight goes each of the ways.
+    """How often each head's largest weight goes each of the ways [way, layer, head]."""
 
-    Attributes:
-        rate: from the word that looks at the other [way, layer, head].
-        elsewhere: from the other words of the same sentences, equally many words on [way, layer, head].
-    """
-
-    rate: torch.Tensor
-    elsewhere: torch.Tensor
+    rate: torch.Tensor  # from the word that looks at the other
+    elsewhere: torch.Tensor  # from the other words of the same sentences, equally many words on
 
     @property
     def heads(self) -> list[Head]:
@@ -54,7 +54,7 @@ class Looks:
         layers_and_heads = (divmod(int(lead.argmax()), lead.shape[1]) for lead in leads)
         return [(layer, head) for layer, head in layers_and_heads]
 
-    def of(self, heads: Sequence[Head]) -> list[tuple[float, float]]:
+    def of(self, heads: Sequence[Head]) -> Rates:
         """The rate and that from elsewhere, for each way in its head."""
         return [(float(r[head]), float(e[head])) for r, e, head in zip(self.rate, self.elsewhere, heads, strict=True)]
 
@@ -135,9 +135,7 @@ def _pairs(weights: np.ndarray, words: Sequence[str]) -> Table:
         layer, head = (int(i) for i in np.unravel_index(largest.argmax(), largest.shape))
         forth = weights[layer, head, first, second] >= weights[layer, head, second, first]
         way = " at ".join(pair if forth else pair[::-1])
-        rows.append(
-            ("-".join(pair), *between(mean, words, pair), float(largest.max()), f"{layer}.{head}: {way}"),
-        )
+        rows.append(("-".join(pair), *between(mean, words, pair), float(largest.max()), f"{layer}.{head}: {way}"))
     return Table(
         title="attention between the pairs: mean over all heads, and the most in any head",
         columns=("pair", "first at second", "second at first", "most", "in layer.head"),
@@ -155,8 +153,7 @@ def _means(mean: np.ndarray, words: Sequence[str]) -> str:
         f"Over all heads and both ways: {', '.join(f'{name} {named[name]:.3f}' for name in order)}; if it looked "
         f"everywhere alike, each would be {even:.3f}. "
     )
-    expected: list[str] = []
-    unexpected: list[str] = []
+    expected, unexpected = list[str](), list[str]()
     for number, (name, value) in enumerate(named.items()):
         stands = f"{name} is {'above' if value > even else 'below' if value < even else 'just'} that"
         (expected if (value > even) == (number < len(PAIRS) - 1) else unexpected).append(stands)
@@ -168,13 +165,7 @@ def _means(mean: np.ndarray, words: Sequence[str]) -> str:
     return text.rstrip()
 
 
-def _tried(
-    weights: np.ndarray,
-    words: Sequence[str],
-    heads: Sequence[Head],
-    tried: Sequence[tuple[float, float]],
-    beside: Sequence[tuple[float, float]],
-) -> Table:
+def _tried(weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates, beside: Rates) -> Table:
     return Table(
         title=f"how often the largest weight goes there, on {SENTENCES} other unseen sentences; random weights: in a "
         "head of their own, found likewise",
@@ -191,7 +182,7 @@ def _tried(
     )
 
 
-def _verdict(tried: Sequence[tuple[float, float]], random: Sequence[float]) -> tuple[str, ...]:
+def _verdict(tried: Rates, random: Sequence[float]) -> tuple[str, ...]:
     """Which pair leads, by each of two yardsticks: the same step elsewhere, and a model of random weights."""
     yardsticks = {
         "over the same step elsewhere": tried,
@@ -228,32 +219,22 @@ def _verdict(tried: Sequence[tuple[float, float]], random: Sequence[float]) -> t
 
 
 def _picture(
-    weights: np.ndarray,
-    words: Sequence[str],
-    heads: Sequence[Head],
-    tried: Sequence[tuple[float, float]],
-    beside: Sequence[tuple[float, float]],
+    weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates, beside: Rates
 ) -> tuple[Bars | Matrix, ...]:
     leads = [there - elsewhere for there, elsewhere in tried]
     most = leads.index(max(leads))
-    labels = tuple(words)
-    shares = (
-        ("toy", [there for there, _ in tried]),
-        ("toy, same step elsewhere", [elsewhere for _, elsewhere in tried]),
-        ("random weights", [there for there, _ in beside]),
-    )
+    shares = {
+        "toy": (there for there, _ in tried),
+        "toy, same step elsewhere": (elsewhere for _, elsewhere in tried),
+        "random weights": (there for there, _ in beside),
+    }
     return (
-        Matrix(title="mean over all heads", values=weights.mean(axis=(0, 1)), rows=labels, columns=labels),
-        Matrix(
-            title=f"{head_name(heads[most])}: {' at '.join(WAYS[most])}",
-            values=weights[heads[most]],
-            rows=labels,
-            columns=labels,
-        ),
+        square("mean over all heads", weights.mean(axis=(0, 1)), words),
+        square(f"{head_name(heads[most])}: {' at '.join(WAYS[most])}", weights[heads[most]], words),
         Bars(
             title="how often the largest weight goes there",
             labels=tuple(" at ".join(way) for way in WAYS),
-            series=tuple(Series(name=name, values=tuple(values)) for name, values in shares),
+            series=tuple(Series(name=name, values=tuple(values)) for name, values in shares.items()),
             y_title="share of unseen sentences",
         ),
     )

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from attnviz.models.embedding import sinusoidal_positions
-from attnviz.stories.record import Cell, Lines, Matrix, Series, Story, Table
+from attnviz.stories.record import Lines, Matrix, Series, Story, Table
 
 D_MODEL = 512
 """The paper's width."""
@@ -73,19 +73,12 @@ def _picture(table: np.ndarray, cosines: np.ndarray) -> tuple[Matrix | Lines, ..
     return (
         _waves(table[:, 0::2], "sin: the numbers 2i of the vectors"),
         _waves(table[:, 1::2], "cos: the numbers 2i + 1"),
-        Matrix(
-            title="how alike two positions are (cosine)",
-            values=cosines,
-            row_title="position",
-            column_title="position",
-        ),
+        Matrix("how alike two positions are (cosine)", cosines, row_title="position", column_title="position"),
         Lines(
             title="three rows of it: one shape, moved",
             x=tuple(map(float, range(N_POSITIONS))),
             x_title="position",
-            series=tuple(
-                Series(name=f"position {start}", values=tuple(map(float, cosines[start]))) for start in STARTS
-            ),
+            series=tuple(Series(name=f"position {start}", values=tuple(cosines[start].tolist())) for start in STARTS),
             y_title="cosine",
             y_limits=(0.0, 1.0),
         ),
@@ -93,14 +86,8 @@ def _picture(table: np.ndarray, cosines: np.ndarray) -> tuple[Matrix | Lines, ..
 
 
 def _waves(values: np.ndarray, what: str) -> Matrix:
-    return Matrix(
-        title=f"{what} (d = {D_MODEL})",
-        values=values,
-        row_title="position",
-        column_title="i",
-        limits=(-1.0, 1.0),
-        diverging=True,
-    )
+    title = f"{what} (d = {D_MODEL})"
+    return Matrix(title, values, row_title="position", column_title="i", limits=(-1.0, 1.0), diverging=True)
 
 
 def wavelength(i: int, d_model: int) -> float:
@@ -129,11 +116,10 @@ def _by_hand() -> Table:
 
 
 def _dots(dots: np.ndarray) -> Table:
-    rows: list[tuple[Cell, ...]] = [
-        (f"pos = {start}", *(float(dots[start, start + step]) for step in STEPS)) for start in STARTS
-    ]
+    rows = {f"pos = {start}": [float(dots[start, start + step]) for step in STEPS] for start in STARTS}
+    rows["sum of cosines"] = [by_cosines(step) for step in STEPS]
     return Table(
         title=f"PE(pos) . PE(pos + k), d = {D_MODEL}",
         columns=("", *(f"k = {step}" for step in STEPS)),
-        rows=(*rows, ("sum of cosines", *(by_cosines(step) for step in STEPS))),
+        rows=tuple((name, *row) for name, row in rows.items()),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
@@ -13,102 +14,64 @@ Cell: TypeAlias = str | int | float
 """What a table holds; a float is shown with the table's digits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Table:
-    """Numbers with their names.
-
-    Attributes:
-        title: what the table shows, in one line.
-        columns: a name for each column.
-        rows: one cell for each column.
-        digits: how many stand after the point of a float.
-        shade: the values that the lightest and the darkest shade stand for; None shades nothing.
-    """
+    """Numbers with their names."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    digits: int = 3
-    shade: tuple[float, float] | None = None
+    digits: int = 3  # after the point of a float
+    shade: tuple[float, float] | None = None  # the values of the lightest and of the darkest shade; None shades nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
-    """A panel of shaded cells.
-
-    Attributes:
-        title: what it shows.
-        values: the numbers [row, column]; nan for a cell that is masked, and so has no number.
-        rows: a label for each row; empty where they are only counted.
-        columns: likewise.
-        row_title: what the rows are.
-        column_title: what the columns are.
-        limits: the values at the two ends of the colours.
-        diverging: whether the middle of the limits is a zero from which both sides differ.
-    """
+    """A panel of shaded cells."""
 
     title: str
-    values: np.ndarray
-    rows: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    values: np.ndarray  # [row, column]; nan for a cell that is masked, and so has no number
+    rows: tuple[str, ...] = ()  # a label for each row; empty where they are only counted
+    columns: tuple[str, ...] = ()  # likewise
     row_title: str = "query"
     column_title: str = "key"
-    limits: tuple[float, float] = (0.0, 1.0)
-    diverging: bool = False
+    limits: tuple[float, float] = (0.0, 1.0)  # the values at the two ends of the colours
+    diverging: bool = False  # whether the middle of the limits is a zero from which both sides differ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One row of numbers with its name, and perhaps the interval that each lies in.
-
-    Attributes:
-        name: as the legend says it.
-        values: one for each place.
-        low: the intervals' lower ends; empty where there is none.
-        high: their upper ends.
-    """
+    """One row of numbers with its name, and perhaps the interval that each lies in."""
 
     name: str
     values: tuple[float, ...]
-    low: tuple[float, ...] = ()
+    low: tuple[float, ...] = ()  # the lower ends of the intervals; empty where there are none
     high: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, estimates: Iterable[tuple[float, float, float]]) -> Series:
+        """Means, each with the two ends of its interval."""
+        values, low, high = zip(*estimates, strict=True)
+        return cls(name=name, values=values, low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """A panel of lines over numbers.
-
-    Attributes:
-        title: what it shows.
-        x: the places.
-        x_title: what the places are.
-        series: the lines.
-        y_title: what the values are.
-        y_limits: the ends of the axis; None where the values decide.
-        doubling: whether the places double, so that equal ratios stand at equal distances.
-        y_doubling: likewise the values.
-    """
+    """A panel of lines over numbers."""
 
     title: str
     x: tuple[float, ...]
     x_title: str
     series: tuple[Series, ...]
     y_title: str
-    y_limits: tuple[float, float] | None = None
-    doubling: bool = False
-    y_doubling: bool = False
+    y_limits: tuple[float, float] | None = None  # the ends of the axis; None where the values decide
+    doubling: bool = False  # whether the places double, so that equal ratios stand at equal distances
+    y_doubling: bool = False  # likewise the values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """A panel of bars over words, side by side where there are several series.
-
-    Attributes:
-        title: what it shows.
-        labels: what the bars stand for.
-        series: their lengths.
-        y_title: what the lengths are.
-    """
+    """A panel of bars over words, side by side where there are several series."""
 
     title: str
     labels: tuple[str, ...]
@@ -121,30 +84,18 @@ Panel: TypeAlias = Matrix | Lines | Bars
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """What a demo tells.
-
-    Attributes:
-        name: the demo's name.
-        title: what it is about, in one line.
-        parts: paragraphs and tables, in the order to be read.
-        picture: the panels of its picture, from left to right.
-        receipt: how the numbers were proved, or from which formula they are computed, in one line.
-    """
+    """What a demo tells."""
 
     name: str
     title: str
-    parts: tuple[str | Table, ...]
-    picture: tuple[Panel, ...]
-    receipt: str
+    parts: tuple[str | Table, ...]  # paragraphs and tables, in the order to be read
+    picture: tuple[Panel, ...]  # from left to right
+    receipt: str  # how the numbers were proved, or from which formula they are computed, in one line
 
 
 def to_json(story: Story) -> str:
     """The story for programs: its sentences, its tables and the numbers of its panels; null for what is no number."""
-    fields = {
-        "name": story.name,
-        "title": story.title,
-        "parts": [{"text": part} if isinstance(part, str) else {"table": asdict(part)} for part in story.parts],
-        "picture": [{type(panel).__name__.lower(): asdict(panel)} for panel in story.picture],
-        "receipt": story.receipt,
-    }
+    parts = [{"text": part} if isinstance(part, str) else {"table": asdict(part)} for part in story.parts]
+    picture = [{type(panel).__name__.lower(): asdict(panel)} for panel in story.picture]
+    fields = {"name": story.name, "title": story.title, "parts": parts, "picture": picture, "receipt": story.receipt}
     return to_text(with_nulls(fields), "the story")

@@ -11,10 +11,9 @@ from attnviz.attention import Attention
 from attnviz.capture.attend import attend_all
 from attnviz.capture.source import open_source
 from attnviz.models.training import measure
-from attnviz.models.training.files import ModelCard
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 TIRED = "The animal didn't cross the street because it was too tired."
@@ -26,33 +25,19 @@ SENTENCES = measure.SAMPLES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """What was measured on unseen test sentences.
+    """The share of unseen test sentences in which something is so."""
 
-    Attributes:
-        named: in how many the model names the noun that "it" stands for.
-        looks: in how many the head's largest weight from "it" is on that noun.
-        turns: in how many it is, both as the sentence is and with its last word turned.
-        offset: the distance from "it" at which that noun stands most often in validation sentences.
-        at_offset: in how many it stands at this distance.
-        at_offset_turned: in how many both this noun and the one after turning stand there.
-        first: in how many it is the first of the two nouns.
-        first_turned: in how many it is, both times.
-        untrained: as `looks`, for the best head of a model of the same sizes with random weights.
-        untrained_turns: as `turns`, likewise.
-        untrained_head: which head that is; it is chosen on validation sentences.
-    """
-
-    named: float
-    looks: float
-    turns: float
-    offset: int
-    at_offset: float
-    at_offset_turned: float
-    first: float
-    first_turned: float
-    untrained: float
-    untrained_turns: float
-    untrained_head: Head
+    named: float  # the model names the noun that "it" stands for
+    looks: float  # the head's largest weight from "it" is on that noun
+    turns: float  # it is, both as the sentence is and with its last word turned
+    offset: int  # the distance from "it" at which that noun stands most often in validation sentences
+    at_offset: float  # it stands at this distance
+    at_offset_turned: float  # both this noun and the one after turning stand there
+    first: float  # it is the first of the two nouns
+    first_turned: float  # it is, both times
+    untrained: float  # as `looks`, for the best head of a model of the same sizes with random weights
+    untrained_turns: float  # as `turns`, likewise
+    untrained_head: Head  # which head that is; it is chosen on validation sentences
 
 
 def measure_shares(model: LanguageEncoder, head: Head) -> Shares:
@@ -77,22 +62,16 @@ def measure_shares(model: LanguageEncoder, head: Head) -> Shares:
     )
 
 
-def chosen_head(card: ModelCard) -> Head:
-    """The head that, on validation sentences, looks from "it" at the right noun most often."""
-    return int(card.quality["reference layer"]), int(card.quality["reference head"])
-
-
 @torch.inference_mode()
 def tell() -> Story:
     """The demo: one row of attention in two sentences that differ in their last word."""
     card, model = open_model("toy", LanguageEncoder)
-    head = chosen_head(card)
+    head = int(card.quality["reference layer"]), int(card.quality["reference head"])
     texts = (TIRED, WIDE)
     records = attend_all(texts, open_source("toy"))
     words = [words_of(text) for text in texts]
     it = words[0].index(IT)
-    said = model(numbers(card.source, words)).referents[:, it].argmax(dim=-1).tolist()
-    named = card.source.decode(said)
+    named = card.source.decode(model(numbers(card.source, words)).referents[:, it].argmax(dim=-1).tolist())
     rows = [record.pattern(*head)[it] for record in records]
     shares = measure_shares(model, head)
     return Story(
@@ -114,45 +93,37 @@ def tell() -> Story:
 
 
 def _looks(words: list[list[str]], rows: list[np.ndarray], named: tuple[str, ...]) -> str:
-    told = []
+    looks = []
     for sentence, row, noun in zip(words, rows, named, strict=True):
         most = int(row.argmax())
-        told.append(
+        looks.append(
             f"with “{sentence[-2]}” its row puts the largest weight, {row[most]:.2f}, on “{sentence[most]}”, and the "
             f"model names the {noun} for “it”"
         )
-    return f"{told[0][0].upper()}{told[0][1:]}; {told[1]}. One word at the end of the sentence has changed."
+    return f"{looks[0][0].upper()}{looks[0][1:]}; {looks[1]}. One word at the end of the sentence has changed."
 
 
 def _row(words: list[list[str]], rows: list[np.ndarray]) -> Table:
     labels = [first if first == second else f"{first} / {second}" for first, second in zip(*words, strict=True)]
-    top = float(max(row.max() for row in rows))
     return Table(
         title="the row of “it”: where it looks",
         columns=("word", *(f"... {sentence[-2]}" for sentence in words)),
-        rows=tuple((label, float(first), float(second)) for label, first, second in zip(labels, *rows, strict=True)),
-        shade=(0.0, top),
+        rows=tuple(zip(labels, *(row.tolist() for row in rows), strict=True)),
+        shade=(0.0, float(max(row.max() for row in rows))),
     )
 
 
 def _how_often(head: Head, shares: Shares) -> tuple[str | Table, ...]:
+    ways = (
+        ("toy {}.{}".format(*head), shares.looks, shares.turns),
+        ("random weights, their best: {}.{}".format(*shares.untrained_head), shares.untrained, shares.untrained_turns),
+        (f"always {-shares.offset} words before “it”", shares.at_offset, shares.at_offset_turned),
+        ("always the first noun", shares.first, shares.first_turned),
+    )
     table = Table(
         title=f"who finds the right noun, on {SENTENCES} unseen test sentences",
         columns=("who (layer.head)", "right", "right also when turned"),
-        rows=(
-            ("toy {}.{}".format(*head), percent(shares.looks), percent(shares.turns)),
-            (
-                "random weights, their best: {}.{}".format(*shares.untrained_head),
-                percent(shares.untrained),
-                percent(shares.untrained_turns),
-            ),
-            (
-                f"always {-shares.offset} words before “it”",
-                percent(shares.at_offset),
-                percent(shares.at_offset_turned),
-            ),
-            ("always the first noun", percent(shares.first), percent(shares.first_turned)),
-        ),
+        rows=tuple((who, percent(right), percent(turned)) for who, right, turned in ways),
     )
     more = " What one head looks at is not all that the model knows." if shares.named > shares.looks else ""
     return (
@@ -175,12 +146,7 @@ def _picture(
     labels = [first if first == second else f"{first}/{second}" for first, second in zip(*words, strict=True)]
     return (
         *(
-            Matrix(
-                title=f"{head_name(head)}: ... {name}",
-                values=record.pattern(*head),
-                rows=tuple(sentence),
-                columns=tuple(sentence),
-            )
+            square(f"{head_name(head)}: ... {name}", record.pattern(*head), sentence)
             for name, record, sentence in zip(last, records, words, strict=True)
         ),
         Bars(

@@ -6,12 +6,14 @@ https://arxiv.org/abs/1706.03762
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from attnviz.models.scores import dot, scaled_dot
+from attnviz.stories.common import Estimate
 from attnviz.stories.record import Lines, Series, Story, Table
 
 WIDTHS = tuple(2**power for power in range(10))
@@ -24,46 +26,15 @@ CERTAIN = 1.96
 """Standard errors on each side of a mean, between which it lies in 95 % of such experiments."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean over queries.
-
-    Attributes:
-        value: the mean.
-        error: its standard error.
-    """
-
-    value: float
-    error: float
-
-    @property
-    def low(self) -> float:
-        """The lower end of the interval."""
-        return self.value - CERTAIN * self.error
-
-    @property
-    def high(self) -> float:
-        """The upper end of the interval."""
-        return self.value + CERTAIN * self.error
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreStatistics:
-    """What scores of one width come to; each a mean over queries.
+    """What scores of one width come to; each a mean over queries."""
 
-    Attributes:
-        variance: of a score.
-        largest: the largest weight of a row.
-        entropy: of a row's weights, in nats.
-        movement: the slopes of a row's weights by its scores: the sum of |d weight / d score|.
-        one_sided: the share of rows in which one key has more than `WINNER`.
-    """
-
-    variance: Mean
-    largest: Mean
-    entropy: Mean
-    movement: Mean
-    one_sided: float
+    variance: Estimate  # of a score
+    largest: Estimate  # the largest weight of a row
+    entropy: Estimate  # of a row's weights, in nats
+    movement: Estimate  # the slopes of a row's weights by its scores: the sum of |d weight / d score|
+    one_sided: float  # the share of rows in which one key has more than `WINNER`
 
 
 def tell() -> Story:
@@ -87,23 +58,23 @@ def tell() -> Story:
             ),
             _table(plain, divided),
             (
-                f"At d_k = {WIDTHS[-1]} the variance is {last.variance.value:.0f} without division (95 % interval "
-                f"{last.variance.low:.0f} to {last.variance.high:.0f}) and {held.variance.value:.2f} with it "
+                f"At d_k = {WIDTHS[-1]} the variance is {last.variance.mean:.0f} without division (95 % interval "
+                f"{last.variance.low:.0f} to {last.variance.high:.0f}) and {held.variance.mean:.2f} with it "
                 f"({held.variance.low:.2f} to {held.variance.high:.2f})."
             ),
             (
                 "The softmax takes the exponential of each score, so scores that are far apart leave one winner. "
-                f"Without division the largest of the {N_KEYS} weights is {last.largest.value:.2f} on average at d_k = "
+                f"Without division the largest of the {N_KEYS} weights is {last.largest.mean:.2f} on average at d_k = "
                 f"{WIDTHS[-1]}, and in {100 * last.one_sided:.0f} % of the rows one key has more than {WINNER}; with "
-                f"division it is {held.largest.value:.2f}. Weights that are all alike would be {1 / N_KEYS:.2f}, with "
-                f"an entropy of ln({N_KEYS}) = {_even():.2f} nats; here it is {last.entropy.value:.2f} without "
-                f"division and {held.entropy.value:.2f} with it."
+                f"division it is {held.largest.mean:.2f}. Weights that are all alike would be {1 / N_KEYS:.2f}, with "
+                f"an entropy of ln({N_KEYS}) = {math.log(N_KEYS):.2f} nats; here it is {last.entropy.mean:.2f} without "
+                f"division and {held.entropy.mean:.2f} with it."
             ),
             (
                 "One winner is bad for learning. When score j moves a little, weight i moves by weight_i (1 - "
                 "weight_j) if i is j, and by -weight_i weight_j if not: by nothing where weights are 0 or 1. The last "
-                f"two columns add the sizes of all these slopes of a row: {last.movement.value:.2f} without division "
-                f"and {held.movement.value:.2f} with it, {held.movement.value / last.movement.value:.1f} times as "
+                f"two columns add the sizes of all these slopes of a row: {last.movement.mean:.2f} without division "
+                f"and {held.movement.mean:.2f} with it, {held.movement.mean / last.movement.mean:.1f} times as "
                 "much. What a model learns comes back through these slopes, and before training queries and keys are "
                 "about as random as here: without division it would begin where there is next to nothing to learn from."
             ),
@@ -142,68 +113,40 @@ def measure(scores: Tensor) -> ScoreStatistics:
     )
 
 
-def _mean(values: Tensor) -> Mean:
-    values = values.double()
-    return Mean(float(values.mean()), float(values.std() / len(values) ** 0.5))
-
-
-def _even() -> float:
-    return float(torch.tensor(N_KEYS, dtype=torch.float64).log())
+def _mean(values: Tensor) -> Estimate:
+    mean, error = float(values.double().mean()), float(values.double().std() / len(values) ** 0.5)
+    return Estimate(mean, mean - CERTAIN * error, mean + CERTAIN * error)
 
 
 def _table(plain: list[ScoreStatistics], divided: list[ScoreStatistics]) -> Table:
+    shown = {"variance": "variance", "largest weight": "largest", "entropy": "entropy", "slopes": "movement"}
     return Table(
         title="scores as they are, and divided by sqrt(d_k)",
-        columns=(
-            "d_k", *(f"{what}{how}" for what in ("variance", "largest weight", "entropy", "slopes")
-                     for how in ("", ", divided")),
-        ),
+        columns=("d_k", *(f"{what}{how}" for what in shown for how in ("", ", divided"))),
         rows=tuple(
-            (
-                d_k,
-                *(
-                    mean.value
-                    for pair in (
-                        (one.variance, other.variance),
-                        (one.largest, other.largest),
-                        (one.entropy, other.entropy),
-                        (one.movement, other.movement),
-                    )
-                    for mean in pair
-                ),
-            )
-            for d_k, one, other in zip(WIDTHS, plain, divided, strict=True)
+            (d_k, *(getattr(scores, name).mean for name in shown.values() for scores in pair))
+            for d_k, *pair in zip(WIDTHS, plain, divided, strict=True)
         ),
         digits=2,
-    )  # fmt: skip
+    )
 
 
 def _picture(plain: list[ScoreStatistics], divided: list[ScoreStatistics]) -> tuple[Lines, ...]:
-    def lines(title: str, y_title: str, name: str, **more: object) -> Lines:
-        both = (("as they are", plain), ("divided by sqrt(d_k)", divided))
-        series = []
-        for what, measured in both:
-            means: list[Mean] = [getattr(one, name) for one in measured]
-            series.append(
-                Series(
-                    name=what,
-                    values=tuple(mean.value for mean in means),
-                    low=tuple(mean.low for mean in means),
-                    high=tuple(mean.high for mean in means),
-                )
-            )
+    def lines(title: str, y_title: str, name: str, top: float | None = None) -> Lines:
+        ways = {"as they are": plain, "divided by sqrt(d_k)": divided}
         return Lines(
             title=title,
             x=tuple(map(float, WIDTHS)),
             x_title="d_k",
-            series=tuple(series),
+            series=tuple(Series.of(how, [getattr(one, name) for one in way]) for how, way in ways.items()),
             y_title=y_title,
+            y_limits=None if top is None else (0.0, top),
             doubling=True,
-            **more,  # type: ignore[arg-type]
+            y_doubling=top is None,
         )
 
     return (
-        lines("how far scores spread", "variance of a score", "variance", y_doubling=True),
-        lines(f"how peaked the softmax over {N_KEYS} keys is", "largest weight, mean", "largest", y_limits=(0.0, 1.0)),
-        lines("what is left to learn from", "sum of |d weight / d score|", "movement", y_limits=(0.0, 2.0)),
+        lines("how far scores spread", "variance of a score", "variance"),
+        lines(f"how peaked the softmax over {N_KEYS} keys is", "largest weight, mean", "largest", 1.0),
+        lines("what is left to learn from", "sum of |d weight / d score|", "movement", 2.0),
     )

@@ -16,8 +16,8 @@ from attnviz.models.attention import MultiHeadAttention, SelfAttention, attentio
 from attnviz.models.embedding import sinusoidal_positions
 from attnviz.models.toy import word_vector
 from attnviz.models.wholes import initialise
-from attnviz.stories.common import small
-from attnviz.stories.record import Cell, Matrix, Story, Table
+from attnviz.stories.common import small, square
+from attnviz.stories.record import Matrix, Story, Table
 
 WORDS = ("I", "love", "you", "all")
 D_MODEL, D_K, N_HEADS = 20, 5, 4
@@ -30,38 +30,23 @@ QUERY, KEY = 1, 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneHead:
-    """One head on four words, from the projections to the output.
+    """One head on four words, from the projections to the output."""
 
-    Attributes:
-        query: what each word looks for.
-        key: what each word is compared by.
-        value: what each word gives.
-        scores: each query times each key, divided by sqrt(d_k).
-        weights: the softmax of each row of scores.
-        output: the values, each times its weight, added up.
-    """
-
-    query: Float[Tensor, "1 word d_k"]
-    key: Float[Tensor, "1 word d_k"]
-    value: Float[Tensor, "1 word d_k"]
-    scores: Float[Tensor, "1 word word"]
-    weights: Float[Tensor, "1 word word"]
-    output: Float[Tensor, "1 word d_k"]
+    query: Float[Tensor, "1 word d_k"]  # what each word looks for
+    key: Float[Tensor, "1 word d_k"]  # what each word is compared by
+    value: Float[Tensor, "1 word d_k"]  # what each word gives
+    scores: Float[Tensor, "1 word word"]  # each query times each key, divided by sqrt(d_k)
+    weights: Float[Tensor, "1 word word"]  # the softmax of each row of scores
+    output: Float[Tensor, "1 word d_k"]  # the values, each times its weight, added up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedProjection:
-    """One projection in place of three.
+    """One projection in place of three."""
 
-    Attributes:
-        weight: the three weights, one below the other.
-        product: query, key and value side by side, from one multiplication.
-        difference: the largest difference from what the three projections give, each on its own.
-    """
-
-    weight: Float[Tensor, "three_d_model d_model"]
-    product: Float[Tensor, "1 word three_d_model"]
-    difference: float
+    weight: Float[Tensor, "three_d_model d_model"]  # the three weights, one below the other
+    product: Float[Tensor, "1 word three_d_model"]  # query, key and value side by side, from one multiplication
+    difference: float  # the largest difference from what the three projections give, each on its own
 
 
 def vectors() -> Float[Tensor, "1 word d_model"]:
@@ -117,7 +102,7 @@ def fused(model: MultiHeadAttention, x: Float[Tensor, "1 word d_model"]) -> Fuse
 
 
 def refusal() -> str:
-    """How the model refuses a number of heads that does not divide its width."""
+    """What the model says to a number of heads that does not divide its width."""
     try:
         MultiHeadAttention(D_MODEL, NOT_A_DIVISOR)
     except ModelError as error:
@@ -186,8 +171,8 @@ def _shapes(x: Tensor, head: OneHead) -> Table:
 
 def _rows(title: str, columns: tuple[str, ...], values: Tensor) -> Table:
     """A row for each word."""
-    rows: list[tuple[Cell, ...]] = [(word, *row) for word, row in zip(WORDS, values.tolist(), strict=True)]
-    return Table(title=title, columns=("word", *columns), rows=tuple(rows))
+    rows = tuple((word, *row) for word, row in zip(WORDS, values.tolist(), strict=True))
+    return Table(title, ("word", *columns), rows)
 
 
 def _one_cell(head: OneHead) -> str:
@@ -218,11 +203,9 @@ def _four_heads(weights: Tensor, output: Tensor, difference: float) -> str:
 
 def _one_projection(together: FusedProjection) -> str:
     n_out, n_in = together.weight.shape
-    exact = (
-        "exactly, to the last bit"
-        if not together.difference
-        else f"but for rounding (largest difference {small(together.difference)})"
-    )
+    exact = "exactly, to the last bit"
+    if together.difference:
+        exact = f"but for rounding (largest difference {small(together.difference)})"
     return (
         f"Queries, keys and values are three projections of the same vectors, {n_in} x {n_out // 3} each. Put side by "
         f"side they are one projection, {n_in} x {n_out}, and one multiplication gives all three: "
@@ -238,6 +221,6 @@ def _shape(tensor: Tensor) -> str:
 def _picture(head: OneHead, weights: Tensor) -> tuple[Matrix, ...]:
     names = ("one head", *(f"head {i} of {N_HEADS}" for i in range(N_HEADS)))
     return tuple(
-        Matrix(title=f"{name}: weights", values=pattern.numpy(), rows=WORDS, columns=WORDS)
+        square(f"{name}: weights", pattern.numpy(), WORDS)
         for name, pattern in zip(names, torch.cat([head.weights, weights[0]]), strict=True)
     )

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attnviz.capture.attend import attend_all
 from attnviz.capture.source import open_source
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, small, words_of
+from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, percent, small, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 SHORT = ("There is a prince", "Is there a prince")
@@ -28,25 +28,15 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The same words in two orders.
+    """The same words in two orders."""
 
-    Attributes:
-        words: of the first sentence.
-        places: where each of them stands in the second.
-        without: the largest difference between a word's two vectors, positions off.
-        placeless: the same computed so that rounding cannot depend on a word's place.
-        bare: each word's difference without positions, as a share of its vector's length.
-        placed: the same with positions.
-        largest: the largest difference with positions.
-    """
-
-    words: tuple[str, ...]
-    places: tuple[int, ...]
-    without: float
-    placeless: float
-    bare: tuple[float, ...]
-    placed: tuple[float, ...]
-    largest: float
+    words: tuple[str, ...]  # of the first sentence
+    places: tuple[int, ...]  # where each of them stands in the second
+    without: float  # the largest difference between a word's two vectors, positions off
+    placeless: float  # the same computed so that rounding cannot depend on a word's place
+    bare: tuple[float, ...]  # each word's difference without positions, as a share of its vector's length
+    placed: tuple[float, ...]  # the same with positions
+    largest: float  # the largest difference with positions
 
 
 def same_words(first: Sequence[str], second: Sequence[str]) -> tuple[int, ...]:
@@ -57,9 +47,7 @@ def same_words(first: Sequence[str], second: Sequence[str]) -> tuple[int, ...]:
     return tuple(left[word.lower()].pop(0) for word in first)
 
 
-def summed_once(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None
-) -> tuple[torch.Tensor, None]:
+def summed_once(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
     """Attention whose sums over the keys are rounded only once (`math.fsum`), whatever the order of the keys.
 
     It is for sentences without padding: the mask hides nothing.
@@ -76,7 +64,7 @@ def summed_once(
 def placeless(model: nn.Module) -> Iterator[None]:
     """Within it every projection is computed number by number: fast matrix products round by the place of a row."""
 
-    def alone(module: nn.Module, given: tuple[torch.Tensor], _: torch.Tensor) -> torch.Tensor:
+    def alone(module: nn.Module, given: tuple[Tensor], _: Tensor) -> Tensor:
         weight, bias = module.get_parameter("weight"), module.get_parameter("bias")
         return (given[0][..., None, :] * weight).sum(dim=-1) + bias  # (B, T, 1, in) x (out, in) -> (B, T, out)
 
@@ -88,13 +76,13 @@ def placeless(model: nn.Module) -> Iterator[None]:
             hook.remove()
 
 
-def _fsum(x: torch.Tensor) -> torch.Tensor:
+def _fsum(x: Tensor) -> Tensor:
     """The sums over the last axis, each rounded once."""
     rows = x.flatten(end_dim=-2).tolist()
     return torch.tensor([math.fsum(row) for row in rows], dtype=x.dtype).reshape(x.shape[:-1])
 
 
-def compare(model: LanguageEncoder, shown: torch.Tensor, words: Sequence[str], places: Sequence[int]) -> Compared:
+def compare(model: LanguageEncoder, shown: Tensor, words: Sequence[str], places: Sequence[int]) -> Compared:
     """Read two sentences of the same words [2, tokens], with positions and without, in float64."""
     without, with_them = model(shown, positions=False).vectors, model(shown).vectors
     with placeless(model):
@@ -146,7 +134,7 @@ def tell() -> Story:
             ),
             _differences(found),
             _exactness(found),
-            *_what_positions_do(long),
+            _what_positions_do(long),
             _rows_moved(long.words, shares, first, second),
             _most_moved(shares),
         ),
@@ -171,40 +159,34 @@ def _differences(found: Sequence[Compared]) -> Table:
 
 def _exactness(found: Sequence[Compared]) -> str:
     without, once = max(c.without for c in found), max(c.placeless for c in found)
-    text = (
+    left = f"{small(once)} is left." if once else "the difference is exactly 0: the model sees a bag of words."
+    return (
         f"Without positions each word has the same vector in both orders, to within {small(without)}: "
         "the same numbers, added in another order and rounded on the way (float64 holds about 16 digits). "
-    )
-    how = (
         "Computed so that rounding cannot depend on a word's place (each projection number by number, each sum over "
-        "the words rounded only once),"
+        f"the words rounded only once), {left}"
     )
-    if once == 0:
-        return f"{text}{how} the difference is exactly 0: the model sees a bag of words."
-    return f"{text}{how} {small(once)} is left."
 
 
-def _what_positions_do(long: Compared) -> tuple[str, ...]:
+def _what_positions_do(long: Compared) -> str:
     order = sorted(range(len(long.words)), key=lambda place: -long.placed[place])
     most, least = order[0], order[-1]
     stay = [place for place, there in enumerate(long.places) if place == there]
     go = [place for place, there in enumerate(long.places) if place != there]
     mean = [sum(long.placed[place] for place in places) / len(places) for places in (go, stay)]
     return (
-        (
-            f"The sentences of the long pair mean the opposite with the same {len(long.words)} words. The bars show "
-            "how far each word's vector moves between them, as a share of its length. With positions on, "
-            f"“{long.words[most]}” (word {most}) moves most, by {percent(long.placed[most])}, and "
-            f"“{long.words[least]}” (word {least}) least, by {percent(long.placed[least])}. The {len(go)} words that "
-            f"stand at another place move by {percent(mean[0])} on average; the {len(stay)} that stay where they are, "
-            f"by {percent(mean[1])}, only because of what stands around them."
-        ),
+        f"The sentences of the long pair mean the opposite with the same {len(long.words)} words. The bars show "
+        "how far each word's vector moves between them, as a share of its length. With positions on, "
+        f"“{long.words[most]}” (word {most}) moves most, by {percent(long.placed[most])}, and "
+        f"“{long.words[least]}” (word {least}) least, by {percent(long.placed[least])}. The {len(go)} words that "
+        f"stand at another place move by {percent(mean[0])} on average; the {len(stay)} that stay where they are, "
+        f"by {percent(mean[1])}, only because of what stands around them."
     )
 
 
 def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> Table:
-    there = same_words(words, words_of(LONG[1]))
     others = words_of(LONG[1])
+    there = same_words(words, others)
     rows = []
     for place in np.argsort(-shares, axis=None, kind="stable")[:SHOWN]:
         layer, head, query = (int(i) for i in np.unravel_index(place, shares.shape))
@@ -219,28 +201,20 @@ def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, sec
 
 
 def _most_moved(shares: np.ndarray) -> str:
-    by_head = shares.mean(axis=-1)
-    layer, head = (int(i) for i in np.unravel_index(by_head.argmax(), by_head.shape))
+    head = largest(shares)
     return (
         f"On average {percent(float(shares.mean()))} of a row's weight moves to other words; most in "
-        f"{head_name((layer, head))}, {percent(float(by_head.max()))}, which the picture shows in both sentences. "
+        f"{head_name(head)}, {percent(float(shares[head].mean()))}, which the picture shows in both sentences. "
         f"{ROWS}"
     )
 
 
 def _picture(long: Compared, shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[Bars | Matrix, ...]:
-    layer, head = np.unravel_index(shares.mean(axis=-1).argmax(), shares.shape[:2])
-    name = head_name((int(layer), int(head)))
-    patterns = [weights[layer, head] for weights in (first, second)]
-    top = float(max(pattern.max() for pattern in patterns))
-    words = [tuple(words_of(sentence)) for sentence in LONG]
+    head = largest(shares)
+    ways = zip(("first (did not get)", "second (could not get)"), (first[head], second[head]), LONG, strict=True)
+    top = float(max(first[head].max(), second[head].max()))
     return (
-        *(
-            Matrix(title=f"{name}: {what}", values=pattern, rows=labels, columns=labels, limits=(0.0, top))
-            for what, pattern, labels in zip(
-                ("first (did not get)", "second (could not get)"), patterns, words, strict=True
-            )
-        ),
+        *(square(f"{head_name(head)}: {what}", pattern, words_of(text), top) for what, pattern, text in ways),
         Bars(
             title="how far each word's vector moves between the two sentences",
             labels=long.words,

@@ -13,7 +13,7 @@ import torch
 
 from attnviz.models.language import splits
 from attnviz.stories import bottleneck
-from attnviz.stories.bottleneck import SeedMean
+from attnviz.stories.common import Estimate
 from attnviz.stories.record import Lines, Story, Table
 from tests.stories import by_hand, by_hand_recurrent
 
@@ -182,7 +182,7 @@ def test_an_interval_of_seeds_that_differ() -> None:
 
 def test_difference() -> None:
     """Newcombe 1998, table II, method 10: 56 of 70 and 48 of 80."""
-    one, other = (SeedMean(hits / n, *wilson(hits / n, n)) for hits, n in ((56, 70), (48, 80)))
+    one, other = (Estimate(hits / n, *wilson(hits / n, n)) for hits, n in ((56, 70), (48, 80)))
     assert bottleneck.difference(one, other) == pytest.approx((0.2, 0.0524, 0.3339), abs=1e-4)
 
 

@@ -42,6 +42,12 @@ def again() -> dict[int, tuple[np.ndarray, np.ndarray]]:
     return found
 
 
+def error(estimate: tuple[float, float, float]) -> float:
+    """The standard error of a mean, from its 95 % interval."""
+    mean, _, high = estimate
+    return (high - mean) / 1.96
+
+
 def entropy(weights: np.ndarray) -> float:
     """The mean entropy of rows of weights, in nats."""
     logarithms = np.log(np.where(weights > 0, weights, 1))
@@ -53,10 +59,10 @@ def test_variance(table: Table) -> None:
     plain, divided = experiment()
     assert [row[0] for row in table.rows] == WIDTHS
     for d_k, one, other, row in zip(WIDTHS, plain, divided, table.rows, strict=True):
-        assert row[1:3] == (one.variance.value, other.variance.value)
-        assert abs(one.variance.value - d_k) < 5 * one.variance.error
-        assert abs(other.variance.value - 1) < 5 * other.variance.error
-        assert one.variance.error < 0.06 * d_k
+        assert row[1:3] == (one.variance.mean, other.variance.mean)
+        assert abs(one.variance.mean - d_k) < 5 * error(one.variance)
+        assert abs(other.variance.mean - 1) < 5 * error(other.variance)
+        assert error(one.variance) < 0.06 * d_k
 
 
 def test_softmax(table: Table, again: dict[int, tuple[np.ndarray, np.ndarray]]) -> None:
@@ -74,19 +80,19 @@ def test_measure() -> None:
     """Every number of a few scores by hand, and the slopes from the softmax's own derivative."""
     scores = torch.tensor([[0.0, 0.0], [math.log(3), 0.0], [200.0, -200.0]], dtype=torch.float64)
     found = measure(scores)
-    assert found.variance.value == pytest.approx((0 + math.log(3) ** 2 / 2 + 40_000) / 3)
-    assert found.largest.value == pytest.approx((0.5 + 0.75 + 1) / 3)
+    assert found.variance.mean == pytest.approx((0 + math.log(3) ** 2 / 2 + 40_000) / 3)
+    assert found.largest.mean == pytest.approx((0.5 + 0.75 + 1) / 3)
     three_to_one = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
-    assert found.entropy.value == pytest.approx((math.log(2) + three_to_one) / 3)
+    assert found.entropy.mean == pytest.approx((math.log(2) + three_to_one) / 3)
     slopes = [
         torch.autograd.functional.jacobian(lambda row: row.softmax(dim=-1), row).abs().sum().item()  # type: ignore[no-untyped-call]
         for row in scores
     ]
-    assert found.movement.value == pytest.approx(sum(slopes) / 3)
+    assert found.movement.mean == pytest.approx(sum(slopes) / 3)
     assert found.one_sided == pytest.approx(1 / 3)
     largest = np.array([0.5, 0.75, 1])
-    assert found.largest.error == pytest.approx(largest.std(ddof=1) / math.sqrt(3))
-    assert found.largest.high - found.largest.low == pytest.approx(2 * 1.96 * found.largest.error)
+    assert error(found.largest) == pytest.approx(largest.std(ddof=1) / math.sqrt(3))
+    assert found.largest.high - found.largest.mean == pytest.approx(found.largest.mean - found.largest.low)
 
 
 def test_stated_numbers(told: Story, table: Table) -> None:
