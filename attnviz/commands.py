@@ -1,23 +1,33 @@
-"""What all commands do around their one call: read the sentence, open the model, write files and tell so."""
+"""What all commands do around their one call: read the sentence, open the model, print, write files and tell so.
+
+How they speak (`ShellSettings`: quietly, in colour, through a pager) stands once, here: `session`.
+"""
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from io import BytesIO
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from attnviz.errors import InputError, SettingsError
+from attnviz.errors import InputError, OutputError, SettingsError
+from attnviz.settings import FileSettings, ShellSettings
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
+    import subprocess
+
+    from rich.console import Console
     from rich.text import Text
 
     from attnviz.capture.source import Source
-    from attnviz.render.fonts import Typefaces
+    from attnviz.render.figure.export import Picture
     from attnviz.render.terminal.screen import Screen
     from attnviz.settings import ModelSettings
 
@@ -60,12 +70,82 @@ def _decoded(raw: bytes, source: str) -> str:
         raise InputError(f"{source} is not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}") from None
 
 
+@dataclass(slots=True)
+class _Session:
+    """One command as it runs.
+
+    Attributes:
+        shell: how it speaks.
+        files: how it writes pictures.
+        since: when the part that runs now began, in seconds.
+        pager: what shows its output; None where nothing does.
+        shown: what the pager was given.
+        held: what was told meanwhile, which would be lost behind the pager.
+        usual: where it would have been told, and what Ctrl-C does, without a pager.
+    """
+
+    shell: ShellSettings = field(default_factory=ShellSettings)
+    files: FileSettings = field(default_factory=FileSettings)
+    since: float = field(default_factory=time.perf_counter)
+    pager: subprocess.Popen[bytes] | None = None
+    shown: str = ""
+    held: io.StringIO = field(default_factory=io.StringIO)
+    usual: tuple[Any, Any] = (None, None)
+
+
+_now = _Session()
+
+
+@contextmanager
+def session(shell: ShellSettings, files: FileSettings | None) -> Iterator[None]:
+    """Speak so for as long as a command runs; at its end its pager is waited for."""
+    global _now  # noqa: PLW0603 - one command runs at a time, and all it tells goes to one terminal
+    _now = _Session(shell, files or FileSettings())
+    try:
+        yield
+    finally:
+        _leave_pager()
+
+
+def tell(line: str) -> None:
+    """Tell on standard error what a person may like to know of a file."""
+    if not _now.shell.quiet:
+        sys.stderr.write(f"{line}\n")
+
+
+def is_watched() -> bool:
+    """Whether somebody likes to see on standard error how far a command is."""
+    return sys.stderr.isatty() and not _now.shell.quiet
+
+
+def took(part: str) -> None:
+    """Where everything is told: what was done, and how long it took since the part before it."""
+    before, _now.since = _now.since, time.perf_counter()
+    if _now.shell.verbose:
+        sys.stderr.write(f"{_now.since - before:8.2f} s  {visible(part)}\n")
+
+
 @contextmanager
 def opened(model: ModelSettings) -> Iterator[Source]:
     """The model, and meanwhile a line on standard error that tells that it is loading."""
     with closing(Notices()) as notices:
         notices.loading(model.name)
-        yield model.open(notices.tell)
+        source = model.open(notices.tell)
+        notices.close()
+        took(f"model {source.name}, from {_origin(source.name, model)}" if _now.shell.verbose else "model")
+        yield source
+
+
+def _origin(name: str, model: ModelSettings) -> str:
+    """Where a model was loaded from."""
+    from huggingface_hub import constants
+
+    from attnviz.models.registry import HOME_BUILT
+
+    if name.partition(" ")[0] in HOME_BUILT:
+        return "attnviz itself"
+    path = Path(model.name or "")
+    return str(path.resolve()) if path.exists() else f"{constants.HF_HUB_CACHE} (the cache of Hugging Face)"
 
 
 class Notices:
@@ -76,7 +156,7 @@ class Notices:
 
     def loading(self, model: str | None) -> None:
         """Tell that a model is loading, where a person is looking."""
-        if not (model or "").startswith("toy") and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        if is_watched() and os.environ.get("TERM") != "dumb" and not (model or "").startswith("toy"):
             sys.stderr.write(f"loading {visible(model or 'distilbert-base-uncased')} ...")
             sys.stderr.flush()
             self._loading = True
@@ -111,36 +191,150 @@ def check_writable(paths: Iterable[Path]) -> None:
         files.check_writable(path)
 
 
-def write_picture(path: Path, draw: Callable[[BytesIO, str], Typefaces]) -> None:
-    """Write a picture, whole or not at all, and tell so.
+def write(path: Path, make: Callable[[], object]) -> None:
+    """Write a file, and tell so: that it replaced one that held something else, or that it was written.
 
     Args:
-        path: the file; its ending, in small letters, is handed to `draw`.
-        draw: draws into a buffer and returns the fonts it used.
+        path: the file.
+        make: writes it.
 
     Raises:
         OutputError: the file cannot be written.
     """
-    from attnviz.render.fonts import advice
+    before = _digest(path)
+    make()
+    tell(f"{'wrote' if before in {None, _digest(path)} else 'replaced'} {visible(str(path))}")
+    took(str(path))
+    if _now.files.show and path.suffix.lower() in SEEN:
+        import typer
+
+        if typer.launch(str(path)):
+            sys.stderr.write(f"attnviz: no program here opens {visible(str(path))}\n")
+
+
+SEEN = {".png", ".svg", ".pdf", ".gif", ".mp4", ".html"}
+"""The endings of files that a person looks at, and that can be opened when they are written."""
+
+
+def _digest(path: Path) -> bytes | None:
+    """What tells a file from another; None where there is none."""
+    import hashlib
+
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as held:
+            return hashlib.file_digest(held, "blake2b").digest()
+    except OSError:
+        return None
+
+
+def write_content(path: Path, make: Callable[[], tuple[bytes, str]]) -> None:
+    """Write a picture, whole or not at all, and tell so, and which characters no font has.
+
+    Args:
+        path: the file.
+        make: gives what is in it, and the characters in it that no font has.
+
+    Raises:
+        OutputError: the file cannot be written; or there are such characters, and none is wanted.
+    """
     from attnviz.storage.files import write_whole
 
-    buffer = BytesIO()  # Matplotlib has its own ways to fail on a full disk
-    missing = draw(buffer, path.suffix.lower()).missing
-    write_whole(path, buffer.getvalue())
+    content, missing = make()  # whole before the file is touched: Matplotlib has its own ways to fail on a full disk
     if missing:
+        from attnviz.render.fonts import advice
+
+        if _now.files.strict:
+            raise OutputError(f"{visible(str(path))} is not written: {advice(missing)}")
         sys.stderr.write(f"attnviz: {advice(missing)}\n")
-    tell_written(path)
+    write(path, lambda: write_whole(path, content))
 
 
-def tell_written(path: Path) -> None:
-    """Tell on standard error that a file was written."""
-    sys.stderr.write(f"wrote {visible(str(path))}\n")
+def write_picture(path: Path, picture: Picture) -> None:
+    """Write a picture as its ending says; see `write_content`."""
+
+    def make() -> tuple[bytes, str]:
+        buffer = io.BytesIO()
+        missing = picture.write(buffer, path.suffix.lower()).missing
+        return buffer.getvalue(), missing
+
+    write_content(path, make)
+
+
+def console_here() -> Console:
+    """Standard output as a console, in colour where that is wanted."""
+    from attnviz.render.terminal import screen
+
+    return screen.console_here(_now.shell.color)
 
 
 def print_lines(view: Callable[[Screen], Iterable[Text]], background: str, palette: str) -> None:
-    """Print what a view makes for the terminal at hand."""
-    from attnviz.render.terminal.screen import console_here, screen_of
+    """Print what a view makes for the terminal at hand; through the pager where the window cannot hold it."""
+    from attnviz.render.terminal.screen import screen_of
 
+    took("computed")
     console = console_here()
-    for line in view(screen_of(console, background, palette)):
-        console.print(line, soft_wrap=True)
+    lines = [*view(screen_of(console, background, palette))]
+
+    def print_all() -> None:
+        for line in lines:
+            console.print(line, soft_wrap=True)
+
+    if command := _pager_of(console, len(lines)):
+        with console.capture() as shown:
+            print_all()
+        _page(shown.get(), command)
+    else:
+        print_all()
+    took("printed")
+
+
+def print_json(text: str) -> None:
+    """Print JSON, and nothing else."""
+    took("computed")
+    sys.stdout.write(f"{text}\n")
+
+
+def _pager_of(console: Console, n_lines: int) -> list[str]:
+    """What shows so many lines in a window that cannot hold them; nothing in a pipe, or where nobody wants it."""
+    if _now.shell.no_pager or not sys.stdout.isatty() or console.is_dumb_terminal or n_lines < console.height:
+        return []
+    import shlex
+
+    try:
+        words = shlex.split(os.environ.get("PAGER", "less"))
+    except ValueError:  # a quotation mark without its other
+        return []
+    return [] if words == ["cat"] else words
+
+
+def _page(text: str, command: list[str]) -> None:
+    """Begin to show a text in a pager, as git does; the command goes on meanwhile, and holds back what it tells."""
+    import subprocess
+    import tempfile
+
+    sys.stdout.flush()
+    with tempfile.TemporaryFile() as file:  # not a pipe, which would make us wait for a person who reads on
+        file.write(text.encode(sys.stdout.encoding, "backslashreplace"))
+        file.seek(0)
+        usual = {"LESS": "FRX", "LV": "-c"}  # less: leave a short text be, show colours, keep the screen
+        try:
+            _now.pager = subprocess.Popen(command, stdin=file, env=usual | os.environ)  # noqa: S603 - the user's own
+        except OSError:
+            sys.stdout.write(text)
+            return
+    _now.usual = sys.stderr, signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the pager's now
+    _now.shown, sys.stderr = text, _now.held
+
+
+def _leave_pager() -> None:
+    """Wait until the pager is left; what it could not show is printed, and what was held back is told."""
+    if _now.pager is None:
+        return
+    if _now.pager.wait():
+        sys.stdout.write(_now.shown)
+        sys.stdout.flush()
+    sys.stderr, interrupt = _now.usual
+    signal.signal(signal.SIGINT, interrupt)
+    sys.stderr.write(_now.held.getvalue())

@@ -6,15 +6,17 @@ another setting is refused by the group itself, with one message, wherever the g
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.models.registry import RANDOM
-from attnviz.render.names import PALETTES, PICTURES
+from attnviz.render.names import PALETTES, PICTURES, outputs
+from attnviz.text.names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +28,10 @@ Kind = Literal["encoder", "decoder", "cross"]
 
 RECORDS = (".json", ".npz", ".safetensors")
 
-INPUT, SHOWN, FILES, MODEL = "Input", "What is shown", "Files", "The model"
+INPUT, MODEL, SHOWN, LOOK, FILES = "Input", "Model", "What is shown", "Appearance", "Files"
+SIZES, RARE = "Sizes of toy-random", "Rarely used"
+PANELS = (INPUT, MODEL, SHOWN, LOOK, FILES, SIZES, RARE)
+"""The headings of help, in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,7 @@ class Option:
         shows_default: whether help tells the default by itself.
         least: the smallest number; None where there is none.
         most: the largest number, likewise.
+        variable: of the environment, which says what is usual on the command line.
         completes: what the shell completes: names of models, palettes or stories.
     """
 
@@ -51,6 +57,7 @@ class Option:
     shows_default: bool = True
     least: int | None = None
     most: int | None = None
+    variable: str = ""
     completes: Literal["", "models", "palettes", "stories"] = ""
 
 
@@ -68,7 +75,7 @@ def option(*names: str, default: object = None, **more: Any) -> Any:  # noqa: AN
 
 
 def changed(settings: object, *names: str) -> tuple[str, ...]:
-    """The options, as they are typed, of those fields of a group that are not at their defaults.
+    """The options, as they are typed, of those fields of a group that are not as usual here.
 
     Args:
         settings: a group.
@@ -77,8 +84,14 @@ def changed(settings: object, *names: str) -> tuple[str, ...]:
     return tuple(
         _long_name(one.metadata["option"])
         for one in fields(settings)  # type: ignore[arg-type]  # every group is a dataclass
-        if (not names or one.name in names) and getattr(settings, one.name) != one.default
+        if (not names or one.name in names) and getattr(settings, one.name) not in _usual(one)
     )
+
+
+def _usual(one: Field[Any]) -> tuple[object, ...]:
+    """What a field holds where nothing is typed: its default, or what a variable of the environment says."""
+    variable = one.metadata["option"].variable
+    return one.default, *([os.environ[variable]] if variable in os.environ else [])
 
 
 def _long_name(described: Option) -> str:
@@ -113,7 +126,7 @@ class TextSettings:
 
 
 def _size(name: str, least: int, meaning: str) -> Any:  # noqa: ANN401 - as option
-    return option(f"--{name}", help=f"Of {RANDOM}: {meaning}.", metavar="N", least=least, panel=MODEL)
+    return option(f"--{name}", help=meaning, metavar="N", least=least, panel=SIZES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,31 +147,31 @@ class ModelSettings:
     """
 
     model: str | None = option(
-        "--model", "-m", help="A Hugging Face model or a folder [default: distilbert-base-uncased].",
-        completes="models", panel=MODEL,
+        "--model", "-m", help="Its name, or its folder or file [default: distilbert-base-uncased].",
+        completes="models", panel=MODEL, variable="ATTNVIZ_MODEL",
     )  # fmt: skip
-    toy: bool = option("--toy", default=False, help="The home-built encoder: no download.", panel=MODEL)
+    toy: bool = option("--toy", default=False, help="The small model that comes with attnviz.", panel=MODEL)
     device: Literal["auto", "cpu", "cuda", "mps"] = option(
-        "--device", default="auto", help="Where the model runs.", panel=MODEL
+        "--device", default="auto", help="Where the model runs.", panel=RARE
     )
     dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"] = option(
-        "--dtype", default="auto", help="The model's number format; auto is as it was saved.", panel=MODEL
+        "--dtype", default="auto", help="The model's number format; auto is as it was saved.", panel=RARE
     )
-    revision: str | None = option("--revision", help="A branch, tag or commit of the model.", panel=MODEL)
+    revision: str | None = option("--revision", help="A branch, tag or commit of the model.", panel=RARE)
     trust_remote_code: bool = option(
-        "--trust-remote-code", default=False, help="Let code that comes with the model run.", panel=MODEL
+        "--trust-remote-code", default=False, help="Let code that comes with the model run.", panel=RARE
     )
-    seed: int | None = _size("seed", 0, "another seed, another model [default: 0]")
-    d_model: int | None = _size("d-model", 1, "the width of the words' vectors [default: 20]")
-    n_heads: int | None = _size("n-heads", 1, "how many heads share it [default: 4]")
-    n_layers: int | None = _size("n-layers", 1, "how many layers follow one another [default: 2]")
+    seed: int | None = _size("seed", 0, "Another seed, another model [default: 0].")
+    d_model: int | None = _size("d-model", 1, "The width of the words' vectors [default: 20].")
+    n_heads: int | None = _size("n-heads", 1, "How many heads share it [default: 4].")
+    n_layers: int | None = _size("n-layers", 1, "How many layers follow one another [default: 2].")
 
     def __post_init__(self) -> None:
-        if self.toy and self.model is not None:
+        if self.toy and changed(self, "model"):
             raise SettingsError("give --toy or --model, not both")
         if self.toy and (self.revision is not None or self.trust_remote_code):
             raise SettingsError("--toy comes with attnviz: it has no --revision and no code to trust")
-        if self.sizes and self.model != RANDOM:
+        if self.sizes and self.name != RANDOM:
             named = " and ".join(f"--{name.replace('_', '-')}" for name in self.sizes)
             raise SettingsError(f"{named} can be chosen for --model {RANDOM} alone")
 
@@ -297,7 +310,7 @@ def palette_option() -> Any:  # noqa: ANN401 - as option
     """The colours, for the groups that choose some; `check_palette` refuses other names."""
     return option(
         "--palette", default="magma", help=f"One of {', '.join(PALETTES)}; with _r turned round.", metavar="NAME",
-        completes="palettes", panel=SHOWN,
+        completes="palettes", panel=LOOK, variable="ATTNVIZ_PALETTE",
     )  # fmt: skip
 
 
@@ -309,44 +322,99 @@ def check_palette(name: str) -> None:
     """
     if name.removesuffix("_r") not in PALETTES:
         raise SettingsError(
-            f"Invalid value for '--palette': {name!r} is none of {', '.join(PALETTES)} (or one of them with _r)"
+            f"Invalid value for '--palette': there is no palette {name!r}{did_you_mean(name, PALETTES)}"
         )
 
 
 def background_option() -> Any:  # noqa: ANN401 - as option
     """The terminal's background, for the groups that draw on it."""
-    return option("--background", default="auto", help="The terminal's background; auto asks it.", panel=SHOWN)
+    return option("--background", default="auto", help="The terminal's background; auto asks it.", panel=RARE)
 
 
 Background = Literal["auto", "dark", "light"]
 
 
+def lang_option() -> Any:  # noqa: ANN401 - as option
+    """The language, for the groups that have texts in several."""
+    return option("--lang", default="en", help="English or Korean.", panel=LOOK, variable="ATTNVIZ_LANG")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputSettings:
+class FileSettings:
     """The files to write.
 
     Attributes:
         ENDINGS: those that can be written.
         output: the files.
-        json: whether JSON is printed, and no picture drawn.
+        show: whether pictures are opened when they are written.
+        strict: whether a picture is an error where no font has one of its characters.
     """
 
     ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *RECORDS)
 
     output: tuple[Path, ...] = option(
         "--output", "-o", default=(),
-        help="A file to write, by its ending: {endings}; repeatable [default: a named PNG in outputs/].",
+        help="A file to write, by its ending: {endings}; repeatable [default: a named PNG in outputs/, or in the "
+        "folder that ATTNVIZ_OUTPUTS names].",
         metavar="FILE", panel=FILES,
     )  # fmt: skip
-    json: bool = option("--json", default=False, help="Print the record as JSON, and no picture.", panel=FILES)
+    show: bool = option("--open", default=False, help="Open the picture when it is written.", panel=FILES)
+    strict: bool = option(
+        "--strict", default=False, help="Write no picture with a character that no font has.", panel=RARE
+    )
 
     def __post_init__(self) -> None:
         check_endings(self.output, self.ENDINGS)
 
     def planned(self, *more: Path | None, writes_picture: bool = True) -> list[Path]:
-        """The files that will be written: those named, or else a picture in ``outputs/``; and `more`."""
-        usual = [Path("outputs") / "x.png"] if writes_picture and not self.json else []
+        """The files that will be written: those named, or else a picture in `outputs`; and `more`."""
+        usual = [outputs() / "x.png"] if writes_picture else []
         return [*(self.output or usual), *(path for path in more if path is not None)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputSettings(FileSettings):
+    """The files to write, or JSON to print.
+
+    Attributes:
+        json: whether JSON is printed, and no picture drawn.
+    """
+
+    json: bool = option("--json", default=False, help="Print the record as JSON, and no picture.", panel=FILES)
+
+    def planned(self, *more: Path | None, writes_picture: bool = True) -> list[Path]:
+        """The same; with ``--json`` there is no usual picture."""
+        return FileSettings.planned(self, *more, writes_picture=writes_picture and not self.json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellSettings:
+    """How a command speaks: what all commands take, before their name or after it.
+
+    Attributes:
+        quiet: whether only what was asked for is printed.
+        verbose: whether it is told what was loaded from where, and how long each part took.
+        color: whether there are colours in the terminal.
+        no_pager: whether what is longer than the window goes through no pager.
+    """
+
+    quiet: bool = option(
+        "--quiet", "-q", default=False, help="Print only what was asked for: no line about a file.", panel=RARE
+    )
+    verbose: bool = option(
+        "--verbose", "-v", default=False, help="Tell what was loaded from where, and how long each part took.",
+        panel=RARE,
+    )  # fmt: skip
+    color: Literal["auto", "always", "never"] = option(
+        "--color", default="auto", help="Colours in the terminal; auto leaves them out of a pipe.", panel=RARE
+    )
+    no_pager: bool = option(
+        "--no-pager", default=False, help="Print at once what is longer than the window, not in $PAGER.", panel=RARE
+    )
+
+    def __post_init__(self) -> None:
+        if self.quiet and self.verbose:
+            raise SettingsError("give --quiet or --verbose, not both")
 
 
 def check_endings(paths: Iterable[Path], endings: Sequence[str]) -> None:

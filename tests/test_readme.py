@@ -271,25 +271,19 @@ def test_the_reference_has_every_option(*, rewrite: bool) -> None:
 
 
 def reference() -> str:
-    """All commands with all options, from the code."""
+    """All commands with all options, from the code, after what stands above them."""
     import typer
 
     from attnviz.cli import app
+    from attnviz.cli.groups import panels
 
-    about = (
-        "# All options\n\nMade from the commands themselves: `attnviz COMMAND --help` shows the same. The pages of "
-        "[docs](../README.md#docs) explain what the options mean.\n"
-    )
+    about = REFERENCE.read_text(encoding="utf-8").partition("\n## attnviz\n")[0]
     group = typer.main.get_command(app)
     parts = [about]
     for name, command in (("", group), *group.commands.items()):  # type: ignore[attr-defined]
         context = command.make_context(name, [], resilient_parsing=True)
         parts.append(f"## attnviz {name}".rstrip() + f"\n\n{inspect.cleandoc(command.help)}\n")
-        panels: dict[str, list[tuple[str, str]]] = {}
-        for parameter in command.params:
-            panel = getattr(parameter, "rich_help_panel", None) or "Arguments and options"
-            panels.setdefault(panel, []).append(parameter.get_help_record(context))
-        for panel, options in panels.items():
+        for panel, options in panels(command, context).items():
             rows = [f"| `{cell(option)}` | {cell(meaning)} |" for option, meaning in options]
             parts.append("\n".join([f"| {panel} | |", "|---|---|", *rows, ""]))
     return "\n".join(parts)
@@ -314,9 +308,9 @@ def test_every_option_named_is_there() -> None:
     for page in PAGES:
         named = {option for code in re.findall(r"`([^`]+)`", page.prose) for option in OPTION.findall(code)}
         assert named <= options | OTHERS, page
-        if page.path != REFERENCE:
-            rows = re.findall(r"^\| (`-.*?) \|", page.text, re.MULTILINE)
-            tables |= {option for row in rows for option in OPTION.findall(row)}
+        explained = page.text.partition("\n## attnviz\n")[0]
+        rows = re.findall(r"^\| (`-.*?) \|", explained, re.MULTILINE)
+        tables |= {option for row in rows for option in OPTION.findall(row)}
     heatmap = text.partition("## attnviz heatmap")[2].partition("## attnviz verify")[0]
     assert {*OPTION.findall(heatmap)} <= tables
 

@@ -13,19 +13,21 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO
 
 import typer
-from typer.core import TyperCommand
 
 import attnviz
 from attnviz.cli import models, train
-from attnviz.cli.groups import as_command
+from attnviz.cli.groups import Command, Group, HeadCommand, as_command
 from attnviz.errors import AttnvizError, OutputError
 from attnviz.heads import command as heads
 from attnviz.heatmaps import command as heatmap
+from attnviz.settings import RARE, ShellSettings, option
 from attnviz.stories import command as demo
 from attnviz.text.display import visible
+from attnviz.text.names import did_you_mean
 from attnviz.walkthroughs import command as walkthrough
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="attnviz",
+    cls=Group,
     help="See, check and understand attention in neural networks.",
     epilog='Example: attnviz heatmap "I love all you"',
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -45,23 +48,28 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MainSettings(ShellSettings):
+    """What is typed before the name of a command.
+
+    Attributes:
+        version: whether the version is shown.
+    """
+
+    version: bool = option("--version", default=False, help="Show the version.", panel=RARE)
+
+
+def _begin(context: Any, settings: MainSettings) -> None:  # noqa: ANN401 - of Typer
+    if settings.version:
         typer.echo(f"attnviz {attnviz.__version__}")
         raise typer.Exit
-
-
-@app.callback(invoke_without_command=True)
-def attnviz_(
-    context: typer.Context,
-    version: bool = typer.Option(  # noqa: ARG001 - its callback has acted
-        False, "--version", callback=_version, is_eager=True, help="Show the version."
-    ),
-) -> None:
-    """See, check and understand attention in neural networks."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
+    context.obj = settings  # for the command: see `as_command`
+
+
+app.callback(invoke_without_command=True)(as_command(_begin, takes_shell=False))
 
 
 class _Command(NamedTuple):
@@ -69,20 +77,20 @@ class _Command(NamedTuple):
 
     command: Callable[..., None]
     EXAMPLES: str
-    Command: type[TyperCommand] | None = None
+    Command: type[Command] = Command
 
 
 COMMANDS: dict[str, Any] = {
     "heatmap": heatmap, "walkthrough": walkthrough,
     "verify": _Command(walkthrough.verify_command, walkthrough.VERIFY_EXAMPLES), "compare-heads": heads,
-    "head": _Command(heads.head_command, heads.HEAD_EXAMPLES, heads.HeadCommand),
+    "head": _Command(heads.head_command, heads.HEAD_EXAMPLES, HeadCommand),
     "merge": _Command(heads.merge_command, heads.MERGE_EXAMPLES), "demo": demo, "models": models, "train": train,
 }  # fmt: skip
 
 for _name, _module in COMMANDS.items():
     app.command(
         _name, epilog=_module.EXAMPLES, context_settings={"max_content_width": 100},
-        cls=getattr(_module, "Command", None),
+        cls=getattr(_module, "Command", Command),
     )(as_command(_module.command))  # fmt: skip
 
 
@@ -177,6 +185,10 @@ def _misused(error: typer.TyperException) -> int:
     named = [name for name in sys.argv[1:2] if name in COMMANDS]
     where = context.command_path if context else " ".join(["attnviz", *named])
     message = error.format_message().removeprefix("Invalid value: ").replace("Value error, ", "").rstrip(".")
+    if context and hasattr(error, "possibilities"):
+        typed = str(getattr(error, "option_name", ""))
+        known = [name for parameter in context.command.params for name in parameter.opts]
+        message = f"there is no option {typed}{did_you_mean(typed, known, ())}"
     if "unexpected extra argument" in message and context and context.info_name in _OF_A_SENTENCE:
         message += ": put a sentence in quotation marks"
     return _fail(f"{message} (see {where} --help)", 2, where)

@@ -1,28 +1,38 @@
-"""From groups of settings to a command: each field becomes an option, and what is typed becomes the groups again."""
+"""From groups of settings to a command: each field becomes an option, and what is typed becomes the groups again.
+
+Every command takes `ShellSettings` beside its own groups: how it speaks, which it need not know itself.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
+from attnviz import commands
 from attnviz.errors import SettingsError
 from attnviz.render.names import PALETTES
-from attnviz.settings import REQUIRED, Option
+from attnviz.settings import INPUT, PANELS, RARE, REQUIRED, FileSettings, Option, ShellSettings
+from attnviz.text.names import did_you_mean
 
 
 def groups_of(command: Callable[..., None]) -> dict[str, Any]:
-    """The groups of settings that a command takes, by the names of its parameters."""
+    """The groups of settings that a command takes, by the names of its parameters; and what all commands take."""
     hints = get_type_hints(command)
-    return {name: hints[name] for name in inspect.signature(command).parameters}
+    return {name: hints[name] for name in inspect.signature(command).parameters} | {_SHELL: ShellSettings}
 
 
-def as_command(command: Callable[..., None]) -> Callable[..., None]:
+_SHELL = "shell"
+
+
+def as_command(command: Callable[..., None], *, takes_shell: bool = True) -> Callable[..., None]:
     """The command as Typer wants it: a parameter for each field of each of its groups.
 
     A setting that is refused becomes a misuse of the command line.
@@ -30,7 +40,7 @@ def as_command(command: Callable[..., None]) -> Callable[..., None]:
     Raises:
         TypeError: a parameter is no group, or two groups have a field of one name.
     """
-    groups = groups_of(command)
+    groups = groups_of(command) if takes_shell else {"settings": get_type_hints(command)["settings"]}
     if strange := [name for name, group in groups.items() if not is_dataclass(group)]:
         raise TypeError(f"{command.__module__} takes {', '.join(strange)}, which is no group of settings")
     parameters: dict[str, inspect.Parameter] = {}
@@ -42,20 +52,33 @@ def as_command(command: Callable[..., None]) -> Callable[..., None]:
             parameters[one.name] = _parameter(one, hints[one.name], group)
 
     @functools.wraps(command)
-    def run(**values: Any) -> None:  # noqa: ANN401 - whatever was typed
+    def run(context: Any, **values: Any) -> None:  # noqa: ANN401 - of Typer, and whatever was typed
         try:
             made = {
                 name: group(**{one.name: _value(values[one.name], one) for one in fields(group)})
                 for name, group in groups.items()
             }
-            command(**made)
+            if not takes_shell:
+                command(context, **made)
+                return
+            files = next((group for group in made.values() if isinstance(group, FileSettings)), None)
+            with commands.session(_together(made.pop(_SHELL), context), files):
+                command(**made)
         except SettingsError as error:
             raise typer.BadParameter(str(error)) from None
 
     del run.__wrapped__  # Typer would read the signature and the annotations of the command itself
+    parameters["context"] = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     run.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
     run.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
     return run
+
+
+def _together(typed: ShellSettings, context: Any) -> ShellSettings:  # noqa: ANN401 - of Typer
+    """What was typed after the command's name, and before it."""
+    before: ShellSettings = context.find_root().obj or typed
+    chosen = {one.name: getattr(typed, one.name) for one in fields(typed)}
+    return replace(before, **{one.name: chosen[one.name] for one in fields(typed) if chosen[one.name] != one.default})
 
 
 def _value(given: Any, one: Field[Any]) -> Any:  # noqa: ANN401 - whatever was typed
@@ -73,8 +96,9 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
     more: dict[str, Any] = {"help": text, "show_default": option.shows_default}
     if option.metavar:
         more["metavar"] = option.metavar
-    if option.names:
-        more["rich_help_panel"] = option.panel
+    more["rich_help_panel"] = option.panel or INPUT
+    if option.variable:
+        more |= {"envvar": option.variable, "show_envvar": True}
     if option.least is not None or option.most is not None:
         more |= {"min": option.least, "max": option.most}
     if option.completes:
@@ -84,6 +108,50 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
     return inspect.Parameter(
         one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, described]
     )
+
+
+def panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:  # noqa: ANN401 - of Typer
+    """The options of a command as help shows them, by their headings, in order."""
+    rows: dict[str, list[tuple[str, str]]] = {name: [] for name in PANELS}
+    for parameter in command.get_params(context):
+        if (record := parameter.get_help_record(context)) is not None:
+            rows[getattr(parameter, "rich_help_panel", None) or RARE].append(record)
+    return {name: records for name, records in rows.items() if records}
+
+
+class Command(TyperCommand):
+    """A command whose help has its options under headings."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - of Typer
+        """Write the options."""
+        for name, records in panels(self, ctx).items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
+class HeadCommand(Command):
+    """A command whose first argument may begin with a minus, as that of no option does: ``-1.-1``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - of Typer
+        """Read what was typed."""
+        return super().parse_args(ctx, [f" {one}" if re.match(r"-\d", one) else one for one in args])
+
+
+class Group(TyperGroup):
+    """The command with all commands: none of their summaries is cut, and one that is mistyped is guessed at."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - of Typer
+        """Write the commands, then the options."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, (one.help or "").partition("\n")[0]) for name, one in self.commands.items()])
+        with formatter.section("Options, of all commands"):
+            formatter.write_dl(panels(self, ctx)[RARE])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - of Typer
+        """Find the command that was typed."""
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
 
 
 def _models(incomplete: str) -> list[str]:

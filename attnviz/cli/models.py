@@ -33,7 +33,7 @@ class ModelsSettings:
 
 
 def command(models: ModelsSettings) -> None:
-    """List the models: those that come with attnviz, with their measured quality, and those in the cache."""
+    """List the models that can be used, and how good they are."""
     from attnviz.models.training.files import load_home_built
     from attnviz.models.training.measure import quality, quality_lines
 

@@ -11,10 +11,13 @@ from pathlib import Path
 
 import typer
 
+from attnviz.commands import is_watched, tell
 from attnviz.errors import SettingsError
 from attnviz.models.registry import TRAINED
-from attnviz.settings import REQUIRED, option
+from attnviz.render.names import outputs
+from attnviz.settings import FILES, REQUIRED, option
 from attnviz.text.display import visible
+from attnviz.text.names import did_you_mean
 
 EXAMPLES = """Examples:
 
@@ -39,23 +42,24 @@ class TrainingSettings:
         "--seed", least=0, help="Of the first weights and of the sentences [default: the recipe's]."
     )
     steps: int | None = option("--steps", least=1, help="Batches to learn from [default: the recipe's].")
-    output: Path | None = option("--output", "-o", help="The weights [default: outputs/NAME.safetensors].")
+    output: Path | None = option("--output", "-o", help="The weights [default: outputs/NAME.safetensors].", panel=FILES)
 
     def __post_init__(self) -> None:
         if self.name not in TRAINED:
-            raise SettingsError(f"Invalid value for 'name': {self.name!r} is none of {', '.join(TRAINED)}")
+            raise SettingsError(f"there is no model {self.name!r} to train{did_you_mean(self.name, TRAINED)}")
         if self.path.suffix.lower() != ".safetensors":
             raise SettingsError("Invalid value for '--output' / '-o': weights are written as .safetensors")
 
     @property
     def path(self) -> Path:
         """Where the weights are written."""
-        return self.output or Path("outputs") / f"{self.name}.safetensors"
+        return self.output or outputs() / f"{self.name}.safetensors"
 
 
 def command(training: TrainingSettings) -> None:
-    """Train a home-built model as the shipped one was: minutes, and the same weights from the same seed.
+    """Train a home-built model again, from its recipe.
 
+    It takes minutes, and the same seed gives the same weights.
     Ctrl-C stops it after the step it is at; the same command then goes on from there. At the end the weights, with
     all that is known about them and how good they are on unseen sentences, are written to one safetensors file.
     """
@@ -78,7 +82,7 @@ def _train(name: str, path: Path, seed: int | None, steps: int | None) -> None:
     pressed = threading.Event()
     interrupt = signal.signal(signal.SIGINT, lambda *_: pressed.set())
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True))
+    bar = Progress(*columns, console=Console(stderr=True), disable=not is_watched())
     shown = bar.add_task(f"{name}: ...")
 
     def begin(first: int, total: int) -> None:
@@ -117,4 +121,4 @@ def _train(name: str, path: Path, seed: int | None, steps: int | None) -> None:
         raise typer.Exit(130)
     for line in quality_lines(ended.quality):
         typer.echo(line)
-    sys.stderr.write(f"wrote {visible(str(path))}\n")
+    tell(f"wrote {visible(str(path))}")

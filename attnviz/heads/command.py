@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,12 +9,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
-from typer.core import TyperCommand
 
-from attnviz.commands import check_writable, opened, print_lines, read_text, tell_written, write_picture
+from attnviz.commands import (
+    check_writable,
+    is_watched,
+    opened,
+    print_json,
+    print_lines,
+    read_text,
+    tell,
+    write,
+    write_picture,
+)
 from attnviz.errors import SettingsError
 from attnviz.heads.settings import (
     STATS,
@@ -80,7 +88,7 @@ def command(
     against: AgainstSettings,
     output: ComparisonOutput,
 ) -> None:
-    """Say what each head of a model is for, how sure that is, and which heads are alike.
+    """Say what each head of a model does, and how sure that is.
 
     Every measure comes with its 95 % interval and with controls: the same head on shuffled tokens, the best head of
     random weights, the best fixed offset. A role that a control has too which could rule it out is not established.
@@ -105,7 +113,7 @@ def command(
     if output.json:
         from attnviz.heads.files import to_json
 
-        sys.stdout.write(to_json(comparison) + "\n")
+        print_json(to_json(comparison))
     else:
         from attnviz.heads.terminal.table import draw_heads
 
@@ -128,23 +136,18 @@ def command(
     if output.clustermap is not None:
         from attnviz.heads.figure import similarity
 
-        write_picture(output.clustermap, similarity.draw(comparison).write)
-
-
-class HeadCommand(TyperCommand):
-    """A command whose first argument may begin with a minus, as that of no option does: ``-1.-1``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read what was typed."""
-        return super().parse_args(ctx, [f" {one}" if re.match(r"-\d", one) else one for one in args])
+        write_picture(output.clustermap, similarity.draw(comparison))
 
 
 def head_command(
     page: HeadSettings, text: CorpusSettings, model: ModelSettings, survey: SurveySettings, output: HeadOutput
 ) -> None:
-    """Show one head: every measure with its interval and controls, and the sentences where it is strongest."""
+    """Show one head: what it does, and where it does it most.
+
+    Every measure stands with its interval and its controls, and with the sentences where it is largest.
+    """
     check_together(text, model, survey, output.checkpoint)
-    check_writable(output.output or [Path("outputs") / "x.png"])
+    check_writable(output.planned())
     layer, number = page.numbers
     from attnviz.heads.api import compare_heads, draw
 
@@ -164,17 +167,16 @@ def head_command(
 
 
 def merge_command(merge: MergeSettings) -> None:
-    """Put together what compare-heads measured on parts of a corpus, perhaps on several machines.
+    """Put together what was measured on parts of a corpus.
 
-    The numbers are those of one run over all the parts, but for the rounding of sums; a sentence that is in two parts
-    counts twice, as in one corpus that has it twice. attnviz compare-heads --load FILE shows them.
+    Each part is a .stats file of compare-heads, perhaps of another machine. The numbers are those of one run over all
+    the parts, but for the rounding of sums; a sentence that is in two parts counts twice, as in one corpus that has it
+    twice. attnviz compare-heads --load FILE shows them.
     """
     from attnviz.heads.api import merge_stats
 
     survey = merge_stats(merge.parts, merge.output).survey
-    sys.stderr.write(
-        f"wrote {visible(str(merge.output))}: {survey.n_sentences:,} sentences, {survey.n_tokens:,} tokens\n"
-    )
+    tell(f"wrote {visible(str(merge.output))}: {survey.n_sentences:,} sentences, {survey.n_tokens:,} tokens")
 
 
 def _show_changes(
@@ -202,7 +204,7 @@ def _show_changes(
     if output.json:
         from attnviz.heads.changes.files import to_json
 
-        sys.stdout.write(to_json(changes) + "\n")
+        print_json(to_json(changes))
     else:
         from attnviz.heads.changes import terminal
 
@@ -316,7 +318,7 @@ def _progress_bar(
         text: where the sentences are.
         expect: is given how many layers and heads the model has, as soon as that is known.
     """
-    if text.path is None or not sys.stderr.isatty():
+    if text.path is None or not is_watched():
 
         def look(progress: CorpusProgress) -> None:
             if progress.shape is not None:
@@ -350,7 +352,6 @@ def _progress_bar(
 def _write(path: Path, shown: HeadComparison | Changes, draw: Callable[[], Picture]) -> None:
     """Write one file by its ending: a table, what was measured, or a picture."""
     if path.suffix.lower() in TABLES:
-        shown.save(path)
-        tell_written(path)
+        write(path, partial(shown.save, path))
     else:
-        write_picture(path, draw().write)
+        write_picture(path, draw())

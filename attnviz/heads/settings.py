@@ -12,17 +12,17 @@ from attnviz.render.names import PICTURES
 from attnviz.settings import (
     FILES,
     INPUT,
-    MODEL,
+    RARE,
     REQUIRED,
     SHOWN,
     Background,
+    FileSettings,
     Kind,
     ModelSettings,
     OutputSettings,
     Ranges,
     background_option,
     changed,
-    check_endings,
     head_option,
     kind_option,
     layer_option,
@@ -67,7 +67,7 @@ class CorpusSettings:
     )  # fmt: skip
     field: str | None = option(
         "--field", help="Where the objects of a .jsonl hold their sentence [default: text].", metavar="NAME",
-        panel=INPUT,
+        panel=RARE,
     )  # fmt: skip
     treebank: str | None = option(
         "--conllu", help="A treebank: which relation between words each head finds.", metavar="FILE", panel=INPUT
@@ -115,23 +115,23 @@ class SurveySettings:
 
     kind: Kind | None = kind_option()
     specials: Specials = option(
-        "--specials", default="keep", panel=SHOWN,
-        help="Whether [CLS] and its like look and are looked at, or all is as if they were masked.",
+        "--specials", default="keep", panel=RARE,
+        help="Keep [CLS] and its like, or measure as if they were masked.",
     )  # fmt: skip
     truncate: bool = option(
         "--truncate", default=False, panel=INPUT,
         help="Cut sentences that are too long for the model; else they are left out and counted.",
     )  # fmt: skip
     similarity: bool = option(
-        "--similarity/--no-similarity", "--likeness/--no-likeness", default=True, panel=SHOWN,
+        "--similarity/--no-similarity", "--likeness/--no-likeness", default=True, panel=RARE,
         help="Compare all pairs of heads too.",
     )  # fmt: skip
     controls: int = option(
         "--controls", default=CONTROLS, least=0, help="On how many of the sentences controls are taken.", metavar="N",
-        panel=MODEL,
+        panel=RARE,
     )  # fmt: skip
     max_offset: int = option(
-        "--max-offset", default=MAX_OFFSET, least=1, most=FARTHEST, metavar="N", panel=MODEL,
+        "--max-offset", default=MAX_OFFSET, least=1, most=FARTHEST, metavar="N", panel=RARE,
         help="Measure fixed offsets from so many tokens back to so many ahead.",
     )  # fmt: skip
 
@@ -146,7 +146,7 @@ class SurveySettings:
 def _threshold_option() -> Any:
     return option(
         "--threshold", default=(), help="From when on a head has a role, such as previous=0.4; repeatable.",
-        metavar="ROLE=X", panel=SHOWN,
+        metavar="ROLE=X", panel=RARE,
     )  # fmt: skip
 
 
@@ -255,7 +255,7 @@ class AgainstSettings:
         help="Another model of the same tokens and heads, such as a fine-tuned one, or a .stats file: what changed.",
     )  # fmt: skip
     fail_above: float | None = option(
-        "--fail-above", metavar="X", panel=SHOWN,
+        "--fail-above", metavar="X", panel=RARE,
         help="With --against: exit status 3 where a head's pattern changed by more than so many nats (0 to 0.69).",
     )  # fmt: skip
 
@@ -332,24 +332,16 @@ class HeadSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeadOutput:
+class HeadOutput(FileSettings):
     """The files of one head's page.
 
     Attributes:
-        output: the files.
         checkpoint: what a run goes on from.
     """
 
     ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *TABLES)
 
-    output: tuple[Path, ...] = option(
-        "--output", "-o", default=(), metavar="FILE", panel=FILES,
-        help="A file to write, by its ending: {endings}; repeatable [default: a named PNG in outputs/].",
-    )  # fmt: skip
     checkpoint: Path | None = _checkpoint_option()  # noqa: RUF009 - a field of both
-
-    def __post_init__(self) -> None:
-        check_endings(self.output, self.ENDINGS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

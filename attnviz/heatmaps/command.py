@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.commands import check_writable, opened, print_lines, read_text, tell_written, write_picture
+from attnviz.commands import check_writable, opened, print_json, print_lines, read_text, write, write_picture
 from attnviz.errors import SettingsError
 from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapSelection, HeatmapText
 from attnviz.render.names import picture_path
@@ -34,7 +33,7 @@ def command(
     appearance: HeatmapAppearance,
     output: OutputSettings,
 ) -> None:
-    """Show what every head of a model does with a sentence, in the terminal and as a picture.
+    """See where every head of a model looks in a sentence.
 
     Without --layer and --head: all heads of all layers as thumbnails and as one sheet in outputs/, and every head of
     the first layer in full. With both: that head's pattern, large. Every picture says how it was verified.
@@ -44,7 +43,7 @@ def command(
     if output.json:
         from attnviz.storage import to_json
 
-        sys.stdout.write(to_json(record) + "\n")
+        print_json(to_json(record))
     else:
         from attnviz.heatmaps import terminal
         from attnviz.render.sheet import resolve
@@ -55,14 +54,13 @@ def command(
     usual = () if output.json else (_usual_path(record, target, everything=overview),)
     for path in output.output or usual:
         if path.suffix.lower() in RECORDS:
-            record.save(path)
-            tell_written(path)
+            write(path, partial(record.save, path))
         else:
             from attnviz.heatmaps.figure import draw
             from attnviz.render.sheet import resolve
 
             sheet = resolve(record, appearance.scale)
-            write_picture(path, draw(sheet, appearance.palette).write)
+            write_picture(path, draw(sheet, appearance.palette))
 
 
 def _record(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection, output: OutputSettings) -> Attention:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from attnviz.settings import (
     INPUT,
+    LOOK,
     SHOWN,
     Background,
     Kind,
@@ -83,7 +84,7 @@ class HeatmapAppearance:
 
     scale: Literal["shared", "panel", "unit"] = option(
         "--scale", default="shared", help="Where colours end: one scale for all, each panel's own, or 0 to 1.",
-        panel=SHOWN,
+        panel=LOOK,
     )  # fmt: skip
     palette: str = palette_option()
     background: Background = background_option()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ PICTURES: dict[str, dict[str, Any]] = {
 def picture_path(
     command: str, shown: str, model: str, more: Sequence[str] = (), *, pair: str | None, target: str | None
 ) -> Path:
-    """A file in ``outputs/`` named after what it shows: the same command writes the same file again.
+    """A file in `outputs` named after what it shows: the same command writes the same file again.
 
     Args:
         command: whose picture it is.
@@ -52,7 +53,12 @@ def picture_path(
     texts = " + ".join(filter(None, [shown, pair])) + (f" -> {target}" if target else "")
     name = re.sub(r"[(),]", "", model.rpartition("/")[2].removesuffix(" (seed 0)"))
     parts = [command, slug(texts, 40), *([slug(name, 30)] if name else []), *more]
-    return Path("outputs") / f"{'-'.join(parts)}.png"
+    return outputs() / f"{'-'.join(parts)}.png"
+
+
+def outputs() -> Path:
+    """The folder of files that nobody named: ``outputs/``, or the one that ``ATTNVIZ_OUTPUTS`` names."""
+    return Path(os.environ.get("ATTNVIZ_OUTPUTS") or "outputs")
 
 
 def slug(text: str, length: int) -> str:

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from attnviz.commands import check_writable, print_lines, tell_written, write_picture
+from attnviz.commands import check_writable, print_json, print_lines, write, write_picture
 from attnviz.errors import SettingsError
-from attnviz.render.names import PICTURES
+from attnviz.render.names import PICTURES, outputs
 from attnviz.settings import (
+    FILES,
     Background,
     OutputSettings,
     background_option,
@@ -20,6 +21,7 @@ from attnviz.settings import (
     palette_option,
 )
 from attnviz.stories import DEMOS
+from attnviz.text.names import did_you_mean
 
 EXAMPLES = """Examples:
 
@@ -46,9 +48,7 @@ class StorySettings:
 
     def __post_init__(self) -> None:
         if self.name is not None and self.name not in DEMOS:
-            raise SettingsError(
-                f"Invalid value for 'name': there is no demo {self.name!r}: there are {', '.join(DEMOS)}"
-            )
+            raise SettingsError(f"there is no demo {self.name!r}{did_you_mean(self.name, DEMOS)}")
         check_palette(self.palette)
 
 
@@ -61,13 +61,15 @@ class StoryOutput(OutputSettings):
     output: tuple[Path, ...] = option(
         "--output", "-o", default=(),
         help="A file to write, by its ending: {endings}; repeatable [default: outputs/demo-NAME.png].",
-        metavar="FILE", panel="Files",
+        metavar="FILE", panel=FILES,
     )  # fmt: skip
-    json: bool = option("--json", default=False, help="Print the story with its numbers as JSON, and no picture.")
+    json: bool = option(
+        "--json", default=False, help="Print the story with its numbers as JSON, and no picture.", panel=FILES
+    )
 
 
 def command(story: StorySettings, output: StoryOutput) -> None:
-    """Tell a short story about attention, with its numbers, in the terminal and as a picture.
+    """Tell a short story about attention, with its numbers.
 
     All numbers are computed when you ask, by the formulas and models that come with attnviz.
     """
@@ -79,7 +81,7 @@ def command(story: StorySettings, output: StoryOutput) -> None:
         print_lines(partial(terminal.draw_list, DEMOS), story.background, story.palette)
         sys.stdout.write("\nTell one: attnviz demo NAME\n")
         return
-    usual = () if output.json else (Path("outputs") / f"demo-{story.name}.png",)
+    usual = () if output.json else (outputs() / f"demo-{story.name}.png",)
     paths = output.output or usual
     check_writable(paths)
     from attnviz.stories import tell
@@ -87,7 +89,7 @@ def command(story: StorySettings, output: StoryOutput) -> None:
 
     shown = tell(story.name)
     if output.json:
-        sys.stdout.write(to_json(shown) + "\n")
+        print_json(to_json(shown))
     else:
         from attnviz.stories import terminal
 
@@ -96,9 +98,8 @@ def command(story: StorySettings, output: StoryOutput) -> None:
         if path.suffix.lower() == ".json":
             from attnviz.storage import write_whole
 
-            write_whole(path, to_json(shown) + "\n")
-            tell_written(path)
+            write(path, partial(write_whole, path, to_json(shown) + "\n"))
         else:
             from attnviz.stories.figure.sheet import draw
 
-            write_picture(path, draw(shown, story.palette).write)
+            write_picture(path, draw(shown, story.palette))

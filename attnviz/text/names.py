@@ -11,7 +11,7 @@ def did_you_mean(typed: str, known: Iterable[str], shown: Iterable[str] | None =
     Args:
         typed: what was typed; the size of its letters does not matter.
         known: the names that there are.
-        shown: those to list where none is near; None lists all.
+        shown: those to list where none is near; None lists all of them.
 
     Returns:
         Such as ": did you mean heatmap?" or ": there are png, svg, pdf".
@@ -23,4 +23,5 @@ def did_you_mean(typed: str, known: Iterable[str], shown: Iterable[str] | None =
     near = [meant] if meant in names else difflib.get_close_matches(meant, names, 1)
     if near:
         return f": did you mean {names[near[0]]}?"
-    return f": there are {', '.join(reversed(names.values()) if shown is None else shown)}"
+    there = ", ".join(reversed(names.values()) if shown is None else shown)
+    return f": there are {there}" if there else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from attnviz.commands import check_writable, opened, print_lines, read_text, tell_written
+from attnviz.commands import check_writable, opened, print_json, print_lines, read_text, write_content
 from attnviz.errors import SettingsError
 from attnviz.render.names import picture_path
 from attnviz.text.display import visible
@@ -64,7 +63,7 @@ def command(
     appearance: WalkthroughAppearance,
     output: WalkthroughOutput,
 ) -> None:
-    """Follow one word through one head: input, query, keys, values, scores, softmax, alignment, context.
+    """Follow one word through one head, number by number.
 
     Every step shows its formula, its shapes and its numbers, and can be checked by hand. The last line says how far the
     context is from what the model itself computed. Without a sentence it is "I love all you".
@@ -89,7 +88,7 @@ def command(
     if output.json:
         from attnviz.walkthroughs.files import to_json
 
-        sys.stdout.write(to_json(walk) + "\n")
+        print_json(to_json(walk))
     elif appearance.interactive:
         from attnviz.walkthroughs.keyboard import browse
 
@@ -98,9 +97,11 @@ def command(
         from attnviz.walkthroughs.terminal.steps import draw_walk
 
         print_lines(partial(draw_walk, walk, first=first, **view), appearance.background, appearance.palette)
+    from attnviz.walkthroughs.export import content
+
     usual = () if output.json or appearance.interactive else (_usual_path(walk, text, model, selection, appearance),)
     for path in output.output or usual:
-        _write(walks, path, appearance.palette, view)
+        write_content(path, partial(content, walks, path, palette=appearance.palette, **view))
 
 
 def _check_together(text: WalkthroughText, appearance: WalkthroughAppearance, output: WalkthroughOutput) -> None:
@@ -147,18 +148,6 @@ def _view(
     }
 
 
-def _write(walks: list[Walkthrough], path: Path, palette: str, view: dict[str, Any]) -> None:
-    """Write one file, and tell so."""
-    from attnviz.walkthroughs.export import write
-
-    missing = write(walks, path, palette=palette, **view)
-    if missing:
-        from attnviz.render.fonts import advice
-
-        sys.stderr.write(f"attnviz: {advice(missing)}\n")
-    tell_written(path)
-
-
 def _usual_path(
     walk: Walkthrough,
     text: WalkthroughText,
@@ -189,9 +178,9 @@ def _usual_path(
 
 
 def verify_command(settings: VerifySettings) -> None:
-    """Compute a saved walkthrough again, in plain Python arithmetic, and name the first number that is wrong.
+    """Compute a saved walkthrough again, and name what is wrong.
 
-    Neither torch nor numpy takes part. Every step is computed from the numbers in the file.
+    Every step is computed from the numbers in the file, in plain Python: neither torch nor numpy takes part.
     """
     from attnviz.errors import RecordError
     from attnviz.walkthroughs.verify import TOLERANCE, Verdict

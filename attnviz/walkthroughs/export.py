@@ -60,8 +60,8 @@ FORMATS: dict[str, Callable[[Sequence[Walkthrough], str, dict[str, Any]], Conten
 """What makes a file's content, by its ending: from the calculations, the ending, and how they are shown."""
 
 
-def write(walks: Sequence[Walkthrough], path: Path, **view: Any) -> str:
-    """Write one file, whole or not at all.
+def content(walks: Sequence[Walkthrough], path: Path, **view: Any) -> Content:
+    """What a file holds.
 
     Args:
         walks: the calculations: a film shows all of them, another file the first.
@@ -69,13 +69,16 @@ def write(walks: Sequence[Walkthrough], path: Path, **view: Any) -> str:
         view: ``language``, ``precision``, ``steps``, ``blanks`` and ``palette``.
 
     Returns:
-        The characters that no font has.
+        The content, and the characters in it that no font has.
 
     Raises:
-        OutputError: another ending, or the file cannot be written.
+        OutputError: another ending.
         SelectionError: a step, a language or a palette that is not there.
     """
-    check_ending(path, tuple(FORMATS), "a walkthrough is")
-    content, missing = FORMATS[path.suffix.lower()](walks, path.suffix.lower(), view)
-    write_whole(path, content)
-    return missing
+    suffix = check_ending(path, tuple(FORMATS), "a walkthrough is")
+    return FORMATS[suffix](walks, suffix, view)
+
+
+def write(walks: Sequence[Walkthrough], path: Path, **view: Any) -> None:
+    """Write one file, whole or not at all; the arguments, and what is raised, are those of `content`."""
+    write_whole(path, content(walks, path, **view)[0])

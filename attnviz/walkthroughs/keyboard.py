@@ -64,7 +64,8 @@ def browse(walk: Walkthrough, view: dict[str, Any], palette: str, background: st
     Raises:
         SelectionError: there is no such step.
     """
-    from attnviz.render.terminal.screen import console_here, screen_of
+    from attnviz.commands import console_here
+    from attnviz.render.terminal.screen import screen_of
     from attnviz.walkthroughs.selection import chosen
     from attnviz.walkthroughs.terminal.steps import draw_keys, draw_step
 

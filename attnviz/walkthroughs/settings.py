@@ -10,6 +10,7 @@ from attnviz.errors import SettingsError
 from attnviz.render.names import PICTURES
 from attnviz.settings import (
     INPUT,
+    LOOK,
     REQUIRED,
     SHOWN,
     Background,
@@ -21,6 +22,7 @@ from attnviz.settings import (
     changed,
     check_palette,
     kind_option,
+    lang_option,
     layers_and_heads,
     option,
     palette_option,
@@ -165,9 +167,9 @@ class WalkthroughAppearance:
     )
     precision: int | None = option(
         "--precision", help="Digits after the point [default: 3; 8 for --example seq2seq].", least=0, most=17,
-        panel=SHOWN,
+        panel=LOOK,
     )  # fmt: skip
-    lang: Literal["en", "ko"] = option("--lang", default="en", help="English or Korean.", panel=SHOWN)
+    lang: Literal["en", "ko"] = lang_option()
     palette: str = palette_option()
     background: Background = background_option()
 

@@ -43,22 +43,31 @@ class Seen:
         text: as it was sent, without the questions.
         lines: as a person sees them.
         seconds: from the question to the end.
+        errors: what came to standard error.
     """
 
     text: str
     lines: list[str]
     seconds: float
+    errors: str
 
 
 @pytest.fixture
 def terminal(here: Path, environment: Callable[..., dict[str, str]]) -> Callable[..., Seen]:
-    """Run ``attnviz`` in a terminal so many columns wide, which answers questions like this."""
+    """Run ``attnviz`` in a terminal of this size, which answers questions like this, with these keys pressed."""
 
-    def run(*arguments: str, columns: int = 80, answer: bytes = DARK + KNOWN, **more: str) -> Seen:
+    def run(
+        *arguments: str,
+        columns: int = 80,
+        rows: int = 500,
+        answer: bytes = DARK + KNOWN,
+        keys: bytes = b"",
+        **more: str,
+    ) -> Seen:
         variables = environment(**{"TERM": "xterm-256color", "COLORTERM": "truecolor", **more})
         del variables["COLUMNS"]
         controller, end = pty.openpty()
-        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("4H", 50, columns, 0, 0))
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
         process = subprocess.Popen(
             [sys.executable, "-c", ADOPT, *arguments],
             cwd=here,
@@ -69,6 +78,7 @@ def terminal(here: Path, environment: Callable[..., dict[str, str]]) -> Callable
             start_new_session=True,
         )
         os.close(end)
+        os.write(controller, keys)
         sent, asked, began = b"", False, time.monotonic()
         while select.select([controller], [], [], 30)[0] and (chunk := read(controller)):
             sent += chunk
@@ -82,7 +92,7 @@ def terminal(here: Path, environment: Callable[..., dict[str, str]]) -> Callable
         text = sent.replace(ASKED + b"\x1b[c", b"").decode()
         screen = pyte.Screen(columns, 500)
         pyte.Stream(screen).feed(text)
-        return Seen(text, [line.rstrip() for line in screen.display], seconds)
+        return Seen(text, [line.rstrip() for line in screen.display], seconds, errors.decode())
 
     return run
 
@@ -141,6 +151,7 @@ def test_width(terminal: Callable[..., Seen], record: str, columns: int, side_by
         ({"NO_COLOR": "1"}, "plain"),
         ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, "plain"),
         ({"NO_COLOR": ""}, "24 bit"),
+        ({"FORCE_COLOR": "1", "COLORTERM": "", "TERM": "dumb"}, "256"),
     ],
 )
 def test_colours(terminal: Callable[..., Seen], record: str, variables: dict[str, str], colour: str) -> None:
@@ -221,3 +232,66 @@ def test_escape_characters_reach_no_terminal(terminal: Callable[..., Seen], here
     assert "\x07" not in seen.text
     assert r"“\x1b]0;title\x07”" in seen.lines[0]
     assert any("[red]x" in line for line in seen.lines)
+
+
+# ------------------------------------------------------------------------------------------------------ the pager
+
+SHOW = ("heatmap", "--load", "a.npz", "-o", "a.json", "--background", "dark")
+"""What the window of ten lines cannot hold."""
+LAST = "verified: max difference 2.5e-07 over 3 layers"
+
+
+def test_a_pager(terminal: Callable[..., Seen], record: str) -> None:
+    """What is longer than the window is shown by less, in colour; a file is told of when it is left."""
+    assert record == "a.npz"
+    left = terminal(*SHOW, rows=10, keys=b"q")
+    assert 5 <= left.text.count("\n") <= 12
+    assert "48;2;" in left.text
+    assert LAST not in left.text
+    assert left.errors == "wrote a.json\n"
+    to_the_end = terminal(*SHOW, rows=10, keys=b"Gq")
+    assert LAST in to_the_end.text
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "variables"),
+    [
+        ((), 200, {}),
+        (("--no-pager",), 10, {}),
+        ((), 10, {"PAGER": "cat"}),
+        ((), 10, {"PAGER": ""}),
+        ((), 10, {"TERM": "dumb"}),
+        ((), 10, {"PAGER": "no-such-pager"}),
+        ((), 10, {"PAGER": "an 'odd one"}),
+    ],
+)
+def test_no_pager(
+    terminal: Callable[..., Seen], record: str, options: tuple[str, ...], rows: int, variables: dict[str, str]
+) -> None:
+    """Whoever wants none, or has none that works, sees all of it at once."""
+    assert record == "a.npz"
+    seen = terminal(*SHOW, *options, rows=rows, **({"PAGER": PAGER} | variables))
+    assert LAST in seen.text
+    assert "paged" not in seen.text
+    assert seen.errors == "wrote a.json\n"
+
+
+PAGER = "sh -c 'cat -v; echo paged $LESS'"
+
+
+def test_the_pager_of_the_user(terminal: Callable[..., Seen], record: str) -> None:
+    """The user's own pager is taken, with colours, and with the settings of less that are usual, or the user's."""
+    assert record == "a.npz"
+    seen = terminal(*SHOW, rows=10, PAGER=PAGER)
+    assert "^[[" in seen.text
+    assert "paged FRX" in seen.text
+    assert "paged S" in terminal(*SHOW, rows=10, PAGER=PAGER, LESS="S").text
+
+
+@pytest.mark.parametrize("end", ["kill -9 $$", "exit 1"])
+def test_a_pager_that_dies(terminal: Callable[..., Seen], record: str, end: str) -> None:
+    """Nothing is lost, and nobody sees a traceback."""
+    assert record == "a.npz"
+    seen = terminal(*SHOW, rows=10, PAGER=f"sh -c 'head -n 3; {end}'")
+    assert LAST in seen.text
+    assert seen.errors == "wrote a.json\n"

@@ -40,7 +40,10 @@ def as_before() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["train", "no-such"], "'no-such' is none of toy, toy-decoder, toy-seq2seq, toy-transformer"),
+        (
+            ["train", "no-such"],
+            "there is no model 'no-such' to train: there are toy, toy-decoder, toy-seq2seq, toy-transformer",
+        ),
         (["train"], "Missing argument 'name'"),
         (["train", "toy", "--steps", "-5"], "'--steps': Input should be greater than or equal to 1"),
         (["train", "toy", "--steps", "0"], "'--steps': Input should be greater than or equal to 1"),

@@ -151,7 +151,7 @@ def test_heads_that_are_none(missed: Callable[..., tuple[int, str]], name: str) 
 def test_heads_count_from_the_end(typed: Callable[..., Result], arguments: list[str]) -> None:
     """A minus before a number begins no option, wherever it stands; one before letters does."""
     assert typed("head", *arguments, "-o", "a.csv").output.startswith("Head 1.2 ")
-    assert typed("head", "-x.1", *TOY).errors.startswith("attnviz head: No such option: -x")
+    assert typed("head", "-x.1", *TOY).errors.startswith("attnviz head: there is no option -x")
 
 
 def test_layers_and_heads_that_are_not_there(refused: Callable[..., tuple[int, str]]) -> None:

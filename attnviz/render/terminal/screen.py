@@ -10,7 +10,7 @@ import select
 import shutil
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.style import Style
 from rich.text import Text
@@ -75,12 +75,20 @@ def _styles(palette: str, on_dark: bool) -> list[Style]:  # noqa: FBT001 - a key
     ]
 
 
-def console_here() -> Console:
-    """Standard output, as wide as the window, with no colour where none is wanted."""
+def console_here(color: Literal["auto", "always", "never"] = "auto") -> Console:
+    """Standard output, as wide as the window, with no colour where none is wanted.
+
+    Args:
+        color: whether there is colour; ``auto`` asks ``NO_COLOR``, ``FORCE_COLOR`` and the terminal, in this order.
+    """
     from rich.console import Console
 
-    plain = bool(os.environ.get("NO_COLOR"))  # Rich would still print bold and dim
-    console = Console(highlight=False, emoji=False, markup=False, color_system=None if plain else "auto")
+    plain = color == "never" or (color == "auto" and bool(os.environ.get("NO_COLOR")))  # Rich still prints bold and dim
+    forced = not plain and (color == "always" or bool(os.environ.get("FORCE_COLOR")))
+    usual: dict[str, Any] = {"highlight": False, "emoji": False, "markup": False, "no_color": plain}
+    console = Console(color_system=None if plain else "auto", force_terminal=forced or None, **usual)
+    if forced and console.color_system not in {"256", "truecolor"}:  # a pipe does not say what it can show
+        console = Console(color_system="256", force_terminal=True, **usual)
     if console.is_dumb_terminal and console.is_terminal:  # Rich takes 80 columns there, whatever the window has
         console.width = shutil.get_terminal_size().columns
     return console
