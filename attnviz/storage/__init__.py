@@ -21,14 +21,9 @@ from attnviz.text.display import visible
 
 __all__ = ["check_ending", "check_writable", "load", "save", "to_json", "write_whole"]
 
-_SUFFIXES = ".safetensors, .npz or .json"
-
 
 def save(record: Attention, path: str | os.PathLike[str]) -> Path:
-    """Write a record, losing nothing, in the format that the path's ending names.
-
-    Returns:
-        The path.
+    """Write a record, losing nothing, in the format that the path's ending names, and return the path.
 
     Raises:
         OutputError: the ending is none of the three, or the file cannot be written.
@@ -73,7 +68,7 @@ def _read(path: Path) -> dict[str, object]:
     """What the file holds, by name."""
     suffix = path.suffix.lower()
     if suffix not in READERS:
-        raise FileFormatError(f"a record is read from {_SUFFIXES}, not {suffix!r}")
+        raise FileFormatError(f"a record is read from .safetensors, .npz or .json, not {suffix!r}")
     try:
         _check_is_file(path)
         return READERS[suffix](path)

@@ -55,11 +55,7 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
 def to_text(labels: object, what: str) -> str:
-    """The fields as JSON, on one line.
-
-    Args:
-        labels: the fields by name; dataclasses and numbers of numpy's may be in them.
-        what: what cannot be written, for the message: "the comparison".
+    """Fields by name as JSON, on one line; dataclasses and numbers of numpy's may be in them.
 
     Raises:
         RecordError: a text holds half a character, or a number is not finite.
@@ -153,13 +149,9 @@ def decode(value: object, kind: Any, where: str) -> Any:  # noqa: ANN401  a type
 def decode_fields(
     found: Mapping[str, object], kind: type, *, apart: Collection[str] = (), later: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The fields of a dataclass, each of its type, to make a value of.
+    """The fields of a dataclass from JSON, each of its type; others may stand beside them.
 
-    Args:
-        found: the fields as JSON gives them, by name; others may be among them.
-        kind: the dataclass.
-        apart: fields that are read otherwise, and left out here.
-        later: fields that older files lack, and are left out here where they do.
+    Fields `apart` are left out; so are those of `later` that an older file lacks.
 
     Raises:
         FileFormatError: fields are missing, or as of `decode`.
@@ -221,16 +213,7 @@ def _options(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a type
 
 
 def write(value: object, path: str | os.PathLike[str], kind: str, classes: Classes) -> Path:
-    """Write a value as a ``.stats`` file, whole or not at all.
-
-    Args:
-        value: a frozen dataclass.
-        path: where.
-        kind: what it is: `ONE` or `TWO`.
-        classes: those that may be in it.
-
-    Returns:
-        The path.
+    """Write a frozen dataclass, of these classes, as a ``.stats`` file of a kind, `ONE` or `TWO`; whole or not at all.
 
     Raises:
         OutputError: another ending than ``.stats``, or a file that cannot be written.
@@ -255,8 +238,8 @@ def read(  # noqa: PLR0917 - all are needed
     """Read a ``.stats`` file.
 
     Args:
-        path: where it lies.
-        kind: what is looked for: `ONE` or `TWO`.
+        path: the file.
+        kind: `ONE` or `TWO`.
         classes: those that may be in it.
         wanted: the class of the whole.
         fits: whether the parts of the whole fit together.
@@ -284,17 +267,9 @@ def read(  # noqa: PLR0917 - all are needed
             return found
     except OSError as error:
         raise FileFormatError(f"{name} cannot be read: {visible(str(error.strerror or error))}") from None
-    except (
-        SafetensorError,
-        ValidationError,
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RecursionError,
-        SettingsError,
-    ):
-        pass  # said below, as of a file that holds something else
+    except (SafetensorError, ValidationError, LookupError, TypeError, ValueError, AttributeError, RecursionError,
+            SettingsError):  # fmt: skip
+        pass  # refused below, as a file that holds something else
     raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole")
 
 

@@ -20,13 +20,8 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[P
     Whatever goes wrong in between, an interrupt included, the old file stays as it was and nothing else stays
     behind. A missing folder is made.
 
-    Args:
-        path: the file.
-        content: what is in it: text, which is written as UTF-8; bytes; or a function that fills the temporary file,
-            which has the ending of `path`, for writers that choose a format by it.
-
-    Returns:
-        The path.
+    Its content is text, which is written as UTF-8; bytes; or a function that fills the temporary file, which has the
+    ending of `path`, for writers that choose a format by it.
 
     Raises:
         OutputError: the folder or the file cannot be written.
@@ -42,12 +37,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[P
 
 
 def check_ending(path: str | os.PathLike[str], endings: Collection[str], what: str) -> str:
-    """The ending of a path, in small letters, if it is one of those that there are.
-
-    Args:
-        path: the file.
-        endings: those that there are, such as ``.json``.
-        what: what is saved, with its verb, for the message: "a record is".
+    """The ending of a path, in small letters, if it is one of those given; `what` is saved, such as "a record is".
 
     Raises:
         OutputError: it is another one.
@@ -82,7 +72,10 @@ def _temporary_beside(path: Path) -> Iterator[tuple[Path, Path]]:
     """A new empty file in the folder of `path`, gone at the end, and the file that it may replace."""
     try:
         target = Path(os.path.realpath(path))  # through a link, as open() goes
-        _make_folder(target.parent)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise NotADirectoryError(errno.ENOTDIR, f"{target.parent} is not a folder") from None
         mode = _mode(target)
         temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}{target.suffix}")
         try:
@@ -95,13 +88,6 @@ def _temporary_beside(path: Path) -> Iterator[tuple[Path, Path]]:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(visible(f"{path} cannot be written: {error.strerror or error}")) from error
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder") from None
 
 
 def _mode(target: Path) -> int | None:

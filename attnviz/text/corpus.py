@@ -4,118 +4,78 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 COREFERENCE = "coreference"
 """The relation of a mention to the mention before it of the same person or thing."""
 
 
+Span: TypeAlias = tuple[int, int]
+"""(first, one past last): of a text's characters, or of a sentence's words."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """A word of a treebank.
+    """A word of a treebank."""
 
-    Attributes:
-        form: as it is written.
-        span: its characters in the sentence's text, (first, one past last). Words that are written as one, such as
-            German "zum" (zu, dem), share the span of the whole where its letters cannot be shared out.
-        upos: its part of speech, such as ``NOUN``.
-        head: the number, from 0, of the word that it depends on; -1 for the root.
-        relation: how, with its subtype: ``nsubj``, ``nsubj:pass``.
-    """
-
-    form: str
-    span: tuple[int, int]
-    upos: str
-    head: int
-    relation: str
+    form: str  # as it is written
+    span: Span  # in the text; words written as one, such as German "zum" (zu, dem), may all have the span of the whole
+    upos: str  # its part of speech, such as ``NOUN``
+    head: int  # the number, from 0, of the word that it depends on; -1 for the root
+    relation: str  # how, with its subtype: ``nsubj``, ``nsubj:pass``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """Words that stand for a person or thing.
+    """Words that stand for a person or thing."""
 
-    Attributes:
-        entity: which; mentions of the same one have the same name.
-        words: the words' numbers, (first, one past last). Of a mention in several pieces, the piece with its head.
-        head: the word whose own head lies outside the mention; of several, the highest in the tree.
-    """
-
-    entity: str
-    words: tuple[int, int]
-    head: int
+    entity: str  # which; mentions of the same one have the same name
+    words: Span  # of a mention in several pieces, the piece with its head
+    head: int  # the word whose own head lies outside the mention; of several, the highest in the tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parse:
-    """A sentence of a treebank.
-
-    Attributes:
-        text: as it is written.
-        words: in their order.
-        mentions: in the order in which they begin, the longer first; empty where the file marks none.
-        line: where the sentence begins in the file, from 1.
-    """
+    """A sentence of a treebank."""
 
     text: str
     words: tuple[Word, ...]
-    mentions: tuple[Mention, ...]
-    line: int
+    mentions: tuple[Mention, ...]  # in the order in which they begin, the longer first; empty where the file marks none
+    line: int  # where the sentence begins in the file, from 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Two words that belong together; a head of attention may look from the one to the other.
+    """Two words that belong together; a head of attention may look from the one to the other."""
 
-    Attributes:
-        query: the number of the word that depends, or of the later mention's head.
-        key: the number of the word it depends on, or of the earlier mention's head.
-        relation: a dependency's name, or ``coreference``.
-    """
-
-    query: int
-    key: int
-    relation: str
+    query: int  # the number of the word that depends, or of the later mention's head
+    key: int  # the number of the word that it depends on, or of the earlier mention's head
+    relation: str  # a dependency's name, or ``coreference``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """The words of a sentence, and which of them belong together.
+    """The words of a sentence, and which of them belong together."""
 
-    Attributes:
-        words: the characters of each in the sentence's text, (first, one past last).
-        links: between words, by their numbers.
-    """
-
-    words: tuple[tuple[int, int], ...]
+    words: tuple[Span, ...]  # where each lies in the text
     links: tuple[Link, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusLine:
-    """A sentence of a corpus.
+    """A sentence of a corpus."""
 
-    Attributes:
-        number: its line in the file, from 1; in a treebank the first of its lines.
-        text: the sentence.
-        parsed: its grammar, where the file is a treebank.
-        annotated: which of its words belong together, where something else than its grammar says so.
-    """
-
-    number: int
+    number: int  # its line in the file, from 1; in a treebank the first of its lines
     text: str
-    parsed: Parse | None = None
-    annotated: Annotation | None = None
+    parsed: Parse | None = None  # its grammar, where the file is a treebank
+    annotated: Annotation | None = None  # which words belong together, where something else than its grammar says so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadLine:
-    """A line that cannot be used.
+    """A line that cannot be used."""
 
-    Attributes:
-        number: which, from 1.
-        reason: why, in a few words.
-    """
-
-    number: int
+    number: int  # from 1
     reason: str
 
 
@@ -130,8 +90,8 @@ def links(parsed: Parse) -> tuple[Link, ...]:
     """What belongs together in a sentence.
 
     Each word with the word that it depends on, but for the root and punctuation; and the head of each mention with
-    that of the nearest mention before it of the same person or thing. Before means that its head stands before, so
-    that in "the boy who lost his way", all of it one mention, "his" still finds "boy".
+    that of the nearest mention before it of the same person or thing. "Before" compares the two heads: so in "the boy
+    who lost his way", all of it one mention, "his" is linked to "boy".
     """
     found = [
         Link(query=number, key=word.head, relation=word.relation)

@@ -1,4 +1,4 @@
-"""A treebank checked: everything that is wrong with it, not only what keeps a sentence from being read.
+"""A treebank checked beyond what its sentences need to be read.
 
 The rules beyond the format are those of Universal Dependencies, version 2, that hold in every language: its parts of
 speech and relations, which way some relations point, and which words nothing depends on
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from attnviz.storage.corpora.conllu import Row, SentenceLines, parse, quote, show_word, split_sentences
+from attnviz.storage.corpora.conllu import Row, parse, quote, show_word, split_sentences
 from attnviz.text.corpus import BadLine, Parse, universal
 
 if TYPE_CHECKING:
@@ -48,57 +48,56 @@ _FEATURE = re.compile(r"[A-Z][A-Za-z0-9]*(?:\[[a-z0-9]+\])?=[A-Z0-9][A-Za-z0-9]*
 
 
 def check_conllu(lines: Iterable[str | BadLine]) -> Iterator[BadLine]:
-    """Everything that is wrong with a treebank, each with its line; nothing where all is well."""
+    """What is wrong with a treebank, each with its line; of a sentence that cannot be read the first mistake alone."""
     seen: dict[str, int] = {}
     for sentence in split_sentences(lines):
         parsed = parse(sentence)
-        for name in ("sent_id", "text"):
-            if name not in sentence.comments:
-                sentence.fault(sentence.line, f"the sentence has no # {name}")
-        if "sent_id" in sentence.comments:
-            number, name = sentence.comments["sent_id"]
-            if name in seen:
-                sentence.fault(number, f"sent_id {quote(name)} is that of line {seen[name]} too")
-            seen.setdefault(name, number)
-        if parsed is not None:
-            for row in sentence.words():
-                _check_word(sentence, row)
-            _check_tree(sentence, parsed)
-        yield from sorted(sentence.faults, key=lambda fault: fault.number)
+        if isinstance(parsed, BadLine):
+            yield parsed
+            continue
+        found = [
+            (sentence.line, f"the sentence has no # {n}") for n in ("sent_id", "text") if n not in sentence.comments
+        ]
+        number, name = sentence.comments.get("sent_id", (0, ""))
+        if name in seen:
+            found.append((number, f"sent_id {quote(name)} is that of line {seen[name]} too"))
+        elif number:
+            seen[name] = number
+        for row in sentence.words():
+            found += ((row.number, reason) for reason in _check_word(row))
+        found += _check_tree(sentence.words(), parsed)
+        yield from (BadLine(number=number, reason=reason) for number, reason in sorted(found))
 
 
-def _check_word(sentence: SentenceLines, row: Row) -> None:
+def _check_word(row: Row) -> Iterator[str]:
     part, features, head, relation = row.columns[3], row.columns[5], row.columns[6], row.columns[7]
     if part not in PARTS:
-        sentence.fault(row.number, f"the part of speech of {show_word(row)} is {quote(part)}: there is no such")
+        yield f"the part of speech of {show_word(row)} is {quote(part)}: there is no such"
     if universal(relation) not in RELATIONS:
-        sentence.fault(row.number, f"the relation of {show_word(row)} is {quote(relation)}: there is no such")
+        yield f"the relation of {show_word(row)} is {quote(relation)}: there is no such"
     if (head == "0") != (universal(relation) == "root"):
-        sentence.fault(row.number, f"the head of {show_word(row)} is {head} and its relation {quote(relation)}")
+        yield f"the head of {show_word(row)} is {head} and its relation {quote(relation)}"
     if features != "_":
         names = features.split("|")
         if not all(_FEATURE.fullmatch(name) for name in names):
-            sentence.fault(row.number, f"the features of {show_word(row)} are not Name=Value: {quote(features)}")
+            yield f"the features of {show_word(row)} are not Name=Value: {quote(features)}"
         elif names != sorted(names, key=str.lower):
-            sentence.fault(row.number, f"the features of {show_word(row)} are not in the order of the alphabet")
+            yield f"the features of {show_word(row)} are not in the order of the alphabet"
 
 
-def _check_tree(sentence: SentenceLines, parsed: Parse) -> None:
-    rows = sentence.words()
+def _check_tree(rows: list[Row], parsed: Parse) -> Iterator[tuple[int, str]]:
     taken: set[tuple[int, str]] = set()
-    for place, word in enumerate(parsed.words):
+    for place, (row, word) in enumerate(zip(rows, parsed.words, strict=True)):
         if word.head < 0:
             continue
-        head, row = parsed.words[word.head], rows[place]
+        head = parsed.words[word.head]
         relation, above = universal(word.relation), universal(head.relation)
         if relation in RIGHTWARD and word.head > place:
-            sentence.fault(row.number, f"{show_word(row)} stands before its head, which {relation} does not allow")
+            yield row.number, f"{show_word(row)} stands before its head, which {relation} does not allow"
         if above in LEAVES and relation not in LEAVES[above]:
-            sentence.fault(
-                row.number, f"{show_word(row)} depends on {show_word(rows[word.head])}, which is {quote(above)}"
-            )
+            yield row.number, f"{show_word(row)} depends on {show_word(rows[word.head])}, which is {quote(above)}"
         kind = (word.head, relation)
         if relation in ONCE and not word.relation.endswith(":outer"):
             if kind in taken:
-                sentence.fault(row.number, f"{show_word(rows[word.head])} has a second {relation}, {show_word(row)}")
+                yield row.number, f"{show_word(rows[word.head])} has a second {relation}, {show_word(row)}"
             taken.add(kind)

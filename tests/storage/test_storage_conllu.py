@@ -222,19 +222,6 @@ def test_a_long_chain() -> None:
 # -------------------------------------------------------------------------------------------------- the validator
 
 
-def test_all_mistakes_are_listed() -> None:
-    """The validator stops at none: each of a sentence's mistakes is there, in the order of the lines."""
-    bad = GOOD.replace("# text = The", "# text = A").replace("\t7\tnmod:poss", "\t77\tnmod:poss")
-    bad = bad.replace("Entity=e2)", "Entity=e3)")
-    found = [(fault.number, fault.reason.split(":")[0].split(",")[0]) for fault in check_conllu(bad.splitlines())]
-    assert found == [
-        (3, "the text (line 2) has “A b” where word 1 (“The”) should be"),
-        (9, "the head of word 6 (“his”) is 77"),
-        (9, "the bracket of entity “e2” does not close in its sentence"),
-        (10, "the bracket of entity “e3” closes but was not opened"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "line", "reason"),
     [

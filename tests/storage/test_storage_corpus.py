@@ -295,9 +295,11 @@ def test_how_much_was_read(tmp_path: Path, packed: str) -> None:
 def test_left_before_the_end(tmp_path: Path) -> None:
     """A corpus that nobody reads to its end, or at all, leaves no file open (an unclosed one fails every test here)."""
     path = write(tmp_path, "one\ntwo\n")
-    with read_corpus(path) as corpus:
-        next(corpus)
-    assert corpus._file._source._source.closed
+    corpus = read_corpus(path)
+    next(corpus)
+    source = corpus._file._source._source
+    del corpus
+    assert source.closed
     for line in read_corpus(path):
         assert line.number == 1
         break

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 
 from attnviz.text.corpus import BadLine, Mention, Parse, Word
 from attnviz.text.display import clip, visible
@@ -23,9 +23,8 @@ COLUMNS = 10
 MOST_LINES = 10_000
 """Lines that a sentence may have: a file without empty lines is no treebank, and must not fill the memory."""
 
-_WORD = re.compile(r"[1-9][0-9]{0,5}")
-_RANGE = re.compile(r"([1-9][0-9]{0,5})-([1-9][0-9]{0,5})")
-_EMPTY = re.compile(r"(0|[1-9][0-9]{0,5})\.([1-9][0-9]{0,5})")
+_NAME = re.compile(r"(0|[1-9][0-9]{0,5})(?:([-.])([1-9][0-9]{0,5}))?")
+_KINDS = {None: "word", "-": "range", ".": "empty"}
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,5}")
 _BRACKET = re.compile(r"\(([^()]+)(\))?|([^()]+)\)")
 _PART = re.compile(r"(.+)\[([0-9]{1,3})/([0-9]{1,3})\]")
@@ -41,19 +40,20 @@ def read_conllu(lines: Iterable[str | BadLine]) -> Iterator[Parse | BadLine]:
     Yields:
         Each sentence; in place of one that is malformed, the first thing that is wrong with it.
     """
-    for sentence in split_sentences(lines):
-        yield parse(sentence) or sentence.faults[0]
+    return map(parse, split_sentences(lines))
 
 
-def parse(sentence: SentenceLines) -> Parse | None:
-    """A sentence from its lines; None where they are malformed, and their faults then say why."""
-    if not _take_apart(sentence):
-        return None
-    heads = _heads(sentence)
-    text, spans = _spans(sentence)
-    mentions = _mentions(sentence, heads)
-    if sentence.faults:
-        return None
+def parse(sentence: SentenceLines) -> Parse | BadLine:
+    """A sentence from its lines; where they are malformed, the first thing that is wrong with them."""
+    if sentence.fault is not None:
+        return sentence.fault
+    try:
+        _check_order(sentence)
+        heads = _heads(sentence)
+        text, spans = _spans(sentence)
+        mentions = _mentions(sentence, heads)
+    except _MalformedError as error:
+        return error.line
     words = [
         Word(form=row.form, span=span, upos=row.columns[3], head=head, relation=row.columns[7])
         for row, span, head in zip(sentence.words(), spans, heads, strict=True)
@@ -64,24 +64,21 @@ def parse(sentence: SentenceLines) -> Parse | None:
 # ------------------------------------------------------------------------------------------- lines
 
 
+class _MalformedError(Exception):
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = BadLine(number=number, reason=reason)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a sentence taken apart: a word, several written as one, or an empty node.
+    """A line of a sentence taken apart: a word, several written as one (a range), or an empty node."""
 
-    Attributes:
-        number: its line in the file.
-        columns: all ten.
-        first: of a word its number, from 1; of words written as one that of the first; of an empty node that of the
-            word before it.
-        last: of words written as one that of the last; else as first.
-        kind: which of the three.
-    """
-
-    number: int
-    columns: list[str]
-    first: int
-    last: int
-    kind: str
+    number: int  # its line in the file
+    columns: list[str]  # all ten
+    first: int  # its number in the sentence, from 1; of a range that of its first word, of an empty node the one before
+    last: int  # of a range that of its last word; else as first
+    kind: str  # "word", "range" or "empty"
 
     @property
     def form(self) -> str:
@@ -99,28 +96,13 @@ class Row:
 
 @dataclass(slots=True)
 class SentenceLines:
-    """The lines of one sentence, and what was found wrong with them.
+    """The lines of one sentence."""
 
-    Attributes:
-        line: where it begins.
-        comments: what its comments say by name, each with its line; a comment that names nothing is left out.
-        lines: its other lines, each with its number.
-        rows: the same, taken apart.
-        faults: what is wrong, in the order in which it was found.
-        id_field: which part of an opened bracket names the entity, as the file declares.
-    """
-
-    line: int
-    comments: dict[str, tuple[int, str]] = field(default_factory=dict)
-    lines: list[tuple[int, str]] = field(default_factory=list)
+    line: int  # where it begins
+    id_field: int = 0  # which part of an opened bracket names the entity, as the file declares
+    comments: dict[str, tuple[int, str]] = field(default_factory=dict)  # by name, each with its line
     rows: list[Row] = field(default_factory=list)
-    faults: list[BadLine] = field(default_factory=list)
-    id_field: int = 0
-
-    def fault(self, number: int, reason: str) -> None:
-        """Note that a line is wrong."""
-        if len(self.faults) < MOST_LINES:
-            self.faults.append(BadLine(number=number, reason=reason))
+    fault: BadLine | None = None  # the first line that cannot be taken apart
 
     def words(self) -> list[Row]:
         """The rows that are words."""
@@ -133,67 +115,53 @@ def split_sentences(lines: Iterable[str | BadLine]) -> Iterator[SentenceLines]:
     id_field = 0
     for number, line in enumerate(chain(lines, [""]), start=1):
         if isinstance(line, str) and not line.strip():
-            if sentence is not None and (sentence.lines or sentence.faults):
+            if sentence is not None and (sentence.rows or sentence.fault):
                 yield sentence
             sentence = None
             continue
-        sentence = sentence or SentenceLines(number, id_field=id_field)
-        if isinstance(line, BadLine):
-            sentence.fault(number, line.reason)
-        elif line.startswith("#"):
-            _comment(sentence, number, line)
-            id_field = sentence.id_field
-        elif len(sentence.lines) < MOST_LINES:
-            sentence.lines.append((number, line.rstrip("\r\n")))
-        elif len(sentence.lines) == MOST_LINES and not sentence.faults:
-            sentence.fault(number, f"the sentence has more than {MOST_LINES:,} lines")
+        sentence = sentence or SentenceLines(number, id_field)
+        try:
+            _take(sentence, number, line)
+        except _MalformedError as error:
+            sentence.fault = sentence.fault or error.line
+        id_field = sentence.id_field
+
+
+def _take(sentence: SentenceLines, number: int, line: str | BadLine) -> None:
+    if isinstance(line, BadLine):
+        raise _MalformedError(number, line.reason)
+    if line.startswith("#"):
+        _comment(sentence, number, line)
+    elif len(sentence.rows) < MOST_LINES:
+        sentence.rows.append(_row(number, line.rstrip("\r\n")))
+    else:
+        raise _MalformedError(number, f"the sentence has more than {MOST_LINES:,} lines")
 
 
 def _comment(sentence: SentenceLines, number: int, line: str) -> None:
     name, equals, value = line[1:].partition("=")
     name, value = name.strip(), value.strip()
-    if not equals:
-        return
-    if name == "global.Entity":
+    if name == "global.Entity" and equals:
         fields = value.split("-")
         sentence.id_field = next((place for place, what in enumerate(fields) if what in {"eid", "GRP"}), 0)
-    elif name in {"text", "sent_id"}:
+    elif name in {"text", "sent_id"} and equals:
         if name in sentence.comments:
-            sentence.fault(number, f"a second # {name}, after that of line {sentence.comments[name][0]}")
-        sentence.comments.setdefault(name, (number, value))
+            raise _MalformedError(number, f"a second # {name}, after that of line {sentence.comments[name][0]}")
+        sentence.comments[name] = (number, value)
 
 
-def _take_apart(sentence: SentenceLines) -> bool:
-    """Fill in a sentence's rows; whether they follow one another as they must."""
-    before = len(sentence.faults)
-    for number, line in sentence.lines:
-        columns = line.split("\t")
-        row = _row(number, columns)
-        if len(columns) != COLUMNS:
-            hint = "" if "\t" in line else ": they are separated by tabs"
-            sentence.fault(
-                number, f"{len(columns)} column{'s' * (len(columns) > 1)} where there must be {COLUMNS}{hint}"
-            )
-        elif row is None:
-            sentence.fault(number, f"{quote(columns[0])} is no word's number")
-        elif not row.form:
-            sentence.fault(number, f"word {columns[0]} has no form")
-        else:
-            sentence.rows.append(row)
-    if len(sentence.faults) == before:
-        _check_order(sentence)
-    return len(sentence.faults) == before
-
-
-def _row(number: int, columns: list[str]) -> Row | None:
-    name = columns[0]
-    if _WORD.fullmatch(name):
-        return Row(number, columns, int(name), int(name), "word")
-    if match := _RANGE.fullmatch(name):
-        return Row(number, columns, int(match[1]), int(match[2]), "range")
-    if match := _EMPTY.fullmatch(name):
-        return Row(number, columns, int(match[1]), int(match[1]), "empty")
-    return None
+def _row(number: int, line: str) -> Row:
+    columns = line.split("\t")
+    if len(columns) != COLUMNS:
+        hint = "" if "\t" in line else ": they are separated by tabs"
+        counted = f"{len(columns)} column{'s' * (len(columns) > 1)}"
+        raise _MalformedError(number, f"{counted} where there must be {COLUMNS}{hint}")
+    name = _NAME.fullmatch(columns[0])
+    if name is None or (name[1] == "0" and name[2] != "."):
+        raise _MalformedError(number, f"{quote(columns[0])} is no word's number")
+    if not columns[1]:
+        raise _MalformedError(number, f"word {columns[0]} has no form")
+    return Row(number, columns, int(name[1]), int(name[3] if name[2] == "-" else name[1]), _KINDS[name[2]])
 
 
 def _check_order(sentence: SentenceLines) -> None:
@@ -210,12 +178,12 @@ def _check_order(sentence: SentenceLines) -> None:
                 n_empty += 1
                 fits = row.columns[0] == f"{last}.{n_empty}"
         if not fits:
-            sentence.fault(row.number, f"number {row.columns[0]} is out of order")
+            raise _MalformedError(row.number, f"number {row.columns[0]} is out of order")
     if not last:
-        sentence.fault(sentence.line, "the sentence has no words")
+        raise _MalformedError(sentence.line, "the sentence has no words")
     for row in sentence.rows:
         if row.kind == "range" and row.last > last:
-            sentence.fault(row.number, f"{row.columns[0]} goes past the last word, {last}")
+            raise _MalformedError(row.number, f"{row.columns[0]} goes past the last word, {last}")
 
 
 def show_word(row: Row) -> str:
@@ -234,48 +202,41 @@ def quote(text: str) -> str:
 def _heads(sentence: SentenceLines) -> list[int]:
     """The number of each word's head, from 0; -1 for the root."""
     words = sentence.words()
-    heads = []
     root: Row | None = None
-    before = len(sentence.faults)
     for row in words:
         name, relation = row.columns[6], row.columns[7]
-        heads.append(int(name) - 1 if _NUMBER.fullmatch(name) else -1)
         if not _NUMBER.fullmatch(name):
-            sentence.fault(row.number, f"the head of {show_word(row)} is {quote(name)}, which is no number")
-        elif heads[-1] >= len(words):
-            sentence.fault(
-                row.number, f"the head of {show_word(row)} is {name}, but the last word of the sentence is {len(words)}"
-            )
-        elif name == "0" and root is not None:
-            sentence.fault(row.number, f"a second root, {show_word(row)}, after {show_word(root)}")
-        elif name == "0":
+            raise _MalformedError(row.number, f"the head of {show_word(row)} is {quote(name)}, which is no number")
+        if int(name) > len(words):
+            what = f"the head of {show_word(row)} is {name}, but the last word of the sentence is {len(words)}"
+            raise _MalformedError(row.number, what)
+        if name == "0":
+            if root is not None:
+                raise _MalformedError(row.number, f"a second root, {show_word(row)}, after {show_word(root)}")
             root = row
         if relation in {"", "_"}:
-            sentence.fault(row.number, f"{show_word(row)} has no relation to its head")
-    if len(sentence.faults) == before:
-        circle = _circle(heads)
-        if root is None:  # there is a circle too, which says less
-            sentence.fault(sentence.line, "the sentence has no root: the head of one word must be 0")
-        elif circle:
-            names = " -> ".join(str(place + 1) for place in (*circle, circle[0]))
-            sentence.fault(words[circle[0]].number, f"the heads run in a circle: {names}")
+            raise _MalformedError(row.number, f"{show_word(row)} has no relation to its head")
+    if root is None:  # there is a circle too, which says less
+        raise _MalformedError(sentence.line, "the sentence has no root: the head of one word must be 0")
+    heads = [int(row.columns[6]) - 1 for row in words]
+    if circle := _circle(heads):
+        names = " -> ".join(str(place + 1) for place in (*circle, circle[0]))
+        raise _MalformedError(words[circle[0]].number, f"the heads run in a circle: {names}")
     return heads
 
 
 def _circle(heads: list[int]) -> list[int]:
     """Words that depend on one another in a circle; empty where there are none."""
-    done = [False] * len(heads)
+    done = set[int]()
     for start in range(len(heads)):
-        path: dict[int, None] = {}
+        path: list[int] = []
         place = start
-        while place >= 0 and not done[place] and place not in path:
-            path[place] = None
+        while place >= 0 and place not in done:
+            done.add(place)
+            path.append(place)
             place = heads[place]
         if place in path:
-            whole = list(path)
-            return whole[whole.index(place) :]
-        for seen in path:
-            done[seen] = True
+            return path[path.index(place) :]
     return []
 
 
@@ -288,34 +249,25 @@ def _spans(sentence: SentenceLines) -> tuple[str, list[tuple[int, int]]]:
         elif row.kind == "word":
             tokens[-1][1].append(row)
     gaps = ["" if row.misc("SpaceAfter") == "No" else " " for row, _ in tokens]
-    if "text" in sentence.comments:
-        line, text = sentence.comments["text"]
-    else:
-        line, text = sentence.line, "".join(row.form + gap for (row, _), gap in zip(tokens, gaps, strict=True)).rstrip()
+    written = "".join(row.form + gap for (row, _), gap in zip(tokens, gaps, strict=True)).rstrip()
+    line, text = sentence.comments.get("text", (sentence.line, written))
     spans: list[tuple[int, int]] = []
     place = 0
     for (row, words), gap in zip(tokens, gaps, strict=True):
         if not text.startswith(row.form, place):
             there = quote(text[place : place + len(row.form)]) if text[place:] else "nothing more"
-            sentence.fault(row.number, f"the text (line {line}) has {there} where {show_word(row)} should be")
-            return text, []
+            raise _MalformedError(row.number, f"the text (line {line}) has {there} where {show_word(row)} should be")
         spans += _share_letters(row.form, place, [word.form for word in words])
         place += len(row.form)
         rest = text[place:].lstrip()
         space = len(text) - place - len(rest)
-        is_last = row is tokens[-1][0]
-        if rest and not is_last and bool(space) != bool(gap):
-            sentence.fault(
-                row.number,
-                f"the text (line {line}) has a space after {show_word(row)}, but its last column says SpaceAfter=No"
-                if space
-                else f"the text (line {line}) has no space after {show_word(row)}, but its last column does not say "
-                "SpaceAfter=No",
-            )
-            return text, []
+        if rest and row is not tokens[-1][0] and bool(space) != bool(gap):
+            has, says = ("a space", "says") if space else ("no space", "does not say")
+            what = f"the text (line {line}) has {has} after {show_word(row)}, but its last column {says} SpaceAfter=No"
+            raise _MalformedError(row.number, what)
         place += space
     if text[place:]:
-        sentence.fault(line, f"the text goes on after the last word: {quote(text[place:])}")
+        raise _MalformedError(line, f"the text goes on after the last word: {quote(text[place:])}")
     return text, spans
 
 
@@ -324,10 +276,7 @@ def _share_letters(whole: str, place: int, forms: list[str]) -> list[tuple[int, 
     joined = "".join(forms)
     if len(joined) != len(whole) or joined.casefold() != whole.casefold():
         return [(place, place + len(whole))] * len(forms)
-    ends = [place]
-    for form in forms:
-        ends.append(ends[-1] + len(form))
-    return list(pairwise(ends))
+    return list(pairwise(accumulate(map(len, forms), initial=place)))
 
 
 # ------------------------------------------------------------------------------------------- entities
@@ -343,8 +292,8 @@ class _Brackets:
         self._count = 0
         self._in_parts: dict[tuple[str, str], int] = {}
 
-    def read(self, row: Row, value: str) -> str | None:
-        """Take the brackets of a row; what is wrong with them, if anything is."""
+    def read(self, row: Row, value: str) -> None:
+        """Take the brackets of a row."""
         # At an empty node nothing is read: a bracket there opens before the next word, or closes after the last.
         first, past = (row.first - 1, row.first) if row.kind == "word" else (row.first, row.first)
         place = 0
@@ -353,14 +302,17 @@ class _Brackets:
             if match[3] is not None:
                 same = [index for index, (name, _, _) in enumerate(self.opened) if name == match[3]]
                 if not same:
-                    return f"the bracket of entity {quote(match[3])} closes but was not opened"
+                    raise _MalformedError(
+                        row.number, f"the bracket of entity {quote(match[3])} closes but was not opened"
+                    )
                 name, start, _ = self.opened.pop(same[-1])
                 self._keep(name, start, past)
             elif match[2]:
                 self._keep(self._entity(match[1]), first, past)
             else:
                 self.opened.append((self._entity(match[1]), first, row))
-        return None if place == len(value) else f"{quote(value[place:])} is no bracket of an entity"
+        if place < len(value):
+            raise _MalformedError(row.number, f"{quote(value[place:])} is no bracket of an entity")
 
     def _entity(self, opened: str) -> str:
         """Which entity an opened bracket names, as the bracket that closes it does."""
@@ -368,7 +320,7 @@ class _Brackets:
         return fields[self._id_field] if self._id_field < len(fields) else fields[0]
 
     def _keep(self, name: str, first: int, past: int) -> None:
-        """Keep a mention, or one of several pieces of it; one that has no word is of what was left out."""
+        """Keep a mention, or one of several pieces of it; one without a word belongs to a word that was left out."""
         self._count += 1
         number = self._count
         part = _PART.fullmatch(name)
@@ -382,20 +334,16 @@ class _Brackets:
 
 
 def _mentions(sentence: SentenceLines, heads: list[int]) -> list[Mention]:
-    """The mentions of a sentence, if nothing is wrong with it, in the order in which they begin, the longer first."""
+    """The mentions of a sentence in the order in which they begin, the longer first."""
     reader = _Brackets(sentence.id_field)
     for row in sentence.rows:
         value = row.misc("Entity")
-        if value is None:
-            continue
-        if row.kind == "range":
-            sentence.fault(row.number, f"an entity is marked at {row.columns[0]}: mark it at its words")
-        elif wrong := reader.read(row, value):
-            sentence.fault(row.number, wrong)
+        if value is not None and row.kind == "range":
+            raise _MalformedError(row.number, f"an entity is marked at {row.columns[0]}: mark it at its words")
+        if value is not None:
+            reader.read(row, value)
     for name, _, row in reader.opened:
-        sentence.fault(row.number, f"the bracket of entity {quote(name)} does not close in its sentence")
-    if sentence.faults:
-        return []
+        raise _MalformedError(row.number, f"the bracket of entity {quote(name)} does not close in its sentence")
     found = [_mention(name, spans, heads) for (name, _), spans in reader.pieces.items()]
     return sorted(found, key=lambda mention: (mention.words[0], -mention.words[1], mention.entity))
 

@@ -10,7 +10,6 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, TypeAlias
 
 from attnviz.errors import InputError
@@ -31,21 +30,17 @@ _UNSEEN = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What a corpus is, so that another one is not taken for it.
+    """What a corpus is, so that another one is not taken for it."""
 
-    Attributes:
-        name: the file's, without its folder.
-        size: in bytes.
-        sha256: of all that is in it.
-    """
-
-    name: str
-    size: int
-    sha256: str
+    name: str  # the file's, without its folder
+    size: int  # in bytes
+    sha256: str  # of all that is in it
 
 
 class Corpus:
     """The sentences of a file, one after another, and in their places the lines that cannot be used.
+
+    The file is closed at its end, or when nobody holds the corpus any more.
 
     Attributes:
         name: the file, as messages show it.
@@ -69,24 +64,11 @@ class Corpus:
     def __next__(self) -> CorpusLine | BadLine:
         return next(self._items)
 
-    def __enter__(self) -> Corpus:  # noqa: PYI034 - the tests' type checks do not know Self
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the file before its end; at its end it is let go of anyway."""
-        self._file.close()
-
 
 def read_corpus(path: str | os.PathLike[str], *, field: str | None = None, kind: Format | None = None) -> Corpus:
     """The sentences of a corpus.
 
-    Empty lines, and lines of spaces, are no sentences and are passed over. What stands around a sentence is not part
-    of it: spaces, the end of its line.
+    Empty lines and lines of spaces are passed over; spaces around a sentence are no part of it.
 
     Args:
         path: the file, perhaps compressed (.gz, .bz2, .xz); ``-`` is standard input.
@@ -104,7 +86,7 @@ def read_corpus(path: str | os.PathLike[str], *, field: str | None = None, kind:
 
 
 def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
-    """What a corpus is; None for standard input and other pipes, which nobody can look at twice.
+    """What a corpus is; None for standard input and other pipes, which can be read only once.
 
     Raises:
         InputError: it cannot be read.

@@ -94,7 +94,7 @@ class LineStream:
         else:
             self.name = visible(str(path))
             try:
-                source = Path(path).open("rb")  # noqa: SIM115 - open until its last line, or `close`
+                source = Path(path).open("rb")  # noqa: SIM115 - open until its last line
             except (OSError, ValueError) as error:  # the second of a NUL in the name
                 raise self._unreadable(error) from None
             self._close = weakref.finalize(self, source.close)
@@ -104,17 +104,13 @@ class LineStream:
         try:
             self._stream = self._decompress(Path(path).suffix.lower())
         except InputError:
-            self.close()
+            self._close()
             raise
 
     @property
     def count(self) -> int:
         """How many bytes of the file as it lies on the disk have been read."""
         return self._source.count
-
-    def close(self) -> None:
-        """Let go of the file; standard input stays as it is."""
-        self._close()
 
     def __iter__(self) -> Iterator[str | BadLine]:
         """Every line without its end; in place of one that cannot be read, why.
@@ -131,7 +127,7 @@ class LineStream:
         except (OSError, zlib.error, lzma.LZMAError) as error:
             raise self._unreadable(error, f" from line {self._n_lines + 1:,} on") from None
         finally:
-            self.close()
+            self._close()
 
     def _line(self, raw: bytes) -> str | BadLine:
         number = self._n_lines
