@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import InputError, OutputError, SettingsError
+from attnviz.render.names import DEFAULT
 from attnviz.settings import FileSettings, ShellSettings
 from attnviz.text.display import visible
 
@@ -269,7 +270,7 @@ def console_here() -> Console:
     return screen.console_here(_now.shell.color)
 
 
-def print_lines(view: Callable[[Screen], Iterable[Text]], background: str, palette: str) -> None:
+def print_lines(view: Callable[[Screen], Iterable[Text]], background: str, palette: str = DEFAULT) -> None:
     """Print what a view makes for the terminal at hand; through the pager where the window cannot hold it."""
     from attnviz.render.terminal.screen import screen_of
 

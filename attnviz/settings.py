@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.models.registry import RANDOM
-from attnviz.render.names import PALETTES, PICTURES, outputs
-from attnviz.text.names import did_you_mean
+from attnviz.render.names import DEFAULT, PALETTES, PICTURES, outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -309,7 +308,8 @@ def layers_and_heads(layer: Sequence[str], head: Sequence[str]) -> tuple[Ranges 
 def palette_option() -> Any:  # noqa: ANN401 - as option
     """The colours, for the groups that choose some; `check_palette` refuses other names."""
     return option(
-        "--palette", default="magma", help=f"One of {', '.join(PALETTES)}; with _r turned round.", metavar="NAME",
+        "--palette", default=DEFAULT, metavar="NAME",
+        help=f"{', '.join(PALETTES)}, or any colormap of Matplotlib or seaborn; with _r turned round.",
         completes="palettes", panel=LOOK, variable="ATTNVIZ_PALETTE",
     )  # fmt: skip
 
@@ -320,10 +320,14 @@ def check_palette(name: str) -> None:
     Raises:
         SettingsError: no palette has this name.
     """
-    if name.removesuffix("_r") not in PALETTES:
-        raise SettingsError(
-            f"Invalid value for '--palette': there is no palette {name!r}{did_you_mean(name, PALETTES)}"
-        )
+    if name.removesuffix("_r") in PALETTES:
+        return  # those that are listed need not be loaded to be known
+    from attnviz.render.palette import colours
+
+    try:
+        colours(name)
+    except SelectionError as error:
+        raise SettingsError(f"Invalid value for '--palette': {error}") from None
 
 
 def background_option() -> Any:  # noqa: ANN401 - as option

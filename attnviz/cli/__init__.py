@@ -21,7 +21,7 @@ import typer
 import attnviz
 from attnviz.cli import models, train
 from attnviz.cli.groups import Command, Group, HeadCommand, as_command
-from attnviz.errors import AttnvizError, OutputError
+from attnviz.errors import AttnvizError, AttnvizWarning, OutputError
 from attnviz.heads import command as heads
 from attnviz.heatmaps import command as heatmap
 from attnviz.settings import RARE, ShellSettings, option
@@ -133,6 +133,8 @@ def main() -> NoReturn:
     signal.signal(signal.SIGINT, _interrupt)
     # A library's advice to programmers is not for the person at the terminal.
     warnings.simplefilter("ignore")
+    warnings.simplefilter("always", AttnvizWarning)
+    warnings.showwarning = _tell
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
     status = _run()
     try:
@@ -141,6 +143,11 @@ def main() -> NoReturn:
         status = _fail(str(error), 1)
     # Not sys.exit: tearing down torch costs a tenth of a second, and everything is written by now.
     os._exit(status)
+
+
+def _tell(message: Warning | str, *_: Any, **__: Any) -> None:  # noqa: ANN401 - as the library hands them over
+    """Tell of a warning in one line."""
+    sys.stderr.write(f"attnviz: {message}\n")
 
 
 def _run() -> int:

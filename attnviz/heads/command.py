@@ -120,7 +120,7 @@ def command(
         layers, heads = _chosen_places(table, comparison.n_layers, comparison.n_heads)
         print_lines(
             lambda screen: draw_heads(comparison, screen, sort=table.sort, role=table.role, layers=layers, heads=heads),
-            table.background, "magma",
+            table.background,
         )  # fmt: skip
     usual = picture_path("compare-heads", text.shown, comparison.model, pair=None, target=None)
 
@@ -159,7 +159,7 @@ def head_command(
     profile = comparison.head(layer, number)
     from attnviz.heads.terminal.page import draw_head
 
-    print_lines(lambda screen: draw_head(comparison, layer, number, screen), page.background, "magma")
+    print_lines(lambda screen: draw_head(comparison, layer, number, screen), page.background)
     usual = picture_path("head", f"{profile.name} {text.shown}", comparison.model, pair=None, target=None)
 
     for path in output.output or (usual,):
@@ -213,7 +213,7 @@ def _show_changes(
                 *terminal.draw(changes, screen),
                 *([] if against.fail_above is None else terminal.draw_exceeded(above, against.fail_above, screen)),
             ],
-            table.background, "magma",
+            table.background,
         )  # fmt: skip
     names = f"{changes.before.model} against {changes.after.model}"
     usual = picture_path("compare-heads", names, "", pair=None, target=None)

@@ -38,7 +38,7 @@ from attnviz.render.figure.pen import (
     ordinal,
 )
 from attnviz.render.fonts import typefaces_for
-from attnviz.render.palette import DEFAULT, colours, levels, luminance
+from attnviz.render.palette import DEFAULT, colours, luminance, pixels
 from attnviz.render.sheet import AXES, Sheet, pool, resolve
 from attnviz.storage.files import write_whole
 from attnviz.text.display import clip
@@ -277,7 +277,7 @@ def _draw_grid(
     table = np.pad(colours(palette), ((0, 0), (0, 1)), constant_values=255)
     for index, panel in enumerate(sheet.panels):
         place = grid.place(index)
-        page.image(table[levels(panel.matrix, panel.top)], place)
+        page.image(pixels(panel.matrix, panel.top, table), place)
         if annot:
             corner = (*place[:2], grid.cell)
             write_numbers(page.ax, panel, palette, pen, number_size(grid.cell, annot), place=corner)

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
 from attnviz.render.palette import levels
-from attnviz.render.sheet import AXES, Panel, Sheet, pool
+from attnviz.render.sheet import AXES, BLANK, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, legend, spell, wrap
 
@@ -24,6 +25,8 @@ LABEL_WIDTH = 14
 """Cells that a token's label may take beside a matrix."""
 TALLEST = 64
 """Lines that the heads of a layer may take before cells are made smaller."""
+NOTHING = -1
+"""The level of a weight whose cell stays blank."""
 FEW = 32
 """Tokens that are shown one by one, however long that makes the picture, where the screen is wide enough."""
 GAP = 2
@@ -93,13 +96,10 @@ def _body(sheet: Sheet, screen: Screen, overview: bool) -> tuple[list[Text], lis
         scaled, cell = _fit_many(sheet, screen)
     lines += _bands(scaled, screen, cell)
     remarks += [note for note in scaled.notes if note not in sheet.notes]
-    dot = "·" if screen.unicode else "."
-    if cell.digits == "percent":
-        remarks.append(f"numbers: percent, rounded; {dot} is less than 0.5, blank is exactly 0")
-    elif cell.digits == "decimals":
-        remarks.append("numbers: weights, rounded to 2 decimals; blank is exactly 0")
+    if cell.digits:
+        remarks.append("numbers: " + ("percent" if cell.digits == "percent" else "weights, rounded to 2 decimals"))
     elif not screen.colour:
-        remarks.append(f"{dot} is a small weight that is not 0; blank is exactly 0")
+        remarks.append(f"{screen.dot} is a small weight")
     if cell.halves:
         remarks.append("each line holds two rows, and names the upper one")
     return lines, remarks, scaled
@@ -210,17 +210,23 @@ def _column_header(labels: Sequence[str], cell: CellFormat) -> str:
 
 def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
     """One panel's rows of cells."""
-    level = levels(panel.matrix, panel.top).tolist()
+    level = np.where(
+        panel.matrix < blank_below(panel.top), NOTHING, levels(panel.matrix, panel.top).astype(int)
+    ).tolist()
     if cell.halves:
         return [_half_line(level[row : row + 2], screen, cell.width) for row in range(0, len(level), 2)]
     lines = []
     for row, steps in zip(panel.matrix.tolist(), level, strict=True):
         line = Text(no_wrap=True)
         for weight, step in zip(row, steps, strict=True):
-            if screen.colour:
-                line.append(centre(_digits(weight, cell, screen), cell.width), screen.paint(step))
+            if step == NOTHING:
+                line.append(" " * cell.width)
+            elif screen.colour:
+                line.append(centre(_digits(weight, cell), cell.width), screen.paint(step))
             else:
-                line.append(_shaded(weight, step, screen, cell))
+                shade = screen.shade(step)
+                number = _digits(weight, cell).rjust(cell.width - 1) + shade
+                line.append(number if cell.digits else (screen.dot if shade == " " else shade) * cell.width)
         lines.append(line)
     return lines
 
@@ -229,26 +235,19 @@ def _half_line(pair: Sequence[Sequence[int]], screen: Screen, width: int) -> Tex
     """Two rows in a line: the upper half of each character is one cell, the lower half the next row's."""
     line = Text(no_wrap=True)
     for cells in zip(*pair, strict=True):
-        line.append("▀" * width, Style.from_color(*(screen.paint(level).bgcolor for level in cells)))
+        upper, *lower = (None if level == NOTHING else screen.paint(level).bgcolor for level in cells)
+        if upper is None:
+            line.append("▄" * width if lower and lower[0] else " " * width, Style.from_color(*lower))
+        else:
+            line.append("▀" * width, Style.from_color(upper, *lower))
     return line
 
 
-def _shaded(weight: float, step: int, screen: Screen, cell: CellFormat) -> str:
-    """A cell without colour: a shade, and the number where it fits. A weight that is not 0 is never left blank."""
-    shade = screen.shade(step)
-    if not cell.digits:
-        return (shade if shade != " " or weight == 0 else ("·" if screen.unicode else "-")) * cell.width
-    return _digits(weight, cell, screen).rjust(cell.width - 1) + shade
-
-
-def _digits(weight: float, cell: CellFormat, screen: Screen) -> str:
-    """A weight in the digits that fit; blank where it is exactly 0."""
-    if weight == 0 or not cell.digits:
+def _digits(weight: float, cell: CellFormat) -> str:
+    """A weight in the digits that fit; none where they would be 0."""
+    if weight < BLANK or not cell.digits:
         return ""
-    if cell.digits == "decimals":
-        return f"{weight:.2f}"
-    percent = round(100 * float(weight))
-    return str(percent) if percent else ("·" if screen.unicode else ".")
+    return f"{weight:.2f}" if cell.digits == "decimals" else str(math.floor(100 * weight + 0.5))
 
 
 def _thumbnails(sheet: Sheet, screen: Screen) -> tuple[list[Text], Sheet]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 PALETTES = {
+    "teal": "attnviz",
     "magma": "matplotlib",
     "inferno": "matplotlib",
     "plasma": "matplotlib",
@@ -23,8 +24,10 @@ PALETTES = {
 }
 """The palettes of the command line, and the library that each comes from.
 
-Each runs evenly from dark to light, so that equal steps of weight look equal, in grey and to any eye.
+Each runs evenly from dark to light, so that equal steps of weight look equal, in grey and to any eye. Any other
+colormap of these libraries may be named too.
 """
+DEFAULT = "teal"
 
 PICTURES: dict[str, dict[str, Any]] = {
     ".png": {

@@ -1,38 +1,60 @@
-"""Colours that do not lie: perceptually even, and safe for colour-blind readers."""
+"""Colours that do not lie: zero is the page, more is farther from it, in steps that look equal to any eye."""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
 
-from attnviz.errors import SelectionError
+from attnviz.errors import AttnvizWarning, SelectionError
+from attnviz.render import names
 from attnviz.render.names import PALETTES
+from attnviz.render.sheet import blank_below
+from attnviz.text.names import did_you_mean
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
 
-DEFAULT = "magma"
+DEFAULT = names.DEFAULT
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")
 """Okabe and Ito's, which colour-blind readers tell apart: https://jfly.uni-koeln.de/color/. The darkest come first."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """A shape for each line, for who sees no colours at all."""
 
 LEVELS = 256
+MIDDLE = LEVELS // 2
+"""The level of zero among signed numbers."""
 EVEN = 0.1
 """The largest difference of luminance between the ends of a colormap that has no lighter end, such as ``RdBu``."""
-
+TURNS = 0.004
+"""A colormap whose luminance goes back by more than this (a step of a byte is less) gets lighter and darker again."""
 
 Table = UInt8[np.ndarray, "level rgb"]
+
+
+class Hue(NamedTuple):
+    """One hue from black to white in OKLab: its angle, and its chroma ``c l (1 - l)^p`` at each lightness ``l``."""
+
+    angle: float
+    c: float
+    p: float
+
+
+TEAL, RED, BLUE = Hue(193, 0.28, 0.75), Hue(27, 0.85, 1.3), Hue(256, 0.7, 1.3)
+"""Chosen so that all their colours can be shown by any screen."""
+ENDS = {False: (0.18, 0.38), True: (0.94, 0.7)}
+"""The lightness of the largest weight and of the largest signed number, on paper and on a dark screen."""
 
 
 def colours(palette: str | Colormap = DEFAULT, *, on_dark: bool = False) -> Table:
     """The palette from weight 0 to the largest, as red, green, blue.
 
-    Weight 0 is the end nearest to the background, so that what matters stands out: pale on paper, dark on a dark
-    terminal. A name that ends in ``_r`` turns the palette round.
+    Weight 0 is the end nearest to the background, so that what matters stands out; ours begins with the background
+    itself, white or black. A name that ends in ``_r`` turns the palette round. A colormap that gets lighter and darker
+    by turns is used, and an `AttnvizWarning` tells of it.
 
     Args:
         palette: one of `attnviz.render.names.PALETTES`, or any other colormap of Matplotlib or seaborn: its name, or
@@ -50,17 +72,18 @@ def colours(palette: str | Colormap = DEFAULT, *, on_dark: bool = False) -> Tabl
 
 @functools.cache
 def _named(name: str, *, on_dark: bool) -> Table:
+    base = name.removesuffix("_r")
+    if PALETTES.get(base) == "attnviz" and name in {base, f"{base}_r"}:
+        table = _ramp(TEAL, ENDS[on_dark][0], LEVELS, on_dark=on_dark)
+        return table if name == base else table[::-1]
+
     from matplotlib import colormaps
 
-    base = name.removesuffix("_r")
     if base not in colormaps:
         import seaborn.cm  # noqa: F401 - it adds its colormaps to Matplotlib's
 
     if base not in colormaps or name not in colormaps:
-        raise SelectionError(
-            f"there is no palette {name!r}: choose one of {', '.join(PALETTES)} (or one with _r), or any other "
-            "colormap of Matplotlib or seaborn"
-        )
+        raise SelectionError(f"there is no palette {name!r}{did_you_mean(name, PALETTES)}")
     return _oriented(colormaps[base], turned=name != base, on_dark=on_dark)
 
 
@@ -69,8 +92,11 @@ def _oriented(colormap: Colormap, *, turned: bool, on_dark: bool) -> Table:
 
     A colormap whose ends are about as light as each other stays as it comes: neither is nearest to the background.
     """
-    rgb = _sampled(colormap)
-    brighter = float(luminance(rgb[0]) - luminance(rgb[-1]))
+    rgb: np.ndarray = (colormap(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
+    light = luminance(rgb)
+    brighter = float(light[0] - light[-1])
+    if (np.diff(light) * np.sign(-brighter)).min() < -TURNS:
+        _tell_of_turns(colormap.name)
     dark_first = abs(brighter) > EVEN and (brighter > 0) == on_dark
     if dark_first != turned:
         rgb = rgb[::-1]
@@ -79,17 +105,45 @@ def _oriented(colormap: Colormap, *, turned: bool, on_dark: bool) -> Table:
 
 
 @functools.cache
-def diverging() -> Table:
-    """The colours of numbers to both sides of 0, the pale middle: from the lowest to the highest."""
-    from matplotlib import colormaps
+def _tell_of_turns(name: str) -> None:
+    warnings.warn(
+        f"the palette {name} gets lighter and darker by turns: equal steps of weight do not look equal in it",
+        AttnvizWarning,
+        stacklevel=4,
+    )
 
-    rgb = _sampled(colormaps["RdBu_r"])
+
+@functools.cache
+def diverging(*, on_dark: bool = False) -> Table:
+    """The colours of signed numbers: blue below 0, red above, the background at 0, which is level `MIDDLE`."""
+    below, above = (_ramp(hue, ENDS[on_dark][1], MIDDLE, on_dark=on_dark) for hue in (BLUE, RED))
+    rgb = np.concatenate([below[-1:], below[:0:-1], above])
     rgb.setflags(write=False)
     return rgb
 
 
-def _sampled(colormap: Colormap) -> Table:
-    rgb: np.ndarray = (colormap(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
+def _ramp(hue: Hue, end: float, n: int, *, on_dark: bool) -> Table:
+    """So many colours of one hue, in even steps of lightness from the background, black or white, to this end.
+
+    In OKLab (Ottosson 2020, https://bottosson.github.io/posts/oklab/), its lightness as corrected by him in 2021 so
+    that it is even down to black (https://bottosson.github.io/posts/colorpicker/).
+    """
+    light = np.linspace(0.0 if on_dark else 1.0, end, n)
+    chroma, angle = hue.c * light * (1 - light) ** hue.p, np.radians(hue.angle)
+    lightness = (light**2 + 0.206 * light) / (1.206 / 1.03 * (light + 0.03))
+    lab = np.stack([lightness, chroma * np.cos(angle), chroma * np.sin(angle)])
+    cones = np.array(
+        [[1, 0.3963377774, 0.2158037573], [1, -0.1055613458, -0.0638541728], [1, -0.0894841775, -1.2914855480]]
+    )
+    linear = np.array([
+        [4.0767416621, -3.3077115913, 0.2309699292],
+        [-1.2684380046, 2.6097574011, -0.3413193965],
+        [-0.0041960863, -0.7034186147, 1.7076147010],
+    ]) @ (cones @ lab) ** 3  # fmt: skip
+    linear = linear.clip(0, 1).T
+    part = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    rgb: np.ndarray = (part * 255).round().astype(np.uint8)
+    rgb.setflags(write=False)
     return rgb
 
 
@@ -105,6 +159,22 @@ def levels(matrix: np.ndarray, top: float) -> np.ndarray:
     if top <= 0:
         return np.zeros(matrix.shape, dtype=np.uint8)
     return np.clip(np.rint(matrix / top * (LEVELS - 1)), 0, LEVELS - 1).astype(np.uint8)
+
+
+def signed_levels(values: np.ndarray, top: float) -> np.ndarray:
+    """The level of each signed number in `diverging`, where the scale goes from ``-top`` to ``top``; 0 is `MIDDLE`."""
+    if top <= 0:
+        return np.full(values.shape, MIDDLE, dtype=np.uint8)
+    return (MIDDLE + np.clip(np.rint(values / top * (MIDDLE - 1)), 1 - MIDDLE, MIDDLE - 1)).astype(np.uint8)
+
+
+def pixels(
+    weights: Float[np.ndarray, "row column"], top: float, table: UInt8[np.ndarray, "level channel"]
+) -> UInt8[np.ndarray, "row column channel"]:
+    """The colour of each weight on paper, white where its cell stays blank (see `blank_below`)."""
+    shown: np.ndarray = table[levels(weights, top)]
+    shown[weights < blank_below(top)] = 255
+    return shown
 
 
 def ink(table: UInt8[np.ndarray, "level rgb"]) -> np.ndarray:

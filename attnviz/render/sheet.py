@@ -17,6 +17,9 @@ from attnviz.text.notes import sentence
 
 Scale = Literal["shared", "panel", "unit"]
 
+BLANK = 0.005
+"""Weights below it leave their cell blank: as a percentage, and with two decimals, they are 0."""
+
 AXES = "rows are queries, columns are keys; layers and heads count from 0"
 
 KINDS: dict[Kind, str] = {
@@ -76,12 +79,14 @@ class Sheet:
         """What the colours mean, in words."""
         largest = max(panel.top for panel in self.panels)
         if self.scale == "unit":
-            return "colour: attention weight, 0 to 1"
+            return f"colour: attention weight, 0 to 1; blank: below {BLANK}"
         if self.scale == "panel" and len(self.panels) > 1:
-            return "colour: attention weight, in each panel 0 to its own largest (given as max)"
-        return f"colour: attention weight, 0 to {largest:.3g}" + (
-            ", one scale for all panels" if len(self.panels) > 1 else ""
-        )
+            return (
+                "colour: attention weight, in each panel 0 to its own largest (given as max); "
+                f"blank: below {BLANK} or a fiftieth of that"
+            )
+        end = f"0 to {largest:.3g}" + (", one scale for all panels" if len(self.panels) > 1 else "")
+        return f"colour: attention weight, {end}; blank: below {blank_below(largest):.2g}"
 
     @property
     def description(self) -> str:
@@ -165,6 +170,11 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
         key_labels=_group_labels(sheet.key_labels, columns),
         notes=(*sheet.notes, sentence(note)),
     )
+
+
+def blank_below(top: float) -> float:
+    """The weight below which a cell stays blank: `BLANK`, or less where even the largest, `top`, is small."""
+    return min(BLANK, top / 50)
 
 
 def _tops(matrices: Sequence[np.ndarray], scale: Scale) -> list[float]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SEE = "(see attnviz heatmap --help)"
 ENDINGS = "the ending must be one of png, svg, pdf, json, npz, safetensors"
-NAMES = "magma, inferno, plasma, viridis, cividis, gray, mako, rocket, crest, flare"
+NAMES = "teal, magma, inferno, plasma, viridis, cividis, gray, mako, rocket, crest, flare"
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_the_default_folder_cannot_be_written(
         (["I", "-o", "png"], f"Invalid value for '--output' / '-o': png: {ENDINGS}"),
         (["I", "-o", "\x1b[2J"], rf"Invalid value for '--output' / '-o': \x1b[2J: {ENDINGS}"),
         (["I", "--scale", "log"], "Invalid value for '--scale': 'log' is not one of 'shared', 'panel', 'unit'"),
-        (["I", "--palette", "jet"], f"Invalid value for '--palette': there is no palette 'jet': there are {NAMES}"),
+        (["I", "--palette", "jets"], f"Invalid value for '--palette': there is no palette 'jets': there are {NAMES}"),
         (["I", "--palette", "\x1b"], rf"Invalid value for '--palette': there is no palette '\x1b': there are {NAMES}"),
         (["I", "--device", "tpu"], "Invalid value for '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'"),
         (["I", "--toy", "--layer", "1-0"], "the range 1-0 ends before it begins"),

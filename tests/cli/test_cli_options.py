@@ -109,14 +109,17 @@ def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> 
 @pytest.mark.parametrize(
     ("scale", "legend"),
     [
-        ("shared", "colour: attention weight, 0 to {largest:.3g}, one scale for all panels"),
-        ("panel", "colour: attention weight, in each panel 0 to its own largest (given as max)"),
-        ("unit", "colour: attention weight, 0 to 1"),
+        ("shared", "colour: attention weight, 0 to {largest:.3g}, one scale for all panels; blank: below 0.005"),
+        (
+            "panel",
+            "colour: attention weight, in each panel 0 to its own largest (given as max); blank: below 0.005 or a fiftieth of that",
+        ),
+        ("unit", "colour: attention weight, 0 to 1; blank: below 0.005"),
     ],
 )
 def test_scale(typed: Callable[..., Result], saved: Path, scale: str, legend: str) -> None:
     """Where colours end is said."""
-    result = typed("heatmap", "--load", saved.name, "--scale", scale, "-o", "a.json", columns=120)
+    result = typed("heatmap", "--load", saved.name, "--scale", scale, "-o", "a.json", columns=200)
     said = legend.format(largest=load(saved).weights.max())
     assert f"[ ░▒▓█] {said}\n" in result.output
 

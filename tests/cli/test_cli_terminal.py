@@ -19,8 +19,6 @@ import pyte
 import pytest
 from rich.cells import cell_len
 
-from attnviz.render.palette import colours
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -182,17 +180,10 @@ def test_pipes_and_forced_colours(record: str, here: Path, environment: Callable
     assert "48;2;" in shown["forced"]
 
 
-def rgb(step: int, *, on_dark: bool) -> str:
-    """The code of a palette's colour as a background."""
-    red, green, blue = colours("magma", on_dark=on_dark)[step]
-    return f"48;2;{red};{green};{blue}"
-
-
 def test_light_background(terminal: Callable[..., Seen], record: str) -> None:
-    """Nothing is the end of the palette nearest to the background, which the terminal is asked for, or told."""
+    """The scale begins with the background, which the terminal is asked for, or told; else with black."""
     arguments = ["heatmap", "--load", record, "-o", "a.json"]
-    pale, dark = rgb(0, on_dark=False), rgb(0, on_dark=True)
-    assert pale != dark
+    white, black = "48;2;255;255;255", "48;2;0;0;0"
 
     def first_colour(seen: Seen) -> str:
         """The first cell of the scale, which is that of nothing."""
@@ -200,13 +191,13 @@ def test_light_background(terminal: Callable[..., Seen], record: str) -> None:
         codes: list[str] = re.findall(r"48;2;\d+;\d+;\d+", scale)
         return codes[0]
 
-    assert first_colour(terminal(*arguments, answer=LIGHT + KNOWN)) == pale
-    assert first_colour(terminal(*arguments, answer=DARK + KNOWN)) == dark
-    assert first_colour(terminal(*arguments, answer=KNOWN)) == dark
+    assert first_colour(terminal(*arguments, answer=LIGHT + KNOWN)) == "48;2;255;255;222"
+    assert first_colour(terminal(*arguments, answer=DARK + KNOWN)) == "48;2;30;30;30"
+    assert first_colour(terminal(*arguments, answer=KNOWN)) == black
     told = terminal(*arguments, COLORFGBG="0;15")
-    assert first_colour(told) == pale
-    assert first_colour(terminal(*arguments, "--background", "light", answer=DARK + KNOWN)) == pale
-    assert first_colour(terminal(*arguments, "--background", "dark", answer=LIGHT + KNOWN)) == dark
+    assert first_colour(told) == white
+    assert first_colour(terminal(*arguments, "--background", "light", answer=DARK + KNOWN)) == white
+    assert first_colour(terminal(*arguments, "--background", "dark", answer=LIGHT + KNOWN)) == black
 
 
 def test_a_terminal_that_never_answers(terminal: Callable[..., Seen], record: str) -> None:

@@ -25,7 +25,7 @@ from attnviz.heads.selection import MOST_CARDS, control_of, estimate_of, stronge
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.similarity import leaves
 from attnviz.heads.wording import CONTROLS_OF_A_HEAD
-from attnviz.render.palette import colours, levels
+from attnviz.render.palette import colours, levels, pixels
 from tests.heads.comparisons_by_hand import COLOURS, KOREAN, RULES, made, similarity_of, with_chance
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts) 
     drawn = sheet.draw(comparison, patterns={"first": record}).figure
     images = images_of(drawn)
     pattern = record.pattern(1, 0)
-    wanted = colours()[levels(pattern, 1.0)]
+    wanted = pixels(pattern, 1.0, colours())
     assert sum(np.array_equal(image, wanted) for image in images) == 1
     plain = sheet.draw(comparison).figure
     assert len(images_of(plain)) == len(images) - 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from rich.style import Style
 from attnviz.attention import Attention, Note
 from attnviz.heatmaps.terminal import draw
 from attnviz.render.palette import colours, levels, luminance
-from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
+from attnviz.render.sheet import AXES, Scale, Sheet, blank_below, pool, resolve
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.display import token_text
 
@@ -52,13 +52,13 @@ def rows_of(lines: list[str], labels: tuple[str, ...]) -> list[str]:
 
 
 def percents(row: str) -> list[int]:
-    """The numbers of a row in percent; a dot is a weight that rounds to nothing."""
-    return [0 if text == "·" else int(text) for text in re.findall(r"\d+|·", row)]
+    """The numbers of a row in percent."""
+    return list(map(int, re.findall(r"\d+", row)))
 
 
 def weights_in_percent(matrix: np.ndarray) -> list[list[int]]:
-    """What the percent numbers must be."""
-    return [[round(100 * float(weight)) for weight in row] for row in matrix]
+    """What the percent numbers must be; a weight that rounds to nothing has none."""
+    return [[round(100 * float(weight)) for weight in row if weight >= 0.005] for row in matrix]
 
 
 # What it looks like. One file a test; `pytest tests/views --rewrite-golden` writes them anew.
@@ -167,18 +167,23 @@ def test_decimals_are_the_records(fixed_record: Make) -> None:
     record = fixed_record()
     sheet = resolve(record)
     found = [re.findall(r"\d\.\d\d", row) for row in rows_of(plain(sheet), sheet.query_labels)]
-    assert found == [[f"{weight:.2f}" for weight in row] for row in record.pattern(0, 0)]
+    assert found == [[f"{weight:.2f}" for weight in row if weight >= 0.005] for row in record.pattern(0, 0)]
 
 
-def test_only_zeros_are_blank(fixed_record: Make) -> None:
-    """Row i of a causal head has i + 1 numbers, however small; the rest is blank, and the text says what blank is."""
+def test_weights_that_round_to_nothing_are_blank(fixed_record: Make) -> None:
+    """What is masked or below 0.005 is blank, with no colour either, and the text says what blank is."""
     record = fixed_record("All you need is love", causal=True)
     sheet = resolve(record)
-    for width in (34, 80):
-        lines = plain(sheet, Screen(width=width, colour=False))
-        counts = [len(re.findall(r"\d\.\d\d|\d+|·", row)) for row in rows_of(lines, sheet.query_labels)]
-        assert counts == [1, 2, 3, 4, 5]
-        assert any("blank is exactly 0" in " ".join(lines[i : i + 2]) for i in range(len(lines)))
+    for screen in (Screen(width=34, colour=False), PLAIN, Screen()):
+        drawn = draw(sheet, screen)
+        lines = [line.plain for line in drawn]
+        counts = [len(re.findall(r"\d\.\d\d|\d+", row)) for row in rows_of(lines, sheet.query_labels)]
+        assert counts == (record.pattern(0, 0) >= 0.005).sum(axis=1).tolist()
+        assert "blank: below 0.005" in " ".join(" ".join(lines).split())
+        coloured = [
+            span for line in drawn[3:-4] for span in line.spans if isinstance(span.style, Style) and span.style.bgcolor
+        ]
+        assert len(coloured) == (sum(counts) if screen.colour else 0)
 
 
 def test_shades_keep_the_order(fixed_record: Make) -> None:
@@ -188,10 +193,10 @@ def test_shades_keep_the_order(fixed_record: Make) -> None:
     shaded = []
     for row, weights in zip(rows_of(plain(sheet), sheet.query_labels), record.pattern(0, 0), strict=True):
         cells = re.findall(r"\d\.\d\d(.)", row)
-        shaded += list(zip(weights, cells, strict=True))
+        shaded += list(zip(weights[weights >= 0.005], cells, strict=True))
     steps = [" ░▒▓█".index(shade) for _, shade in sorted(shaded)]
     assert steps == sorted(steps)
-    assert {0, 4} <= set(steps)
+    assert {0, 3} <= set(steps)
 
 
 @pytest.mark.parametrize("scale", ["shared", "panel", "unit"])
@@ -273,9 +278,8 @@ def test_columns_align_by_cell_width(fixed_record: Make) -> None:
     first = next(number for number, line in enumerate(lines) if line.startswith("0 나는"))
     header, rows = lines[first - 1], lines[first : first + 8]
     assert len({cell_len(row) for row in rows}) == 1
-    places = [[cell_len(row[: match.start()]) for match in re.finditer(r"\d\.\d\d", row)] for row in rows]
-    assert places == [places[0]] * 8
-    for place, label in zip(places[0], sheet.key_labels, strict=True):
+    places = {cell_len(row[: match.start()]) for row in rows for match in re.finditer(r"\d\.\d\d", row)}
+    for place, label in zip(sorted(places), sheet.key_labels, strict=True):
         middle = cell_len(header[: header.index(label)]) + cell_len(label) / 2
         assert abs(middle - (place + 2)) <= 1.5
 
@@ -287,7 +291,8 @@ def test_numbers_can_be_read_in_their_cells(fixed_record: Make, palette: str, *,
     record = fixed_record()
     sheet = resolve(record)
     table = colours(palette, on_dark=dark)
-    expected = table[levels(sheet.panels[0].matrix, sheet.panels[0].top)].reshape(-1, 3)
+    matrix = sheet.panels[0].matrix
+    expected = table[levels(matrix[matrix >= 0.005], sheet.panels[0].top)]
     found = []
     for line in draw(sheet, Screen(dark=dark, palette=palette)):
         for span in line.spans:
@@ -301,19 +306,37 @@ def test_numbers_can_be_read_in_their_cells(fixed_record: Make, palette: str, *,
     np.testing.assert_array_equal(found, expected)
 
 
+class Cell(NamedTuple):
+    """A character and its style."""
+
+    text: str
+    style: Style
+
+    def half(self, which: int) -> tuple[int, ...] | None:
+        """The colour of its upper or its lower half; None where that is the screen's own."""
+        colour = self.style.color if self.text == "▀▄"[which] else None if self.text == " " else self.style.bgcolor
+        return None if colour is None else tuple(colour.get_truecolor())
+
+
 def test_half_lines_hold_two_rows(fixed_record: Make) -> None:
     """Thin cells: the upper half of a character is one row, the lower half the next, in the palette's colours."""
     record = fixed_record([f"w{i}" for i in range(70)])
     sheet = resolve(record)
     table = colours(on_dark=True)
     level = levels(sheet.panels[0].matrix, sheet.panels[0].top)
-    halves = [line for line in draw(sheet, Screen(width=90)) if "▀" in line.plain]
+    halves = [line for line in draw(sheet, Screen(width=90)) if re.search("[▀▄]", line.plain)]
     assert len(halves) == 35
     for number, line in enumerate(halves):
-        styles = [span.style for span in line.spans if "▀" in line.plain[span.start : span.end]]
-        for offset, end in ((0, "color"), (1, "bgcolor")):
-            shown = [getattr(style, end).get_truecolor() for style in styles]
-            np.testing.assert_array_equal(shown, table[level[2 * number + offset]])
+        styles = {span.start: span.style for span in line.spans if isinstance(span.style, Style)}
+        cells = [Cell(line.plain[at], styles.get(at, Style())) for at in range(len(line.plain) - 70, len(line.plain))]
+        for offset in (0, 1):
+            row = 2 * number + offset
+            weights, least = sheet.panels[0].matrix[row], blank_below(sheet.panels[0].top)
+            expected = [
+                None if weight < least else tuple(colour)
+                for weight, colour in zip(weights, table[level[row]], strict=True)
+            ]
+            assert [cell.half(offset) for cell in cells] == expected
 
 
 def test_256_colours_are_all_that_is_sent(fixed_sheet: MakeSheet, printed: Printed) -> None:

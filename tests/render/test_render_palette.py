@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 from rich.color import Color, ColorSystem
 
-from attnviz.errors import SelectionError
+from attnviz.errors import AttnvizWarning, SelectionError
 from attnviz.render.names import PALETTES
-from attnviz.render.palette import DEFAULT, LEVELS, colours, diverging, ink, levels, luminance
+from attnviz.render.palette import (
+    LEVELS,
+    MIDDLE,
+    colours,
+    diverging,
+    ink,
+    levels,
+    luminance,
+    pixels,
+    signed_levels,
+)
 
 TENTHS = np.linspace(0, LEVELS - 1, 11).round().astype(int)
 
@@ -115,13 +125,19 @@ def test_zero_is_nearest_the_background(name: str) -> None:
     paper, dark = luminance(colours(name)), luminance(colours(name, on_dark=True))
     assert paper[0] > paper[-1]
     assert dark[0] < dark[-1]
-    np.testing.assert_array_equal(colours(name), colours(name, on_dark=True)[::-1])
+    if PALETTES[name] != "attnviz":
+        np.testing.assert_array_equal(colours(name), colours(name, on_dark=True)[::-1])
 
 
-def test_the_default_is_nearly_the_background_at_zero() -> None:
-    """Nothing looks like nothing: within 5 units of lightness of white, and of black."""
-    assert lightness(colours()[0].astype(float)) > 95
-    assert lightness(colours(on_dark=True)[0].astype(float)) < 5
+def test_the_default_begins_with_the_background() -> None:
+    """Nothing looks like nothing: white, and black; the other end is one dark or one pale hue, neither red nor blue."""
+    assert (colours()[0] == 255).all()
+    assert (colours(on_dark=True)[0] == 0).all()
+    assert colours()[-1].tolist() == pytest.approx([6, 48, 47], abs=2)
+    for table in (colours(), colours(on_dark=True)):
+        red, green, blue = table[128].astype(int)
+        assert green > 2 * red
+        assert green == pytest.approx(blue, abs=8)
 
 
 @pytest.mark.parametrize("name", PALETTES)
@@ -134,10 +150,11 @@ def test_a_palette_turns_round(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "jets", "_r", "magma_r_r", "Magma", "rainbows_r"])
 def test_an_unknown_palette_is_refused(name: str) -> None:
     """A palette that does not exist is an error that names those that do."""
-    with pytest.raises(SelectionError, match=f"no palette '{name}'.*{DEFAULT}"):
+    with pytest.raises(SelectionError, match=f"no palette '{name}'"):
         colours(name)
 
 
+@pytest.mark.filterwarnings("ignore:the palette .* by turns")
 @pytest.mark.parametrize("name", ["Blues", "jet", "icefire", "mako_r", "RdBu_r"])
 @pytest.mark.parametrize("on_dark", [False, True])
 def test_any_colormap_will_do(name: str, *, on_dark: bool) -> None:
@@ -161,6 +178,21 @@ def test_a_colormap_of_ones_own() -> None:
         assert turned[[0, -1]].tolist() == [[0, 128, 0], [255, 255, 255]]
 
 
+@pytest.mark.parametrize("name", ["turbo", "PiYG", "Spectral"])
+def test_a_palette_that_turns_is_used_and_told_of_once(name: str) -> None:
+    """One warning in one line, however often and on whatever background it is drawn."""
+    with pytest.warns(AttnvizWarning, match=f"^the palette {name} gets lighter and darker by turns: .*$"):
+        colours(name)
+    assert colours(name, on_dark=True).shape == (LEVELS, 3)  # a second warning would fail
+
+
+@pytest.mark.parametrize("name", [*PALETTES, "Greens", "bone", "cubehelix"])
+def test_an_even_palette_needs_no_warning(name: str) -> None:
+    """Every palette that is listed gets lighter or darker all the way, as others do; a warning would fail this test."""
+    assert len(colours(name)) == LEVELS
+
+
+@pytest.mark.filterwarnings("ignore:the palette .* by turns")
 @pytest.mark.parametrize("name", ["jet", "RdBu", "coolwarm", "twilight"])
 def test_a_colormap_without_a_lighter_end_stays_as_it_comes(name: str) -> None:
     """Its low end stands for weight 0, on paper and on a dark screen; ``_r`` turns it round."""
@@ -172,20 +204,44 @@ def test_a_colormap_without_a_lighter_end_stays_as_it_comes(name: str) -> None:
         np.testing.assert_array_equal(colours(f"{name}_r", on_dark=on_dark), own[::-1])
 
 
-def test_diverging_is_pale_in_the_middle() -> None:
-    """Blue below, red above, and the lightest colour where nothing is."""
-    table = diverging()
-    assert luminance(table).argmax() in {127, 128}
-    assert table[0, 2] > table[0, 0]
-    assert table[-1, 0] > table[-1, 2]
+@pytest.mark.parametrize("on_dark", [False, True])
+def test_signed_numbers_stand_around_the_background(*, on_dark: bool) -> None:
+    """Blue below, red above, the background at 0; to every eye lightness goes one way on both sides, in even steps."""
+    table = diverging(on_dark=on_dark)
+    assert (table[MIDDLE] == (0 if on_dark else 255)).all()
+    assert table[0, 2] > table[0, 0] + 50
+    assert table[-1, 0] > table[-1, 2] + 50
+    for side in (table[MIDDLE::-1], table[MIDDLE:]):
+        assert (np.diff(lightness(side[::8].astype(float))) * (1 if on_dark else -1) > 0).all()
+        for eye in ("full", "protan", "deutan"):
+            assert (np.diff(seen(side[::16].astype(float), eye)[:, 0]) * (1 if on_dark else -1) > 0).all()
+    for eye in ("protan", "deutan"):
+        red, blue = seen(table[[-1, 0]].astype(float), eye)
+        assert np.linalg.norm(red - blue) > 0.15
 
 
-@pytest.mark.parametrize("name", PALETTES)
-def test_text_can_be_read_on_every_colour(name: str) -> None:
+def test_signed_levels_by_hand() -> None:
+    """0 is the middle, the ends are as far from it; what is beyond stays there, and without a scale all is 0."""
+    assert signed_levels(np.array([-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 9.0]), 2.0).tolist() == [
+        1,
+        1,
+        64,
+        128,
+        192,
+        255,
+        255,
+    ]
+    assert signed_levels(np.zeros(2), 0.0).tolist() == [128, 128]
+
+
+@pytest.mark.parametrize("name", [*PALETTES, "signed"])
+@pytest.mark.parametrize("on_dark", [False, True])
+def test_text_can_be_read_on_every_colour(name: str, *, on_dark: bool) -> None:
     """Black or white text has a contrast of 4.5 to 1 at least (WCAG 2.2, AA), and is the better of the two."""
-    light = luminance(colours(name))
+    table = diverging(on_dark=on_dark) if name == "signed" else colours(name, on_dark=on_dark)
+    light = luminance(table)
     contrast = {True: 1.05 / (light + 0.05), False: (light + 0.05) / 0.05}
-    chosen = np.where(ink(colours(name)), contrast[True], contrast[False])
+    chosen = np.where(ink(table), contrast[True], contrast[False])
     assert chosen.min() >= 4.5
     np.testing.assert_array_equal(chosen, np.maximum(contrast[True], contrast[False]))
 
@@ -212,6 +268,17 @@ def test_levels_by_hand() -> None:
     found = levels(np.array([[0.0, 0.1, 0.5, 0.7]]), 0.5)
     assert found.dtype == np.uint8
     assert found.tolist() == [[0, 51, 255, 255]]
+
+
+def test_cells_of_small_weights_stay_blank() -> None:
+    """Below 0.005 a cell is white; where even the largest weight is small, below a fiftieth of that."""
+    table = colours("magma")
+    shown = pixels(np.array([[0.0, 0.0049, 0.005, 1.0]]), 1.0, table)
+    assert shown[0, :2].tolist() == [[255, 255, 255]] * 2
+    np.testing.assert_array_equal(shown[0, 2:], table[[1, 255]])
+    shown = pixels(np.array([[0.0003, 0.0005, 0.02]]), 0.02, table)
+    assert (shown[0, 0] == 255).all()
+    np.testing.assert_array_equal(shown[0, 1:], table[[6, 255]])
 
 
 def test_a_matrix_of_zeros_has_the_lowest_level() -> None:

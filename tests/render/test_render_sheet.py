@@ -116,8 +116,8 @@ def test_the_legend_says_where_the_scale_ends(scale: Scale, legend: str) -> None
 def test_the_legend_of_one_panel_has_its_number() -> None:
     """One panel on a scale of its own is simply 0 to its largest."""
     one = small().select([0], [1])
-    assert resolve(one, "panel").legend.endswith("0 to 0.7")
-    assert resolve(one, "shared").legend.endswith("0 to 0.7")
+    assert resolve(one, "panel").legend.endswith("0 to 0.7; blank: below 0.005")
+    assert resolve(one, "shared").legend.endswith("0 to 0.7; blank: below 0.005")
 
 
 def test_an_unknown_scale_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

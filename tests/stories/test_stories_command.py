@@ -115,7 +115,7 @@ def test_json(typed: Typed, here: Path) -> None:
         (["-o", "a.png"], "give the name of a demo: positions, "),
         ([TOLD, "-o", "a.npz"], "a.npz: the ending must be one of png, svg, pdf, json"),
         ([TOLD, "-o", "a"], "a: the ending must be one of png, svg, pdf, json"),
-        ([TOLD, "--palette", "jet"], "there is no palette 'jet'"),
+        ([TOLD, "--palette", "jets"], "there is no palette 'jets'"),
         ([TOLD, "again"], "unexpected extra argument"),
     ],
 )

@@ -207,7 +207,7 @@ def test_cells_stand_on_the_colour_of_their_size() -> None:
         score="dot",
         mask=Grid(values=np.array([[1.0, 1.0, 0.0]])),
     )
-    table = colours("magma", on_dark=True)
+    table = colours(on_dark=True)
     lines = list(draw_walk(walk, Screen(width=100)))
     start = next(i for i, line in enumerate(lines) if line.plain == "Keys K (3, 1)")
     step = levels(np.array([2.0, 4.0, 0.5]), 4.0)

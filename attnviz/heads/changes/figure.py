@@ -87,7 +87,7 @@ def _draw(pen: Pen, found: Changes, palette: str) -> None:
     _draw_grid(page, found, (MARGIN, top, cell), (values, limit, palette))
     number_grid(page, shape, cell, MARGIN, top)
     bar = (MARGIN + grid[0] + 0.25, top + ABOVE, min(1.6, max(0.6, shape[0] * cell)))
-    page.colour_bar(colours(palette), bar, scale_marks(0.0, limit, 2))
+    page.colour_bar(colours(palette), bar, scale_marks(0.0, limit))
     page.text(bar[0], bar[1] - 0.1, "nats" if found.pattern is not None else "share", SMALL, va="bottom", color=GREY)
     y = page.write(listed, top + grid[1] + 0.2) + 0.08 * bool(listed)
     if relations:

@@ -76,7 +76,7 @@ def draw(comparison: HeadComparison, palette: str = DEFAULT) -> Picture:
             name, middle = names[order[column]], left + (column + 0.5) * side / n
             page.text(middle, top + side + 0.05, name, size, rotation=90, ha="center", va="top")
         _draw_tree(page, similarity, (left, top, side), upright=True)
-        page.colour_bar(colours(palette)[::-1], (bar, top, 2.4), scale_marks(0.0, largest, 2))
+        page.colour_bar(colours(palette)[::-1], (bar, top, 2.4), scale_marks(0.0, largest))
         page.text(bar + BAR, top + 1.2, UNIT, SMALL, rotation=90, ha="right", va="center", color=GREY)
         page.write(below, end)
     return Picture(pen, title, proof(comparison))

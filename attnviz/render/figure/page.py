@@ -18,6 +18,9 @@ from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEGEND_GAP, MARGIN, PO
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MOST_MARKS = 5.9
+"""Steps that a colour bar may have between its numbers."""
+
 Place = tuple[float, float, float, float]
 """Left, top, width and height, in inches."""
 
@@ -181,10 +184,14 @@ def page_of(pen: Pen, width: float, height: float) -> Page:
     return Page(pen, ax)
 
 
-def scale_marks(low: float, high: float, precision: int = 3) -> dict[float, str]:
-    """The numbers at both ends of a colour bar and in its middle."""
-    numbers = {share: low + share * (high - low) for share in (0.0, 0.5, 1.0)}
-    return {share: f"{number:.{precision}g}" if number else "0" for share, number in numbers.items()}
+def scale_marks(low: float, high: float) -> dict[float, str]:
+    """Round numbers along a colour bar, three to six of them, by the share of its length at which each stands."""
+    if high <= low:
+        return {0.0: f"{low:.3g}"}
+    power = 10.0 ** math.floor(math.log10(high - low))
+    step = next(s * power for s in (0.1, 0.2, 0.25, 0.5, 1, 2) if (high - low) / (s * power) < MOST_MARKS)
+    first, last = math.ceil(low / step - 1e-6), math.floor(high / step + 1e-6)
+    return {(i * step - low) / (high - low): f"{i * step:.4g}" for i in range(first, last + 1)}
 
 
 def legend_above(ax: Axes, pen: Pen, names: Sequence[str], sample: float, **style: Any) -> float:

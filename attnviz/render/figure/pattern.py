@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.render.figure.pen import BLACK, FRAME, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped, ordinal
-from attnviz.render.palette import colours, ink, levels
-from attnviz.render.sheet import Panel, Sheet
+from attnviz.render.palette import colours, ink, levels, pixels
+from attnviz.render.sheet import BLANK, Panel, Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,9 +45,10 @@ def draw_pattern(
     """
     (panel,) = sheet.panels
     table = colours(palette)
-    level = levels(panel.matrix, panel.top)
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
-    image = ax.imshow(table[level], aspect="equal" if cell is None else "auto", interpolation="none")
+    image = ax.imshow(
+        pixels(panel.matrix, panel.top, table), aspect="equal" if cell is None else "auto", interpolation="none"
+    )
     image.set_label(sheet.description)
     if cell is None:
         if cbar:
@@ -98,7 +99,7 @@ def write_numbers(
     left, top, cell = place
     table = colours(palette)
     white = ink(table)[levels(panel.matrix, panel.top)]
-    for row, column in np.ndindex(panel.matrix.shape):
+    for row, column in np.argwhere(panel.matrix >= BLANK):
         style = pen.style(size, color="white" if white[row, column] else BLACK)
         where = (left + (column + 0.5) * cell, top + (row + 0.5) * cell)
         ax.text(*where, _short(float(panel.matrix[row, column])), ha="center", va="center", zorder=4, **style)
@@ -116,8 +117,6 @@ def number_size(cell: float, annot: bool | None) -> float:  # noqa: FBT001 - as 
 
 
 def _short(weight: float) -> str:
-    """A weight with two decimals: ``.34``, ``1``; exactly nothing is ``0``, what rounds to nothing ``.00``."""
-    if weight == 0:
-        return "0"
+    """A weight with two decimals: ``.34``, ``1``."""
     text = f"{weight:.2f}"
     return "1" if text == "1.00" else text.removeprefix("0")

@@ -12,16 +12,19 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.render.palette import DEFAULT, LEVELS, colours, hexed, ink
+from attnviz.render.palette import DEFAULT, LEVELS, MIDDLE, colours, diverging, hexed, ink, signed_levels
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 PATIENCE = 0.2
 """Seconds to wait for a terminal to say which colour its background has."""
+HALF = 127.5
+"""A background whose bytes are brighter than this on the average is light."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,8 @@ class Screen:
         colour: whether cells can be coloured from the palette (24-bit and 256 colours), or are shaded (16 or none).
         dark: whether its background is dark.
         unicode: whether it can show more than ASCII.
-        palette: one of `attnviz.render.palette.PALETTES`.
+        palette: one of `attnviz.render.names.PALETTES`, or any other colormap's name.
+        page: the colour of its background, where it is known: zero has no other.
     """
 
     width: int = 80
@@ -41,11 +45,17 @@ class Screen:
     dark: bool = True
     unicode: bool = True
     palette: str = DEFAULT
+    page: tuple[int, int, int] | None = None
 
     @property
     def shades(self) -> str:
-        """Five steps from nothing to full, for screens without colour."""
+        """Five steps from nothing to full, for screens without colour: they stand for weights, never for signs."""
         return " ░▒▓█" if self.unicode else " .:*#"
+
+    @property
+    def dot(self) -> str:
+        """What stands for a weight that is too small for a shade."""
+        return "·" if self.unicode else "-"
 
     def shade(self, level: int) -> str:
         """What stands for a level of the palette where there are no colours."""
@@ -53,22 +63,42 @@ class Screen:
 
     def paint(self, level: int) -> Style:
         """A level of the palette as a background, with the ink that can be read on it."""
-        return _styles(self.palette, self.dark)[level]
+        return _styles(self.palette, self.dark, self.page)[level]
 
-    def scale_bar(self, cells: int) -> Text:
-        """The colours from 0 up in so many cells, or the shades where there are none, and a space."""
+    def paint_signed(self, value: float, top: float) -> Style:
+        """A signed number as a background, red above 0 and blue below, on a scale from ``-top`` to ``top``.
+
+        Zero, and any number on a screen without colour, has no background: its sign tells enough.
+        """
+        level = int(signed_levels(np.array([value]), top)[0])
+        return _styles(None, self.dark, self.page)[level] if self.colour and level != MIDDLE else Style()
+
+    def scale_bar(self, cells: int, *, signed: bool = False) -> Text:
+        """The colours from 0 up in so many cells, or the shades where there are none, and a space.
+
+        Of signed numbers: those from the lowest to the highest, and nothing where there are no colours.
+        """
         if not self.colour:
-            return Text(f"[{self.shades}] ", no_wrap=True)
+            return Text("" if signed else f"[{self.shades}] ", no_wrap=True)
+        styles = _styles(None if signed else self.palette, self.dark, self.page)
         bar = Text(no_wrap=True)
-        for level in range(0, LEVELS, LEVELS // cells):
-            bar.append(" ", Style(bgcolor=self.paint(level).bgcolor))
+        for level in np.linspace(0, LEVELS - 1, cells).round():
+            bar.append(" ", Style(bgcolor=styles[int(level)].bgcolor))
         return bar.append(" ")
 
 
 @functools.cache
-def _styles(palette: str, on_dark: bool) -> list[Style]:  # noqa: FBT001 - a key of the cache
-    """A style for each level of a palette."""
-    table = colours(palette, on_dark=on_dark)
+def _styles(palette: str | None, on_dark: bool, page: tuple[int, int, int] | None) -> list[Style]:  # noqa: FBT001 - a key of the cache
+    """A style for each level of a palette, or of signed numbers.
+
+    White stands for a light page and black for a dark one; where its colour is known, it multiplies the palette's, or
+    their opposites each other, so that the scale begins with the page itself and never turns back.
+    """
+    table = diverging(on_dark=on_dark) if palette is None else colours(palette, on_dark=on_dark)
+    if page is not None:
+        share = np.array(page) / 255
+        mixed = 255 - (255 - table) * (1 - share) if on_dark else table * share
+        table = mixed.round().astype(np.uint8)
     return [
         Style(color="#ffffff" if white else "#000000", bgcolor=hexed(colour))
         for colour, white in zip(table, ink(table), strict=True)
@@ -97,26 +127,30 @@ def console_here(color: Literal["auto", "always", "never"] = "auto") -> Console:
 def screen_of(console: Console, background: str, palette: str) -> Screen:
     """The screen that a console writes to; ``auto`` as background asks the terminal."""
     colour = console.color_system in {"256", "truecolor"} and not console.no_color
+    dark, page = background != "light", None
+    if background == "auto" and colour:
+        dark, page = _ask_background()
     return Screen(
         width=console.width,
         colour=colour,
-        dark=not (background == "light" or (background == "auto" and colour and _is_light())),
+        dark=dark,
         unicode=console.encoding.lower().startswith("utf"),
         palette=palette,
+        page=page,
     )
 
 
-def _is_light() -> bool:
-    """Whether the terminal's background is light, as far as it says; dark where it does not."""
+def _ask_background() -> tuple[bool, tuple[int, int, int] | None]:
+    """Whether the terminal's background is dark, as far as it says, and its colour where it tells that."""
     number = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     if number.isdigit():
-        return int(number) in {7, 15}
-    rgb = _background()
-    return rgb is not None and 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2] > 0.5
+        return int(number) not in {7, 15}, None
+    page = _background()
+    return page is None or bool(np.array(page) @ (0.2126, 0.7152, 0.0722) <= HALF), page
 
 
-def _background() -> tuple[float, ...] | None:
-    """The background's red, green and blue, 0 to 1, as the terminal answers to OSC 11; None where it does not.
+def _background() -> tuple[int, int, int] | None:
+    """The background's red, green and blue as the terminal answers to OSC 11; None where it does not.
 
     The question is followed by one that every terminal answers (its device attributes), so that a terminal that does
     not know the first makes nobody wait.
@@ -141,7 +175,10 @@ def _background() -> tuple[float, ...] | None:
     finally:
         termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
     match = re.search(rb"\x1b\]11;rgba?:([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+)", answer)
-    return match and tuple(int(part, 16) / (16 ** len(part) - 1) for part in match.groups())
+    if match is None:
+        return None
+    red, green, blue = (round(255 * int(part, 16) / (16 ** len(part) - 1)) for part in match.groups())
+    return red, green, blue
 
 
 def _can_answer() -> bool:

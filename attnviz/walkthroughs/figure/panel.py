@@ -10,7 +10,7 @@ from jaxtyping import Float64, UInt8
 
 from attnviz.render.figure.page import Line, Page
 from attnviz.render.figure.pen import BLACK, DPI, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped
-from attnviz.render.palette import colours, diverging, ink, levels
+from attnviz.render.palette import colours, diverging, ink, levels, signed_levels
 from attnviz.text.numbers import shown
 from attnviz.walkthroughs.figure.plan import MatrixPanel
 from attnviz.walkthroughs.selection import BLANK
@@ -219,5 +219,5 @@ def _shades(
     finite = np.where(np.isfinite(values), values, 0.0)
     top = limit or 1.0
     if both_sides:
-        return diverging(), levels(finite + top, 2 * top)
+        return diverging(), signed_levels(finite, top)
     return colours(palette), levels(finite, top)
