@@ -112,8 +112,10 @@ def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> 
         ("shared", "colour: attention weight, 0 to {largest:.3g}, one scale for all panels; blank: below 0.005"),
         (
             "panel",
-            "colour: attention weight, in each panel 0 to its own largest (given as max); "
-            "blank: below 0.005 or a fiftieth of that",
+            (
+                "colour: attention weight, in each panel 0 to its own largest (given as max); "
+                "blank: below 0.005 or a fiftieth of that"
+            ),
         ),
         ("unit", "colour: attention weight, 0 to 1; blank: below 0.005"),
     ],
