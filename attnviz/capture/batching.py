@@ -3,36 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.attention import Note
+from attnviz.attention import Kind, Note, Token
 from attnviz.capture.observers import Batch, Sentence
 
 READ = ("input_ids", "words", "source")
 """The inputs that hold the numbers of the tokens that are read, one of them for each sort of model."""
 
 
-def joined(batches: Sequence[Batch]) -> Batch:
-    """One batch of all sentences, padded on the right: no number of any sentence depends on the others.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """What a model generates from one sentence."""
 
-    What stands where there is padding is masked, or comes after all that is real.
+    text: str  # as typed, or what its tokens mean
+    tokens: tuple[Token, ...]  # those that it generates, one a step
+    read: tuple[Token, ...]  # those that its decoder reads, one a step: its start, then those generated before
+    notes: tuple[Note, ...] = ()
+
+
+def join_generations(
+    sentences: Sequence[Sentence],
+    generations: Sequence[Generation],
+    kind: Kind,
+    unit: Literal["word", "token"],
+    inputs: dict[str, Tensor],
+    *,
+    real: tuple[Tensor, Tensor],
+) -> Batch:
+    """A batch of an encoder-decoder: each sentence with what is generated from it, and the queries and keys of a kind.
+
+    `real` says where there are tokens in the sources and in what is generated [batch, token].
     """
+    whole = []
+    for sentence, one in zip(sentences, generations, strict=True):
+        with_target = replace(sentence, target=one.text, notes=(*sentence.notes, *one.notes))
+        if kind != "encoder":
+            keys = sentence.tokens if kind == "cross" else one.read
+            notes = [Note(f"row_generates_{unit}"), Note(f"column_read_{unit}s")][: 2 if kind == "decoder" else 1]
+            with_target = replace(with_target, tokens=one.tokens, keys=keys, notes=(*with_target.notes, *notes))
+        whole.append(with_target)
+    source, target = real
+    return Batch(
+        sentences=tuple(whole),
+        inputs=inputs,
+        real=source if kind == "encoder" else target,
+        real_keys=target if kind == "decoder" else source,
+        kind=kind,
+    )
+
+
+def join(batches: Sequence[Batch]) -> Batch:
+    """One batch of all sentences, padded on the right: no number of any sentence depends on the others."""
     first = batches[0]
     keys = [batch.real_keys for batch in batches if batch.real_keys is not None]
     return replace(
         first,
         sentences=tuple(sentence for batch in batches for sentence in batch.sentences),
-        inputs={name: _stacked([batch.inputs[name] for batch in batches]) for name in first.inputs},
-        real=_stacked([batch.real for batch in batches]),
-        real_keys=_stacked(keys) if keys else None,
+        inputs={name: _stack([batch.inputs[name] for batch in batches]) for name in first.inputs},
+        real=_stack([batch.real for batch in batches]),
+        real_keys=_stack(keys) if keys else None,
     )
 
 
-def alone(batch: Batch) -> Batch:
+def take_first(batch: Batch) -> Batch:
     """The first sentence of a batch, with the padding it has there."""
     return replace(
         batch,
@@ -44,9 +83,9 @@ def alone(batch: Batch) -> Batch:
 
 
 def in_batches(singles: Sequence[Batch], tokens: int) -> Iterator[list[Batch]]:
-    """Sentences of like length together, so many that with their padding they have no more tokens than this.
+    """Sentences of like length together, so many that with their padding they have at most so many tokens.
 
-    A sentence that has more alone is a batch of its own.
+    A longer sentence is a batch of its own.
     """
     together: list[Batch] = []
     for single in sorted(singles, key=size_of):
@@ -63,15 +102,10 @@ def size_of(batch: Batch) -> int:
     return max(batch.real.shape[1], 0 if batch.real_keys is None else batch.real_keys.shape[1])
 
 
-def shuffled(single: Batch, seed: int) -> Batch | None:
-    """A sentence with the tokens that are read shuffled; special tokens stay where they are.
+def shuffle(single: Batch, seed: int) -> Batch | None:
+    """A batch of one sentence with the tokens that are read shuffled; special tokens stay where they are.
 
-    Args:
-        single: a batch of one sentence.
-        seed: another seed, another order.
-
-    Returns:
-        None where what is looked at is what the model itself generates: there is no other order of that.
+    None where the keys are what the model itself generates: there is no other order of that.
     """
     (sentence,) = single.sentences
     if single.kind == "decoder" and sentence.keys is not None:
@@ -83,16 +117,13 @@ def shuffled(single: Batch, seed: int) -> Batch | None:
     for place, taken in zip(free, drawn, strict=True):
         order[place] = taken
     mixed = tuple(tokens[place] for place in order)
+    notes = (*sentence.notes, Note("tokens_shuffled"))
     changed = replace(sentence, tokens=mixed) if sentence.keys is None else replace(sentence, keys=mixed)
     inputs = {name: given[:, order] if name in READ else given for name, given in single.inputs.items()}
-    return replace(single, sentences=(_note_shuffled(changed),), inputs=inputs)
+    return replace(single, sentences=(replace(changed, notes=notes),), inputs=inputs)
 
 
-def _note_shuffled(sentence: Sentence) -> Sentence:
-    return replace(sentence, notes=(*sentence.notes, Note("tokens_shuffled")))
-
-
-def _stacked(rows: Sequence[Tensor]) -> Tensor:
+def _stack(rows: Sequence[Tensor]) -> Tensor:
     """Tensors [1, token] under one another, padded with 0."""
     longest = max(row.shape[1] for row in rows)
     return torch.cat([torch.nn.functional.pad(row, (0, longest - row.shape[1])) for row in rows])

@@ -22,66 +22,40 @@ from attnviz.errors import InputError, NoAttentionError, SelectionError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """One input as the model reads it: its tokens, and what was done to it on the way in.
+    """One input as the model reads it: its tokens, and what was done to it on the way in."""
 
-    Attributes:
-        text: as typed.
-        pair: the second sentence, where there is one.
-        tokens: those that look: the queries.
-        keys: those that are looked at; None where they are the same.
-        target: what the model says, where it says something.
-        notes: what was done.
-        is_cut: whether it has more tokens than the model takes, and only the first of them are here.
-    """
-
-    text: str
-    pair: str | None
-    tokens: tuple[Token, ...]
-    keys: tuple[Token, ...] | None = None
-    target: str | None = None
-    notes: tuple[Note, ...] = ()
-    is_cut: bool = False
+    text: str  # as typed
+    pair: str | None  # the second sentence, where there is one
+    tokens: tuple[Token, ...]  # the queries
+    keys: tuple[Token, ...] | None = None  # None where they are the same
+    target: str | None = None  # what the model generates, where it generates text
+    notes: tuple[Note, ...] = ()  # what was done
+    is_cut: bool = False  # whether it has more tokens than the model takes, and only the first of them are here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Sentences run together.
-
-    Attributes:
-        sentences: one for each row of the batch.
-        inputs: what the model takes, by name; for home-built models empty.
-        real: True where there is a query token, False where there is padding.
-        real_keys: likewise for the keys; None where they are the same.
-        kind: which attention is streamed, where the model has several; None where the weights tell.
-    """
+    """Sentences that run together."""
 
     sentences: tuple[Sentence, ...]
-    inputs: dict[str, Tensor]
-    real: Bool[Tensor, "batch token"]
-    real_keys: Bool[Tensor, "batch key"] | None = None
-    kind: Kind | None = None
+    inputs: dict[str, Tensor]  # what the model takes, by name
+    real: Bool[Tensor, "batch token"]  # True where there is a query token, False where there is padding
+    real_keys: Bool[Tensor, "batch key"] | None = None  # likewise for the keys; None where they are the same
+    kind: Kind | None = None  # which attention is streamed, where the model has several; None where the weights tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Some query rows of one layer.
+    """Some query rows of one layer."""
 
-    Attributes:
-        layer: the layer's number, from 0.
-        first_row: the number of the first query row held.
-        n_rows: how many query rows the layer has in all.
-        causal: whether queries may look at earlier keys only.
-        weights: after the softmax; padding keys have weight 0. Valid only until `observe` returns.
-    """
-
-    layer: int
-    first_row: int
-    n_rows: int
-    causal: bool
-    weights: Float[Tensor, "batch head rows keys"]
+    layer: int  # from 0
+    first_row: int  # the number of the first query row held
+    n_rows: int  # how many query rows the layer has in all
+    causal: bool  # whether queries may look at earlier keys only
+    weights: Float[Tensor, "batch head rows keys"]  # after the softmax, 0 for padding; valid until `observe` returns
 
 
-@runtime_checkable  # the shape checks of the tests ask
+@runtime_checkable  # the shape checks of the tests need it
 class Observer(Protocol):
     """Something that sees every block of attention once."""
 
@@ -102,7 +76,7 @@ class Kinded(Protocol):
 
 
 def expect_kind(source: Kinded, kind: Kind | None, targets: Sequence[str | None] | None) -> Kind:
-    """The kind of attention to show: the one asked for, or the usual one.
+    """The kind of attention to show: the one chosen, or the usual one.
 
     Raises:
         SelectionError: the model has no such attention, or generates nothing, so that no target can be given.
@@ -120,7 +94,7 @@ KEEP_AT_MOST = 4 * 2**30
 
 
 class KeepWeights:
-    """Keeps the weights of every head of every layer, or of those asked for."""
+    """Keeps the weights of every head of every layer, or of those chosen."""
 
     def __init__(self, layers: Collection[int] | None = None, heads: Collection[int] | None = None) -> None:
         self._layers = layers
@@ -140,8 +114,8 @@ class KeepWeights:
         """Copy the block.
 
         Raises:
-            InputError: the weights asked for would not fit in memory.
-            SelectionError: a head asked for is not there.
+            InputError: the weights would not fit in memory.
+            SelectionError: a chosen head is not there.
         """
         batch, n_heads, n_rows, n_keys = block.weights.shape
         if block.first_row == 0:
@@ -171,7 +145,7 @@ class KeepWeights:
         """The layers kept.
 
         Raises:
-            SelectionError: a layer asked for did not come by.
+            SelectionError: a chosen layer is not there.
         """
         missing = sorted(set(self._layers or ()) - set(self._seen))
         if missing:
@@ -191,7 +165,7 @@ class KeepWeights:
 
         Raises:
             NoAttentionError: the layers have different numbers of heads.
-            SelectionError: a layer asked for did not come by.
+            SelectionError: a chosen layer is not there.
         """
         batch = self._batch
         real = batch.real[index].cpu().numpy()

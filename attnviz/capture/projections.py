@@ -1,7 +1,7 @@
 """What stands around one layer's attention: query, key, value, and the projections that make them and use its output.
 
-No table of names of modules is needed: a projection is the one that made the query if what it returned is the query,
-to the last bit. Where none is found (rotary positions turn queries and keys afterwards) there is none to show.
+No table of module names is needed: the projection that made the query is the one whose output equals the query, to the
+last bit. Where there is none (rotary positions turn queries and keys afterwards), there is none to show.
 """
 
 from __future__ import annotations
@@ -22,69 +22,54 @@ from attnviz.capture.stream import Layer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One run of a small module of the model: a linear projection, a norm, an embedding, or a recurrent cell.
-
-    Attributes:
-        module: the module.
-        given: what it was given: vectors, or numbers of words.
-        made: what it made of that.
-    """
+    """One run of a small module of the model: a linear projection, a norm, an embedding, or a recurrent cell."""
 
     module: nn.Module
-    given: Tensor
-    made: Float[Tensor, "batch token made"]
+    given: Tensor  # its input: vectors, or numbers of words
+    made: Float[Tensor, "batch token made"]  # its output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """A linear projection that was found, or the part of one that was.
+    """A linear projection, x W + b, or some columns of one."""
 
-    Attributes:
-        given: the vectors that it was given, of the first sentence.
-        weight: as x is multiplied with it from the left: x W.
-        bias: what is then added; None for nothing.
-    """
-
-    given: Float[Tensor, "token given"]
+    given: Float[Tensor, "token given"]  # its input, of the first sentence
     weight: Float[Tensor, "given made"]
     bias: Float[Tensor, " made"] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """What the input of a model's first layer is made of, for the first sentence.
+    """What the input of a model's first layer is made of, for the first sentence."""
 
-    Attributes:
-        parts: the vectors of the words, of their positions and, in some models, of their segments.
-        norm: gain, shift and epsilon of the layer norm of their sum, where there is one.
-    """
-
-    parts: tuple[Float[Tensor, "token d_model"], ...]
-    norm: tuple[Tensor, Tensor, float] | None
+    parts: tuple[Float[Tensor, "token d_model"], ...]  # of the words, their positions and, in some models, segments
+    norm: tuple[Tensor, Tensor, float] | None  # gain, shift and epsilon of the layer norm of their sum, if there is one
 
 
-@runtime_checkable  # it is how a source finds those who ask for it
+@runtime_checkable  # so that a source finds these observers
 class CallObserver(Protocol):
-    """An observer that wants to see the small modules run: linear projections, norms, embeddings, recurrent cells."""
+    """An observer of the small modules that run: linear projections, norms, embeddings, recurrent cells."""
 
     def observe_call(self, call: Call) -> None:
         """One has run."""
 
 
 @contextmanager
-def calls_shown(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
-    """While this lasts, observers who ask for it see each small module of the model run."""
-    asking = [observer for observer in observers if isinstance(observer, CallObserver)]
+def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
+    """While this lasts, those of the observers that are a `CallObserver` see each small module of the model run."""
+    watching = [observer for observer in observers if isinstance(observer, CallObserver)]
 
     def show(module: nn.Module, given: tuple[Any, ...], made: Any) -> None:  # noqa: ANN401 - of any module
         if given and isinstance(given[0], Tensor) and isinstance(made, Tensor):
-            for observer in asking:
+            for observer in watching:
                 is_number = isinstance(module, nn.Embedding)
                 observer.observe_call(
                     Call(module=module, given=given[0] if is_number else _in_rows(given[0]), made=_in_rows(made))
                 )
 
-    hooks = [module.register_forward_hook(show) for module in (model.modules() if asking else ()) if _is_small(module)]
+    hooks = [
+        module.register_forward_hook(show) for module in (model.modules() if watching else ()) if _is_small(module)
+    ]
     try:
         yield
     finally:
@@ -95,8 +80,7 @@ def calls_shown(model: nn.Module, observers: Sequence[object]) -> Iterator[None]
 class KeepProjections:
     """Keeps one layer's query, key and value, and the calls right before and after its attention.
 
-    Args:
-        layer: its number, from 0; negative from the end.
+    The layer is a number from 0, or from the end where it is negative.
     """
 
     def __init__(self, layer: int) -> None:
@@ -134,23 +118,20 @@ class KeepProjections:
         Raises:
             SelectionError: there is none of that number.
         """
-        return self._found()[0]
+        return self._wanted_layer()[0]
 
     def projections(self) -> tuple[Projection | None, Projection | None, Projection | None, Projection | None]:
-        """The projections that made query, key and value of all heads, and the one that was given all contexts.
-
-        Each is None where none is found.
-        """
-        layer, before, after = self._found()
-        calls = _stacked(before)
+        """The projections to query, key and value of all heads, and that of all contexts; None where there is none."""
+        layer, before, after = self._wanted_layer()
+        calls = _join_steps(before)
         made = [_maker(calls, tensor) for tensor in (layer.query, layer.key, layer.value)]
         together = layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
         user = next((projection_of(call, 0, call.made.shape[2]) for call in after if same(call.given, together)), None)
         return made[0], made[1], made[2], user
 
     def embedded(self, x: Tensor) -> Embedded | None:
-        """What these vectors [token, d_model], the layer's input, are the sum of, where it is one of embeddings."""
-        _, before, _ = self._found()
+        """The embeddings whose sum is the layer's input x [token, d_model]; None where it is no such sum."""
+        _, before, _ = self._wanted_layer()
         words = self._batch.inputs.get("input_ids")
         norm = next((c for c in before if isinstance(c.module, nn.LayerNorm) and _equal(c.made[0], x)), None)
         total = x if norm is None else norm.given[0].to(x)
@@ -168,11 +149,11 @@ class KeepProjections:
         return Embedded(parts=parts, norm=(weight, bias, epsilon))
 
     def beside(self) -> Tensor | None:
-        """What a recurrent cell reads at each step beside the context [step, d]: None where no cell reads it."""
-        layer, before, _ = self._found()
+        """What a recurrent cell reads at each step beside the context [step, d]; None where no cell reads it."""
+        layer, before, _ = self._wanted_layer()
         context = layer.output.flatten(2)[0].to("cpu", torch.float64)  # (T, H * d)
         width = context.shape[1]
-        for call in _stacked(before):
+        for call in _join_steps(before):
             if isinstance(call.module, nn.RNNCellBase) and _equal(call.given[0, :, -width:], context):
                 return call.given[0, :, :-width]
         return None
@@ -180,18 +161,18 @@ class KeepProjections:
     @property
     def before(self) -> list[Call]:
         """The calls before the layer's attention, from the layer's before it on."""
-        return self._found()[1]
+        return self._wanted_layer()[1]
 
     @property
     def after(self) -> list[Call]:
         """The calls after the layer's attention, up to the next layer's."""
-        return self._found()[2]
+        return self._wanted_layer()[2]
 
     def is_recurrent(self) -> bool:
         """Whether recurrent cells run between one step of the attention and the next."""
         return any(isinstance(call.module, nn.RNNCellBase) for call in self.before)
 
-    def _found(self) -> tuple[Layer, list[Call], list[Call]]:
+    def _wanted_layer(self) -> tuple[Layer, list[Call], list[Call]]:
         positions([self._wanted], self._seen, "layer")
         return self._kept[0]
 
@@ -233,7 +214,7 @@ def is_linear(module: nn.Module) -> bool:
 
 
 def _is_small(module: nn.Module) -> bool:
-    """Whether a module is worth a look: whatever holds single rows of numbers alone may be a norm of some family's."""
+    """Whether a module is shown: one whose parameters are all single rows may be some model's own norm."""
     if is_linear(module) or isinstance(module, nn.LayerNorm | nn.Embedding | nn.RNNCellBase):
         return True
     held = list(module.parameters())
@@ -245,7 +226,7 @@ def _in_rows(x: Tensor) -> Tensor:
     return x[:, None] if x.ndim == 2 else x.reshape(x.shape[0], -1, x.shape[-1])  # noqa: PLR2004 - two axes
 
 
-def _stacked(calls: Sequence[Call]) -> list[Call]:
+def _join_steps(calls: Sequence[Call]) -> list[Call]:
     """The calls, those of one module for one token each put together: the steps of a recurrent model."""
     steps: dict[nn.Module, list[Call]] = {}
     for call in calls:
@@ -261,7 +242,7 @@ def _stacked(calls: Sequence[Call]) -> list[Call]:
 
 
 def _equal(one: Tensor, exact: Tensor) -> bool:
-    """Whether these numbers are those, which were written in double precision on the processor."""
+    """Whether two tensors are equal, where the second is in float64 on the processor."""
     return one.shape == exact.shape and torch.equal(one.to("cpu", torch.float64), exact)
 
 

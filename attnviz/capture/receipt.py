@@ -29,12 +29,8 @@ def tolerance_of(dtype: torch.dtype) -> float:
 def check_layer(layer: int, difference: float, scale: float, dtype: torch.dtype, unknown: Sequence[str] = ()) -> None:
     """Refuse a layer whose captured weights are not proved.
 
-    Args:
-        layer: its number, from 0.
-        difference: the largest absolute difference between weights times values and the native output.
-        scale: the layer's largest absolute output, at least 1.
-        dtype: the model's number format.
-        unknown: keywords the layer was given that attnviz does not know.
+    `difference` is the largest one between weights times values and the native output, `scale` that output's largest
+    number, at least 1; `unknown` are keywords of the layer that attnviz does not know.
 
     Raises:
         NotVerifiedError: the difference is above the tolerance, or not a finite number.
@@ -61,7 +57,7 @@ def check_layer(layer: int, difference: float, scale: float, dtype: torch.dtype,
 def digest_of(model: nn.Module) -> str:
     """A short digest of all of a model's weights, with their names, shapes and number formats.
 
-    Every byte is read, seconds for each gigabyte: whoever changes a single row of embeddings has another model.
+    Every byte is read, which takes seconds for each gigabyte: a single row of embeddings makes another model.
     """
     found = blake2b(digest_size=8)
     for name, tensor in sorted(model.state_dict().items()):

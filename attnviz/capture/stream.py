@@ -23,51 +23,36 @@ BLOCK_BYTES = 64 * 2**20
 class Scoring:
     """How a layer turns queries and keys into weights, beyond the dot product.
 
-    Attributes:
-        scaling: what the dot product is multiplied with; None for 1 / sqrt(d_k).
-        mask: True (or 0) where a query may look; a float mask is added to the scores.
-        causal: whether queries look at earlier keys only, where there is no mask that says so.
-        softcap: scores are squeezed into (-softcap, softcap) by tanh (Gemma Team 2024, "Gemma 2", section 2).
-        bias: added to the scores, such as relative positions (Raffel et al. 2020, T5).
-        sinks: a score a head for looking at nothing; it takes part in the softmax and is then dropped, so rows sum
-            to less than 1 (OpenAI 2025, gpt-oss).
-        rounded: whether scores are computed in the model's own number format, as eager implementations do: in bfloat16
-            a score of 30 is off by up to 0.06, and its weight by 6 %. Fused ones compute them in float32.
+    Sources: soft cap, Gemma Team 2024, "Gemma 2", section 2; bias, Raffel et al. 2020, T5; sinks, OpenAI 2025, gpt-oss.
     """
 
-    scaling: float | None = None
-    mask: Tensor | None = None
-    causal: bool = False
-    softcap: float | None = None
-    bias: Tensor | None = None
+    scaling: float | None = None  # what the dot product is multiplied by; None for 1 / sqrt(d_k)
+    mask: Tensor | None = None  # True (or 0) where a query may look; a float mask is added to the scores
+    causal: bool = False  # whether queries look at earlier keys only, where no mask says so
+    softcap: float | None = None  # tanh keeps the scores in (-softcap, softcap)
+    bias: Tensor | None = None  # added to the scores, such as relative positions
+    # A score a head for looking at nothing: it is part of the softmax and then dropped, so rows sum to less than 1.
     sinks: Float[Tensor, " head"] | None = None
+    # Eager implementations compute scores in the model's own number format: in bfloat16 a score of 30 is off by up to
+    # 0.06, and its weight by 6 %. Fused ones compute them in float32.
     rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What one layer's attention was given, and what the model made of it.
+    """What one layer's attention was given, and what the model made of it."""
 
-    Attributes:
-        number: the layer's number, from 0.
-        query: after positions are applied, if they are rotary.
-        key: likewise; there may be fewer key heads than query heads.
-        value: what the weights are multiplied with.
-        output: the context of each head, as the native implementation computed it.
-        scoring: how scores become weights.
-    """
-
-    number: int
-    query: Float[Tensor, "batch head query d_k"]
-    key: Float[Tensor, "batch group key d_k"]
+    number: int  # from 0
+    query: Float[Tensor, "batch head query d_k"]  # after positions are applied, if they are rotary
+    key: Float[Tensor, "batch group key d_k"]  # likewise; there may be fewer key heads than query heads
     value: Float[Tensor, "batch group key d_v"]
-    output: Float[Tensor, "batch query head d_v"]
+    output: Float[Tensor, "batch query head d_v"]  # the context of each head, by the native implementation
     scoring: Scoring
 
 
-@runtime_checkable  # it is how a run finds those who ask for it
+@runtime_checkable  # so that a run finds these observers
 class LayerObserver(Protocol):
-    """An observer that wants more than weights: each layer's query, key and value, before the blocks come."""
+    """An observer of each layer's query, key and value, which come before the blocks."""
 
     def begin(self, batch: Batch) -> None:
         """A batch is about to run."""
@@ -155,23 +140,14 @@ def _mask_of(scoring: Scoring, first: int, last: int, n_keys: int, device: torch
 
 @dataclass(slots=True, kw_only=True)
 class ForwardPass:
-    """One forward pass being watched: it shows each layer's rows to the observers and proves them.
-
-    Attributes:
-        batch: what is running.
-        observers: who sees the rows.
-        native: the name of the model's own implementation.
-        has_sinks: whether some head may look at nothing, so that its rows sum to less than 1.
-        dtype: the number format of the layers seen; None until one is.
-        observing: whether an observer has the word: an error raised then is its own, not the model's.
-    """
+    """One forward pass: it shows each layer's rows to the observers, and proves them."""
 
     batch: Batch
     observers: Sequence[Observer]
-    native: str
-    has_sinks: bool = False
-    dtype: torch.dtype | None = None
-    observing: bool = False
+    native: str  # the name of the model's own implementation
+    has_sinks: bool = False  # whether some head may look at nothing, so that its rows sum to less than 1
+    dtype: torch.dtype | None = None  # of the layers so far
+    observing: bool = False  # whether an observer runs now: an error is then its own, not the model's
     _differences: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -189,16 +165,9 @@ class ForwardPass:
         number: int | None = None,
         unknown: Sequence[str] = (),
     ) -> None:
-        """Stream one layer's rows to the observers, compared with the model's own output of that layer.
+        """Stream one layer's rows to the observers, compared with the native implementation's output.
 
-        Args:
-            query: after positions are applied, if they are rotary.
-            key: likewise.
-            value: what the weights are multiplied with.
-            output: what the native implementation made of the same query, key and value.
-            scoring: how scores become weights.
-            number: the layer's number, where the model says it.
-            unknown: keywords that the layer was given and attnviz does not know, for the refusal.
+        Its number is counted where the model does not give it. A refusal names the keywords that are `unknown`.
 
         Raises:
             NotVerifiedError: weights times values are not the native output.
@@ -207,7 +176,12 @@ class ForwardPass:
         layer = number if number is not None and number > last else last + 1
         self.dtype = query.dtype
         self.has_sinks |= scoring.sinks is not None
-        self._show_whole(Layer(number=layer, query=query, key=key, value=value, output=output, scoring=scoring))
+        whole = Layer(number=layer, query=query, key=key, value=value, output=output, scoring=scoring)
+        self.observing = True
+        for observer in self.observers:
+            if isinstance(observer, LayerObserver):
+                observer.observe_layer(whole)
+        self.observing = False
         dtype = torch.promote_types(query.dtype, torch.float32)
         values = for_each_head(value.to(dtype), query.shape[1])  # (B, H, K, d)
         largest, scale = 0.0, 1.0
@@ -226,13 +200,6 @@ class ForwardPass:
             self.observing = False
         check_layer(layer, largest, scale, query.dtype, unknown)
         self._differences[layer] = largest
-
-    def _show_whole(self, layer: Layer) -> None:
-        self.observing = True
-        for observer in self.observers:
-            if isinstance(observer, LayerObserver):
-                observer.observe_layer(layer)
-        self.observing = False
 
     def receipt(self, name: str) -> Receipt:
         """The proof of the whole pass.

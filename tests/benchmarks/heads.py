@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from attnviz.capture.batching import in_batches, joined
+from attnviz.capture.batching import in_batches, join
 from attnviz.capture.source import open_source
 from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.heads.capture.survey import TOKENS, WINDOW, survey_corpus
@@ -144,7 +144,7 @@ def main() -> None:
     singles: list[Batch] = []
     reading = seconds(lambda: singles.extend(source.encode([line.text]) for line in lines))
     windows = [singles[first : first + WINDOW] for first in range(0, len(singles), WINDOW)]
-    batches = [joined(some) for window in windows for some in in_batches(window, TOKENS)]  # those that are measured
+    batches = [join(some) for window in windows for some in in_batches(window, TOKENS)]  # those that are measured
     plain(source, batches[:2])
     forward = seconds(lambda: plain(source, batches))
     measured = seconds(lambda: survey_corpus(lines, source, SurveySettings(similarity=False, controls=0)))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnviz.attention import Kind, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence
-from attnviz.capture.projections import calls_shown
+from attnviz.capture.projections import show_calls
 from attnviz.capture.stream import ForwardPass, Scoring
 
 WORDS = ("[CLS]", "[SEP]", ".", *(f"w{number}" for number in range(21)))
@@ -156,7 +156,7 @@ class ByHand:
         """Run both layers."""
         run = ForwardPass(batch=batch, observers=observers, native="by hand")
         mask = batch.real[:, None, None]
-        with torch.inference_mode(), calls_shown(self._outputs, observers):
+        with torch.inference_mode(), show_calls(self._outputs, observers):
             x = _stream_of(batch.inputs["words"])
             for number, maps in enumerate(self._maps):
                 made = [torch.matmul(x, one).chunk(2, dim=-1) for one in maps]

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.capture.batching import joined
+from attnviz.capture.batching import join
 from attnviz.capture.observers import Batch, KeepWeights
 from attnviz.capture.source import Source, open_source
 from attnviz.heads.capture import rows as heads
@@ -111,7 +111,7 @@ def test_a_sentence_and_a_padded_batch_agree(name: str, real_model: str) -> None
     for dtype, within in (("float64", 1e-9), ("float32", 1e-6)):
         source = open_source(real_model if name == "real" else name, dtype=dtype)
         singles = [source.encode([text]) for text in TEXTS]
-        together, alone = measured(source, joined(singles)), [measured(source, single) for single in singles]
+        together, alone = measured(source, join(singles)), [measured(source, single) for single in singles]
         assert torch.equal(together.counts, torch.cat([one.counts for one in alone]))
         # The largest weight of a row may be another where two are equal but for rounding.
         smooth = [at for at, measure in enumerate(NAMES) if not measure.startswith("peak")]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attnviz.attention import Kind, Note, Token
+from attnviz.capture.batching import Generation, join_generations
 from attnviz.capture.observers import Batch
 from attnviz.capture.sources.interface import watch
 from attnviz.capture.sources.loading import first_line, limit_of, quiet
@@ -40,36 +40,11 @@ GREEDY = {
 begin with (the language that it translates into), stay as its own settings have them. The library's cache is left out:
 of some models it is as deep as the encoder, not the decoder."""
 
-ROW_GENERATES = Note("row_generates_token")
-COLUMN_READ = Note("column_read_tokens")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Generation:
-    """What a model generates from one sentence.
-
-    Attributes:
-        text: as typed, or what its tokens mean.
-        tokens: those that it generates, one a step.
-        read: those that its decoder reads, one a step: where it starts, then those that were generated before.
-        notes: what was done.
-    """
-
-    text: str
-    tokens: tuple[Token, ...]
-    read: tuple[Token, ...]
-    notes: tuple[Note, ...] = ()
-
 
 class Generator:
-    """An encoder-decoder, whole.
+    """A whole encoder-decoder of the library's, with its tokenizer.
 
-    Args:
-        name: what pictures call it.
-        tokenizer: the library's.
-        model: the library's, with the projection to its words.
-        native: the implementation that it generates freely with.
-        has_head: whether that projection is the model's own.
+    It generates freely with its `native` implementation, if the projection to its words is its own (`has_head`).
     """
 
     def __init__(self, name: str, tokenizer: Any, model: Any, *, native: str, has_head: bool) -> None:
@@ -87,42 +62,25 @@ class Generator:
             ModelError: the model cannot generate freely, or cannot be forced to a target.
         """
         source, real_source = batch.inputs["input_ids"], batch.real
-        generations, sentences = [], []
-        for index, (sentence, target) in enumerate(zip(batch.sentences, targets, strict=True)):
-            own = source[index][real_source[index]]
-            one = self._free(own) if target is None else self._forced(target, truncate=truncate)
-            generations.append(one)
-            whole = replace(sentence, target=one.text, notes=(*sentence.notes, *one.notes))
-            if kind != "encoder":
-                keys = sentence.tokens if kind == "cross" else one.read
-                notes = (*whole.notes, ROW_GENERATES, *((COLUMN_READ,) if kind == "decoder" else ()))
-                whole = replace(whole, tokens=one.tokens, keys=keys, notes=notes)
-            sentences.append(whole)
+        generations = [
+            self._free(row[is_token]) if target is None else self._forced(target, truncate=truncate)
+            for row, is_token, target in zip(source, real_source, targets, strict=True)
+        ]
         longest = max(len(one.read) for one in generations)
         lengths = torch.tensor([len(one.read) for one in generations], device=source.device)
-        real = torch.arange(longest, device=source.device) < lengths[:, None]
+        real_target = torch.arange(longest, device=source.device) < lengths[:, None]
         pad = self._tokenizer.pad_token_id or 0
         rows = [[token.id for token in one.read] + [pad] * (longest - len(one.read)) for one in generations]
         read = torch.tensor(rows, device=source.device)
-        return Batch(
-            sentences=tuple(sentences),
-            inputs={**batch.inputs, "decoder_input_ids": read, "decoder_attention_mask": real.long()},
-            real=real_source if kind == "encoder" else real,
-            real_keys=real if kind == "decoder" else real_source,
-            kind=kind,
-        )
+        inputs = {**batch.inputs, "decoder_input_ids": read, "decoder_attention_mask": real_target.long()}
+        real = (real_source, real_target)
+        return join_generations(batch.sentences, generations, kind, "token", inputs, real=real)
 
     def is_shown(self, module: nn.Module, query: Tensor, key: Tensor, batch: Batch) -> bool:
-        """Whether a layer that runs is of the batch's kind.
-
-        Args:
-            module: the layer.
-            query: its queries [batch, head, query, d_k].
-            key: its keys [batch, head, key, d_k].
-            batch: what runs.
+        """Whether a layer that runs, with these queries and keys [batch, head, token, d_k], is of the batch's kind.
 
         Raises:
-            NoAttentionError: which kind it is of cannot be told.
+            NoAttentionError: its kind cannot be told.
         """
         kind = self._kinds.get(module)
         n_source, n_target = batch.inputs["input_ids"].shape[1], batch.inputs["decoder_input_ids"].shape[1]

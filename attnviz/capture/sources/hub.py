@@ -26,17 +26,11 @@ WHAT_TO_DO = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """Where to load a model from.
+    """Where to load a model from."""
 
-    Attributes:
-        path: what the library is given: a folder, or a name on the hub.
-        where: whether that is a folder, the cache alone, or the hub.
-        name: what pictures call the model.
-    """
-
-    path: str
+    path: str  # for the library: a folder, or a name on the hub
     where: Literal["folder", "cache", "hub"]
-    name: str
+    name: str  # as pictures have it
 
 
 def locate(model: str, revision: str | None = None) -> Location:
@@ -118,7 +112,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
     def ask() -> None:
         try:
             _look(model, revision, heard)
-        except Exception as error:  # noqa: BLE001 - whatever it was, it is told apart below, in the asking thread
+        except Exception as error:  # noqa: BLE001 - the thread that waits sorts errors out below
             answer.append(error)
 
     asking = threading.Thread(target=ask, daemon=True)
@@ -143,17 +137,12 @@ def _ask_hub(model: str, revision: str | None) -> None:
 
 
 def _look(model: str, revision: str | None, heard: threading.Event) -> None:
-    """See that the hub has the model's configuration and weights; what it says instead is raised.
-
-    Args:
-        model: its name.
-        revision: a branch, tag or commit.
-        heard: set at the first good answer: from then on, the hub may take its time.
+    """See that the hub has the model's configuration and weights; `heard` is set at its first good answer.
 
     Raises:
         UnknownModelError: there is no configuration.
         ModelError: the weights are in no format that attnviz reads.
-        UnreachableModelError: whoever answers is not the hub: a captive portal, perhaps.
+        UnreachableModelError: what answers is not the hub, but perhaps the login page of a network.
     """
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError

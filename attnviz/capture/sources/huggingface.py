@@ -13,11 +13,11 @@ import torch
 
 from attnviz.attention import Kind, Note, Receipt
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
-from attnviz.capture.projections import calls_shown
+from attnviz.capture.projections import show_calls
 from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources.generation import Generator
 from attnviz.capture.sources.hub import Location
-from attnviz.capture.sources.interface import native_of, watch, watched_by
+from attnviz.capture.sources.interface import native_of, show_layers, watch
 from attnviz.capture.sources.loading import Loaded, adopt, first_line, in_one_line, keep_state, limit_of, load, quiet
 from attnviz.capture.sources.tokens import read_tokens, run_together
 from attnviz.capture.stream import ForwardPass
@@ -56,7 +56,7 @@ def open_pretrained(
 
 
 def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
-    """A model that is in memory already, of any head; it is left as it was found.
+    """A model that is in memory already, of any head; afterwards it is as it was before.
 
     Raises:
         ModelError: it is no Hugging Face model, or the tokenizer is not its own.
@@ -68,13 +68,7 @@ def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
 
 
 class PretrainedSource:
-    """A pretrained model, run as its own library runs it.
-
-    Args:
-        name: what pictures call it.
-        loaded: the model and its tokenizer.
-        owner: the model as its owner has it, which stays as it was found; None where nobody else has it.
-    """
+    """A pretrained model, run as its own library runs it; one that has an owner stays as the owner left it."""
 
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
         self.name = name
@@ -107,9 +101,9 @@ class PretrainedSource:
     ) -> Batch:
         """Tokenize sentences into one padded batch.
 
-        Of an encoder-decoder a sentence alone is read by the encoder. Where another kind of attention is asked for, or
-        there is a target (then cross attention is the usual one), the decoder runs too: it generates the target, or
-        where there is none the likeliest token at each step.
+        An encoder-decoder reads a sentence alone with its encoder. For another kind of attention, or with a target
+        (then cross attention is the usual kind), the decoder runs too: it generates the target, or where there is none
+        the likeliest token at each step.
 
         Raises:
             SelectionError: a kind of attention that the model has not, or a target for one that generates nothing.
@@ -173,8 +167,8 @@ class PretrainedSource:
         with (
             keep_state(self._owner),
             without_gradients(),
-            watched_by(run, is_shown),
-            calls_shown(model, observers),
+            show_layers(run, is_shown),
+            show_calls(model, observers),
             quiet(),
         ):
             try:

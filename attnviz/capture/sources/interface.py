@@ -1,7 +1,7 @@
 """The one place that all attention of a Hugging Face model passes through, with attnviz looking on.
 
 transformers lets a function be registered as an attention implementation. Ours calls the model's native
-implementation, returns exactly what that returned, and shows query, key and value to whoever watches: the forward
+implementation, returns exactly its output, and shows query, key and value to whoever watches: the forward
 pass stays the model's own.
 
 Two traps (each gives numbers that are wrong and says nothing): a registered function also needs a registered
@@ -24,12 +24,7 @@ from attnviz.capture.stream import ForwardPass, Scoring
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watching:
-    """Who watches.
-
-    Attributes:
-        run: who sees the layers.
-        is_shown: which of them: asked with the layer's module, queries and keys; None shows all.
-    """
+    """The run that sees the layers, and which of them: by module, queries and keys; None shows all."""
 
     run: ForwardPass
     is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None
@@ -49,17 +44,19 @@ _KNOWN = {
 
 
 def register() -> None:
-    """Make the watched implementations known to transformers, as ``attnviz_sdpa`` and ``attnviz_eager``."""
+    """Register the watched implementations with transformers, as ``attnviz_sdpa`` and ``attnviz_eager``."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
     for native in NATIVE:
-        AttentionInterface.register(f"attnviz_{native}", _watched(native))
+        AttentionInterface.register(f"attnviz_{native}", _watch(native))
         AttentionMaskInterface.register(f"attnviz_{native}", ALL_MASK_ATTENTION_FUNCTIONS[native])
 
 
 @contextmanager
-def watched_by(run: ForwardPass, is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None = None) -> Iterator[None]:
+def show_layers(
+    run: ForwardPass, is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None = None
+) -> Iterator[None]:
     """While this lasts, `run` sees each layer of any model that uses a watched implementation, or those to be shown."""
     token = _watching.set(Watching(run=run, is_shown=is_shown))
     try:
@@ -68,7 +65,7 @@ def watched_by(run: ForwardPass, is_shown: Callable[[nn.Module, Tensor, Tensor],
         _watching.reset(token)
 
 
-def _watched(native: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
+def _watch(native: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
     def attention(
         module: nn.Module,
         query: Tensor,
@@ -108,7 +105,7 @@ def _native(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor 
 
 
 def _scoring(native: str, module: nn.Module, mask: Tensor | None, given: Mapping[str, Any]) -> Scoring:
-    """What the layer was given, in our words. Without a mask, ``sdpa`` goes by the layer's flag, ``eager`` by none."""
+    """How the layer computes its weights. Without a mask, ``sdpa`` goes by the layer's flag, ``eager`` by none."""
     unmasked = mask is None
     causal = given.get("is_causal")
     if causal is None:

@@ -23,30 +23,19 @@ UNLIMITED = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What was loaded.
-
-    Attributes:
-        tokenizer: the library's own.
-        model: what reads: of an encoder-decoder its encoder.
-        whole: the encoder-decoder, with the projection to its words; None where the model is none, or none of text.
-        has_head: whether that projection is the model's own, so that it can generate freely.
-        notes: what a reader of its pictures should know.
-    """
+    """A model and its tokenizer."""
 
     tokenizer: Any
-    model: Any
-    whole: Any = None
-    has_head: bool = False
-    notes: tuple[Note, ...] = ()
+    model: Any  # the part that reads: of an encoder-decoder its encoder
+    whole: Any = None  # the encoder-decoder, with the projection to its words; None for other models
+    has_head: bool = False  # whether that projection is the model's own, so that it can generate freely
+    notes: tuple[Note, ...] = ()  # what a reader of its pictures should know
 
 
 def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any]) -> Loaded:
-    """Load a model and its tokenizer.
+    """Load a model and its tokenizer; without a dtype, in the number format that the weights were saved in.
 
-    Args:
-        location: where they are.
-        dtype: the number format; None is the one the weights were saved in.
-        options: for the library: ``revision``, ``local_files_only``, ``trust_remote_code``.
+    The options are the library's: ``revision``, ``local_files_only``, ``trust_remote_code``.
 
     Raises:
         ModelError: there is no vocabulary, or weights are missing that the library would draw at random.
@@ -86,7 +75,9 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
     if not is_whole:
         return Loaded(tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model)
     saved, _ = config.get_config_dict(location.path, **options)
-    is_borrowed = saved.get("tie_word_embeddings") is False and _is_tied(model)
+    # Where the library finds no projection to words, it uses the word vectors for it.
+    is_tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    is_borrowed = saved.get("tie_word_embeddings") is False and is_tied
     return Loaded(
         tokenizer=tokenizer,
         model=model.get_encoder(),
@@ -132,11 +123,7 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
 
 @contextmanager
 def keep_state(model: Any) -> Iterator[None]:
-    """A model switched to evaluation, which afterwards is as it was found: its configurations, and whether it trains.
-
-    Args:
-        model: somebody's model; None where nobody else has it.
-    """
+    """Somebody's model in evaluation mode; afterwards its configurations and modes are as before. None is no model."""
     if model is None:
         yield
         return
@@ -175,19 +162,10 @@ def _configs(model: Any) -> Iterator[Any]:
 
 
 def _head_of(model: Any) -> tuple[str, ...]:
-    """The names of the weights that make words of what the decoder computed."""
+    """The names of the weights that make words of the decoder's vectors."""
     head = model.get_output_embeddings()
-    return tuple(
-        f"{name}.{weight}"
-        for name, module in model.named_modules()
-        if module is head
-        for weight, _ in module.named_parameters()
-    )
-
-
-def _is_tied(model: Any) -> bool:
-    """Whether the library uses the word vectors for the projection to words, as it does where it finds none."""
-    return model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    modules = [(name, module) for name, module in model.named_modules() if module is head]
+    return tuple(f"{name}.{weight}" for name, module in modules for weight, _ in module.named_parameters())
 
 
 def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
@@ -206,7 +184,7 @@ def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
 
 @contextmanager
 def in_one_line(location: Location) -> Iterator[None]:
-    """Whatever goes wrong while the library loads a model, as one line that names the model."""
+    """Errors while the library loads a model become one line that names the model."""
     try:
         yield
     except (ModelError, KeyboardInterrupt):
@@ -232,7 +210,7 @@ def _connection_error(error: BaseException | None) -> BaseException | None:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """The first line of an error, short."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return clip(visible(lines[0] if lines else type(error).__name__), 200)
 

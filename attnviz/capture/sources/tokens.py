@@ -16,13 +16,9 @@ GENERATED = 2
 
 
 def read_tokens(tokenizer: Any, encoded: Any, text: str, pair: str | None = None) -> tuple[Token, ...]:
-    """The tokens that a tokenizer made of a sentence and its pair.
+    """The tokens of a sentence and its pair, as the tokenizer encoded them.
 
-    Args:
-        tokenizer: the library's.
-        encoded: what it made, with a mask of special tokens and, where it is a fast one, offsets.
-        text: the sentence.
-        pair: the second one.
+    `encoded` has a mask of special tokens and, from a fast tokenizer, offsets.
     """
     ids: list[int] = encoded["input_ids"]
     pieces: list[str] = tokenizer.convert_ids_to_tokens(ids)
@@ -33,14 +29,14 @@ def read_tokens(tokenizer: Any, encoded: Any, text: str, pair: str | None = None
         special = bool(encoded["special_tokens_mask"][index])
         span = tuple(encoded["offset_mapping"][index]) if fast and not special else None
         tokens.append(Token(text="", piece=piece, id=number, span=span, special=special, segment=segments[index] or 0))
-    return _labelled(tokenizer, assign_words(tokens, text, pair), (text, pair or ""))
+    return _label(tokenizer, assign_words(tokens, text, pair), (text, pair or ""))
 
 
 def generated_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
-    """The tokens that a model generates, which mean this text.
+    """The tokens that a model generates, and that mean this text.
 
-    Where each stands in the text is what the tokenizer tells if it makes the same tokens of it again; if not, how far
-    the text gets with each token.
+    Where the tokenizer makes the same tokens of the text again, it tells where each of them stands; where it does not,
+    each new token ends where the text of all tokens so far ends.
     """
     # Some models have more numbers than their vocabulary has tokens.
     pieces = [
@@ -52,7 +48,7 @@ def generated_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Tok
         Token(text="", piece=piece, id=number, span=None if number in special else span, special=number in special)
         for number, piece, span in zip(ids, pieces, spans, strict=True)
     ]
-    labelled = _labelled(tokenizer, assign_words(tokens, text), (text, ""))
+    labelled = _label(tokenizer, assign_words(tokens, text), (text, ""))
     return tuple(replace(token, segment=GENERATED) for token in labelled)
 
 
@@ -85,7 +81,7 @@ def _known(ends: Iterable[int | None]) -> int:
     return next(end for end in ends if end is not None)
 
 
-def _labelled(tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[Token, ...]:
+def _label(tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[Token, ...]:
     """The same tokens with the text to show for each."""
     decoded = [token.piece if token.special else _decode(tokenizer, token.piece) for token in tokens]
     parts = _parts(tokens, decoded)

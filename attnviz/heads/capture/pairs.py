@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.attention import Token
-from attnviz.capture.batching import in_batches, joined
+from attnviz.capture.batching import in_batches, join
 from attnviz.capture.observers import Batch, Sentence, expect_kind
 from attnviz.capture.source import Source
 from attnviz.errors import InputError, ModelError
@@ -226,7 +226,7 @@ def _measure_side(
     parts: list[_Parts] = []
     for batches in in_batches(singles, tokens):
         said = [annotated[id(single)] for single in batches]
-        here, there = joined(batches), joined([partners[id(single)] for single in batches])
+        here, there = join(batches), join([partners[id(single)] for single in batches])
         ran, ran_after = one.run(here, said), other.run(there, said)
         names = one.source.name, other.source.name
         check_heads(ran.measured.sums.shape[1:3], ran_after.measured.sums.shape[1:3], names)

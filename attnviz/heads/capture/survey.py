@@ -14,7 +14,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from attnviz.attention import Kind, Receipt
-from attnviz.capture.batching import alone, in_batches, joined, shuffled
+from attnviz.capture.batching import in_batches, join, shuffle, take_first
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.source import Source
 from attnviz.errors import InputError
@@ -187,7 +187,7 @@ class Runner:
                 bad.append(BadLine(number=line.number, reason=str(error)))
         parts: list[BatchSummary] = []
         for batches in in_batches(singles, self._tokens):
-            batch = joined(batches)
+            batch = join(batches)
             said = [annotated[id(single)] for single in batches]
             parts.append(self._part(batch, self._run(batch, said, keep_rows=self._settings.similarity)))
             if is_much(parts):
@@ -204,7 +204,7 @@ class Runner:
         singles = {key: self._encode(text, pair) for key, (text, pair) in texts.items()}
         other = Runner(self._source.untrained(), self._settings, self._entries, self._tokens)
         controls = {}
-        mixed = {key: shuffled(single, key) for key, single in singles.items()}
+        mixed = {key: shuffle(single, key) for key, single in singles.items()}
         if all(single is not None for single in mixed.values()):
             controls[SHUFFLED], _ = self._control({key: single for key, single in mixed.items() if single is not None})
         controls[CHANCE], own = self._control(singles, found.sample.annotated, dealt=True)
@@ -229,7 +229,7 @@ class Runner:
     ) -> BatchRun:
         if self._handed is None:
             find = FindOutputProjections()
-            self._source.stream(alone(batch), [find])
+            self._source.stream(take_first(batch), [find])
             self._handed = find.handed
         observer = MeasureHeads(
             self._settings.specials,
@@ -259,7 +259,7 @@ class Runner:
         for batches in in_batches(list(singles.values()), self._tokens):
             there = [keys[id(single)] for single in batches]
             said = [(annotated or {}).get(key) for key in there]
-            ran = self._run(joined(batches), said, dealt=there if dealt else None)
+            ran = self._run(join(batches), said, dealt=there if dealt else None)
             measured = (ran.measured.sums.cpu().numpy(), ran.measured.counts.cpu().numpy(), ran.found)
             parts |= dict(zip(there, zip(*measured, strict=True), strict=True))
         sums, counts = np.stack([parts[key][0] for key in singles]), np.stack([parts[key][1] for key in singles])
