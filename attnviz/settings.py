@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.models.registry import RANDOM
+from attnviz.models.registry import RANDOM, is_random
 from attnviz.render.names import DEFAULT, PALETTES, PICTURES, outputs
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class ModelSettings:
             raise SettingsError("give --toy or --model, not both")
         if self.toy and (self.revision is not None or self.trust_remote_code):
             raise SettingsError("--toy comes with attnviz: it has no --revision and no code to trust")
-        if self.sizes and self.name != RANDOM:
+        if self.sizes and not is_random(self.name):
             named = " and ".join(f"--{name.replace('_', '-')}" for name in self.sizes)
             raise SettingsError(f"{named} can be chosen for --model {RANDOM} alone")
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, runtim
 from attnviz.attention import Kind, Receipt
 from attnviz.capture.sources.hub import locate
 from attnviz.errors import AttnvizWarning, InputError, ModelError, SettingsError, UnknownModelError
-from attnviz.models.registry import HOME_BUILT, NAMES, RANDOM, TOY
+from attnviz.models.registry import RANDOM, TOY, is_random, names
 from attnviz.text.display import clip, visible
+from attnviz.text.names import did_you_mean
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
     from attnviz.capture.observers import Batch, Observer
-    from attnviz.models.config import ToyConfig
 
 DEFAULT_MODEL = "distilbert-base-uncased"
 
@@ -121,8 +121,8 @@ def open_source(
 
     Args:
         model: a home-built model (``toy``, ``toy-decoder``, ``toy-seq2seq``, ``toy-transformer``, ``toy-random``), a
-            name on the hub, or a folder. None is DistilBERT, or ``toy`` where that is neither cached nor reachable
-            within 3 seconds; `notify` is then told so.
+            name on the hub, a folder, or a file that ``attnviz train`` wrote. None is DistilBERT, or ``toy`` where
+            that is neither cached nor reachable within 3 seconds; `notify` is then told so.
         device: where it runs; ``auto`` takes a GPU where there is one.
         dtype: its number format; ``auto`` is the one it was saved in.
         revision: a branch, tag or commit on the hub.
@@ -135,11 +135,11 @@ def open_source(
         UnknownModelError: there is none of that name, home-built or elsewhere.
         InputError: sizes for another model than ``toy-random``, or of another name.
     """
-    if sizes and model != RANDOM:
+    if sizes and not is_random(model):
         raise InputError(f"only {RANDOM} has a {', '.join(sizes)} to choose, not {visible(model or DEFAULT_MODEL)}")
-    if model in NAMES:
-        return _home_built(model, device, dtype, sizes or {})
     if model is not None:
+        if model in names() or model.endswith(".safetensors"):
+            return _home_built(model, device, dtype, sizes or {})
         _expect_home_built(model)
     try:
         location = locate(DEFAULT_MODEL if model is None else model, revision)
@@ -161,45 +161,32 @@ def open_source(
         return toy
 
 
-def toy_config(sizes: Mapping[str, int]) -> ToyConfig:
-    """The sizes of ``toy-random``, those not given as usual.
-
-    Raises:
-        InputError: a size of another name.
-    """
-    from attnviz.models.config import ToyConfig
-
-    strange = set(sizes) - {"seed", "d_model", "n_heads", "n_layers"}
-    if strange:
-        raise InputError(f"{RANDOM} has no {', '.join(sorted(strange))}: it has seed, d_model, n_heads, n_layers")
-    return ToyConfig(**sizes)  # type: ignore[arg-type]  # the one that is no number is not among them
-
-
 def _expect_home_built(model: str) -> None:
     """Refuse a name that only a home-built model could have, before the hub is asked for it.
 
     No model on the hub has a name without an owner that begins with "toy"; names like "gpt2" are left to the hub.
 
     Raises:
-        UnknownModelError: such a name; the message lists the home-built models, the closest first.
+        UnknownModelError: such a name; the message names the nearest of the home-built models, or all.
     """
     name = model.strip().lower()
-    meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(name, NAMES, 1, 0.8)
+    meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(name, names(), 1, 0.8)
     if "/" in model or not meant or Path(model).is_dir():
         return
-    nearest = sorted(NAMES, key=lambda known: -difflib.SequenceMatcher(None, name, known).ratio())
     told = "; those with and without attention are told of by `attnviz demo bottleneck`"
     raise UnknownModelError(
-        f"there is no home-built model '{clip(visible(model), 60)}': there are {', '.join(nearest)}"
+        f"there is no home-built model '{clip(visible(model), 60)}'{did_you_mean(name, names())}"
         f"{told if name.startswith('bottleneck') else ''}"
     )
 
 
 def _home_built(name: str, device: str, dtype: str, sizes: Mapping[str, int] = MappingProxyType({})) -> Source:
-    from attnviz.capture.sources.home_built import ToySource, TrainedSource
+    from attnviz.capture.sources.home_built import TrainedSource, random_source
 
-    if HOME_BUILT[name].architecture == "random":
-        return ToySource(toy_config(sizes), device=_device(device), dtype=_dtype(dtype))
+    if is_random(name):
+        return random_source(name, sizes, device=_device(device), dtype=_dtype(dtype))
+    if name.endswith(".safetensors") and not Path(name).expanduser().is_file():
+        raise UnknownModelError(f"there is no file {clip(visible(name), 100)}")
     return TrainedSource(name, device=_device(device), dtype=_dtype(dtype))
 
 

@@ -158,11 +158,11 @@ def _models(incomplete: str) -> list[str]:
     """Names to complete: the home-built models, and what is in the cache."""
     from huggingface_hub import constants
 
-    from attnviz.models.registry import NAMES
+    from attnviz.models.registry import names
 
     cached = Path(constants.HF_HUB_CACHE).glob("models--*")
-    names = [*NAMES, *(folder.name.removeprefix("models--").replace("--", "/") for folder in cached)]
-    return [name for name in names if name.startswith(incomplete)]
+    known = [*names(), *(folder.name.removeprefix("models--").replace("--", "/") for folder in cached)]
+    return [name for name in known if name.startswith(incomplete)]
 
 
 def _palettes(incomplete: str) -> list[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
-from attnviz.models.registry import BOTTLENECK, HOME_BUILT, NAMES, SEEDS
+from attnviz.errors import FileFormatError
+from attnviz.models.registry import BOTTLENECK, HOME_BUILT, SEEDS, is_random, names
+from attnviz.render.names import outputs
 from attnviz.settings import option
 from attnviz.text.display import visible
 
@@ -34,30 +37,50 @@ class ModelsSettings:
 
 def command(models: ModelsSettings) -> None:
     """List the models that can be used, and how good they are."""
-    from attnviz.models.training.files import load_home_built
-    from attnviz.models.training.measure import quality, quality_lines
-
     typer.echo("Come with attnviz:\n")
-    for name in NAMES:
-        about = HOME_BUILT[name]
-        if about.recipe is None:
-            typer.echo(f"{name}: {about.about}\n")
-            continue
-        card, model = load_home_built(name)
-        recipe = card.plan.recipe
-        n_weights = sum(parameter.numel() for parameter in model.parameters())
-        typer.echo(f"{name}: {card.plan.learns}")
-        typer.echo(f"  {n_weights:,} weights; {recipe.steps:,} batches of {recipe.batch}; seed {recipe.seed}")
-        if models.measure:
-            sys.stderr.write(f"measuring {name} ...\n")
-        for line in quality_lines(quality(model) if models.measure else card.quality):
-            typer.echo(f"  {line}")
-        typer.echo("")
+    for name in names():
+        if is_random(name):
+            typer.echo(f"{name}: {HOME_BUILT[name].about}\n")
+        else:
+            _tell_trained(name, measure=models.measure)
     _tell_bottleneck(measure=models.measure)
+    own = _trained_here()
+    typer.echo("Trained here:\n" if own else "Trained here, in this folder and in outputs/: none\n")
+    for path in own:
+        _tell_trained(str(path), measure=models.measure)
     cached = _cached()
     typer.echo("In the cache of pretrained models:" if cached else "In the cache of pretrained models: none")
     for name in cached:
         typer.echo(f"  {visible(name)}")
+
+
+def _tell_trained(name: str, *, measure: bool) -> None:
+    """What a trained model learned, and how good it is."""
+    from attnviz.models.training.files import load_home_built
+    from attnviz.models.training.measure import quality, quality_lines
+
+    card, model = load_home_built(name)
+    recipe = card.plan.recipe
+    n_weights = sum(parameter.numel() for parameter in model.parameters())
+    typer.echo(f"{visible(name)}: {card.plan.learns}")
+    typer.echo(f"  {n_weights:,} weights; {recipe.steps:,} batches of {recipe.batch}; seed {recipe.seed}")
+    if measure:
+        sys.stderr.write(f"measuring {visible(name)} ...\n")
+    for line in quality_lines(quality(model) if measure else card.quality):
+        typer.echo(f"  {line}")
+    typer.echo("")
+
+
+def _trained_here() -> list[Path]:
+    """The files of weights that ``attnviz train`` wrote, in this folder and where it writes by itself."""
+    from attnviz.models.training.files import ENDING, load_card
+
+    found = []
+    for path in sorted([*Path().glob(f"*{ENDING}"), *outputs().glob(f"*{ENDING}")]):
+        with suppress(FileFormatError):  # a record, or another program's
+            load_card(path)
+            found.append(path)
+    return found
 
 
 def _tell_bottleneck(*, measure: bool) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from attnviz.commands import is_watched, tell
 from attnviz.errors import SettingsError
-from attnviz.models.registry import TRAINED
+from attnviz.models.registry import trained
 from attnviz.render.names import outputs
 from attnviz.settings import FILES, REQUIRED, option
 from attnviz.text.display import visible
@@ -31,13 +31,13 @@ class TrainingSettings:
     """Which model is trained, and how.
 
     Attributes:
-        name: one of `TRAINED`.
+        name: one of `attnviz.models.registry.trained`.
         seed: of the first weights and of the sentences; None is the recipe's.
         steps: batches to learn from; None is the recipe's.
         output: the file of the weights; None is one in ``outputs/``.
     """
 
-    name: str = option(default=REQUIRED, help=f"One of {', '.join(TRAINED)}.")
+    name: str = option(default=REQUIRED, help=f"One of {', '.join(trained())}.")
     seed: int | None = option(
         "--seed", least=0, help="Of the first weights and of the sentences [default: the recipe's]."
     )
@@ -45,8 +45,8 @@ class TrainingSettings:
     output: Path | None = option("--output", "-o", help="The weights [default: outputs/NAME.safetensors].", panel=FILES)
 
     def __post_init__(self) -> None:
-        if self.name not in TRAINED:
-            raise SettingsError(f"there is no model {self.name!r} to train{did_you_mean(self.name, TRAINED)}")
+        if self.name not in trained():
+            raise SettingsError(f"there is no model {self.name!r} to train{did_you_mean(self.name, trained())}")
         if self.path.suffix.lower() != ".safetensors":
             raise SettingsError("Invalid value for '--output' / '-o': weights are written as .safetensors")
 

@@ -15,7 +15,6 @@ from attnviz.errors import (
 from attnviz.heads.files import PairStats, Stats, SurveyRun, load_pair, load_stats, save_pair, save_stats
 from attnviz.heads.measures import Entry
 from attnviz.heads.settings import NOBODY_KNOWS, STATS, CorpusSettings, SurveySettings
-from attnviz.models.registry import HOME_BUILT
 from attnviz.settings import ModelSettings
 from attnviz.storage.corpora.corpus import Corpus, Fingerprint, fingerprint, read_corpus
 from attnviz.storage.files import check_writable
@@ -248,8 +247,7 @@ def _lines_of(given: Input, source: Source) -> tuple[Iterable[CorpusLine | BadLi
     if given.lines is not None:
         lines = [CorpusLine(number=number, text=text) for number, text in enumerate(given.lines, 1)]
         return lines, f"“{clip(visible(given.lines[0]), 60)}”" if len(lines) == 1 else f"{len(lines):,} sentences"
-    model = HOME_BUILT.get(source.name)
-    if model is not None and model.has_language:
+    if getattr(source, "knows_language", False):
         from attnviz.models.language.splits import corpus_lines
 
         return corpus_lines(OWN), f"{OWN} sentences of its own language that it never saw"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -87,6 +88,7 @@ class HomeBuiltModel:
         recipe: how it is trained; None for random weights.
         clauses: as in `TrainingPlan`.
         for_a_demo: whether it is there for a demo alone, and cannot be chosen by its name.
+        weights: the file of its weights; None is the one that comes with attnviz.
     """
 
     name: str
@@ -96,11 +98,7 @@ class HomeBuiltModel:
     recipe: Recipe | None = None
     clauses: tuple[int | None, ...] = (None,)
     for_a_demo: bool = False
-
-    @property
-    def has_language(self) -> bool:
-        """Whether it was trained on a language of its own, of which there are sentences that it never saw."""
-        return self.recipe is not None
+    weights: Path | None = None
 
     def plan(self) -> TrainingPlan:
         """How it is trained.
@@ -204,9 +202,20 @@ _MODELS = (
     *(_bottleneck(*kind, seed) for kind in BOTTLENECK for seed in SEEDS),
 )
 
-HOME_BUILT: Mapping[str, HomeBuiltModel] = MappingProxyType({model.name: model for model in _MODELS})
-"""All of them, by name."""
-NAMES = tuple(model.name for model in _MODELS if not model.for_a_demo)
-"""Those that a user can choose."""
-TRAINED = tuple(model.name for model in _MODELS if model.recipe is not None)
-"""Those that can be trained again."""
+HOME_BUILT: dict[str, HomeBuiltModel] = {model.name: model for model in _MODELS}
+"""All of them, by name; another one is one more entry."""
+
+
+def names() -> tuple[str, ...]:
+    """Those that a user can choose."""
+    return tuple(model.name for model in HOME_BUILT.values() if not model.for_a_demo)
+
+
+def trained() -> tuple[str, ...]:
+    """Those that can be trained again."""
+    return tuple(model.name for model in HOME_BUILT.values() if model.recipe is not None)
+
+
+def is_random(name: str | None) -> bool:
+    """Whether it is a model with random weights, whose sizes can be chosen."""
+    return name in HOME_BUILT and HOME_BUILT[name].architecture == "random"

@@ -17,11 +17,11 @@ def main() -> None:
     """Print a line for each model, the first with what the import of the loader takes."""
     torch.set_num_threads(1)
     start = time.perf_counter()
-    from attnviz.models.registry import TRAINED
+    from attnviz.models.registry import trained
     from attnviz.models.training import files
 
     print(f"import of the loader: {1e3 * (time.perf_counter() - start):.0f} ms")
-    for name in TRAINED:
+    for name in trained():
         start = time.perf_counter()
         files.load_home_built(name)
         print(f"{name:<22} {1e3 * (time.perf_counter() - start):6.1f} ms   at most {TARGET} ms", flush=True)

@@ -12,7 +12,7 @@ from attnviz.attention import Note
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, SelectionError, TooLongError
-from attnviz.models.registry import HOME_BUILT, KINDS, NAMES, RANDOM, TRAINED
+from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM, names, trained
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import files, measure
 from attnviz.models.training.tasks import Model, pad_numbers
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from attnviz.attention import Kind
     from attnviz.models.training.files import ModelCard
 
-CHOSEN = [name for name in NAMES if name != RANDOM]
+CHOSEN = [name for name in names() if name != RANDOM]
 SENTENCE = "she is eating a green apple ."
 
 
@@ -33,8 +33,8 @@ def loaded(name: str) -> tuple[ModelCard, Model]:
 
 def test_every_plan_is_shipped() -> None:
     """Each trained model that there is a plan for is there, with all that is known about it."""
-    assert {path.stem for path in files.FOLDER.iterdir()} == set(TRAINED)
-    for name in TRAINED:
+    assert {path.stem for path in files.FOLDER.iterdir()} == set(trained())
+    for name in trained():
         card, _ = loaded(name)
         assert card.name == name
         assert card.plan == HOME_BUILT[name].plan()

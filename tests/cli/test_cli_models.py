@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attnviz.models.registry import NAMES, RANDOM
+from attnviz.models.registry import RANDOM, names
 from attnviz.models.training import files, measure
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ def test_list(typed: Callable[..., Result]) -> None:
     result = typed("models")
     assert result.status == 0
     heads = [line.partition(":")[0] for line in result.output.splitlines() if line.startswith("toy")]
-    assert heads == list(NAMES)
-    for name in set(NAMES) - {RANDOM}:
+    assert heads == list(names())
+    for name in set(names()) - {RANDOM}:
         card = files.load_card(files.FOLDER / f"{name}.safetensors")
         assert f"{name}: {card.plan.learns}\n" in result.output
         for line in measure.quality_lines(card.quality):
@@ -44,7 +44,7 @@ def test_measured_again(typed: Callable[..., Result], monkeypatch: pytest.Monkey
     monkeypatch.setattr(measure, "quality", lambda model: {"nats a word": float(sum(1 for _ in model.parameters()))})
     result = typed("models", "--measure")
     assert result.status == 0
-    for name in set(NAMES) - {RANDOM}:
+    for name in set(names()) - {RANDOM}:
         _, model = files.load_home_built(name)
         assert f"  nats a word: {sum(1 for _ in model.parameters()):.3f}\n" in result.output
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from attnviz.models.attention import AttendFunction, scaled_dot_product_attentio
 from attnviz.models.config import ToyConfig
 from attnviz.models.embedding import after_start, sinusoidal_positions
 from attnviz.models.language.vocabulary import END, START, Vocabulary
-from attnviz.models.registry import KINDS
+from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
 from attnviz.models.toy import ToyEncoder, word_vector
 from attnviz.models.training.files import load_home_built
 from attnviz.models.training.tasks import new_model, pad_numbers
@@ -106,7 +107,7 @@ class _HomeBuilt(ABC):
 
 
 class ToySource(_HomeBuilt):
-    """The home-built encoder with random weights, in the sizes of `config`; there is no longest sentence.
+    """A home-built encoder with random weights, in the sizes of `config`; there is no longest sentence.
 
     Raises:
         ModelError: sizes that do not fit together, or too large.
@@ -115,15 +116,20 @@ class ToySource(_HomeBuilt):
     kinds = KINDS["random"]
 
     def __init__(
-        self, config: ToyConfig | None = None, *, device: torch.device | None = None, dtype: torch.dtype | None = None
+        self,
+        config: ToyConfig | None = None,
+        *,
+        name: str = RANDOM,
+        device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
-        config, usual = config or ToyConfig(), ToyConfig()
+        config, usual = config or ToyConfig(), HOME_BUILT[name].config()
         n_weights = config.n_layers * (4 * config.d_model**2 + 2 * config.d_model * config.d_ff)
         if n_weights > MOST_WEIGHTS:
             raise ModelError(f"these sizes make {n_weights:,} weights: at most {MOST_WEIGHTS:,} are drawn")
         sizes = {size: getattr(config, size) for size in ("d_model", "n_heads", "n_layers")}
         other = [f", {size} {number}" for size, number in sizes.items() if number != getattr(usual, size)]
-        self.name = f"toy-random (seed {config.seed}{''.join(other)})"
+        self._called, self.name = name, f"{name} (seed {config.seed}{''.join(other)})"
         super().__init__(ToyEncoder(config), device, dtype)
 
     def _sentence(self, text: str, pair: str | None, truncate: bool) -> Sentence:  # noqa: FBT001
@@ -149,7 +155,8 @@ class ToySource(_HomeBuilt):
     def untrained(self, seed: int = 0) -> ToySource:
         """The same sizes, other random weights."""
         config = replace(self._model.config, seed=self._model.config.seed + 1 + seed)
-        return ToySource(config, device=self._device, dtype=next(self._model.parameters()).dtype)
+        dtype = next(self._model.parameters()).dtype
+        return ToySource(config, name=self._called, device=self._device, dtype=dtype)
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
@@ -158,11 +165,35 @@ class ToySource(_HomeBuilt):
         return vectors, sinusoidal_positions(len(words), config.d_model)
 
 
+def random_source(
+    name: str, sizes: Mapping[str, int], *, device: torch.device | None = None, dtype: torch.dtype | None = None
+) -> ToySource:
+    """A model with random weights, by its name in `registry.HOME_BUILT`, some of its sizes not as usual.
+
+    Raises:
+        InputError: a size of another name.
+        ModelError: sizes that do not fit together, or too large.
+    """
+    strange = set(sizes) - {"seed", "d_model", "n_heads", "n_layers"}
+    if strange:
+        raise InputError(f"{name} has no {', '.join(sorted(strange))}: it has seed, d_model, n_heads, n_layers")
+    config = HOME_BUILT[name].config()
+    if not isinstance(config, ToyConfig):
+        raise ModelError(f"{name} has the sizes of another architecture: expected a ToyConfig")
+    return ToySource(replace(config, **dict[str, Any](sizes)), name=name, device=device, dtype=dtype)
+
+
 class TrainedSource(_HomeBuilt):
-    """A trained home-built model, by its name in `registry.HOME_BUILT`."""
+    """A trained home-built model, by its name in `registry.HOME_BUILT`, or by the file that was written of it.
+
+    Attributes:
+        knows_language: that it was trained on the home-built language, of which there are sentences it never saw.
+    """
+
+    knows_language = True
 
     def __init__(self, name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None) -> None:
-        self.name = name
+        self.name = visible(Path(name).name)
         self._card, model = load_home_built(name)
         super().__init__(model, device, dtype)
         self.kinds = KINDS[self._card.plan.kind]

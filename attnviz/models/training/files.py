@@ -13,12 +13,15 @@ from torch import Tensor, nn
 from attnviz.errors import FileFormatError, ModelError
 from attnviz.models.config import LanguageConfig, RecurrentConfig, TranslationConfig
 from attnviz.models.language.vocabulary import Vocabulary
-from attnviz.models.registry import Config, Recipe, TrainingPlan
+from attnviz.models.registry import HOME_BUILT, Config, Recipe, TrainingPlan
 from attnviz.models.training.loop import State
 from attnviz.models.training.tasks import CLASSES, Model
 
 FOLDER = Path(__file__).parent.parent / "weights"
 """Where the weights lie that come with attnviz."""
+
+ENDING = ".safetensors"
+"""Of files of weights."""
 
 _CONFIGS: dict[str, type[Config]] = {
     "encoder": LanguageConfig,
@@ -99,12 +102,14 @@ def _described(name: str, plan: TrainingPlan) -> str:
 
 
 def load_home_built(name: str) -> tuple[ModelCard, Model]:
-    """A model that comes with attnviz, by its name in `HOME_BUILT`, and its card.
+    """A trained model, by its name in `HOME_BUILT` or by the file that ``attnviz train`` wrote, and its card.
 
     Raises:
-        FileFormatError: its file is not there, or is damaged.
+        FileFormatError: its file is not there, is damaged, or was written by another version of attnviz.
     """
-    return load(FOLDER / f"{name}.safetensors")
+    if name.endswith(ENDING):
+        return load(Path(name).expanduser())
+    return load(HOME_BUILT[name].weights or FOLDER / f"{name}{ENDING}")
 
 
 def load_card(path: Path) -> ModelCard:
@@ -139,8 +144,13 @@ def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
 
     try:
         with safe_open(path, framework="pt") as file:
-            described = json.loads((file.metadata() or {})["card"])
+            if "card" not in (file.metadata() or {}):
+                raise FileFormatError(f"{path} holds no model of attnviz, as attnviz train writes one")
+            described = json.loads(file.metadata()["card"])
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
+    except (OSError, SafetensorError, ValueError) as error:
+        raise FileFormatError(f"{path} holds no model of attnviz: {error}") from error
+    try:
         plan = TrainingPlan(
             kind=described["kind"],
             config=_CONFIGS[described["kind"]](**described["config"]),
@@ -156,6 +166,7 @@ def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
             target=Vocabulary(tuple(target)) if target else None,
             quality=described["quality"],
         )
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{path} holds no model of attnviz: {type(error).__name__}: {error}") from error
+    except (KeyError, TypeError, ValueError, ModelError) as error:
+        reason = f"train it again ({type(error).__name__}: {error})"
+        raise FileFormatError(f"{path} holds no model of attnviz that this version reads: {reason}") from error
     return card, weights

@@ -11,7 +11,7 @@ import torch
 
 from attnviz.errors import InputError
 from attnviz.models.language import vocabulary
-from attnviz.models.registry import HOME_BUILT, TRAINED, TrainingPlan
+from attnviz.models.registry import HOME_BUILT, TrainingPlan, trained
 from attnviz.models.training import files, loop, measure
 from attnviz.models.training.files import ModelCard
 from attnviz.models.training.loop import State
@@ -34,8 +34,8 @@ def plan_of(name: str, *, seed: int | None = None, steps: int | None = None) -> 
     Raises:
         InputError: there is no trained home-built model of this name.
     """
-    if name not in TRAINED:
-        raise InputError(f"there is no home-built model {name!r} to train: there are {', '.join(TRAINED)}")
+    if name not in trained():
+        raise InputError(f"there is no home-built model {name!r} to train: there are {', '.join(trained())}")
     plan = HOME_BUILT[name].plan()
     own = plan.recipe
     return replace(plan, recipe=replace(own, seed=own.seed if seed is None else seed, steps=steps or own.steps))
@@ -58,7 +58,7 @@ def train_home_built(
     weights, with all that is known about them and how good they are on unseen sentences, are written to the path.
 
     Args:
-        name: one of `TRAINED`.
+        name: one of `attnviz.models.registry.trained`.
         path: where the weights shall lie, a ``.safetensors`` file.
         seed: of the first weights and of the sentences; None is the recipe's.
         steps: batches to learn from; None is the recipe's.

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from attnviz.errors import FileFormatError
 from attnviz.models.language import vocabulary
-from attnviz.models.registry import HOME_BUILT, NAMES, TRAINED
+from attnviz.models.registry import HOME_BUILT, names, trained
 from attnviz.models.training import files, measure
 from attnviz.models.training.files import ModelCard
 from attnviz.models.training.tasks import new_model, task_of
@@ -167,12 +167,12 @@ class TestPlans:
 
     def test_each_can_be_had(self) -> None:
         """Every trained model of the table has its file, and nothing else lies there."""
-        assert {path.stem for path in files.FOLDER.iterdir()} == set(TRAINED)
-        assert set(NAMES) - set(TRAINED) == {"toy-random"}
+        assert {path.stem for path in files.FOLDER.iterdir()} == set(trained())
+        assert set(names()) - set(trained()) == {"toy-random"}
 
     def test_random_weights_are_not_trained(self) -> None:
         """There is no plan for what learns nothing."""
-        assert not HOME_BUILT["toy-random"].has_language
+        assert HOME_BUILT["toy-random"].recipe is None
         with pytest.raises(ValueError, match="toy-random is not trained"):
             HOME_BUILT["toy-random"].plan()
 
@@ -190,7 +190,7 @@ class TestPlans:
 
     def test_all_weights_together(self) -> None:
         """At most 8 MB."""
-        sizes = [sum(p.numel() * 4 for p in new_model(HOME_BUILT[name].plan()).parameters()) for name in TRAINED]
+        sizes = [sum(p.numel() * 4 for p in new_model(HOME_BUILT[name].plan()).parameters()) for name in trained()]
         assert sum(sizes) < 8e6
 
 

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from attnviz.errors import FileFormatError, InputError
-from attnviz.models.registry import HOME_BUILT, TRAINED
+from attnviz.models.registry import HOME_BUILT, trained
 from attnviz.models.training import files, measure
 from attnviz.models.training.loop import State
 from attnviz.models.training.run import plan_of, train_home_built, unfinished
@@ -60,7 +60,7 @@ def test_stopped_and_gone_on(name: str, tmp_path: Path) -> None:
 
 def test_the_recipe_is_the_tables() -> None:
     """Nothing is changed but what is given."""
-    for name in TRAINED:
+    for name in trained():
         assert plan_of(name) == HOME_BUILT[name].plan()
     changed = plan_of("toy", seed=0, steps=7)
     assert (changed.recipe.seed, changed.recipe.steps) == (0, 7)
