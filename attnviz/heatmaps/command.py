@@ -35,11 +35,10 @@ def command(
 ) -> None:
     """See where every head of a model looks in a sentence.
 
-    Without --layer and --head: all heads of all layers as thumbnails and as one sheet in outputs/, and every head of
-    the first layer in full. With both: that head's pattern, large. Every picture says how it was verified.
+    First all heads as thumbnails, then the one whose pattern differs most from the others', large; all of them as one
+    sheet in outputs/. With --head 2.3: that head alone. Every picture says how it was verified.
     """
     record = _record(text, model, selection, output)
-    overview = not (selection.layer or selection.head)
     if output.json:
         from attnviz.storage import to_json
 
@@ -48,10 +47,10 @@ def command(
         from attnviz.heatmaps import terminal
         from attnviz.render.sheet import resolve
 
-        view = partial(terminal.draw, resolve(record, appearance.scale), overview=overview)
+        view = partial(terminal.draw, resolve(record, appearance.scale), full=selection.full)
         print_lines(view, appearance.background, appearance.palette)
     target = record.target if text.load else text.target
-    usual = () if output.json else (_usual_path(record, target, everything=overview),)
+    usual = () if output.json else (_usual_path(record, target, everything=not (selection.layer or selection.head)),)
     for path in output.output or usual:
         if path.suffix.lower() in RECORDS:
             write(path, partial(record.save, path))

@@ -46,6 +46,7 @@ class HeatmapSelection:
         kind: which attention.
         words: whether word pieces are merged.
         hide_special: whether special tokens are left out.
+        full: whether the terminal shows every head by itself.
     """
 
     layer: tuple[str, ...] = layer_option()
@@ -57,6 +58,7 @@ class HeatmapSelection:
     hide_special: bool = option(
         "--hide-special", default=False, help="Leave out [CLS] and its like; rows are not renormalised.", panel=SHOWN
     )
+    full: bool = option("--full", default=False, help="Print every head by itself, one after the other.", panel=SHOWN)
 
     def __post_init__(self) -> None:
         _ = self.layers, self.heads  # refused here, before any work

@@ -27,6 +27,12 @@ TALLEST = 64
 """Lines that the heads of a layer may take before cells are made smaller."""
 NOTHING = -1
 """The level of a weight whose cell stays blank."""
+SCREEN_LINES = 48
+"""Lines of a usual window of 50, less the one typed and the next."""
+LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16
+"""Rows and columns of a thumbnail."""
+STAIRS = 3
+"""Lines over which the keys' names may be spread, step by step, where one has no room for them."""
 FEW = 32
 """Tokens that are shown one by one, however long that makes the picture, where the screen is wide enough."""
 GAP = 2
@@ -47,27 +53,63 @@ class CellFormat:
     halves: bool = False
 
 
-def draw(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Text]:
-    """The whole view of a sheet.
+def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
+    """The whole view of a sheet: of many heads an overview, then the one whose pattern is most its own.
 
     Args:
         sheet: what to show.
         screen: where.
-        overview: show all panels as thumbnails and only the first layer's in full.
+        full: show every head by itself instead.
     """
     query_labels, key_labels = (
         tuple(spell(label, screen) for label in labels) for labels in (sheet.query_labels, sheet.key_labels)
     )
     sheet = replace(sheet, query_labels=query_labels, key_labels=key_labels)
+    if full or len(sheet.panels) == 1:
+        scaled, cell = (_fit_one if len(sheet.panels) == 1 else _fit_many)(sheet, screen)
+        body = list(_bands(scaled, screen, cell))
+        return [*_head(sheet, screen), *body, *_foot(sheet, scaled, cell, screen)]
+    one = sheet.distinct
+    large = replace(sheet, panels=(one,), layers=(one.layer,), heads=(one.head,))
+    scaled, cell = _fit_one(large, screen)
+    place = f"{one.layer}.{one.head}"
+    what = f"all {len(sheet.panels)} heads, layers down, heads across; {place} (below) differs most"
+    above = [*_head(sheet, screen), *_wrap(what, screen)]
+    title = f"{one.name}: its pattern differs most from the other heads'"
+    below = [*_wrap(title, screen, "bold"), *list(_bands(scaled, screen, cell))[1:]]
+    more = [f"more: --head {place} shows one head; --full shows them all, one by one"]
+    room = SCREEN_LINES - len(above) - len(below) - len(_foot(sheet, scaled, cell, screen, [*more, "-"])) - 1
+    thumbnails, note = _thumbnails(sheet, screen, room)
+    foot = _foot(sheet, scaled, cell, screen, [*note, *more])
+    return [*above, *thumbnails, Text(), *below, *foot]
+
+
+def _head(sheet: Sheet, screen: Screen) -> list[Text]:
+    """The sentence, the model and how much is shown."""
     name = sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size
-    body, remarks, scaled = _body(sheet, screen, overview)
+    return [*_wrap(sheet.sentence, screen, "bold"), *_wrap(f"{sheet.model} · {name}", screen)]
+
+
+def _foot(sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: Sequence[str] = ()) -> list[Text]:
+    """What colours and numbers mean, what must be said, and the receipt.
+
+    Args:
+        sheet: what is shown.
+        scaled: the same as it is shown, pooled where it had no room.
+        cell: how a weight is shown.
+        screen: where.
+        more: what else there is to say.
+    """
+    numbers = {"percent": "; numbers: percent", "decimals": "; numbers: rounded", "": ""}[cell.digits]
+    remarks = [AXES, *(note for note in scaled.notes if note not in sheet.notes)]
+    if not cell.digits and not screen.colour:
+        remarks.append(f"{screen.dot} is a small weight")
+    if cell.halves:
+        remarks.append("each line holds two rows, and names the upper one")
     return [
-        *_wrap(sheet.sentence, screen, "bold"),
-        *_wrap(f"{sheet.model} · {name}", screen),
-        *body,
         Text(),
-        *legend(scaled.legend, screen, most=screen.width),
-        *(line for text in (AXES, *remarks, *sheet.notes) for line in _wrap(text, screen, "dim")),
+        *legend(scaled.legend + numbers, screen, most=screen.width),
+        *(line for text in (*remarks, *more, *sheet.notes) for line in _wrap(text, screen, "dim")),
         *_wrap(sheet.proof, screen, "bold" if sheet.is_proved else ""),
     ]
 
@@ -75,34 +117,6 @@ def draw(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Text]:
 def _wrap(text: str, screen: Screen, style: str = "") -> list[Text]:
     """A text in lines as wide as the screen, as the panels are."""
     return wrap(text, screen, style, most=screen.width)
-
-
-def _body(sheet: Sheet, screen: Screen, overview: bool) -> tuple[list[Text], list[str], Sheet]:  # noqa: FBT001
-    """The matrices, what must be said of how they are shown, and the sheet whose colour scale they have."""
-    lines: list[Text] = []
-    remarks: list[str] = []
-    if overview and len(sheet.layers) > 1:
-        lines += [Text(), *_wrap(f"all {len(sheet.panels)} heads: layers down, heads across", screen)]
-        thumbnails, small = _thumbnails(sheet, screen)
-        lines += thumbnails
-        remarks += [f"thumbnails {note}; {small.legend}" for note in small.notes if note not in sheet.notes]
-        first = sheet.layers[0]
-        sheet = replace(sheet, layers=(first,), panels=tuple(p for p in sheet.panels if p.layer == first))
-        more = f"layer {first}, every head (another: --layer N; one large: --layer N --head N)"
-        lines += [Text(), *_wrap(more, screen)]
-    if len(sheet.panels) == 1:
-        scaled, cell = _fit_one(sheet, screen)
-    else:
-        scaled, cell = _fit_many(sheet, screen)
-    lines += _bands(scaled, screen, cell)
-    remarks += [note for note in scaled.notes if note not in sheet.notes]
-    if cell.digits:
-        remarks.append("numbers: " + ("percent" if cell.digits == "percent" else "weights, rounded to 2 decimals"))
-    elif not screen.colour:
-        remarks.append(f"{screen.dot} is a small weight")
-    if cell.halves:
-        remarks.append("each line holds two rows, and names the upper one")
-    return lines, remarks, scaled
 
 
 def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
@@ -174,11 +188,10 @@ def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
             names = [_title(panel, sheet) for panel in panels]
             titles = "".join(f"{title:<{width + GAP}}" for title in names[:-1]) + f"{names[-1]:<{width}}"
             yield Text(" " * min(left + 1, screen.width - len(titles)) + titles, "bold", no_wrap=True)
-        yield Text(
-            " " * (left + 1) + (" " * GAP).join(set_cell_size(header, width) for _ in panels),
-            "dim",
-            no_wrap=True,
-        )
+        for names_of_keys in header:
+            *others, last = [set_cell_size(names_of_keys, width)] * len(panels)
+            last = last if others else set_cell_size(names_of_keys, room)
+            yield Text(" " * (left + 1) + (" " * GAP).join([*others, last]).rstrip(), "dim", no_wrap=True)
         matrices = [_matrix(panel, screen, cell) for panel in panels]
         names = labels[::2] if cell.halves else labels
         for row, name in enumerate(names):
@@ -197,15 +210,23 @@ def _row_labels(sheet: Sheet, screen: Screen) -> list[str]:
     ]
 
 
-def _column_header(labels: Sequence[str], cell: CellFormat) -> str:
-    """The keys by name where names fit, else by the number that they have as rows."""
-    if all(cell_len(label) < cell.width for label in labels):
-        return "".join(centre(label, cell.width) for label in labels)
+def _column_header(labels: Sequence[str], cell: CellFormat) -> list[str]:
+    """The keys by name where names fit, if need be step by step over some lines, else by their number as rows."""
+    longest = max(cell_len(label) for label in labels)
+    if longest < cell.width:
+        return ["".join(centre(label, cell.width) for label in labels)]
+    steps = longest // cell.width + 1
+    if cell.digits and steps <= STAIRS:
+        lines = []
+        for step in range(steps):
+            names = "".join(f"{label}{' ' * (cell.width * steps - cell_len(label))}" for label in labels[step::steps])
+            lines.append(" " * (cell.width * step + 1) + names)
+        return lines
     digits = len(str(len(labels) - 1))
     if digits < cell.width:
-        return "".join(centre(str(i), cell.width) for i in range(len(labels)))
+        return ["".join(centre(str(i), cell.width) for i in range(len(labels)))]
     every = 5 if cell.width * 5 > digits else 10
-    return "".join(f"{i:<{cell.width * every}}" for i in range(0, len(labels), every))[: len(labels) * cell.width]
+    return ["".join(f"{i:<{cell.width * every}}" for i in range(0, len(labels), every))[: len(labels) * cell.width]]
 
 
 def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
@@ -250,35 +271,58 @@ def _digits(weight: float, cell: CellFormat) -> str:
     return f"{weight:.2f}" if cell.digits == "decimals" else str(math.floor(100 * weight + 0.5))
 
 
-def _thumbnails(sheet: Sheet, screen: Screen) -> tuple[list[Text], Sheet]:
-    """All panels small, a line of them a layer; heads go on in further lines where the screen is narrow."""
+def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], list[str]]:
+    """All panels small, a line of them a layer, and what must be said of them.
+
+    They are as large as so many lines have room for; heads go on in further lines where the screen is narrow.
+    """
     margin = len(f"layer {sheet.layers[-1]} ")
-    n = len(sheet.key_labels)
-    across = len(sheet.heads)
-    least = 8 if screen.colour and screen.unicode else 4  # without colour each row takes a whole line
-    while across > 1 and (screen.width - margin) // across - 1 < min(n, least):
-        across -= 1
-    across = math.ceil(len(sheet.heads) / math.ceil(len(sheet.heads) / across))
-    size = max(2, min(n, 16, (screen.width - margin) // across - 1))
     halves = screen.colour and screen.unicode
-    rows = min(len(sheet.query_labels), size)
-    small = pool(sheet, rows, size)
-    width = max(size, len(str(sheet.heads[-1])))
-    cell = CellFormat(1, "", halves=halves)
-    lines = []
+    across = len(sheet.heads)
+    while across > 1 and (screen.width - margin) // across - 1 < min(len(sheet.key_labels), LEAST_THUMBNAIL):
+        across -= 1
+    bands = math.ceil(len(sheet.heads) / across)
+    across = math.ceil(len(sheet.heads) / bands)
+    wide = max(2, min(MOST_THUMBNAIL, (screen.width - margin) // across - 1))
+    for size in range(MOST_THUMBNAIL, LEAST_THUMBNAIL - 1, -1):
+        small = pool(sheet, size, min(size, wide))
+        n_rows = len(small.query_labels)
+        apart = n_rows % 2 == 0 or not halves  # the lower half of a line that is left over parts them as well
+        each = (n_rows + 1) // 2 if halves else n_rows
+        if bands * (len(sheet.layers) * (each + apart) + 1) - 1 <= room:
+            break
+    else:
+        apart = halves and apart
+    lines = list(_thumbnail_lines(sheet, small, screen, across, apart=apart))
+    if small is sheet:
+        return lines, []
+    tall, broad = (
+        math.ceil(len(many) / len(few))
+        for many, few in ((sheet.query_labels, small.query_labels), (sheet.key_labels, small.key_labels))
+    )
+    end = (
+        "each to its own largest" if sheet.scale == "panel" else f"0 to {max(panel.top for panel in small.panels):.3g}"
+    )
+    return lines, [f"thumbnails: {tall} x {broad} tokens a cell (sum over keys, mean over queries), {end}"]
+
+
+def _thumbnail_lines(sheet: Sheet, small: Sheet, screen: Screen, across: int, *, apart: bool) -> Iterator[Text]:
+    """Thumbnails, so many side by side; with a line between layers where they stand apart."""
+    width = max(len(small.key_labels), len(str(sheet.heads[-1])))
+    margin, halves = len(f"layer {sheet.layers[-1]} "), screen.colour and screen.unicode
     for start in range(0, len(sheet.heads), across):
         chosen = range(start, min(start + across, len(sheet.heads)))
         if start:
-            lines.append(Text())
-        lines.append(Text(" " * margin + " ".join(f"{sheet.heads[i]:<{width}}" for i in chosen), "dim", no_wrap=True))
+            yield Text()
+        yield Text(" " * margin + " ".join(f"{sheet.heads[i]:<{width}}" for i in chosen), "dim", no_wrap=True)
         for index, layer in enumerate(sheet.layers):
-            matrices = [_matrix(small.panels[index * len(sheet.heads) + i], screen, cell) for i in chosen]
+            panels = [small.panels[index * len(sheet.heads) + i] for i in chosen]
+            matrices = [_matrix(panel, screen, CellFormat(1, "", halves=halves)) for panel in panels]
             for row in range(len(matrices[0])):
                 line = Text((f"layer {layer} " if row == 0 else "").ljust(margin), no_wrap=True)
                 for thumb in matrices:
                     line = Text.assemble(line, thumb[row], " " * (width - thumb[row].cell_len + 1))
                 line.rstrip_end(screen.width)
-                lines.append(line)
-            if index < len(sheet.layers) - 1:
-                lines.append(Text())
-    return lines, small
+                yield line
+            if apart and index < len(sheet.layers) - 1:
+                yield Text()

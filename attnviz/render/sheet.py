@@ -20,6 +20,9 @@ Scale = Literal["shared", "panel", "unit"]
 BLANK = 0.005
 """Weights below it leave their cell blank: as a percentage, and with two decimals, they are 0."""
 
+MOST_COMPARED = 32
+"""Rows and columns of the patterns that are compared with one another."""
+
 AXES = "rows are queries, columns are keys; layers and heads count from 0"
 
 KINDS: dict[Kind, str] = {
@@ -79,14 +82,29 @@ class Sheet:
         """What the colours mean, in words."""
         largest = max(panel.top for panel in self.panels)
         if self.scale == "unit":
-            return f"colour: attention weight, 0 to 1; blank: below {BLANK}"
+            return f"weight 0 to 1; blank: below {BLANK}"
         if self.scale == "panel" and len(self.panels) > 1:
             return (
-                "colour: attention weight, in each panel 0 to its own largest (given as max); "
-                f"blank: below {BLANK} or a fiftieth of that"
+                f"weight, in each panel 0 to its own largest (given as max); blank: below {BLANK} or a fiftieth of that"
             )
-        end = f"0 to {largest:.3g}" + (", one scale for all panels" if len(self.panels) > 1 else "")
-        return f"colour: attention weight, {end}; blank: below {blank_below(largest):.2g}"
+        end = f"0 to {largest:.3g}" + (", one scale for all" if len(self.panels) > 1 else "")
+        return f"weight {end}; blank: below {blank_below(largest):.2g}"
+
+    @property
+    def distinct(self) -> Panel:
+        """The head whose pattern differs most from the others' here.
+
+        It has the largest mean Jensen-Shannon divergence, of rows with rows, from the other heads' patterns (Clark et
+        al. 2019 compare heads so over a corpus); of a long sentence the patterns are pooled before.
+        """
+        panels = pool(self, MOST_COMPARED, MOST_COMPARED).panels
+        patterns = np.stack([panel.matrix for panel in panels]).astype(np.float64)
+        own = _entropies(patterns)  # (head, row)
+        means = [
+            (_entropies((patterns + one) / 2) - (own + mine) / 2).mean()
+            for one, mine in zip(patterns, own, strict=True)
+        ]
+        return self.panels[int(np.argmax(means))]
 
     @property
     def description(self) -> str:
@@ -175,6 +193,12 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
 def blank_below(top: float) -> float:
     """The weight below which a cell stays blank: `BLANK`, or less where even the largest, `top`, is small."""
     return min(BLANK, top / 50)
+
+
+def _entropies(patterns: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head query"]:
+    """Of each row, in nats."""
+    logs = np.log(patterns, where=patterns > 0, out=np.zeros_like(patterns))
+    return np.asarray(-(patterns * logs).sum(axis=-1))
 
 
 def _tops(matrices: Sequence[np.ndarray], scale: Scale) -> list[float]:

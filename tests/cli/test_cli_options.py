@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,16 +82,19 @@ def test_one_head_is_shown_large(typed: Callable[..., Result], saved: Path) -> N
     result = typed("heatmap", "--load", saved.name, "--layer", "1", "--head", "-1", "-o", "a.json")
     pattern = load(saved).pattern(1, 2)
     assert "layer 1, head 2" in result.output
-    assert "numbers: weights, rounded to 2 decimals" in result.output
+    assert "numbers: rounded" in result.output
     assert [f"{weight:.2f}" in result.output for weight in pattern[pattern > 0.05]].count(False) == 0
     assert "all 6 heads" not in result.output
 
 
 def test_overview(typed: Callable[..., Result], saved: Path) -> None:
-    """Without numbers all heads are shown small, and those of the first layer in full."""
+    """All heads are shown small and one large; with --full each of them by itself."""
     result = typed("heatmap", "--load", saved.name, "-o", "a.json")
-    assert "all 6 heads: layers down, heads across" in result.output
-    assert "layer 0, every head (another: --layer N; one large: --layer N --head N)" in result.output
+    assert "all 6 heads, layers down, heads across; " in result.output
+    assert result.output.count("its pattern differs most from the other heads'") == 1
+    full = typed("heatmap", "--load", saved.name, "--full", "-o", "a.json").output
+    assert re.findall(r"L(\d) head (\d)", full) == [(layer, head) for layer in "01" for head in "012"]
+    assert "all 6 heads" not in full
 
 
 # --------------------------------------------------------------------------------------------- what is shown
@@ -109,22 +113,22 @@ def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> 
 @pytest.mark.parametrize(
     ("scale", "legend"),
     [
-        ("shared", "colour: attention weight, 0 to {largest:.3g}, one scale for all panels; blank: below 0.005"),
+        ("shared", "weight 0 to {largest:.3g}, one scale for all; blank: below 0.005; numbers: "),
         (
             "panel",
             (
-                "colour: attention weight, in each panel 0 to its own largest (given as max); "
-                "blank: below 0.005 or a fiftieth of that"
+                "weight, in each panel 0 to its own largest (given as max); "
+                "blank: below 0.005 or a fiftieth of that; numbers: "
             ),
         ),
-        ("unit", "colour: attention weight, 0 to 1; blank: below 0.005"),
+        ("unit", "weight 0 to 1; blank: below 0.005; numbers: "),
     ],
 )
 def test_scale(typed: Callable[..., Result], saved: Path, scale: str, legend: str) -> None:
     """Where colours end is said."""
-    result = typed("heatmap", "--load", saved.name, "--scale", scale, "-o", "a.json", columns=200)
+    result = typed("heatmap", "--load", saved.name, "--scale", scale, "--full", "-o", "a.json", columns=200)
     said = legend.format(largest=load(saved).weights.max())
-    assert f"[ ░▒▓█] {said}\n" in result.output
+    assert f"[ ░▒▓█] {said}" in result.output
 
 
 def test_palette(typed: Callable[..., Result], saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,7 @@ def test_light_background(terminal: Callable[..., Seen], record: str) -> None:
 
     def first_colour(seen: Seen) -> str:
         """The first cell of the scale, which is that of nothing."""
-        scale = next(line for line in seen.text.split("\r\n") if "colour: attention weight" in line)
+        scale = next(line for line in seen.text.split("\r\n") if "blank: below" in line)
         codes: list[str] = re.findall(r"48;2;\d+;\d+;\d+", scale)
         return codes[0]
 

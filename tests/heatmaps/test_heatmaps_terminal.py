@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from attnviz.attention import Attention, Note
+from attnviz.heatmaps.api import record_of
 from attnviz.heatmaps.terminal import draw
 from attnviz.render.palette import colours, levels, luminance
 from attnviz.render.sheet import AXES, Scale, Sheet, blank_below, pool, resolve
@@ -35,7 +36,7 @@ PLAIN = Screen(colour=False)
 
 def plain(sheet: Sheet, screen: Screen = PLAIN, *, overview: bool = False) -> list[str]:
     """The lines of a picture without their colours."""
-    return [line.plain for line in draw(sheet, screen, overview=overview)]
+    return [line.plain for line in draw(sheet, screen, full=not overview)]
 
 
 def rows_of(lines: list[str], labels: tuple[str, ...]) -> list[str]:
@@ -234,7 +235,7 @@ def test_everything_is_said(fixed_record: Make) -> None:
     sheet = resolve(record)
     for width in (30, 80, 200):
         text = " ".join(" ".join(plain(sheet, Screen(width=width), overview=True)).split())
-        for part in (sheet.sentence, sheet.model, sheet.size, AXES, sheet.legend, *sheet.notes, sheet.proof):
+        for part in (sheet.sentence, sheet.model, sheet.size, AXES, "blank: below 0.005", *sheet.notes, sheet.proof):
             assert " ".join(part.split()) in text, part
 
 
@@ -257,15 +258,72 @@ def test_panels_of_many_layers_name_their_layers(fixed_record: Make) -> None:
 
 
 def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
-    """The overview names each layer once and each head above its column, then shows the first layer in full."""
+    """The overview names each layer once and each head above its column, then shows one head large."""
     sheet = resolve(fixed_record(n_layers=3, n_heads=4, layers=(0, 2, 5), heads=(1, 3, 5, 7)))
     lines = plain(sheet, Screen(width=120, colour=False), overview=True)
-    assert "all 12 heads: layers down, heads across" in lines
-    named = [line.split()[1] for line in lines if re.match(r"layer \d [^,]", line) and "every" not in line]
+    one = sheet.distinct
+    assert f"all 12 heads, layers down, heads across; {one.layer}.{one.head} (below) differs most" in lines
+    named = [line.split()[1] for line in lines if re.match(r"layer \d [^,]", line)]
     assert named == ["0", "2", "5"]
     assert any(line.split() == ["1", "3", "5", "7"] for line in lines)
-    assert sum(line.startswith("layer 0, every head") for line in lines) == 1
-    assert re.findall(r"head (\d)", "\n".join(lines)) == ["1", "3", "5", "7"]
+    assert lines.count(f"{one.name}: its pattern differs most from the other heads'") == 1
+    assert f"more: --head {one.layer}.{one.head} shows one head; --full shows them all, one by one" in lines
+    rows = rows_of(lines, sheet.query_labels)
+    assert [re.findall(r"\d\.\d\d", row) for row in rows] == [
+        [f"{weight:.2f}" for weight in row if weight >= 0.005] for row in one.matrix
+    ]
+
+
+@pytest.mark.parametrize("colour", [True, False])
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_the_first_screen_answers(real_record: Attention, width: int, *, colour: bool) -> None:
+    """72 heads and 16 tokens: one window of 50 lines; which head is its own stands in the first ten, large below."""
+    for dark in (True, False):
+        screen = Screen(width=width, colour=colour, dark=dark)
+        lines = plain(resolve(real_record), screen, overview=True)
+        assert len(lines) <= 48
+        assert any("0.2 (below) differs most" in line for line in lines[:10])
+        assert any(line.startswith("layer 0 ") for line in lines[:10])
+        start = lines.index("layer 0, head 2: its pattern differs most from the other heads'")
+        header = next(number for number in range(start + 1, start + 5) if lines[number].lstrip().startswith("0 [CLS]"))
+        named = " ".join(lines[start + 1 : header]).split()
+        assert sorted(named) == sorted(token.text for token in real_record.key_tokens)
+        assert lines[-1].startswith("verified: ")
+
+
+def test_every_name_of_a_step_begins_above_its_column(real_record: Attention) -> None:
+    """Where names stand step by step, each begins one cell into its own column."""
+    lines = plain(resolve(real_record.select([0], [2])), PLAIN)
+    first = next(number for number, line in enumerate(lines) if line.startswith(" 0 [CLS]"))
+    left = lines[first].index("100")
+    steps = lines[first - 2 : first]
+    for column, token in enumerate(real_record.key_tokens):
+        assert steps[column % 2][left + 4 * column + 1 :].startswith(token.text)
+
+
+@pytest.fixture(scope="module")
+def real_record(real_model: str) -> Attention:
+    """All heads of a real model on a sentence of 16 tokens; its head 0.2 looks one token back."""
+    from attnviz.capture.attend import attend
+
+    return attend("The animal didn't cross the street because it was too tired.", real_model)
+
+
+def test_the_most_distinct_head_by_hand() -> None:
+    """Two heads look at themselves, one elsewhere: by divergence from both, it is the one that differs most."""
+    weights = np.array([[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.1, 0.9]], [[0.0, 1.0], [0.9, 0.1]]]], np.float32)
+    sheet = resolve(record_of(weights, ["a", "b"]))
+    assert (sheet.distinct.layer, sheet.distinct.head) == (0, 2)
+
+    def divergence(one: np.ndarray, other: np.ndarray) -> float:
+        total = 0.0
+        for p, q in zip(one.reshape(2, 2), other.reshape(2, 2), strict=True):
+            for a, b in zip(p, q, strict=True):
+                total += sum(x * np.log(2 * x / (a + b)) / 2 for x in (a, b) if x > 0) / 2
+        return total
+
+    means = [np.mean([divergence(one, other) for other in weights[0]]) for one in weights[0]]
+    assert int(np.argmax(means)) == 2
 
 
 # That it fits, aligns and can be read.
@@ -357,7 +415,7 @@ def test_more_room_is_used(fixed_record: Make) -> None:
 
 def assert_fits(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Text]:
     """A picture's lines, none wider than the screen and none with a character that a terminal would obey."""
-    lines = draw(sheet, screen, overview=overview)
+    lines = draw(sheet, screen, full=not overview)
     for line in lines:
         assert cell_len(line.plain) <= screen.width, (screen, line.plain)
         assert not any(unicodedata.category(character) in {"Cc", "Cs"} for character in line.plain)
