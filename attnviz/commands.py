@@ -129,9 +129,11 @@ def took(part: str) -> None:
 @contextmanager
 def opened(model: ModelSettings) -> Iterator[Source]:
     """The model, and meanwhile a line on standard error that tells that it is loading."""
+    from attnviz.capture.source import open_source
+
     with closing(Notices()) as notices:
         notices.loading(model.name)
-        source = model.open(notices.tell)
+        source = open_source(**model.arguments, notify=notices.tell)
         notices.close()
         took(f"model {source.name}, from {_origin(source.name, model)}" if _now.shell.verbose else "model")
         yield source

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.models.registry import RANDOM, is_random
-from attnviz.render.names import DEFAULT, PALETTES, PICTURES, outputs
+from attnviz.render.names import DEFAULT, PALETTES, PICTURES, outputs, slug
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from attnviz.capture.source import Source
+    pass
 
 Kind = Literal["encoder", "decoder", "cross"]
 """As `attnviz.attention.Kind`, which help must not load."""
@@ -85,6 +83,22 @@ def changed(settings: object, *names: str) -> tuple[str, ...]:
         for one in fields(settings)  # type: ignore[arg-type]  # every group is a dataclass
         if (not names or one.name in names) and getattr(settings, one.name) not in _usual(one)
     )
+
+
+def name_parts(settings: object, *names: str) -> list[str]:
+    """What a file's name tells of settings that make another picture, such as ``palette-viridis``.
+
+    Args:
+        settings: a group.
+        names: the fields to tell of; all of them where none is named, but for the terminal's background.
+    """
+    parts = []
+    for one in fields(settings):  # type: ignore[arg-type]  # every group is a dataclass
+        value, name = getattr(settings, one.name), _long_name(one.metadata["option"]).lstrip("-")
+        if value != one.default and (one.name in names or (not names and one.name != "background")):
+            text = slug("+".join(map(str, value)) if isinstance(value, tuple) else str(value), 20)
+            parts.append(name if value is True else f"no-{name}" if value is False else f"{name}-{text}")
+    return parts
 
 
 def _usual(one: Field[Any]) -> tuple[object, ...]:
@@ -185,21 +199,13 @@ class ModelSettings:
         chosen = {"seed": self.seed, "d_model": self.d_model, "n_heads": self.n_heads, "n_layers": self.n_layers}
         return {name: size for name, size in chosen.items() if size is not None}
 
-    def open(self, notify: Callable[[str], None] | None = None) -> Source:
-        """Find and load the model.
-
-        Args:
-            notify: who is told, in one line, what a user should know; by default a warning is issued.
-
-        Raises:
-            ModelError: the model cannot be used.
-        """
-        from attnviz.capture.source import open_source
-
-        return open_source(
-            self.name, device=self.device, dtype=self.dtype, revision=self.revision,
-            trust_remote_code=self.trust_remote_code, sizes=self.sizes, notify=notify,
-        )  # fmt: skip
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `attnviz.open_source` is given to find and load the model."""
+        return {
+            "model": self.name, "device": self.device, "dtype": self.dtype, "revision": self.revision,
+            "trust_remote_code": self.trust_remote_code, "sizes": self.sizes,
+        }  # fmt: skip
 
 
 def kind_option() -> Any:  # noqa: ANN401 - as option

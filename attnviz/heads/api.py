@@ -44,6 +44,7 @@ from attnviz.heads.runs import (
     input_of,
     measure,
     measure_pair,
+    open_model,
     saved_in,
 )
 
@@ -76,7 +77,7 @@ def compare_heads(
     measures: Sequence[Entry] = MEASURES,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[CorpusProgress], object] | None = None,
-    opening: Opening = ModelSettings.open,
+    opening: Opening = open_model,
 ) -> HeadComparison:
     """What each head of a model does, how sure that is, and which heads are alike.
 
@@ -135,7 +136,7 @@ def compare_models(
     measures: Sequence[Entry] = MEASURES,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[CorpusProgress], object] | None = None,
-    opening: Opening = ModelSettings.open,
+    opening: Opening = open_model,
 ) -> Changes:
     """What the heads of two models of one architecture and one tokenizer do otherwise.
 
@@ -341,9 +342,9 @@ def _again(origin: Origin) -> Source:
         raise UnreachableModelError(f"{called} is not here, and no model is downloaded for a picture")
     if then.trust_remote_code and not now.trust_remote_code:
         raise ModelError(f"{called} comes with code of its own, which runs only with --trust-remote-code")
-    source = replace(
-        then, model=name, toy=False, device=now.device, trust_remote_code=now.trust_remote_code
-    ).open()  # fmt: skip
+    source = open_model(
+        replace(then, model=name, toy=False, device=now.device, trust_remote_code=now.trust_remote_code)
+    )
     if source.digest() != about.weights:
         raise ModelError(f"{visible(source.name)} is another model than was measured: its weights differ")
     return source

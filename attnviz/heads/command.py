@@ -39,7 +39,7 @@ from attnviz.heads.settings import (
     check_together,
 )
 from attnviz.render.names import PICTURES, picture_path
-from attnviz.settings import ModelSettings, changed, check_endings
+from attnviz.settings import ModelSettings, changed, check_endings, name_parts
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def command(
             lambda screen: draw_heads(comparison, screen, sort=table.sort, role=table.role, layers=layers, heads=heads),
             table.background,
         )  # fmt: skip
-    usual = picture_path("compare-heads", text.shown, comparison.model, pair=None, target=None)
+    usual = _usual_path("compare-heads", text.shown, comparison.model, model, survey, table)
 
     @cache
     def examples(shown: HeadComparison) -> tuple[dict[str, Attention], str]:
@@ -160,7 +160,7 @@ def head_command(
     from attnviz.heads.terminal.page import draw_head
 
     print_lines(lambda screen: draw_head(comparison, layer, number, screen), page.background)
-    usual = picture_path("head", f"{profile.name} {text.shown}", comparison.model, pair=None, target=None)
+    usual = _usual_path("head", f"{profile.name} {text.shown}", comparison.model, model, survey, page)
 
     for path in output.output or (usual,):
         _write(path, comparison, partial(draw, comparison, head=(layer, number)))
@@ -216,7 +216,7 @@ def _show_changes(
             table.background,
         )  # fmt: skip
     names = f"{changes.before.model} against {changes.after.model}"
-    usual = picture_path("compare-heads", names, "", pair=None, target=None)
+    usual = _usual_path("compare-heads", names, "", model, survey, table)
 
     for path in output.output or (() if output.json else (usual,)):
         _write(path, changes, partial(draw, changes))
@@ -347,6 +347,19 @@ def _progress_bar(
                 bar.update(task, completed=progress.bytes_read, rate=f"{n:,} sentences, {speed:,.0f} a second")
 
         yield tick
+
+
+def _usual_path(
+    command: str,
+    shown: str,
+    name: str,
+    model: ModelSettings,
+    survey: SurveySettings,
+    table: TableSettings | HeadSettings,
+) -> Path:
+    """A file in `outputs` named after what it shows, and how it was measured."""
+    more = [*name_parts(model, "dtype", "revision"), *name_parts(survey), *name_parts(table, "threshold")]
+    return picture_path(command, shown, name, more, pair=None, target=None)
 
 
 def _write(path: Path, shown: HeadComparison | Changes, draw: Callable[[], Picture]) -> None:

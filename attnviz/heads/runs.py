@@ -40,6 +40,13 @@ Opening: TypeAlias = "Callable[[ModelSettings], Source]"
 """Opens a model."""
 
 
+def open_model(model: ModelSettings) -> Source:
+    """Load a model, with nobody looking on."""
+    from attnviz.capture.source import open_source
+
+    return open_source(**model.arguments)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusProgress:
     """How far a run over sentences is.

@@ -10,7 +10,7 @@ from attnviz.commands import check_writable, opened, print_json, print_lines, re
 from attnviz.errors import SettingsError
 from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapSelection, HeatmapText
 from attnviz.render.names import picture_path
-from attnviz.settings import RECORDS, ModelSettings, OutputSettings, changed
+from attnviz.settings import RECORDS, ModelSettings, OutputSettings, changed, name_parts
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
@@ -50,7 +50,10 @@ def command(
         view = partial(terminal.draw, resolve(record, appearance.scale), full=selection.full)
         print_lines(view, appearance.background, appearance.palette)
     target = record.target if text.load else text.target
-    usual = () if output.json else (_usual_path(record, target, everything=not (selection.layer or selection.head)),)
+    more = [*name_parts(model, "dtype", "revision"), *name_parts(selection, "words", "hide_special")]
+    more += name_parts(appearance)
+    overview = not (selection.layer or selection.head)
+    usual = () if output.json else (_usual_path(record, target, more, everything=overview),)
     for path in output.output or usual:
         if path.suffix.lower() in RECORDS:
             write(path, partial(record.save, path))
@@ -111,12 +114,13 @@ def _captured(
         )  # fmt: skip
 
 
-def _usual_path(record: Attention, target: str | None, *, everything: bool) -> Path:
-    """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
+def _usual_path(record: Attention, target: str | None, more: list[str], *, everything: bool) -> Path:
+    """A file in `outputs` named after what it shows, and how: the same command writes the same file again."""
     parts: list[str] = [record.kind] if record.kind != "encoder" else []
     if not everything:
         parts += [f"layer-{_span(record.layers)}", f"head-{_span(record.heads)}"]
-    return picture_path("heatmap", record.text or "record", record.model, parts, pair=record.pair, target=target)
+    shown = record.text or "record"
+    return picture_path("heatmap", shown, record.model, [*parts, *more], pair=record.pair, target=target)
 
 
 def _span(numbers: tuple[int, ...]) -> str:

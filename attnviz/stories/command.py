@@ -17,6 +17,7 @@ from attnviz.settings import (
     OutputSettings,
     background_option,
     check_palette,
+    name_parts,
     option,
     palette_option,
 )
@@ -81,7 +82,7 @@ def command(story: StorySettings, output: StoryOutput) -> None:
         print_lines(partial(terminal.draw_list, DEMOS), story.background, story.palette)
         sys.stdout.write("\nTell one: attnviz demo NAME\n")
         return
-    usual = () if output.json else (outputs() / f"demo-{story.name}.png",)
+    usual = () if output.json else (outputs() / f"{'-'.join(['demo', story.name, *name_parts(story, 'palette')])}.png",)
     paths = output.output or usual
     check_writable(paths)
     from attnviz.stories import tell

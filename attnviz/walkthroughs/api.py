@@ -187,6 +187,7 @@ def calculate(
     for words, what in ((text.pair, "the second sentence"), (text.target, "the target")):
         if words is not None:
             check_text(words, what)
+    from attnviz.capture.source import open_source
     from attnviz.walkthroughs.capture.walks import HeadChoice, walk
     from attnviz.walkthroughs.capture.walks import decoding_steps as follow_each_step
 
@@ -197,7 +198,7 @@ def calculate(
         score="scaled_dot" if selection.score == "scaled" else selection.score,
     )  # fmt: skip
     chooses_query = selection.query is not None or selection.all_queries or selection.whole_layer
-    with nullcontext(loading.open()) if open_model is None else open_model(loading) as source:
+    with nullcontext(open_source(**loading.arguments)) if open_model is None else open_model(loading) as source:
         sentence = SENTENCE if text.text is None else text.text
         if each_step and not chooses_query:
             return follow_each_step(

@@ -12,6 +12,7 @@ import typer
 from attnviz.commands import check_writable, opened, print_json, print_lines, read_text, write_content
 from attnviz.errors import SettingsError
 from attnviz.render.names import picture_path
+from attnviz.settings import name_parts
 from attnviz.text.display import visible
 from attnviz.walkthroughs.settings import (
     FILMS,
@@ -167,7 +168,8 @@ def _usual_path(
         parts += [f"query-{'all' if walk.query is None else walk.query}"]
     parts += [walk.kind] if walk.kind is not None and walk.kind != "encoder" else []
     parts += [selection.score] if selection.score != "scaled" else []
-    parts += [appearance.lang] if appearance.lang != "en" else []
+    parts += [*name_parts(model, "dtype", "revision"), *name_parts(selection, "causal")]
+    parts += [*name_parts(appearance, "precision", "palette"), *([appearance.lang] if appearance.lang != "en" else [])]
     parts += ["-".join(steps_named(walk, appearance.steps))] if appearance.steps is not None else []
     parts += [f"{'solution' if text.solution else 'exercise'}-{model.seed or 0}"] if text.exercise else []
     shown = walk.text or numbers or title_line(walk, "en")

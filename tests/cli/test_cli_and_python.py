@@ -34,7 +34,9 @@ def test_heatmap(
 ) -> None:
     """A record of the command line and one of Python, byte for byte."""
     assert typed("heatmap", "I love you", *options, "-o", "typed.json").status == 0
-    attnviz.attend("I love you", ModelSettings(**model).open(), **more).save(here / "called.json")
+    attnviz.attend("I love you", attnviz.open_source(**ModelSettings(**model).arguments), **more).save(
+        here / "called.json"
+    )
     assert (here / "typed.json").read_bytes() == (here / "called.json").read_bytes()
 
 

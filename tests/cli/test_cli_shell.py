@@ -165,6 +165,28 @@ def test_replaced(typed: Callable[..., Result], saved: Path) -> None:
     assert typed(*show, "--palette", "viridis").errors == "replaced a.svg\n"
 
 
+@pytest.mark.parametrize(
+    ("usual", "others"),
+    [
+        (
+            ("heatmap", "I love you"),
+            [("--palette", "viridis"), ("--scale", "panel"), ("--words",), ("--dtype", "float64"), ("--head", "1.2")],
+        ),
+        (("walkthrough", "I love you"), [("--precision", "5"), ("--causal",), ("--palette", "gray"), ("--lang", "ko")]),
+        (("compare-heads", "I love you"), [("--specials", "exclude"), ("--threshold", "previous=0.4")]),
+    ],
+)
+def test_another_picture_is_another_file(
+    typed: Callable[..., Result], here: Path, usual: tuple[str, ...], others: list[tuple[str, ...]]
+) -> None:
+    """Options that make another picture are part of the name that nobody chose."""
+    for more in ((), *others):
+        result = typed(*usual, "-m", "toy-random", *more)
+        assert (result.status, "replaced" in result.errors) == (0, False)
+    assert len([*(here / "outputs").iterdir()]) == 1 + len(others)
+    assert len(typed("heatmap", "I", "-m", "toy-random", "--palette", "viridis_r").errors.splitlines()) == 1
+
+
 def test_open(typed: Callable[..., Result], saved: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--open shows what was written by the program of the system for it; where there is none, that is said."""
     assert saved.exists()
