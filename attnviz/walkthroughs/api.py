@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         Attributes:
             layer: its number, counted from 0, negative from the end; 0.
             head: likewise; 0. Or "2.3", which names both.
-            query: the word that looks, or its number; the first word.
+            query: the word that looks, or its number; the first word, of a decoder the last.
             all_queries: all words at once, in place of one.
             whole_layer: all heads, and what follows them.
             kind: which attention, where the model has several.
@@ -120,7 +120,7 @@ def decoding_steps(
 ) -> list[Walkthrough]:
     """What a decoder does step by step as it looks at another sentence: a walkthrough for each word it generates.
 
-    Of attention within one sentence only its first word is followed. The arguments, and what is raised, are those of
+    Of attention within one sentence only one word is followed. The arguments, and what is raised, are those of
     `walkthrough`.
     """
     words = WalkthroughText(text=text, pair=pair, target=target, truncate=truncate)

@@ -66,8 +66,9 @@ def command(
 ) -> None:
     """Follow one word through one head, number by number.
 
-    Every step shows its formula, its shapes and its numbers, and can be checked by hand. The last line says how far the
-    context is from what the model itself computed. Without a sentence it is "I love all you".
+    For each key its score, its weight and what it contributes, on one screen; with --full every step, with its formula,
+    its shapes and one cell worked out. The receipt says how far the context is from what the model itself computed.
+    Without a sentence it is "I love all you".
     """
     _check_together(text, appearance, output)
     uses_model = needs_model(text, model, selection)
@@ -95,9 +96,11 @@ def command(
 
         browse(walk, view, appearance.palette, appearance.background, first)
     else:
-        from attnviz.walkthroughs.terminal.steps import draw_walk
+        from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
 
-        print_lines(partial(draw_walk, walk, first=first, **view), appearance.background, appearance.palette)
+        every = appearance.full or appearance.steps is not None or appearance.jump is not None
+        draw = partial(draw_walk, walk, first=first, **view) if every else partial(draw_overview, walk, **view)
+        print_lines(draw, appearance.background, appearance.palette)
     from attnviz.walkthroughs.export import content
 
     usual = () if output.json or appearance.interactive else (_usual_path(walk, text, model, selection, appearance),)
@@ -107,7 +110,8 @@ def command(
 
 def _check_together(text: WalkthroughText, appearance: WalkthroughAppearance, output: WalkthroughOutput) -> None:
     """Refuse settings of several groups that say two things at once."""
-    for name, wanted in (("interactive", appearance.interactive), ("jump", appearance.jump is not None)):
+    for name in ("interactive", "jump", "full"):
+        wanted = bool(getattr(appearance, name))
         if wanted and output.json:
             raise SettingsError(f"give --{name} or --json, not both")
     if text.exercise and not text.solution and output.wants_json:

@@ -1,4 +1,4 @@
-"""How arithmetic is written out so that a person can do it by hand: numbers, products and sums."""
+"""How numbers and arithmetic are written so that a person can do it by hand: numbers, products and sums."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from attnviz.text.numbers import shown
+import numpy as np
 
+LARGE = 1e6
+"""From here on a number is written with a power of ten."""
+ZEROS = "000"
+"""What stands behind the point of a number that is nearly whole."""
+MANY = 3
+"""More digits than these are asked for by who wants to see small numbers too."""
 MOST = 6
 """Terms that a sum is written with; of a longer one those in the middle are counted and summed up."""
 HEAD, TAIL = 3, 1
@@ -16,6 +22,42 @@ NEAR = 1e-13
 """Relative difference that double precision makes by itself: numbers nearer than this are equal."""
 
 _MORE = {"en": "[{n} more terms: {total}]", "ko": "[나머지 {n}개 항의 합: {total}]"}
+
+
+def shown(value: float, digits: int) -> str:
+    """A number with so many digits after its point; what is whole has none, what only rounds to it three zeros at most.
+
+    A number too small for that has two digits more, one that is too small or too large even then a power of ten, so
+    that "0" is exactly 0. Infinity is "∞".
+    """
+    if math.isinf(value):
+        return "-∞" if value < 0 else "∞"
+    if value == int(value) and abs(value) < LARGE:
+        return str(int(value))
+    if 10**-digits <= abs(value) < LARGE:
+        rounded = f"{value:.{digits}f}"
+        is_whole = digits > len(ZEROS) and not rounded.partition(".")[2].strip("0")
+        return rounded.partition(".")[0] + f".{ZEROS}" if is_whole else rounded
+    if 10 ** -(digits + 1) <= abs(value) < 1:
+        return f"{value:.{digits + 2}f}"
+    return f"{value:.{digits}e}"
+
+
+def one_format(values: np.ndarray, digits: int) -> Callable[[float], str]:
+    """How all numbers of one table are written: whole, with so many digits after the point, or with powers of ten.
+
+    Powers of ten are for numbers that would all be too large or too small, and where many digits are asked for, for any
+    too small. Exactly 0 is "0" in each.
+    """
+    amounts = np.abs(values[np.isfinite(values) & (values != 0)])
+    small, large = amounts.min(initial=np.inf), amounts.max(initial=0)
+    if large < LARGE and bool((amounts == np.rint(amounts)).all()):
+        form = ".0f"
+    elif large >= LARGE or large < 10**-digits or (digits > MANY and small < 10**-digits):
+        form = f".{digits}e"
+    else:
+        form = f".{digits}f"
+    return lambda value: shown(value, digits) if value == 0 or math.isinf(value) else f"{value:{form}}"
 
 
 @dataclass(frozen=True, slots=True)

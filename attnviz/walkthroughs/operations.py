@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.text.numbers import shown
 from attnviz.walkthroughs import arithmetic
-from attnviz.walkthroughs.hand import Hand
+from attnviz.walkthroughs.hand import Hand, shown
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 
 Labels = tuple[tuple[str, ...], tuple[str, ...]]
@@ -98,6 +97,7 @@ class Operation:
         formula: parts with the operands a, b, c, ..., in capitals where rows and columns are exchanged; ``{number}`` is
             the step's number, ``{factor}`` the same as a factor. A part is left out where its operand is not there.
         korean: the same where there are words in it; empty where there are none.
+        for_key: the same for one query and one key, {a} what the step before made of them; empty where there is none.
         joined: in place of a formula, what stands before, between and behind all operands.
         shapes: the shapes put in where they do not stand in the formula's places, from the operands' shapes and the
             language; it gives None where they do. Without it they always do.
@@ -119,6 +119,7 @@ class Operation:
     labels: Callable[[Sequence[Grid]], Labels] = _as_the_first
     formula: tuple[str, ...] = ()
     korean: tuple[str, ...] = ()
+    for_key: str = ""
     joined: tuple[str, str, str] | None = None
     shapes: Callable[[Sequence[tuple[int, ...]], str], str | None] | None = None
     signs: tuple[str, ...] = (",",)
@@ -309,6 +310,7 @@ OPERATIONS: dict[str, Operation] = {
         operands=(2, 2),
         fit=((0, ROWS, 1, ROWS), (0, COLUMNS, 1, COLUMNS)),
         joined=("", " + ", ""),
+        for_key="{a} + {b}",
         signs=("+",),
         spell=lambda hand, cell: f"{hand.write(cell.values[0])} + {hand.factor(cell.values[1])}",
     ),
@@ -327,6 +329,7 @@ OPERATIONS: dict[str, Operation] = {
         fit=((0, COLUMNS, 1, COLUMNS),),
         labels=lambda operands: (operands[0].rows, operands[1].rows),
         formula=("{a} {B}",),
+        for_key="q · k",
         signs=(MATRIX,),
         spell=_spell_dot,
     ),
@@ -336,6 +339,7 @@ OPERATIONS: dict[str, Operation] = {
         fit=((0, COLUMNS, 1, ROWS), (2, COLUMNS, 1, COLUMNS)),
         labels=lambda operands: (operands[0].rows, operands[2].rows),
         formula=("{a} {b} {C}",),
+        for_key="q W k^T",
         signs=(MATRIX, MATRIX),
         spell=_spell_general,
         note=_first_factors,
@@ -352,6 +356,7 @@ OPERATIONS: dict[str, Operation] = {
         ),
         labels=lambda operands: (operands[0].rows, operands[1].rows),
         formula=("tanh({a} {C} + {b} {D}) {E}",),
+        for_key="v · tanh(W q + U k)",
         spell=_spell_additive,
         comes_out=_never,
     ),
@@ -359,6 +364,7 @@ OPERATIONS: dict[str, Operation] = {
         compute=arithmetic.times,
         numbered=True,
         formula=("{a} {factor}",),
+        for_key="{a} {factor}",
         spell=_spell_times,
         comes_out=_is_a_whole_root,
     ),
@@ -366,6 +372,7 @@ OPERATIONS: dict[str, Operation] = {
         compute=arithmetic.softcap,
         numbered=True,
         formula=("{number} tanh({a} / {number})",),
+        for_key="{number} tanh({a} / {number})",
         spell=_spell_softcap,
         comes_out=_never,
         text=Text(
@@ -390,6 +397,7 @@ OPERATIONS: dict[str, Operation] = {
         operands=(1, 2),
         fit=((1, ROWS, None, ONE), (1, COLUMNS, None, ONE)),
         formula=("softmax({a}", " and {b}", ")"),
+        for_key="softmax({a})",
         spell=_spell_softmax,
         note=_largest_taken_off,
         comes_out=_are_equal_scores,
@@ -410,6 +418,7 @@ OPERATIONS: dict[str, Operation] = {
         fit=((0, ROWS, None, ONE), (0, COLUMNS, 1, ROWS)),
         labels=lambda operands: (operands[1].rows, operands[1].columns),
         formula=("{A} * {b}",),
+        for_key="{a} · {b}",
         signs=(CELLS,),
         spell=_spell_weigh,
     ),

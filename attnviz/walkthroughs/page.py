@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from attnviz.text.numbers import shown
+from attnviz.walkthroughs.hand import shown
 from attnviz.walkthroughs.operations import CELLS
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
-from attnviz.walkthroughs.selection import BLANK, BY_KEY, NO_BLANKS, Blanks, Seen, by_hand, chosen, followed
+from attnviz.walkthroughs.selection import BLANK, BY_KEY, NO_BLANKS, Blanks, by_hand, chosen, followed
 from attnviz.walkthroughs.wording import (
     expect_language,
     explain,
@@ -39,8 +40,8 @@ FIRST_ROWS, LAST_ROWS = 20, 10
 GAP = "…"
 
 _MIDDLE = {
-    "en": "{n} numbers in each row: those in the middle are left out, the sums are of all of them",
-    "ko": "한 줄에 수 {n}개: 가운데는 생략했고, 합은 모든 수의 합입니다",
+    "en": "{n} numbers in each row: those in the middle are left out",
+    "ko": "한 줄에 수 {n}개: 가운데는 생략했습니다",
 }
 
 
@@ -181,7 +182,7 @@ def _sections(view: _View, names: Sequence[str] | None) -> Iterator[Section]:
             formula=formula_of(step, language=view.language, walk=walk),
             shapes=shapes_of(walk, step, language=view.language),
             sentence=text.sentence,
-            hand=by_hand(walk, step, view.precision, view.language, view.blanks, seen=_seen(view, step.result)),
+            hand=by_hand(walk, step, view.precision, view.language, view.blanks),
             table=_table(view, step.result),
         )
         if len(by_key) > 1 and step is by_key[-1]:
@@ -209,16 +210,15 @@ def _table(view: _View, name: str) -> PageTable:
     labels = grid.rows or ((name,) if n_rows == 1 else tuple(map(str, range(n_rows))))
     is_long = n_columns > MOST
     if is_long:
-        columns = (*columns[:FIRST], GAP, *columns[-LAST:], say("sum", view.language, n=n_columns))
+        columns = (*columns[:FIRST], GAP, *columns[-LAST:])
     shares = _shares(grid)
-
-    def cells(row: int) -> tuple[PageCell, ...]:
-        return (*_vector(view, name, shares, row), *([_sum(view, name, row)] if is_long else []))
 
     return PageTable(
         corner=name,
         columns=columns,
-        rows=_rows(view, labels, cells, len(columns), named=bool(grid.rows) or n_rows == 1),
+        rows=_rows(
+            view, labels, partial(_vector, view, name, shares), len(columns), named=bool(grid.rows) or n_rows == 1
+        ),
         remark=_MIDDLE[view.language].format(n=n_columns) if is_long else "",
     )
 
@@ -275,14 +275,6 @@ def _held(n_rows: int, *, named: bool) -> list[int]:
     return [*range(first), *range(n_rows - last, n_rows)]
 
 
-def _seen(view: _View, name: str) -> Seen:
-    """The rows and columns of a grid that its table shows."""
-    grid = view.walk.grids[name]
-    n_rows, n_columns = grid.values.shape
-    columns = range(n_columns) if n_columns <= MOST else (*range(FIRST), *range(n_columns - LAST, n_columns))
-    return _held(n_rows, named=bool(grid.rows) or n_rows == 1), columns
-
-
 def _shares(grid: Grid) -> np.ndarray:
     """How far each number is from 0, as a share of the farthest; 0 for minus infinity."""
     amounts = np.where(np.isfinite(grid.values), np.abs(grid.values), 0.0)
@@ -303,10 +295,3 @@ def _cell(view: _View, name: str, shares: np.ndarray, row: int, column: int) -> 
         return PageCell(BLANK)
     value = float(view.walk.grids[name].values[row, column])
     return PageCell(shown(value, view.precision), float(shares[row, column]))
-
-
-def _sum(view: _View, name: str, row: int) -> PageCell:
-    """The sum of a row of which not all numbers are shown; empty where it would fill in a blank."""
-    if any(blank[:2] == (name, row) for blank in view.blanks):
-        return PageCell("")
-    return PageCell(shown(float(view.walk.grids[name].values[row].sum()), view.precision))

@@ -17,10 +17,10 @@ from attnviz.walkthroughs.wording import formula_of, say
 Blanks = frozenset[tuple[str, int, int]]
 """Cells that a learner fills in: grid, row, column."""
 
-Seen = tuple[Sequence[int], Sequence[int]]
-"""The rows and the columns of a grid that a view shows, in their order."""
-
 BLANK = "____"
+
+LEAST = 4
+"""Vectors of no more numbers are never shortened; of longer ones the first number is always shown."""
 
 NO_BLANKS: Blanks = frozenset()
 
@@ -120,13 +120,11 @@ def keyed_columns(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object]
     return first.rows or range(n_queries), first.columns or range(n_keys), columns
 
 
-def by_hand(
-    walk: Walkthrough, step: CalculationStep, precision: int, language: str, blanks: Blanks, *, seen: Seen
-) -> str:
+def by_hand(walk: Walkthrough, step: CalculationStep, precision: int, language: str, blanks: Blanks) -> str:
     """The arithmetic of one telling cell of a step, with the cell's name; empty where it would fill in a blank."""
     if {grid for grid, _, _ in blanks} & {step.result, *step.operands}:
         return ""
-    row, column = telling_cell(walk, step, seen)
+    row, column = telling_cell(walk, step)
     grid = walk.grids[step.result]
     return f"{cell_name(step.result, grid, row, column, language)}: " + spell_out(
         walk, step, row, column, precision, language=language
@@ -139,25 +137,26 @@ def followed(walk: Walkthrough) -> Grid | None:
     return made[0] if len(made) == 1 and len(made[0].values) == 1 else None
 
 
-def telling_cell(walk: Walkthrough, step: CalculationStep, seen: Seen) -> tuple[int, int]:
-    """The row and column of the cell, of those that are seen, that tells most: with the largest weight, or number."""
-    values = walk.grids[step.result].values
-    weights = followed(walk)
-    rows, columns = seen
-    row = rows[0]
+def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
+    """The cell that tells most: of the largest weight, or number; of a longer vector its first number.
+
+    It is the same in every view, and in windows of any width.
+    """
+    grid, weights = walk.grids[step.result], followed(walk)
+    values, row = grid.values, 0
     if weights is not None and step.name in BY_KEY:
-        keys = rows if step.operation == "weigh" else columns
-        key = max(keys, key=lambda one: float(weights.values[0, one]))
+        key = int(weights.values[0].argmax())
         if step.operation != "weigh":
             return 0, key
         row = key
     elif step.name in BY_KEY or step.name == "context":
-        row = rows[-1]  # the last query is the one that may see most
+        row = len(values) - 1  # the last query is the one that may see most
         made = next((walk.grids[one.result].values for one in walk.steps if one.operation == "softmax"), values)
         if step.name in BY_KEY and made.shape == values.shape:
-            return row, max(columns, key=lambda one: float(made[row, one]))
-    finite = np.where(np.isfinite(values[row]), np.abs(values[row]), -1.0)
-    return row, max(columns, key=lambda one: float(finite[one]))
+            return row, int(made[row].argmax())
+    if not grid.columns and values.shape[1] > LEAST:
+        return row, 0
+    return row, int(np.where(np.isfinite(values[row]), np.abs(values[row]), -1.0).argmax())
 
 
 def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> str:

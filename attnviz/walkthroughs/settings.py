@@ -93,7 +93,8 @@ class WalkthroughSelection:
     Attributes:
         layer: its number, counted from 0, negative from the end; None is the first.
         head: likewise, or ``layer.head``; of a whole layer none is chosen.
-        query: the word that looks, or its number; None is the first word, and all rows of one's own numbers.
+        query: the word that looks, or its number; None is the first word, of a decoder the last, and all rows of one's
+            own numbers.
         all_queries: whether all words are walked at once.
         whole_layer: whether all heads are walked, and what follows them.
         kind: which attention.
@@ -109,7 +110,8 @@ class WalkthroughSelection:
         metavar="L.H", panel=SHOWN,
     )  # fmt: skip
     query: str | None = option(
-        "--query", help="The word that looks, or its number, likewise [default: the first word; of --input all].",
+        "--query",
+        help="The word that looks, or its number [default: the first, of a decoder the last; of --input all].",
         metavar="WORD|N", panel=SHOWN,
     )  # fmt: skip
     all_queries: bool = option("--all-queries", default=False, help="All words at once, in place of one.", panel=SHOWN)
@@ -149,6 +151,7 @@ class WalkthroughAppearance:
     """How it is shown.
 
     Attributes:
+        full: whether every step is printed; else the calculation on one screen.
         steps: names of the steps shown, with commas; None for all.
         jump: the number of the step to begin at; None is the first.
         interactive: whether one step at a time is shown, with the keyboard.
@@ -158,6 +161,9 @@ class WalkthroughAppearance:
         background: the terminal's.
     """
 
+    full: bool = option(
+        "--full", default=False, help="Every step, with one cell worked out, from the input to the output.", panel=SHOWN
+    )
     steps: str | None = option(
         "--steps", help="Only these steps, such as score,softmax,context.", metavar="NAMES", panel=SHOWN
     )

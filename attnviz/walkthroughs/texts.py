@@ -249,21 +249,25 @@ PHRASES = {
         "row": "row {n}",
         "number": "number {n}",
         "key": "key",
-        "key vector": "key vector",
         "scores": "score",
         "scaled": "scaled",
         "bias": "with bias",
         "softcap": "capped",
         "mask": "masked",
         "softmax": "weight",
-        "alignment": "alignment vector",
-        "numbers": "{name} ({n} numbers)",
-        "sum": "sum of {n}",
+        "alignment": "alignment",
+        "value": "value",
+        "context sum": "context = sum of the alignment vectors",
+        "lengths": "vectors have {n} numbers: … stands for those left out",
+        "masked": "masked",
+        "masked keys": "what is masked gets a score of -∞: its weight is 0",
+        "sum": "sum",
+        "other keys": "{n} more keys, with smaller weights; together {total}",
         "more rows": "... {n} more rows",
         "by key": "Key by key:",
-        "weights sum": "The weights sum to {total}",
-        "rest": "; {rest} is for looking at nothing",
-        "shade": "how far a number is from 0, in its own grid",
+        "rest": "{rest} of the attention is for looking at nothing",
+        "signed": "numbers below 0, and above",
+        "weights": "weights, from 0 to 1",
         "colours": "each matrix has its own colours: the palest is 0, and where there are numbers below 0, these are "
         "blue and those above are red",
         "beyond": "; the last colour is for all numbers farther from 0",
@@ -280,6 +284,7 @@ PHRASES = {
         "same": "recomputed {own} is exactly the model's own",
         "near": "recomputed {own} is {difference} from the model's own",
         "from input": " ({difference} from the input on)",
+        "more": "more: --full (every step), {options}-o FILE.html, --interactive",
         "model": "no number of this model's own to compare with",
         "hand": "no model to compare with",
         "step": "step {n} of {total}",
@@ -303,7 +308,6 @@ PHRASES = {
         "row": "{n}행",
         "number": "{n}번 수",
         "key": "키",
-        "key vector": "키 벡터",
         "scores": "스코어",
         "scaled": "스케일",
         "bias": "편향 더함",
@@ -311,13 +315,18 @@ PHRASES = {
         "mask": "마스크",
         "softmax": "가중치",
         "alignment": "정렬 벡터",
-        "numbers": "{name} (수 {n}개)",
-        "sum": "{n}개의 합",
+        "value": "밸류",
+        "context sum": "컨텍스트 = 정렬 벡터의 합",
+        "lengths": "벡터의 수는 {n}개: …는 생략한 수",
+        "masked": "가림",
+        "masked keys": "가린 키의 스코어는 -∞이므로 가중치가 0",
+        "sum": "합",
+        "other keys": "가중치가 더 작은 키 {n}개 더 있음, 합하면 {total}",
         "more rows": "... {n}줄 더 있음",
         "by key": "키마다 보기:",
-        "weights sum": "가중치의 합: {total}",
-        "rest": "; 아무것도 보지 않는 몫: {rest}",
-        "shade": "각 표 안에서 수가 0에서 얼마나 먼지",
+        "rest": "아무것도 보지 않는 몫: {rest}",
+        "signed": "0보다 작은 수와 큰 수",
+        "weights": "0에서 1까지의 가중치",
         "colours": "행렬마다 색의 기준이 다름: 가장 옅은 색이 0이고, 음수가 있으면 음수는 파랑, 양수는 빨강",
         "beyond": "; 색의 끝보다 먼 수는 모두 마지막 색",
         "sharing": "; 점 하나에 여러 칸이면 0에서 가장 먼 수의 색",
@@ -332,6 +341,7 @@ PHRASES = {
         "same": "다시 계산한 {own}: 모델 자신의 값과 정확히 같음",
         "near": "다시 계산한 {own}: 모델 자신의 값과의 차이 {difference}",
         "from input": " (입력부터는 {difference})",
+        "more": "더 보기: --full (모든 단계), {options}-o FILE.html, --interactive",
         "model": "이 모델에서 비교할 값이 없음",
         "hand": "직접 넣은 수: 비교할 모델이 없음",
         "step": "단계 {n}/{total}",
@@ -353,7 +363,7 @@ PHRASES = {
 
 
 def _of_model(where: tuple[str, str], looking: tuple[str, str]) -> tuple[str, str]:
-    return f"{{model}}: layer {{layer}}, {where[0]}, {looking[0]}", f"{{model}}: 층 {{layer}}, {where[1]}, {looking[1]}"
+    return f"{{model}}, {where[0]}: {looking[0]}", f"{{model}}, {where[1]}: {looking[1]}"
 
 
 def _not_its_own(english: str, korean: str) -> tuple[str, str]:
@@ -363,7 +373,8 @@ def _not_its_own(english: str, korean: str) -> tuple[str, str]:
     )
 
 
-_HEAD, _HEADS = ("head {head}", "헤드 {head}"), ("all heads", "모든 헤드")
+_HEAD = ("head {layer}.{head}", "헤드 {layer}.{head}")
+_HEADS = ("layer {layer}, all heads", "층 {layer}, 모든 헤드")
 _QUERY, _ALL = ("the query “{query}”", "쿼리 “{query}”"), ("all words", "모든 단어")
 _SCORE, _DRAWN, _CAUSAL = (
     ("scores are {score}", "스코어는 {score}"),

@@ -118,6 +118,18 @@ def shapes_of(walk: Walkthrough, step: CalculationStep, *, language: str = "en")
     return f"{walk.grids[step.result].values.shape} = {text}"
 
 
+def formula_for_key(walk: Walkthrough, step: CalculationStep, language: str) -> str:
+    """What a step makes of one query and one key, such as "score = q · k"; empty where that is no formula."""
+    made = {one.result: one for one in walk.steps if one.name in PHRASES[language]}
+    masked = {one.result: one.operands[0] for one in walk.steps if one.operation == "mask"}
+    names = [masked.get(name, name) for name in step.operands]
+    names = [say(made[name].name, language) if name in made else name for name in names]
+    if step.operation == "weigh":
+        names[1] = say("value", language)
+    filled = OPERATIONS[step.operation].for_key.format(**_fields(step, names, names, walk))
+    return filled and shown_formula(f"{say(step.name, language)} = {filled}")
+
+
 def _filled(
     step: CalculationStep, names: Sequence[str], turned: Sequence[str], language: str, walk: Walkthrough | None
 ) -> str:
@@ -127,12 +139,23 @@ def _filled(
         begin, between_all, end = operation.joined
         listed = list(names) if len(names) <= 2 * SEVERAL else [*names[:2], "…", names[-1]]
         return begin + between_all.join(listed) + end
-    fields = dict(zip("abcde", names, strict=False)) | dict(zip("ABCDE", turned, strict=False))
-    number = 1.0 if step.number is None else step.number
-    how, value = scale(number) if walk is None or step.operation != "times" else factor(walk, step)
-    fields |= {"number": f"{number:g}", "factor": f"{how}({value:g})" if how != "*" else f"* {value:.6g}"}
+    fields = _fields(step, names, turned, walk)
     parts = operation.korean if language == "ko" and operation.korean else operation.formula
     return "".join(part.format(**fields) for part in parts if set(_holes(part)) <= set(fields))
+
+
+def _fields(
+    step: CalculationStep, names: Sequence[str], turned: Sequence[str], walk: Walkthrough | None
+) -> dict[str, str]:
+    """What stands for the operands and the number in the formula of a step."""
+    number = 1.0 if step.number is None else step.number
+    how, value = scale(number) if walk is None or step.operation != "times" else factor(walk, step)
+    return {
+        **dict(zip("abcde", names, strict=False)),
+        **dict(zip("ABCDE", turned, strict=False)),
+        "number": f"{number:g}",
+        "factor": f"{how}({value:g})" if how != "*" else f"* {value:.6g}",
+    }
 
 
 def _holes(part: str) -> list[str]:

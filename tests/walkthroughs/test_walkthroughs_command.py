@@ -36,15 +36,23 @@ NUMBERS = '{"query": [[1, 0]], "keys": [[1, 2], [3, 4]], "values": [[5], [6]]}'
 
 
 def test_toy_alone(typed: Typed, here: Path) -> None:
-    """Without a sentence it is "I love all you"; all steps in order, the proof last, a picture in outputs/."""
+    """Without a sentence it is "I love all you": the calculation on one screen, and a picture in outputs/."""
     result = typed("walkthrough", "--toy")
     assert result.status == 0
     name = "outputs/walkthrough-i-love-all-you-toy-layer-0-head-0-query-0.png"
     assert result.errors == f"wrote {name}\n"
     assert (here / name).read_bytes().startswith(b"\x89PNG")
     lines = result.output.splitlines()
-    assert "“I love all you”" in result.output
+    assert lines[0] == "toy, head 0.0: the query “I” · “I love all you”"
     assert max(map(cell_len, lines)) <= 80
+    assert len(lines) <= 24
+    assert lines[-1] == "more: --full (every step), --query WORD, --head 2.3, -o FILE.html, --interactive"
+
+
+def test_every_step(typed: Typed) -> None:
+    """With --full all steps in order, the proof last."""
+    result = typed("walkthrough", "--toy", "--full", "-o", "a.json")
+    lines = result.output.splitlines()
     titles = [line.partition(". ")[0] for line in lines if line[:1].isdigit() and ". " in line[:5]]
     assert titles == [str(number) for number in range(1, 13)]
     proof = " ".join(lines[-2:])
@@ -119,7 +127,7 @@ def test_steps(typed: Typed, typed_steps: str, numbers: list[int]) -> None:
 
 def test_jump(typed: Typed) -> None:
     """From a step on, with the numbers that each step has in the whole calculation, and the proof last."""
-    whole = typed("walkthrough", "--toy", "-o", "a.json").output.splitlines()
+    whole = typed("walkthrough", "--toy", "--full", "-o", "a.json").output.splitlines()
     lines = typed("walkthrough", "--toy", "--jump", "10", "-o", "a.json").output.splitlines()
     assert lines[:2] == whole[:2]
     start = next(number for number, line in enumerate(whole) if line.startswith("10. "))
@@ -227,11 +235,12 @@ def test_names_of_own_numbers(typed: Typed, here: Path) -> None:
 
 def test_examples(typed: Typed) -> None:
     """S10 to every digit; the shapes of S2."""
-    output = typed("walkthrough", "--example", "seq2seq", "-o", "a.json").output
+    output = typed("walkthrough", "--example", "seq2seq", "--full", "-o", "a.json").output
     for number in ("2.86251858e-20", "1.38879439e-11", "6.94397194e-11", "10·5 + 5·0 + 10·1 = 60"):
         assert number in output
-    assert "2.86e-20" in typed("walkthrough", "--example", "seq2seq", "--precision", "2", "-o", "a.json").output
-    output = typed("walkthrough", "--example", "self-attention", "-o", "a.json").output
+    output = typed("walkthrough", "--example", "seq2seq", "--precision", "2", "-o", "a.json").output
+    assert re.search(r"encoder 2 .* 60 +1\.00 █████ .* 5\.00 0 +1\.00", output)
+    output = typed("walkthrough", "--example", "self-attention", "--full", "-o", "a.json").output
     assert not re.search(r"\d\.\d{4}", output)
     assert "(1, 4, 5)" in output
     assert "(1, 4, 4)" in output
@@ -341,6 +350,7 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
         (["--input", "x.json", "--layer", "0"], f"--input {BY_HAND}"),
         (["--toy", "--jump", "2", "--json"], "give --jump or --json, not both"),
         (["--toy", "--interactive", "--json"], "give --interactive or --json, not both"),
+        (["--toy", "--full", "--json"], "give --full or --json, not both"),
         (["--toy", "--interactive"], "--interactive needs a terminal; without one, --jump N begins at a step"),
         (["--toy", "--jump", "0"], None),
         (["--solution"], "--solution goes with --exercise: it fills in the blank cells"),

@@ -13,10 +13,10 @@ import pytest
 
 from attnviz.errors import SelectionError
 from attnviz.render.palette import LEVELS, colours, levels
-from attnviz.text.numbers import shown
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.figure.plan import MatrixPanel, plan
 from attnviz.walkthroughs.figure.sheet import draw, stages
+from attnviz.walkthroughs.hand import shown
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.wording import explain, shown_formula
@@ -298,7 +298,7 @@ def test_a_sign_stands_between_any_two_matrices() -> None:
         MATRIX,
         f"X {MATRIX}",
     ], "the input is drawn once, and named where it is read again"
-    assert (toy["Values V"], toy["Alignment vector"], toy["Output weights Wo"]) == ("⊙", "→", MATRIX)
+    assert (toy["Values V"], toy["Alignment"], toy["Output weights Wo"]) == ("⊙", "→", MATRIX)
     at_the_left = {title: sign for sign, title in _signs(whole_layer(), opening=True)}
     assert at_the_left["Gain 1"] == "residual → ⊙", "at the beginning of a line nothing is left to be guessed"
 

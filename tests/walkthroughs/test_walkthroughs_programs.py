@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.text.numbers import shown
 from attnviz.walkthroughs.exercise import blanks, make
+from attnviz.walkthroughs.hand import shown
 from attnviz.walkthroughs.html import html
 from attnviz.walkthroughs.latex import latex
 from attnviz.walkthroughs.markdown import markdown

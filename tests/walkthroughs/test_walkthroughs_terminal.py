@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from rich.cells import cell_len
-from rich.color import Color
 from rich.console import Console
 from rich.style import Style
 
 from attnviz.attention import Receipt
 from attnviz.errors import SelectionError
-from attnviz.render.palette import colours, levels
 from attnviz.render.terminal.screen import Screen
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.markdown import markdown
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.terminal.steps import draw_keys, draw_walk
+from attnviz.walkthroughs.terminal.steps import draw_keys, draw_overview, draw_walk
 from attnviz.walkthroughs.wording import source_line
 from tests.walkthroughs.by_hand import attend, attention_walk
 
@@ -91,20 +89,21 @@ def table_of(lines: list[str], title: str) -> list[str]:
 
 def test_the_book_s_numbers_come_out_to_every_digit() -> None:
     """Scores, softmax, alignment and context of the book's example, and in one table, a row for each key."""
-    rows = table_of(lines_of(by_hand(), Screen(width=100, colour=False), precision=8), "Key by key")
-    header, counted, *cells = rows[:6]
-    assert counted.split() == ["0", "1", "2", "0", "1", "2"], "vectors are counted, single numbers are not"
-    assert header.split() == ["key", "key", "vector", "score", "weight", "alignment", "vector"]
-    found = [re.findall(NUMBER, re.sub("[░▒▓█]", " ", row)) for row in cells]
-    tiny, small, one = "2.86251858e-20", "1.38879439e-11", "1.000"
+    screen = Screen(width=140, colour=False)
+    rows = table_of(lines_of(by_hand(), screen, precision=8), "Key by key")
+    header, counted, *cells = rows[:7]
+    assert counted.split() == ["0", "1", "2"] * 3, "vectors are counted, single numbers are not"
+    assert header.split() == ["key", "k", "score", "weight", "value", "alignment"]
+    found = [re.findall(NUMBER, re.sub("[█-▏]", " ", row)) for row in cells]
+    tiny, small, one, five = "2.86251858e-20", "1.38879439e-11", "1.00000000e+00", "5.00000000e+00"
     assert found == [
-        ["0", "1", "1", "15", tiny, "0", tiny, tiny],
-        ["5", "0", "1", "60", one, "5.000", "0", one],
-        ["1", "1", "0", "15", tiny, tiny, tiny, "0"],
-        ["0", "5", "1", "35", small, "0", "6.94397193e-11", small],
+        ["0", "1", "1", "15", tiny, "0", "1", "1", "0", tiny, tiny],
+        ["5", "0", "1", "60", one, "5", "0", "1", five, "0", one],
+        ["1", "1", "0", "15", tiny, "1", "1", "0", tiny, tiny, "0"],
+        ["0", "5", "1", "35", small, "0", "5", "1", "0", "6.94397193e-11", small],
+        [one, five, "6.94397194e-11", one],
     ]
-    assert [row.split()[0] for row in cells] == ["first", "second", "third", "fourth"]
-    assert rows[6].strip() == "The weights sum to 1"
+    assert [row.split()[0] for row in cells] == ["first", "second", "third", "fourth", "sum"]
 
 
 def printed(walk: Walkthrough, screen: Screen, **more: object) -> str:
@@ -140,19 +139,20 @@ def test_walkthrough_of_a_model_in_ascii(golden: Callable[[str], None]) -> None:
 
 
 @pytest.mark.parametrize("colour", [True, False])
-def test_a_table_that_just_fits_is_not_torn(*, colour: bool) -> None:
-    """All of the book's digits on 80 columns: without colours the shades make room, so that a key is one line."""
-    walk = by_hand()
-    lines = lines_of(walk, Screen(colour=colour), precision=8)
-    row = next(line for line in table_of(lines, "Key by key") if line.startswith("fourth"))
-    assert re.findall(NUMBER, row) == ["35", "1.38879439e-11", "0", "6.94397193e-11", "1.38879439e-11"]
+def test_a_table_that_is_too_wide_goes_on_below(*, colour: bool) -> None:
+    """All of the book's digits on 80 columns: what is made of the weights stands in a second block."""
+    lines = lines_of(by_hand(), Screen(colour=colour), precision=8)
+    row = next(row for row in table_of(lines, "Key by key") if row.startswith("fourth"))
+    assert re.findall(NUMBER, row) == ["0", "5", "1", "35", "1.38879439e-11"]
+    below = [line for line in lines if line.startswith("fourth")][-1]
+    assert re.findall(NUMBER, below) == ["0", "5", "1", "0", "6.94397193e-11", "1.38879439e-11"]
 
 
 def test_the_book_s_context_and_arithmetic_are_shown() -> None:
     """The sum of the alignment vectors, and one score done by hand."""
     lines = lines_of(by_hand(), precision=8)
     context = [line for line in lines if line.startswith("decoder")][-1]
-    assert re.findall(NUMBER, context) == ["5.000", "6.94397194e-11", "1.000"]
+    assert re.findall(NUMBER, context) == ["5.00000000e+00", "6.94397194e-11", "1.00000000e+00"]
     assert "   scores, second: 10·5 + 5·0 + 10·1 = 60" in lines
     assert "   scores = q K^T   (1, 4) = (1, 3) (3, 4)" in lines
     assert lines[-1] == "no model to compare with"
@@ -160,15 +160,15 @@ def test_the_book_s_context_and_arithmetic_are_shown() -> None:
 
 def test_the_shown_alignment_adds_up_to_the_shown_context() -> None:
     """Read from the screen and added again, to within what was rounded."""
-    lines = lines_of(of_model(d=4), Screen(width=120, colour=False))
-    rows = [re.findall(NUMBER, re.sub("[░▒▓█]", " ", row)) for row in table_of(lines, "Key by key")[2:9]]
-    alignment = np.array([[float(cell) for cell in row[-4:]] for row in rows])
+    lines = lines_of(of_model(d=4), Screen(width=160, colour=False))
+    rows = [re.findall(NUMBER, re.sub("[█-▏]", " ", row)) for row in table_of(lines, "Key by key")[2:10]]
+    cells = np.array([[float(cell) for cell in row[-9:]] for row in rows[:7]])
     start = next(index for index, line in enumerate(lines) if line.endswith(". Context vector"))
     shown = next(line for line in lines[start:] if line.startswith("모두를"))
     context = [float(cell) for cell in re.findall(NUMBER, shown)]
-    assert alignment.sum(axis=0) == pytest.approx(context, abs=7 * 0.0005)
-    weights = [float(row[-5]) for row in rows]
-    assert sum(weights) == pytest.approx(1, abs=7 * 0.0005)
+    assert cells[:, 5:].sum(axis=0) == pytest.approx(context, abs=7 * 0.0005)
+    assert [float(cell) for cell in rows[7]] == pytest.approx([1, *context])
+    assert cells[:, 0].sum() == pytest.approx(1, abs=7 * 0.0005)
 
 
 @pytest.mark.parametrize(("colour", "unicode"), [(True, True), (False, True), (False, False)])
@@ -177,16 +177,18 @@ def test_no_line_is_wider_than_the_window(*, width: int, colour: bool, unicode: 
     """Whatever is walked, in either language, with and without colours."""
     screen = Screen(width=width, colour=colour, unicode=unicode)
     for walk in (by_hand(), of_model(mask=True), of_model(33, 96, 64), of_model(one=False, mask=True)):
-        for line in draw_walk(walk, screen, language=language, precision=5):
+        drawn = (draw_walk, draw_overview)
+        for line in (line for draw in drawn for line in draw(walk, screen, language=language, precision=5)):
             assert line.cell_len <= width
             assert unicode or line.plain.isascii()
 
 
 def test_without_colour_there_is_none() -> None:
-    """Where there are no colours, shades are characters, and a console writes no colour code."""
+    """Where there are no colours, weights have a bar or shades, and a console writes no colour code."""
     written = printed(of_model(mask=True), PLAIN)
     assert "\x1b" not in written
-    assert re.search("[░▒▓█]", written)
+    assert re.search("[█-▏]", written)
+    assert re.search("[░▒▓█]", printed(of_model(one=False), PLAIN))
     assert not any(style.color or style.bgcolor for style in _styles(of_model(mask=True), PLAIN))
 
 
@@ -197,43 +199,53 @@ def _styles(walk: Walkthrough, screen: Screen) -> list[Style]:
     return [Style.parse(style) if isinstance(style, str) else style for style in found]
 
 
-def test_cells_stand_on_the_colour_of_their_size() -> None:
-    """A cell's background is the palette's colour for how far it is from 0; what is masked has none."""
+def test_a_number_stands_on_the_colour_of_its_sign() -> None:
+    """Red above 0, blue below, as far from the page as it is from 0; what is masked has no colour."""
     walk = attention_walk(
         title="made",
         query=Grid(values=np.array([[1.0]])),
-        keys=Grid(values=np.array([[2.0], [-4.0], [0.5]]), rows=("a", "b", "c")),
+        keys=Grid(values=np.array([[2.0], [-4.0], [0.0]]), rows=("a", "b", "c")),
         values=Grid(values=np.array([[1.0], [2.0], [3.0]])),
         score="dot",
         mask=Grid(values=np.array([[1.0, 1.0, 0.0]])),
     )
-    table = colours(on_dark=True)
-    lines = list(draw_walk(walk, Screen(width=100)))
+    screen = Screen(width=100)
+    lines = list(draw_walk(walk, screen))
     start = next(i for i, line in enumerate(lines) if line.plain == "Keys K (3, 1)")
-    step = levels(np.array([2.0, 4.0, 0.5]), 4.0)
-    for line, level in zip(lines[start + 2 : start + 5], step, strict=True):
-        (span,) = [span for span in line.spans if span.style]
-        assert not isinstance(span.style, str)
-        assert span.style.bgcolor == Color.parse("#" + bytes(table[level]).hex())
+    for line, value in zip(lines[start + 2 : start + 5], (2.0, -4.0, 0.0), strict=True):
+        found = [span.style for span in line.spans if span.style]
+        assert found == ([screen.paint_signed(value, 4.0)] if value else [])
     masked = next(line for line in lines if line.plain.startswith("c ") and "-∞" in line.plain)
-    assert not any("∞" in masked.plain[span.start : span.end] for span in masked.spans)
+    assert not any("∞" in masked.plain[span.start : span.end] and span.style for span in masked.spans)
 
 
-def test_a_long_vector_is_shortened_with_its_length_and_its_true_sum() -> None:
-    """Of 64 numbers those at the ends are shown with their places, and the sum of all."""
+def test_a_matrix_of_weights_has_the_palette_and_its_small_weights_the_page() -> None:
+    """One colour for one weight, whatever the largest is; below 0.005 none."""
+    words = ("a", "b")
+    query = Grid(values=np.array([[0.0], [6.0]]), rows=words)
+    walk = attention_walk(
+        title="made", query=query, keys=Grid(values=np.array([[1.0], [0.0]]), rows=words), values=query, score="dot"
+    )
+    screen = Screen()
+    lines = list(draw_walk(walk, screen, steps=["softmax"]))
+    rows = [line for line in lines if re.match("[ab] ", line.plain)][-2:]
+    found = [[span.style for span in row.spans if span.style] for row in rows]
+    assert found == [[screen.paint(128)] * 2, [screen.paint(round(255 / (1 + np.exp(-6))))]]
+
+
+def test_a_long_vector_is_shortened_and_keeps_its_ends() -> None:
+    """Of 64 numbers those at the ends are shown with their places."""
     walk = of_model(d=64)
     lines = lines_of(walk)
     start = lines.index("2. Keys")
-    header = next(line for line in lines[start:] if line.endswith("sum of 64"))
+    header = next(line for line in lines[start:] if line.rstrip().endswith(" 63"))
     assert header.split()[:2] == ["0", "1"]
-    assert header.split()[-4] == "63"
     row = next(line for line in lines[start:] if line.startswith("너희"))
     assert "…" in row
     keys = walk.grids["K"].values[2]
     numbers = [float(cell) for cell in re.findall(NUMBER, row)]
-    assert numbers[-1] == pytest.approx(keys.sum(), abs=0.0005)
     assert numbers[:2] == pytest.approx(keys[:2], abs=0.0005)
-    assert numbers[-2] == pytest.approx(keys[-1], abs=0.0005)
+    assert numbers[-1] == pytest.approx(keys[-1], abs=0.0005)
 
 
 def test_of_a_large_given_matrix_only_a_corner_is_shown() -> None:
@@ -244,11 +256,11 @@ def test_of_a_large_given_matrix_only_a_corner_is_shown() -> None:
     assert "... 379 more rows" in rows
 
 
-def test_no_number_that_is_not_zero_is_shown_as_zero() -> None:
-    """Tiny weights keep their power of ten, at every precision; what is masked is exactly 0."""
-    for precision in (0, 1, 3):
-        rows = table_of(lines_of(by_hand(), precision=precision), "Key by key")[2:6]
-        assert all("e-20" in row or "e-11" in row or "60" in row for row in rows)
+def test_zero_alone_is_written_without_decimals() -> None:
+    """One format a table: what only rounds to zero has its decimals, what is masked is exactly 0."""
+    rows = table_of(lines_of(of_model(d=4, mask=True), Screen(width=140, colour=False)), "Key by key")[2:9]
+    assert all(re.search(r" -∞ +0 +masked", row) for row in rows[4:])
+    assert all(re.search(r" 0\.\d{3} [█-▏]+", row) for row in rows[:4])
 
 
 def test_columns_are_straight_with_wide_letters() -> None:
@@ -364,23 +376,21 @@ def test_what_is_done_by_hand_is_a_cell_that_is_shown(d: int, width: int) -> Non
         start = next(i for i, line in enumerate(lines) if line.startswith(found[0]))
         title = "Key by key" if step.name == "alignment" else found[0].strip()
         below = lines[next(i for i, line in enumerate(lines[start:], start) if title in line) :]
-        header = next(line for line in below if re.match(r"\s+\d+( |$)", line))
-        assert found[2] in header.split(), f"{step.name}: {found[0]}"
+        header = next(line for line in below if re.match(r"\s+\d+( |…|$)", line))
+        assert found[2] in re.findall(r"\d+", header), f"{step.name}: {found[0]}"
         checked += 1
     assert checked >= 6
 
 
-def test_the_cell_done_by_hand_is_that_of_the_largest_number_shown() -> None:
-    """Where the largest of all is cut away, the largest of what is left is taken, on pages too."""
-    values = np.ones((1, 64))
-    values[0, [1, 30]] = 3, 9
-    c = Calculation()
-    c.give("X", Grid(values=values, rows=("a",)))
-    c.step("relu", "active", "relu", "X")
-    walk = c.finish("made")
-    assert any("active, number 1: max(0, 3) = 3" in line for line in lines_of(walk))
-    assert "active, number 1: max" in markdown(walk)
-    assert any("active, number 30: max" in line for line in lines_of(walk, Screen(width=400, colour=False)))
+def test_the_cell_done_by_hand_is_the_same_everywhere() -> None:
+    """On screens of any width and on pages: of the key with the largest weight, of long vectors the first number."""
+    walk = of_model(33, 96, 64)
+    worked = [
+        re.findall(r"   (\w+, [^:]*number 0): ", "\n".join(lines_of(walk, Screen(width=w)))) for w in (60, 80, 200)
+    ]
+    assert worked[0] == worked[1] == worked[2]
+    assert len(worked[0]) >= 6
+    assert all(f"{cell}: " in markdown(walk).replace("\\", "") for cell in worked[0])
 
 
 def test_products_are_told_apart() -> None:

@@ -27,7 +27,7 @@ class HeadChoice:
     Attributes:
         layer: the layer, counted from 0; negative from the end.
         head: the head, likewise; of a whole layer none is chosen.
-        query: the word that looks, or its number, counted likewise; None is the first word.
+        query: the word that looks, or its number, counted likewise; None is the first word, of a decoder the last.
         every: all words at once, in place of one.
         whole_layer: all heads, and what follows them: the output projection, residual sums, norms, the feed-forward
             network. Of a decoder that looks across, both its attentions, whichever kind is asked for.
@@ -64,7 +64,7 @@ def walk(
     Args:
         text: the sentence.
         source: the model.
-        choice: what is followed; None is the first word through the first head.
+        choice: what is followed; None is one word through the first head.
         pair: a second sentence, for models that read two.
         target: what a model that translates is made to generate.
         truncate: cut a text that is too long.
@@ -78,9 +78,9 @@ def walk(
     """
     choice = choice or HeadChoice()
 
-    def chosen(tokens: Sequence[Token], _: Kind) -> list[int | None]:
+    def chosen(tokens: Sequence[Token], kind: Kind) -> list[int | None]:
         every = choice.every and len(tokens) > 1
-        return [None if every else chosen_query(tokens, None if choice.every else choice.query)]
+        return [None if every else chosen_query(tokens, None if choice.every else choice.query, kind)]
 
     encode = partial(_encoded, source, text, pair, target, truncate=truncate)
     return _followed(text, source, choice, encode, chosen)[0]
@@ -97,12 +97,12 @@ def decoding_steps(
 ) -> list[Walkthrough]:
     """What a decoder does step by step as it looks at another sentence: a walkthrough for each word it generates.
 
-    Of attention within one sentence only its first word is followed. The model runs once. The arguments, and what is
+    Of attention within one sentence only one word is followed. The model runs once. The arguments, and what is
     raised, are those of `walk`; the choice names no query.
     """
 
     def all_of_a_decoder(tokens: Sequence[Token], kind: Kind) -> list[int | None]:
-        return [*range(len(tokens))] if kind == "cross" else [chosen_query(tokens, None)]
+        return [*range(len(tokens))] if kind == "cross" else [chosen_query(tokens, None, kind)]
 
     encode = partial(_encoded, source, text, pair, target, truncate=truncate)
     return _followed(text, source, choice or HeadChoice(), encode, all_of_a_decoder)
@@ -133,7 +133,7 @@ def _followed(
         raise SelectionError("a whole layer is walked as the model computed it, with no other score and no other mask")
     if causal and kind == "cross":
         raise SelectionError("cross attention looks at another sentence: none of its words comes after the query")
-    rows = choose(batch.sentences[0].tokens, kind)
+    rows = choose(batch.sentences[0].tokens, "decoder" if causal else kind)
     keep = KeepProjections(choice.layer)
     receipt = source.stream(batch, [keep])
     (head,) = positions([choice.head], range(keep.layer.query.shape[1]), "head")
@@ -250,20 +250,23 @@ def _other_way(score: Score, *, causal: bool) -> Note:
 # --------------------------------------------------------------------------------------------- which token is followed
 
 
-def chosen_query(tokens: Sequence[Token], wanted: str | int | None) -> int:
+def chosen_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:
     """The number of the token that a person means.
 
     Args:
         tokens: those that look.
         wanted: a word, as it stands in the sentence or as it is shown; or a number counted from 0, negative from the
-            end, as a number or in digits. None is the first token that the tokenizer did not add.
+            end, as a number or in digits. None is the first token that the tokenizer did not add; where each looks only
+            at those before it the last one, since the first sees nothing but itself.
+        kind: which attention it is.
 
     Raises:
         SelectionError: there is none, or there are several.
     """
     n = len(tokens)
     if wanted is None:
-        return next((number for number, token in enumerate(tokens) if not token.special), 0)
+        words = [number for number, token in enumerate(tokens) if not token.special] or [0]
+        return words[-1 if kind == "decoder" else 0]
     if isinstance(wanted, str):
         found = _meant(tokens, wanted.strip())
         if len(found) == 1:

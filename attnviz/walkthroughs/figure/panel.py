@@ -11,8 +11,8 @@ from jaxtyping import Float64, UInt8
 from attnviz.render.figure.page import Line, Page
 from attnviz.render.figure.pen import BLACK, DPI, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped
 from attnviz.render.palette import colours, diverging, ink, levels, signed_levels
-from attnviz.text.numbers import shown
 from attnviz.walkthroughs.figure.plan import MatrixPanel
+from attnviz.walkthroughs.hand import shown
 from attnviz.walkthroughs.selection import BLANK
 from attnviz.walkthroughs.wording import say
 

@@ -1,33 +1,34 @@
-"""Tables of numbers for a terminal: points under points, shaded by size, shortened in the middle where they must be."""
+"""Tables of numbers for a terminal: points under points, coloured by sign or weight, shortened where they must be."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 
 import numpy as np
 from rich.cells import cell_len, set_cell_size
+from rich.style import Style
 from rich.text import Text
 
-from attnviz.render.palette import levels
+from attnviz.render.palette import LEVELS
+from attnviz.render.sheet import BLANK as UNSEEN
 from attnviz.render.terminal.screen import Screen
-from attnviz.render.terminal.table import GAP, Column, rows
+from attnviz.render.terminal.table import GAP
 from attnviz.render.terminal.text import MARKS, fit, spell, wrap
-from attnviz.text.numbers import shown
+from attnviz.walkthroughs.hand import one_format, shown
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.selection import BLANK, Blanks
+from attnviz.walkthroughs.selection import BLANK, LEAST, Blanks
 from attnviz.walkthroughs.wording import say
 
 LABEL = 14
 """Cells that a row's name may take."""
 NAME = 10
 """Cells that a column's name may take, where its numbers take fewer."""
-LEAST = 4
-"""Vectors of no more numbers are never shortened: that would gain nothing."""
+EIGHTHS = "▏▎▍▌▋▊▉█"
 _ARITHMETIC = MARKS | str.maketrans(
     {"·": "*", "⊙": "*", "…": "..", "∞": "inf", "≈": "~=", "Φ": "Phi", "→": "->", "←": "<-", "↑": "up", "↓": "down"}
+    | {"√": "sqrt ", "ᵀ": "^T"}
 )
 """What stands for the marks of arithmetic on a screen that knows no more than ASCII."""
 
@@ -62,7 +63,7 @@ class View:
         return text if self.screen.unicode else spell(text.replace(" · ", " - "), self.screen, _ARITHMETIC)
 
     def number(self, value: float) -> str:
-        """A number with the digits of the view."""
+        """A number that stands alone, with the digits of the view."""
         return self.spell(shown(value, self.precision))
 
     def fit(self, text: str, width: int) -> str:
@@ -74,257 +75,276 @@ class View:
         return wrap(self.spell(text), self.screen, style, indent=indent)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Group:
-    """Columns of numbers that belong together.
+    """Columns of numbers that belong together, all written alike.
 
     Attributes:
-        title: their name.
+        view: how they are shown.
         values: the numbers [row, column].
+        title: above them.
         names: a name for each column; empty where they are only counted.
-        total: what the sum of each row is called, where columns are left out; empty leaves it out.
+        rows: the rows that are printed, in their order.
+        is_weights: whether they are weights, from 0 to 1; other numbers are signed.
+        bar: cells of a bar behind each number, as long as it is large; 0 for none.
+        remarks: by row what stands in place of the bar.
+        sums: the numbers of a last line [column]; None for none.
         blanks: rows and columns of cells that stay empty.
-        optional: whether the whole group may be left out; only the first may be.
+        counted: whether the numbers of columns without names stand above them.
     """
 
-    title: str = ""
+    view: View
     values: np.ndarray
+    title: str = ""
     names: tuple[str, ...] = ()
-    total: str = ""
+    rows: Sequence[int]
+    is_weights: bool = False
+    bar: int = 0
+    remarks: Mapping[int, str] = field(default_factory=dict)
+    sums: np.ndarray | None = None
     blanks: frozenset[tuple[int, int]] = frozenset()
-    optional: bool = False
+    counted: bool = True
+
+    @cached_property
+    def top(self) -> float:
+        """What the last colour stands for."""
+        return 1.0 if self.is_weights else float(np.abs(self.values[np.isfinite(self.values)]).max(initial=0.0))
+
+    @cached_property
+    def write(self) -> Callable[[float], str]:
+        """Writes a number."""
+        every = self.values if self.sums is None else np.vstack([self.values, self.sums])
+        form = one_format(every, self.view.precision)
+        return lambda value: self.view.spell(form(value))
+
+    @cached_property
+    def places(self) -> tuple[int, int]:
+        """Cells before the point of each number, and from the point on."""
+        seen = self.values[list(self.rows)]
+        seen = seen if self.sums is None else np.append(seen, self.sums)
+        finite = seen[np.isfinite(seen)]
+        small = finite[finite != 0]
+        # Written alike, none is longer than the outermost, or than that nearest to 0 with its power of ten.
+        longest = [finite.min(), finite.max(), *seen[np.isinf(seen)][:1], *small[np.abs(small).argsort()[:1]]]
+        texts = [self.write(float(value)).partition(".") for value in longest]
+        after = max(len(point + rest) for _, point, rest in texts)
+        before = max(len(whole) for whole, _, _ in texts)
+        return max(before, len(BLANK) - after if self.blanks else 0), after
+
+    @cached_property
+    def width(self) -> int:
+        """Cells of each column."""
+        names = [min(NAME, cell_len(self.view.spell(name))) for name in self.names]
+        return max(sum(self.places) + self.behind, cell_len(str(self.values.shape[1] - 1)), *names)
+
+    @property
+    def behind(self) -> int:
+        """Cells behind each number: of its bar, or of its shade."""
+        return self.bar + 1 if self.bar else int(self.is_weights and not self.view.screen.colour)
+
+    def across(self, n: int) -> int:
+        """Cells of the group with so many of its columns; dots stand for the others."""
+        is_cut = bool(n < self.values.shape[1])  # dots stand in place of a space, the last ones behind all
+        numbers = n * (self.width + 1) - 1 + is_cut * (cell_len(self.dots) - (n > 1))
+        return max(numbers, cell_len(self.view.spell(self.title)))
+
+    @property
+    def dots(self) -> str:
+        """What stands for columns that are left out."""
+        return self.view.spell("…")
+
+    def align(self, text: str) -> str:
+        """A number, or what stands for it, with its point in its place."""
+        whole, point, rest = text.partition(".")
+        return (whole.rjust(self.places[0]) + (point + rest).ljust(self.places[1])).rjust(sum(self.places))
+
+    def cell(self, row: int, column: int) -> Text:
+        """One number as it is printed."""
+        value, screen = float(self.values[row, column]), self.view.screen
+        remark = self.view.spell(self.remarks.get(row, ""))
+        if (row, column) in self.blanks:
+            return Text(self.view.spell(BLANK).rjust(sum(self.places)) + " " * self.behind)
+        text, style, behind = self.align(self.write(value)), Style(), ""
+        if not self.is_weights and np.isfinite(value):
+            style = screen.paint_signed(value, self.top)
+        elif self.is_weights and screen.colour and value >= UNSEEN and not self.bar:
+            style = screen.paint(round(value * (LEVELS - 1)))
+        if self.bar:
+            behind = " " + (remark or self.bar_of(value)).ljust(self.bar)
+        elif self.is_weights and not screen.colour:
+            behind = screen.shade(round(value * (LEVELS - 1))) if value >= UNSEEN else " "
+        ink = screen.paint(LEVELS * 3 // 4).bgcolor if screen.colour and self.bar and not remark else None
+        padded = text.rjust(self.width - self.behind)
+        return Text.assemble((padded, style), (behind, Style(color=ink) if ink else "dim" if remark else ""))
+
+    def bar_of(self, weight: float) -> str:
+        """A bar as long as a weight is large, to an eighth of a cell; the whole width is weight 1."""
+        if not self.view.screen.unicode:
+            return "#" * round(weight * self.bar)
+        whole, rest = divmod(round(weight * self.bar * 8), 8)
+        return "█" * whole + (EIGHTHS[rest - 1] if rest else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridTable:
-    """Rows of numbers, before it is known how many of them and of their columns are printed.
+    """Rows of numbers, before it is known how many of their columns are printed.
 
     Attributes:
         groups: the numbers.
         labels: a name for each row.
         head: what the names are.
-        is_named: whether somebody reads each row; of others a few will do.
+        faint: rows that do not count.
+        last: the name of a last line, where groups have sums.
+        is_cut: whether rows that are left out are told of in their place.
     """
 
     groups: tuple[Group, ...]
     labels: tuple[str, ...]
     head: str = ""
-    is_named: bool = True
+    faint: frozenset[int] = frozenset()
+    last: str = ""
+    is_cut: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A group, or a piece of it, as it is printed.
+    """A group, or some of its columns, as they are printed; None stands for those that are left out."""
 
-    Attributes:
-        title: above it.
-        columns: with their numbers, and what colours or shades them.
-        places: the number of each column in the group; None where it is no column of it.
-        behind: the cells that stand behind each number.
-    """
-
-    title: str
-    columns: list[Column]
-    places: list[int | None]
-    behind: int
+    group: Group
+    places: tuple[int | None, ...]
 
     @property
     def width(self) -> int:
         """Cells across."""
-        return max(cell_len(self.title), sum(column.width for column in self.columns))
+        return self.group.across(sum(place is not None for place in self.places))
 
-    def split(self, at: int) -> tuple[_Part, _Part]:
-        """The first columns, and the rest."""
-        first = replace(self, columns=self.columns[:at], places=self.places[:at])
-        return first, replace(self, columns=self.columns[at:], places=self.places[at:])
+    def line(self, write: Callable[[int], Text | str] | None) -> Text:
+        """What is written for each column, side by side, as wide as the part; nothing where nothing is written."""
+        text, before = Text(), ""
+        for place in self.places:
+            if write is None:
+                break
+            if place is None:
+                text.append(self.group.dots, "dim")
+            else:
+                text.append(before).append_text(_cell(write(place), self.group.width))
+            before = "" if place is None else " "
+        pad = text.pad_left if self.is_number else text.pad_right
+        pad(max(0, self.width - text.cell_len))
+        return text
+
+    def title(self) -> Text:
+        """The group's title, as wide as the part."""
+        text = self.group.view.spell(self.group.title)
+        free = " " * (self.width - cell_len(text))
+        return Text(free + text if self.is_number else text + free)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number a row, with nothing behind it: all of it stands at the right."""
+        return len(self.places) == 1 and not self.group.behind
+
+
+def _cell(text: Text | str, width: int) -> Text:
+    text = Text(text) if isinstance(text, str) else text.copy()
+    text.pad_left(max(0, width - text.cell_len))
+    return text
+
+
+def kept_rows(n: int, *, is_named: bool) -> list[int]:
+    """The rows of so many that are printed: of a large matrix that no token names a corner, nobody reads it."""
+    most, first, last = (40, 20, 10) if is_named else (9, 4, 1)
+    return list(range(n)) if n <= most else [*range(first), *range(n - last, n)]
 
 
 def draw_numbers(view: View, table: GridTable) -> Iterator[Text]:
-    """A table in lines no wider than the screen, and how many rows are left out.
+    """A table in lines no wider than the screen; where rows are left out, how many.
 
-    Groups without column names are shortened in the middle where they do not fit; those with names go on below.
+    Vectors are shortened in the middle where they do not fit; where that is not enough, groups go on below, and so do
+    columns that have names.
     """
-    kept, cut = _cut(table)
-    names, left = _names(view, cut)
-    room = view.screen.width - left - GAP
-    parts = [replace(part, title=view.fit(part.title, room)) for part in _fit_groups(view, cut.groups, room)]
-    n_hidden = len(table.labels) - len(kept)
-    for number, band in enumerate(_bands(parts, room)):
+    names = [view.fit(label, LABEL) for label in table.labels]
+    beside = [*(names[row] for row in table.groups[0].rows), view.spell(table.head), view.spell(table.last)]
+    left = min(LABEL, max(map(cell_len, beside)))
+    for number, parts in enumerate(_blocks(table.groups, view.screen.width - left)):
         if number:
             yield Text()
-        head = set_cell_size(view.spell(cut.head), left)
-        lines = list(_print_band(view, band, [Column("", names)], head))
-        if n_hidden:
-            place = len(lines) - len(names) + _ends(len(table.labels), is_named=table.is_named)[0]
-            more = view.fit(view.say("more rows", n=n_hidden), view.screen.width)
-            lines.insert(place, Text(more, "dim", no_wrap=True))
-        yield from lines
+        yield from _print(view, table, parts, names, left)
 
 
-def printed_cells(view: View, table: GridTable) -> tuple[list[int], list[list[int]]]:
-    """The rows that `draw_numbers` prints, and for each group the columns."""
-    kept, cut = _cut(table)
-    parts = _fit_groups(view, cut.groups, view.screen.width - _names(view, cut)[1] - GAP)
-    places = [[place for place in part.places if place is not None] for part in parts]
-    return kept, [*([] for _ in range(len(table.groups) - len(parts))), *places]
+def _blocks(groups: Sequence[Group], room: int) -> Iterator[list[_Part]]:
+    """What stands side by side, each in so many cells, the gaps before its groups among them."""
+    counts = _counts(groups, room)
+    if counts is not None:
+        yield [_Part(group, _ends(group, n)) for group, n in zip(groups, counts, strict=True)]
+    elif len(groups) == 1:
+        (group,) = groups
+        each = max(1, (room - GAP + 1) // (group.width + 1))
+        n = group.values.shape[1]
+        yield from ([_Part(group, tuple(range(at, min(n, at + each))))] for at in range(0, n, each))
+    else:
+        after_weights = next((place for place, group in enumerate(groups[:-1], start=1) if group.is_weights), 0)
+        at = after_weights or len(groups) // 2
+        yield from _blocks(groups[:at], room)
+        yield from _blocks(groups[at:], room)
 
 
-def _cut(table: GridTable) -> tuple[list[int], GridTable]:
-    """The rows that are shown, and the table of these alone."""
-    n = len(table.labels)
-    first, last = _ends(n, is_named=table.is_named)
-    kept = [*range(first), *range(n - last, n)]
-    place = {row: index for index, row in enumerate(kept)}
-    groups = (
-        replace(
-            group,
-            values=group.values[kept],
-            blanks=frozenset((place[row], column) for row, column in group.blanks if row in place),
-        )
-        for group in table.groups
-    )
-    return kept, replace(table, groups=tuple(groups), labels=tuple(table.labels[row] for row in kept))
-
-
-def _ends(n: int, *, is_named: bool) -> tuple[int, int]:
-    """How many rows of so many are printed at the beginning and at the end of a table."""
-    most, first, last = (40, 20, 10) if is_named else (9, 4, 1)
-    return (n, 0) if n <= most else (first, last)
-
-
-def _names(view: View, table: GridTable) -> tuple[list[str], int]:
-    """The names of the rows as they are printed, and the cells that they take."""
-    names = [view.fit(label, LABEL) for label in table.labels]
-    return names, min(LABEL, max(map(cell_len, (view.spell(table.head), *names)), default=0))
-
-
-def _fit_groups(view: View, groups: Sequence[Group], room: int) -> list[_Part]:
-    """All groups side by side if that can be; what may be left out goes first, then vectors are shortened."""
-    behind = 0 if view.screen.colour else 2
-    makers = [_columns_of(view, group, behind) for group in groups]
-    # No number takes less than two cells: of vectors longer than that not all can fit.
-    counts = [n if group.names else min(n, max(2, room // 2)) for group in groups for n in [group.values.shape[1]]]
-    while True:
-        parts = [_part(view, *three, behind) for three in zip(groups, counts, makers, strict=True)]
-        over = _across(parts) - room
-        if over <= 0:
-            return parts
-        if groups[0].optional:
-            return _fit_groups(view, groups[1:], room)
-        if all(count == group.values.shape[1] for count, group in zip(counts, groups, strict=True)):
-            plain = [
-                _part(view, group, n, _columns_of(view, group, 0), 0) for group, n in zip(groups, counts, strict=True)
-            ]
-            if _across(plain) <= room:
-                return plain  # rather all numbers without shades than some with them
-        long = [i for i, one in enumerate(groups) if not one.names and one.values.shape[1] > LEAST and counts[i] > 2]
+def _counts(groups: Sequence[Group], room: int) -> list[int] | None:
+    """How many columns of each group are printed so that all fit; None where they cannot."""
+    every = [group.values.shape[1] for group in groups]
+    counts = [n if one.names else min(n, max(1, room // one.width)) for one, n in zip(groups, every, strict=True)]
+    while sum(group.across(n) + GAP for group, n in zip(groups, counts, strict=True)) > room:
+        long = [i for i, one in enumerate(groups) if not one.names and one.values.shape[1] > LEAST and counts[i] > 1]
         if not long:
-            return parts
-        widest = max(long, key=lambda i: counts[i])
-        each = parts[widest].width / counts[widest]
-        counts[widest] = max(2, min(counts[widest] - 1, counts[widest] - int(over / each / len(long))))
+            return None
+        counts[max(long, key=lambda i: groups[i].across(counts[i]) - i / len(groups))] -= 1
+    return counts
 
 
-def _across(parts: Sequence[_Part]) -> int:
-    """The cells that parts take side by side."""
-    return sum(part.width + GAP for part in parts) - GAP
+def _ends(group: Group, n: int) -> tuple[int | None, ...]:
+    """So many columns of a group, from both ends."""
+    every = group.values.shape[1]
+    if n == every:
+        return tuple(range(every))
+    last = max(1, n // 3) if n > 1 else 0
+    return (*range(n - last), None, *range(every - last, every))
 
 
-def _columns_of(view: View, group: Group, behind: int) -> Callable[[int, str], Column]:
-    """What makes a column of a group by its number and name, once each."""
-    values = group.values
-    finite = np.abs(np.where(np.isfinite(values), values, 0.0))
-    level = levels(finite, float(finite.max(initial=0.0))).tolist()
+def _print(view: View, table: GridTable, parts: Sequence[_Part], names: Sequence[str], left: int) -> Iterator[Text]:
+    """The lines of one block: titles, names of columns where there are any, rows, sums."""
+    gap = " " * GAP
 
-    @cache
-    def make(index: int, name: str) -> Column:
-        texts, steps = [], []
-        for row, value in enumerate(values[:, index].tolist()):
-            blank = (row, index) in group.blanks
-            texts.append(view.spell(BLANK) if blank else view.number(value))
-            steps.append(None if blank or not math.isfinite(value) else level[row][index])
-        cells = _align(texts)
-        return _column(view, view.fit(name, max(NAME, len(cells[0]))), cells, steps, behind)
+    def line(name: str, cells: Sequence[Text], style: str = "") -> Text:
+        joined = Text.assemble(set_cell_size(name, left), no_wrap=True, style=style)
+        for cell in cells:
+            joined.append(gap).append_text(cell)
+        joined.rstrip()
+        return joined
 
-    return make
-
-
-def _column(view: View, name: str, cells: Sequence[str], steps: Sequence[int | None], behind: int) -> Column:
-    """A column of numbers, each on its colour or before its shade; one without a step of the palette has neither."""
-    texts = []
-    for cell, step in zip(cells, steps, strict=True):
-        if behind:
-            texts.append(Text(cell + (" " if step is None else view.screen.shade(step)) + " "))
-        else:
-            texts.append(Text(f" {cell}", "" if step is None or not view.screen.colour else view.screen.paint(step)))
-    return Column(name and (name + " " * behind if behind else f" {name}"), texts, right=True, gap=0)
+    if table.head or any(part.group.title for part in parts):
+        yield line(view.spell(table.head), [part.title() for part in parts], "dim")
+    if any(part.group.names or (part.group.counted and part.group.values.shape[1] > 1) for part in parts):
+        yield line("", [part.line(_heads(part.group)) for part in parts], "dim")
+    shown = list(parts[0].group.rows)
+    for before, row in zip([-1, *shown], [*shown, len(names)], strict=True):
+        if row > before + 1 and table.is_cut:
+            yield Text(view.fit(view.say("more rows", n=row - before - 1), view.screen.width), "dim", no_wrap=True)
+        if row < len(names):
+            cells = [part.line(partial(part.group.cell, row)) for part in parts]
+            drawn = line(names[row], cells)
+            drawn.stylize("dim" if row in table.faint else "", 0, len(names[row]))
+            yield drawn
+    if any(part.group.sums is not None for part in parts):
+        yield line(view.spell(table.last), [part.line(_sums(part.group)) for part in parts], "bold")
 
 
-def _part(view: View, group: Group, count: int, make: Callable[[int, str], Column], behind: int) -> _Part:
-    """A group with so many of its columns, from both ends."""
-    n, title = group.values.shape[1], view.spell(group.title)
-    if count == n:
-        names = group.names or (tuple(map(str, range(n))) if n > 1 else ("",))
-        return _Part(title, [make(index, name) for index, name in enumerate(names)], list(range(n)), behind)
-    nothing = [None] * len(group.values)
-    last = max(1, count // 3)
-    places: list[int | None] = [*range(count - last), None, *range(n - last, n)]
-    dots = _column(view, "", [view.spell("…")] * len(nothing), nothing, behind)
-    columns = [dots if place is None else make(place, str(place)) for place in places]
-    if group.total and not group.blanks:
-        totals = _align([view.number(math.fsum(row)) for row in group.values.tolist()])
-        columns.append(_column(view, view.spell(group.total), totals, nothing, behind))
-    return _Part(title, columns, [*places, *[None] * (len(columns) - len(places))], behind)
+def _heads(group: Group) -> Callable[[int], str]:
+    """Writes the name of a column, or its number where there are several."""
+    if group.names:
+        return lambda place: group.view.fit(group.names[place], group.width)
+    return lambda place: str(place) if group.values.shape[1] > 1 else ""
 
 
-def _align(texts: Sequence[str]) -> list[str]:
-    """Numbers with point under point, all of one width."""
-    parts = [text.partition(".") for text in texts]
-    before = max(cell_len(whole) for whole, _, _ in parts)
-    after = max(len(point + rest) for _, point, rest in parts)
-    return [" " * (before - cell_len(whole)) + whole + (point + rest).ljust(after) for whole, point, rest in parts]
-
-
-def _bands(parts: Sequence[_Part], room: int) -> Iterator[list[_Part]]:
-    """The parts in lines of the screen: columns that do not fit go on below."""
-    band: list[_Part] = []
-    for part in parts:
-        rest = part
-        while rest.columns:
-            free = room - _across(band) - GAP
-            taken = 0
-            while taken < len(rest.columns) and rest.split(taken + 1)[0].width <= free:
-                taken += 1
-            # A few columns of a wide group are no good beginning.
-            few = taken < 3 and rest is part
-            if band and (not taken or (few and taken < len(rest.columns))):
-                yield band
-                band = []
-                continue
-            first, rest = rest.split(max(1, taken))
-            band.append(first)
-    if band:
-        yield band
-
-
-def _print_band(view: View, band: Sequence[_Part], first: list[Column], head: str) -> Iterator[Text]:
-    """The lines of one band: titles, names of columns where there are any, rows."""
-    if head.strip() or any(part.title for part in band):
-        titles = [_pad_title(part, view.screen.width - cell_len(head) - GAP) for part in band]
-        yield Text((" " * GAP).join([head, *titles]).rstrip(), "dim", no_wrap=True)
-    columns = list(first)
-    for part in band:
-        free = part.width - sum(column.width for column in part.columns)
-        columns += [replace(column, gap=0 if index else GAP + free) for index, column in enumerate(part.columns)]
-    lines = rows(columns, [cell_len(head), *(column.width for column in columns[1:])], view.screen)
-    if any(column.title for column in columns):
-        yield Text(next(lines).plain, "dim", no_wrap=True)
-    yield from lines
-
-
-def _pad_title(part: _Part, room: int) -> str:
-    """A group's title as wide as the group: over one column of numbers at the right, else at the left."""
-    width = min(part.width, room)
-    if len(part.columns) == 1 and cell_len(part.title) + part.behind <= width:
-        return " " * (width - cell_len(part.title) - part.behind) + part.title + " " * part.behind
-    return set_cell_size(part.title, width)
+def _sums(group: Group) -> Callable[[int], str] | None:
+    sums = group.sums
+    return None if sums is None else lambda place: group.align(group.write(float(sums[place]))) + " " * group.behind

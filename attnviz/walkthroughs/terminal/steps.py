@@ -1,44 +1,73 @@
-"""A walkthrough in a terminal: every step with its formula, shapes, numbers and one cell done by hand.
-
-Where one query is followed, what it makes of the keys stands in one table, a row for each key: score, weight,
-alignment vector.
-"""
+"""A walkthrough in a terminal: what one query makes of the keys on one screen; or every step, and one cell by hand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from rich.cells import cell_len
 from rich.text import Text
 
 from attnviz.render.terminal.screen import Screen
-from attnviz.render.terminal.text import legend
-from attnviz.text.numbers import shown
+from attnviz.render.terminal.table import Column, folded_table
+from attnviz.render.terminal.text import READABLE, behind
+from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
-from attnviz.walkthroughs.selection import BY_KEY, NO_BLANKS, Blanks, Seen, ViewOptions, by_hand, chosen, followed
-from attnviz.walkthroughs.terminal.numbers import GridTable, Group, View, draw_numbers, printed_cells
+from attnviz.walkthroughs.selection import BY_KEY, LEAST, NO_BLANKS, Blanks, ViewOptions, by_hand, chosen, followed
+from attnviz.walkthroughs.terminal.numbers import GridTable, Group, View, draw_numbers, kept_rows
 from attnviz.walkthroughs.wording import (
     by_cells,
     explain,
+    formula_for_key,
     formula_of,
     multiplied,
     note_lines,
     receipt_line,
     shapes_of,
+    shown_formula,
     source_line,
     title_line,
 )
 
 INDENT = 3
 """Cells before what belongs to a step."""
-SHORT = 4
-"""Vectors of no more numbers need not be counted."""
+MOST_KEYS, SHOWN_KEYS = 32, 24
+"""Keys that all have a row; of more, those of the largest weights."""
+BAR, WIDE_BAR, WIDE = 5, 16, 100
+"""Cells of the bar of a weight, and from which width on it is the longer one."""
+FEW = 24
+"""Rows of all steps of several queries that fit on one screen."""
+
+
+def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
+    """The calculation on one screen: what one query makes of each key, a row a key; of several queries the weights.
+
+    Args:
+        walk: what to show.
+        screen: where; one that knows no more than ASCII gets English.
+        settings: as in `attnviz.walkthroughs.selection.ViewOptions`; all steps are looked at.
+
+    Raises:
+        SelectionError: there is no such language.
+    """
+    view = _view(walk, screen, settings)
+    steps = [step for step in walk.steps if step.name in BY_KEY and step.operation != "mask"]
+    heads = sum(step.operation == "softmax" for step in steps)
+    title = [title_line(walk, view.language), *([f"“{walk.text}”"] if walk.text else [])]
+    yield from view.wrap(" · ".join(title), "bold")
+    if followed(walk) is not None:
+        yield from _query_and_keys(view, steps)
+    elif heads == 1:
+        yield from _several_queries(view, [*steps, *(step for step in walk.steps if step.name == "context")])
+    else:
+        yield from _list_of_steps(view)
+    yield from _foot(view, shaded=heads == 1 and followed(walk) is None)
+    yield from view.wrap(view.say("more", options="--query WORD, --head 2.3, " if walk.model else ""), "dim")
 
 
 def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
-    """The whole calculation, in lines no wider than the screen.
+    """The whole calculation, every step of it, in lines no wider than the screen.
 
     Args:
         walk: what to show.
@@ -53,7 +82,9 @@ def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: 
     steps = chosen(walk, settings.get("steps"), first)
     yield from _head(view)
     yield from _steps(view, steps)
-    yield from _foot(view)
+    yield Text()
+    yield from view.wrap(view.say("products") + (view.say("cells") if by_cells(walk.steps) else ""), "dim")
+    yield from _foot(view, shaded=followed(walk) is None)
 
 
 def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack[ViewOptions]) -> list[Text]:
@@ -74,7 +105,7 @@ def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack
     every = chosen(walk, settings.get("steps"))
     so_far = [(one, step) for one, step in every if one <= number]
     lines = [*_head(view), *_steps(view, so_far, only=number)]
-    return [*lines, *(_foot(view) if len(so_far) == len(every) else ())]
+    return [*lines, *((Text(), *_foot(view, shaded=followed(walk) is None)) if len(so_far) == len(every) else ())]
 
 
 def draw_keys(walk: Walkthrough, number: int, lines: tuple[int, int, int], screen: Screen, language: str) -> str:
@@ -123,18 +154,103 @@ def _head(view: View) -> Iterator[Text]:
     yield from view.wrap(source_line(view.walk, view.language))
 
 
-def _foot(view: View) -> Iterator[Text]:
-    """What the shades mean, what was done to the input, and how far all is from the model's own."""
-    walk, language = view.walk, view.language
-    bar = view.screen.scale_bar(8)
-    yield Text()
-    yield from legend(view.spell(view.say("shade")), view.screen, cells=8, indent=bar.cell_len)
-    yield from view.wrap(view.say("products") + (view.say("cells") if by_cells(walk.steps) else ""), "dim")
+def _foot(view: View, *, shaded: bool) -> Iterator[Text]:
+    """What colours and shades mean, what was done to the input, and how far all is from the model's own."""
+    walk, screen = view.walk, view.screen
+    for what in [*(["signed"] if screen.colour else []), *(["weights"] if shaded else [])]:
+        bar = screen.scale_bar(8, signed=what == "signed")
+        yield from behind(bar, view.wrap(" " * bar.cell_len + view.say(what), "dim"))
     if view.is_english_for_ascii:
         yield from view.wrap(view.say("ascii"), "dim")
-    for note in note_lines(walk, language):
+    for note in note_lines(walk, view.language):
         yield from view.wrap(note, "dim")
-    yield from view.wrap(receipt_line(walk, language), "bold" if walk.own is not None else "")
+    yield from view.wrap(receipt_line(walk, view.language), "bold" if walk.own is not None else "")
+
+
+# ---------------------------------------------------------------------------------------------------- on one screen
+
+
+def _query_and_keys(view: View, steps: Sequence[CalculationStep]) -> Iterator[Text]:
+    """The query, how each number of a key is made, a row for each key, and the context."""
+    walk = view.walk
+    yield Text()
+    yield from _vector(view, "q", steps[0].operands[0])
+    formulas = [formula_for_key(walk, step, view.language) for step in steps]
+    context = next((step for step in walk.steps if step.name == "context"), None)
+    formulas += [view.say("context sum")] if context is not None else []
+    yield from _side_by_side(view, [formula for formula in formulas if formula])
+    yield Text()
+    yield from _keys(view, steps)
+    if context is not None:
+        yield from _vector(view, "context", context.result)
+    yield Text()
+    lengths = {n for name in _vectors_of(steps) if (n := walk.grids[name].values.shape[1]) > LEAST}
+    if lengths:
+        yield from view.wrap(view.say("lengths", n=", ".join(map(str, sorted(lengths)))), "dim")
+    if _masked(walk):
+        yield from view.wrap(view.say("masked keys"), "dim")
+
+
+def _side_by_side(view: View, texts: Sequence[str]) -> Iterator[Text]:
+    """Short texts in as few lines as hold them whole."""
+    gap, line, width = " " * INDENT, "", min(view.screen.width, READABLE)
+    for text in map(view.spell, texts):
+        if line and cell_len(line + gap + text) > width:
+            yield Text(line, no_wrap=True)
+            line = ""
+        line += (gap if line else "") + text
+    yield from view.wrap(line)
+
+
+def _vector(view: View, label: str, name: str) -> Iterator[Text]:
+    """One row of numbers behind its name."""
+    group = Group(
+        view=view, values=view.walk.grids[name].values, rows=(0,), blanks=_blanks_of(name, view.blanks), counted=False
+    )
+    yield from draw_numbers(view, GridTable(groups=(group,), labels=(label,)))
+
+
+def _vectors_of(steps: Sequence[CalculationStep]) -> list[str]:
+    """The grids with a vector for each key: the keys, the values, the alignment vectors."""
+    keys = [name for name in steps[0].operands if name == "K" and steps[0].name == "scores"]
+    weighed = [(step.operands[1], step.result) for step in steps if step.operation == "weigh"]
+    return [*keys, *(name for pair in weighed for name in pair)]
+
+
+def _several_queries(view: View, steps: Sequence[CalculationStep]) -> Iterator[Text]:
+    """The weights of all queries and their contexts; where there is room, the scores too."""
+    n_rows = len(view.walk.grids[steps[0].result].values)
+    shown = steps if n_rows * len(steps) <= FEW else [step for step in steps if step.name in {"softmax", "context"}]
+    for step in shown:
+        formula = shown_formula(formula_of(step, language=view.language, walk=view.walk))
+        yield Text()
+        yield from view.wrap(formula, "bold")
+        yield from draw_numbers(view, _table_of(view, step.result))
+    yield Text()
+
+
+def _list_of_steps(view: View) -> Iterator[Text]:
+    """The steps of a whole layer, those of each head once; and what comes out."""
+    walk = view.walk
+    once: dict[tuple[str, str], list[int]] = {}
+    for number, step in enumerate(walk.steps):
+        once.setdefault((step.name, step.operation), []).append(number)
+    titles, shapes, formulas = [], [], []
+    for (name, _), numbers in once.items():
+        step = walk.steps[numbers[0]]
+        shape = "({},{})".format(*walk.grids[step.result].values.shape)
+        titles.append(view.spell(f"{numbers[0] + 1}. {explain(name, view.language).title}"))
+        shapes.append(view.spell(f"{len(numbers)}{MATRIX}{shape}" if len(numbers) > 1 else shape))
+        formulas.append(view.spell(shown_formula(formula_of(step, language=view.language, walk=walk))))
+    yield Text()
+    yield from folded_table([Column("", titles), Column("", formulas), Column("", shapes)], view.screen)
+    yield Text()
+    yield from view.wrap(explain(walk.steps[-1].name, view.language).title, "bold")
+    yield from draw_numbers(view, _table_of(view, walk.steps[-1].result))
+    yield Text()
+
+
+# ------------------------------------------------------------------------------------------------------- every step
 
 
 def _steps(view: View, steps: Sequence[tuple[int, CalculationStep]], only: int | None = None) -> Iterator[Text]:
@@ -154,10 +270,12 @@ def _steps(view: View, steps: Sequence[tuple[int, CalculationStep]], only: int |
                 shape = walk.grids[name].values.shape
                 yield from _explain(view, name, f"({shape[0]}, {shape[1]})")
                 yield from draw_numbers(view, _table_of(view, name))
-        yield from _step(view, number, step, by_key)
+        yield from _step(view, number, step)
         if step not in by_key:
             yield from draw_numbers(view, _table_of(view, step.result))
         elif step is by_key[-1]:
+            yield Text()
+            yield from view.wrap(view.say("by key"), "bold", INDENT)
             yield from _keys(view, by_key)
 
 
@@ -174,11 +292,11 @@ def _other_heads(view: View, names: Sequence[str]) -> Iterator[Text]:
     values = np.vstack([view.walk.grids[name].values for name in names])
     blanks = frozenset((names.index(name), column) for name, _, column in view.blanks if name in names)
     yield from _explain(view, "contexts", f"({len(names)} x {values.shape[1]})")
-    group = Group(values=values, total=view.say("sum", n=values.shape[1]), blanks=blanks)
+    group = Group(view=view, values=values, rows=range(len(names)), blanks=blanks)
     yield from draw_numbers(view, GridTable(groups=(group,), labels=tuple(names)))
 
 
-def _step(view: View, number: int, step: CalculationStep, by_key: Sequence[CalculationStep]) -> Iterator[Text]:
+def _step(view: View, number: int, step: CalculationStep) -> Iterator[Text]:
     """A step in words: its title, formula, shapes, a sentence, and one cell done by hand."""
     walk, language = view.walk, view.language
     explanation = explain(step.name, language)
@@ -192,80 +310,74 @@ def _step(view: View, number: int, step: CalculationStep, by_key: Sequence[Calcu
         yield from view.wrap(formula, indent=INDENT)
         yield from view.wrap(shapes, "dim", INDENT)
     yield from view.wrap(explanation.sentence, indent=INDENT)
-    seen = _seen(view, step, by_key)
-    yield from view.wrap(by_hand(walk, step, view.precision, language, view.blanks, seen=seen), indent=INDENT)
+    yield from view.wrap(by_hand(walk, step, view.precision, language, view.blanks), indent=INDENT)
 
 
-def _keys(view: View, steps: Sequence[CalculationStep]) -> Iterator[Text]:
-    """What the query makes of each key, a row for each."""
-    weights = followed(view.walk)
-    softmax = next((step for step in steps if step.name == "softmax"), None)
-    yield Text()
-    yield from view.wrap(view.say("by key"), "bold", INDENT)
-    yield from draw_numbers(view, _table_by_key(view, steps))
-    if weights is not None and softmax is not None and not view.blanks:
-        total = float(weights.values.sum())
-        text = view.say("weights sum", total=shown(round(total, 9), view.precision))
-        if len(softmax.operands) > 1:
-            text += view.say("rest", rest=shown(1 - total, view.precision))
-        yield from view.wrap(text, indent=INDENT)
-
-
-def _seen(view: View, step: CalculationStep, by_key: Sequence[CalculationStep]) -> Seen:
-    """The rows and columns of what a step makes that are printed; `by_key` are the steps of the table of keys."""
-    if step not in by_key:
-        rows, columns = printed_cells(view, _table_of(view, step.result))
-        return rows, columns[0]
-    rows, columns = printed_cells(view, _table_by_key(view, by_key))
-    return (rows, columns[by_key.index(step) - len(by_key)]) if step.operation == "weigh" else ([0], rows)
+# ----------------------------------------------------------------------------------------------------------- tables
 
 
 def _table_of(view: View, name: str) -> GridTable:
-    """The numbers of one grid.
-
-    Of a large matrix that no token names only a corner is shown: nobody reads it, but its shape matters.
-    """
+    """The numbers of one grid."""
     grid = view.walk.grids[name]
-    n_rows, n_columns = grid.values.shape
-    is_named = bool(grid.rows) or n_rows == 1
+    n_rows = len(grid.values)
     group = Group(
+        view=view,
         values=grid.values,
         names=grid.columns,
-        total=view.say("sum", n=n_columns) if is_named else "",
+        rows=kept_rows(n_rows, is_named=bool(grid.rows) or n_rows == 1),
+        is_weights=any(step.result == name and step.operation == "softmax" for step in view.walk.steps),
         blanks=_blanks_of(name, view.blanks),
     )
     labels = grid.rows or ((name,) if n_rows == 1 else tuple(map(str, range(n_rows))))
-    return GridTable(groups=(group,), labels=labels, is_named=is_named)
+    return GridTable(groups=(group,), labels=labels)
 
 
-def _table_by_key(view: View, steps: Sequence[CalculationStep]) -> GridTable:
-    """A row for each key, with the key itself where there is room, and what each step makes of it."""
-    groups = []
-    if steps[0].name == "scores" and "K" in steps[0].operands:
-        groups.append(_vectors(view, view.say("key vector"), "K", optional=True))
+def _keys(view: View, steps: Sequence[CalculationStep]) -> Iterator[Text]:
+    """What one query makes of each key: a row a key, its weight as a number and a bar; in the last line the sums."""
+    walk, weights = view.walk, followed(view.walk)
+    if weights is None:
+        return
+    n, shares = weights.values.shape[1], weights.values[0]
+    masked = _masked(walk)
+    rows = range(n) if n <= MOST_KEYS else sorted(sorted(range(n), key=lambda key: -shares[key])[:SHOWN_KEYS])
+
+    def group(name: str, title: str, *, turned: bool = False, **more: Any) -> Group:
+        values, blanks = walk.grids[name].values, _blanks_of(name, view.blanks)
+        if turned:
+            values, blanks = values.T, frozenset((column, row) for row, column in blanks)
+        sums = values.sum(axis=0) if more.pop("summed", False) and not view.blanks else None
+        return Group(view=view, values=values, title=title, rows=rows, blanks=blanks, sums=sums, **more)
+
+    groups = [group("K", "k")] if steps[0].name == "scores" and "K" in steps[0].operands else []
     for step in steps:
-        grid, title = view.walk.grids[step.result], view.say(step.name)
-        if step.operation == "weigh":
-            groups.append(_vectors(view, title, step.result))
+        title = view.say(step.name)
+        if step.operation == "softmax":
+            bar = max(BAR if view.screen.width < WIDE else WIDE_BAR, cell_len(view.say("masked")) if masked else 0)
+            remarks = dict.fromkeys(masked, view.say("masked"))
+            groups.append(
+                group(step.result, title, turned=True, is_weights=True, bar=bar, remarks=remarks, summed=True)
+            )
+        elif step.operation == "weigh":
+            groups += [group(step.operands[1], view.say("value")), group(step.result, title, summed=True)]
         else:
-            blanks = frozenset((column, row) for row, column in _blanks_of(step.result, view.blanks))
-            groups.append(Group(title=title, values=grid.values.T, blanks=blanks))
-    weights = followed(view.walk)
-    labels = (weights.columns if weights else ()) or tuple(map(str, range(len(groups[-1].values))))
-    return GridTable(groups=tuple(groups), labels=labels, head=view.say("key"))
+            groups.append(group(step.result, title, turned=True))
+    labels = weights.columns or tuple(map(str, range(n)))
+    keys = GridTable(
+        groups=tuple(groups), labels=labels, head=view.say("key"), faint=masked, last=view.say("sum"),
+        is_cut=len(rows) == n,
+    )  # fmt: skip
+    yield from draw_numbers(view, keys)
+    if len(rows) < n:
+        rest = float(shares.sum() - shares[rows].sum())
+        yield from view.wrap(view.say("other keys", n=n - len(rows), total=view.number(rest)), "dim")
+    if not view.blanks and any(step.operation == "softmax" and len(step.operands) > 1 for step in steps):
+        yield from view.wrap(view.say("rest", rest=view.number(1 - float(shares.sum()))), "dim")
 
 
-def _vectors(view: View, title: str, name: str, *, optional: bool = False) -> Group:
-    """A vector for each key."""
-    values = view.walk.grids[name].values
-    n = values.shape[1]
-    return Group(
-        title=view.say("numbers", name=title, n=n) if n > SHORT else title,
-        values=values,
-        total=view.say("sum", n=n),
-        blanks=_blanks_of(name, view.blanks),
-        optional=optional,
-    )
+def _masked(walk: Walkthrough) -> frozenset[int]:
+    """The keys that the one query may not look at."""
+    masks = [walk.grids[step.result].values[0] for step in walk.steps if step.operation == "mask"]
+    return frozenset(np.flatnonzero(np.isneginf(masks).any(axis=0)).tolist()) if masks else frozenset()
 
 
 def _blanks_of(name: str, blanks: Blanks) -> frozenset[tuple[int, int]]:

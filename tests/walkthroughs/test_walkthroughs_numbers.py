@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.text.numbers import is_exact, shown
+from attnviz.walkthroughs.hand import one_format, shown
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,18 @@ def test_what_is_shown_is_near_and_is_zero_for_zero_alone(value: float, digits: 
     assert math.isclose(read, value, rel_tol=0.5 * 10.0**-digits + 1e-15, abs_tol=0.5 * 10.0**-digits * (1 + 1e-9))
 
 
-@pytest.mark.parametrize(("value", "exact"), [(60.0, True), (0.5, True), (1 / 3, False), (-math.inf, True)])
-def test_it_is_known_whether_a_number_was_rounded(value: float, *, exact: bool) -> None:
-    """A third is rounded, a half is not."""
-    assert is_exact(value, 3) is exact
+@pytest.mark.parametrize(
+    ("values", "digits", "expected"),
+    [
+        ([1, -20, 0], 3, ["1", "-20", "0"]),
+        ([1, 0.5, 0, -0.00004, -math.inf], 3, ["1.000", "0.500", "0", "-0.000", "-∞"]),
+        ([0.0005, 0.00012], 3, ["5.000e-04", "1.200e-04"]),
+        ([0.25, 2.86251858e-20, 0], 8, ["2.50000000e-01", "2.86251858e-20", "0"]),
+        ([12345678.25, 1], 2, ["1.23e+07", "1.00e+00"]),
+        ([0], 3, ["0"]),
+    ],
+)
+def test_all_numbers_of_a_table_are_written_alike(values: list[float], digits: int, expected: list[str]) -> None:
+    """Whole, with so many digits, or with powers of ten; 0 alone is written "0"."""
+    write = one_format(np.array(values, dtype=np.float64), digits)
+    assert [write(float(value)) for value in values] == expected

@@ -1,0 +1,172 @@
+"""The first screen of a walkthrough in a terminal: the calculation itself, in its first lines, every number true."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyte
+import pytest
+from rich.console import Console
+
+from attnviz.capture.source import open_source
+from attnviz.render.terminal.screen import Screen
+from attnviz.walkthroughs.examples import example
+from attnviz.walkthroughs.exercise import make
+from attnviz.walkthroughs.homework import read
+from attnviz.walkthroughs.terminal.steps import SHOWN_KEYS, draw_overview
+from tests.walkthroughs.by_hand import attention_walk, grid, walks
+from tests.walkthroughs.followed import walk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from attnviz.walkthroughs.record import Walkthrough
+
+SIXTEEN = "The animal didn't cross the street because it was too tired and she is happy ."
+NUMBER = r"-?(?:\d+\.?\d*(?:e[-+]\d+)?|∞)"
+home = cache(open_source)
+
+
+def shown(walked: Walkthrough, width: int = 80, lines: int = 50, **more: object) -> list[str]:
+    """What stands on a terminal of so many lines, all that was printed in them."""
+    look = {name: more.pop(name) for name in ("colour", "dark", "unicode") if name in more}
+    screen = Screen(width=width, **{"colour": False, **look})  # type: ignore[arg-type]
+    console = Console(
+        width=width, file=StringIO(), color_system="truecolor" if screen.colour else None, force_terminal=True
+    )
+    for line in draw_overview(walked, screen, **more):  # type: ignore[arg-type]
+        console.print(line, soft_wrap=True)
+    assert isinstance(console.file, StringIO)
+    terminal = pyte.Screen(width, 500)
+    pyte.Stream(terminal).feed(console.file.getvalue().replace("\n", "\r\n"))
+    printed = [line.rstrip() for line in terminal.display]
+    while not printed[-1]:
+        printed.pop()
+    assert len(printed) <= lines
+    return printed
+
+
+@pytest.mark.parametrize(("colour", "dark"), [(False, True), (True, True), (True, False)])
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_the_calculation_stands_in_the_first_lines(width: int, *, colour: bool, dark: bool) -> None:
+    """For 16 tokens all is on one screen; the query, the formulas and the first keys are in its first ten lines."""
+    walked = walk(SIXTEEN, home("toy"), layer=2, head=3, query="it")
+    lines = shown(walked, width, 60 if width == 60 else 50, colour=colour, dark=dark)
+    text = " ".join(lines[:10])
+    assert "toy, head 2.3: the query “it”" in lines[0]
+    assert all(one in text for one in ("score = q · k", "scaled = score / √8", "weight = softmax(scaled)"))
+    query, keys = (walked.grids[name].values for name in ("q", "K"))
+    row = next(line for line in lines if line.startswith("q "))
+    assert [float(number) for number in re.findall(NUMBER, row)] == pytest.approx(query[0].round(3))
+    first = next(line for line in lines[:12] if line.startswith("The "))
+    scores, scaled, weights = (walked.grids[name].values[0] for name in ("scores", "scaled", "weights"))
+    assert f"{scores[0]:.3f}  {scaled[0]:.3f}" in first.replace("   ", "  ")
+    assert re.findall(NUMBER, first)[0] == f"{keys[0, 0]:.3f}"
+    for word, weight in zip(walked.grids["weights"].columns, weights, strict=True):
+        (found, *_) = [line for line in lines if re.match(rf"{re.escape(word)} .*{weight:.3f}", line)]
+        assert ("█" in found) == (weight >= 0.2), "a bar is as long as the weight is large"
+    assert lines[-1].endswith("--interactive")
+
+
+def test_the_alignment_vectors_add_up_to_the_context() -> None:
+    """The last line of the table has the sums: 1, and the context."""
+    lines = shown(walk("I love all you", home("toy")), 200)
+    total = next(line for line in lines if line.startswith("sum "))
+    context = next(line for line in lines if re.match(r"context +-?\d", line))
+    numbers = re.findall(NUMBER, context)
+    assert len(numbers) == 8
+    assert re.findall(NUMBER, total) == ["1.000", *numbers[:5], *numbers[6:]]
+
+
+def test_a_masked_key_is_called_so() -> None:
+    """It keeps its score, and has the weight 0; a decoder's last word is followed where none is chosen."""
+    assert walk("I love all you", home("toy-decoder")).query == 3
+    lines = shown(walk("I love all you", home("toy-decoder"), query="all"))
+    (row,) = [line for line in lines if "masked" in line and line.startswith("you ")]
+    assert re.search(r" 0 +masked ", row)
+    assert "what is masked gets a score of -∞: its weight is 0" in lines
+    assert "weight = softmax(scaled)" in " ".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("score", "formula"),
+    [("dot", "score = q · k"), ("general", "score = q W kᵀ"), ("additive", "score = v · tanh(W q + U k)")],
+)
+def test_each_way_to_score_has_its_formula(score: str, formula: str) -> None:
+    """In English and in Korean; what is not scaled has no such column."""
+    walked = walk("I love all you", home("toy"), score=score)
+    text = " ".join(shown(walked))
+    assert formula in text
+    assert "weight = softmax(score)" in text
+    assert "scaled" not in text
+    assert formula.replace("score", "스코어") in " ".join(shown(walked, language="ko"))
+
+
+def test_of_a_long_sentence_the_keys_of_the_largest_weights_are_shown() -> None:
+    """In the sentence's order, and how much the others have together."""
+    words = tuple(f"w{number}" for number in range(100))
+    walked = attention_walk(
+        title="made", query=grid(1, 8), keys=grid(100, 8, rows=words), values=grid(100, 8, rows=words)
+    )
+    weights = walked.grids["weights"].values[0]
+    lines = shown(walked)
+    labels = [line.split()[0] for line in lines if re.match(r"w\d+ ", line)]
+    largest = sorted(np.argsort(-weights)[:SHOWN_KEYS].tolist())
+    assert labels == [words[key] for key in largest]
+    rest = 1 - weights[largest].sum()
+    assert f"76 more keys, with smaller weights; together {rest:.3f}" in lines
+
+
+def test_without_values_it_ends_at_the_weights(tmp_path: Path) -> None:
+    """Own numbers with no values: no alignment, no context, and a note."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("query: [[1, 0]]\nkeys: [[1, 2], [3, 4]]\n")
+    text = "\n".join(shown(read(path)))
+    assert "alignment" not in text
+    assert "context" not in text
+    assert "no values are given: the calculation ends at the weights" in text
+
+
+def test_an_exercise_gives_nothing_away() -> None:
+    """A blank is a line to write on; there are no sums and no bar, which would fill it in."""
+    walked = make(7)
+    blanks = walked.blanks(7)
+    lines = shown(walked, blanks=blanks)
+    assert sum(line.count("____") for line in lines) == len(blanks)
+    assert not any(line.startswith("sum ") for line in lines)
+    assert {row: "█" in lines[place] for row, place in zip(range(3), range(8, 11), strict=True)} == {
+        0: False, 1: False, 2: True,
+    }  # fmt: skip
+
+
+def test_of_several_queries_the_weights_and_contexts_are_shown() -> None:
+    """Few words have their scores too; of many there is room for no more."""
+    lines = shown(walk("I love all you", home("toy"), every=True))
+    titles = [line for line in lines if " = " in line]
+    assert titles == ["scores = Q Kᵀ", "scaled = scores / √8", "weights = softmax(scaled)", "context = weights V"]
+    many = shown(walk(SIXTEEN, home("toy"), every=True), 120, 70)
+    assert [line for line in many if " = " in line] == ["weights = softmax(scaled)", "context = weights V"]
+
+
+def test_of_a_whole_layer_the_steps_are_listed() -> None:
+    """Those of all heads once, with how many there are; then what comes out."""
+    lines = shown(walk("I love all you", home("toy"), whole_layer=True, every=True))
+    assert any(re.match(r"5\. Attention scores +scores_0 = Q_0 K_0ᵀ +6\W\(4,4\)", line) for line in lines)
+    assert sum(line.startswith(("love ", "you ")) for line in lines) == 2
+    assert any(line == "Last layer normalisation" for line in lines)
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_no_line_is_wider_than_the_window(width: int, language: str) -> None:
+    """Whatever is walked, with and without colour and Unicode."""
+    for walked in (*walks().values(), example("seq2seq"), example("self-attention")):
+        for colour, unicode in ((True, True), (False, True), (False, False)):
+            screen = Screen(width=width, colour=colour, unicode=unicode)
+            for line in draw_overview(walked, screen, language=language):
+                assert line.cell_len <= width
+                assert unicode or line.plain.isascii()
