@@ -1,4 +1,4 @@
-"""The record: what one run of a model's attention was, and the proof that it was that.
+"""The record: the attention of one run of a model, and the proof that it is the model's own.
 
 A record never changes. Whatever is computed from it (words merged, specials hidden) is a new record, which
 says in its notes what was done.
@@ -107,7 +107,7 @@ class Note:
     """Something that a reader should know, as data: `attnviz.text.notes` has the sentence, in each language.
 
     Attributes:
-        code: what is told, such as ``input_truncated_tokens``; ``text`` for a sentence that stands for itself.
+        code: what was done, such as ``input_truncated_tokens``; ``text`` for a note whose sentence is a field.
         fields: what differs from case to case, by name.
     """
 
@@ -140,7 +140,7 @@ class Attention:
         layers: the number, in the model, of each layer held; counted from 0.
         heads: the number, in the model, of each head held; counted from 0.
         short_rows: why rows may not sum to 1; empty where they do.
-        notes: what was done to the input or the weights; every view tells them.
+        notes: what was done to the input or the weights; every view shows them.
 
     Raises:
         RecordError: the parts do not fit together.
@@ -209,7 +209,7 @@ class Attention:
         Raises:
             OutputError: another ending, or a file that cannot be written.
         """
-        # This and those that follow are the steps against the stream of imports: what users expect of a record.
+        # Here and below a record imports what draws and saves it: users expect these methods of it.
         from attnviz.render.names import PICTURES
 
         if Path(path).suffix.lower() in PICTURES:
@@ -331,7 +331,7 @@ def _check_rows(record: Attention) -> None:
     weights = record.weights
     with np.errstate(invalid="ignore"):  # infinities of both signs: refused in a moment
         sums = weights.sum(axis=-1, dtype=np.float64)
-    # A NaN or an infinity anywhere makes its row's sum one too, so the sums tell without a second pass.
+    # A NaN or an infinity anywhere makes its row's sum one too, so the sums show it without a second pass.
     if not np.isfinite(sums).all():
         raise RecordError(f"weights must be finite: {_where(record, ~np.isfinite(sums))} holds NaN or infinity")
     if weights.min() < 0:

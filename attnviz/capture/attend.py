@@ -38,7 +38,7 @@ def attend(
         kind: which attention to show, where the model has several; None is the usual one.
         layers: the layers to keep, counted from 0, negative from the end; None keeps all.
         heads: the heads to keep, likewise.
-        truncate: cut the text where the model's positions end, and tell so in the record, instead of refusing it.
+        truncate: cut the text where the model's positions end, with a note in the record, instead of refusing it.
         loading: ``device``, ``dtype``, ``revision`` and ``trust_remote_code``, as for `open_source`.
 
     Returns:

@@ -28,7 +28,7 @@ DTYPES = ("auto", "float32", "float64", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
-@runtime_checkable  # the shape checks of the tests ask
+@runtime_checkable  # the shape checks of the tests need it
 class Source(Protocol):
     """A model that streams its attention.
 
@@ -59,7 +59,7 @@ class Source(Protocol):
         """Run the model once; every observer sees every block of rows."""
 
     def digest(self) -> str:
-        """What tells the model's weights from others: that of all their bytes."""
+        """A digest of the bytes of all weights: another model has another one."""
 
     def untrained(self, seed: int = 0) -> Source:
         """The same architecture with random weights, drawn from a seed: what a trained model is held against."""
@@ -122,16 +122,16 @@ def open_source(
     Args:
         model: a home-built model (``toy``, ``toy-decoder``, ``toy-seq2seq``, ``toy-transformer``, ``toy-random``), a
             name on the hub, a folder, or a file that ``attnviz train`` wrote. None is DistilBERT, or ``toy`` where
-            that is neither cached nor reachable within 3 seconds; `notify` is then told so.
+            that is neither cached nor reachable within 3 seconds; `notify` then gets a line about it.
         device: where it runs; ``auto`` takes a GPU where there is one.
         dtype: its number format; ``auto`` is the one it was saved in.
         revision: a branch, tag or commit on the hub.
         trust_remote_code: whether code that comes with the model may be run.
         sizes: of ``toy-random``: ``seed``, ``d_model``, ``n_heads``, ``n_layers``, those that are not as usual.
-        notify: who is told, in one line, what a user should know; by default a warning is issued.
+        notify: is called with a line that the user should read; by default it becomes a warning.
 
     Raises:
-        ModelError: the model cannot be used, or not in these sizes. One asked for by name is never replaced.
+        ModelError: the model cannot be used, or not in these sizes. One that is named is never replaced.
         UnknownModelError: there is none of that name, home-built or elsewhere.
         InputError: sizes for another model than ``toy-random``, or of another name.
     """
@@ -162,7 +162,7 @@ def open_source(
 
 
 def _expect_home_built(model: str) -> None:
-    """Refuse a name that only a home-built model could have, before the hub is asked for it.
+    """Refuse a name that only a home-built model could have, before the hub is asked.
 
     No model on the hub has a name without an owner that begins with "toy"; names like "gpt2" are left to the hub.
 
@@ -173,10 +173,10 @@ def _expect_home_built(model: str) -> None:
     meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(name, names(), 1, 0.8)
     if "/" in model or not meant or Path(model).is_dir():
         return
-    told = "; those with and without attention are told of by `attnviz demo bottleneck`"
+    more = "; `attnviz demo bottleneck` compares those with and without attention"
     raise UnknownModelError(
         f"there is no home-built model '{clip(visible(model), 60)}'{did_you_mean(name, names())}"
-        f"{told if name.startswith('bottleneck') else ''}"
+        f"{more if name.startswith('bottleneck') else ''}"
     )
 
 

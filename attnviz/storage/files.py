@@ -93,7 +93,7 @@ def _temporary_beside(path: Path) -> Iterator[tuple[Path, Path]]:
 def _mode(target: Path) -> int | None:
     """The permissions of the file there now; None where there is none.
 
-    Replacing asks only for a writable folder, so what open() would refuse is refused here.
+    Replacing a file needs a writable folder only; files that open() would refuse are refused here.
     """
     try:
         mode = target.stat().st_mode

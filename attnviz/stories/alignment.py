@@ -20,7 +20,7 @@ from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import measure
 from attnviz.models.training.files import ModelCard
 from attnviz.models.wholes import TranslationTransformer
-from attnviz.stories.common import ROWS, head_name, open_model, steps_panel
+from attnviz.stories.common import ROWS, head_name, open_model, prose, steps_panel
 from attnviz.stories.record import Cell, Story, Table
 
 RECURRENT, TRANSFORMER = "toy-seq2seq", "toy-transformer"
@@ -211,14 +211,11 @@ def _errors(models: Sequence[measure.Translator], heads: Sequence[measure.Head])
         for name, error in zip((RECURRENT, TRANSFORMER), errors, strict=True)
     )
     return (
-        (
-            "The test sentences were made with their alignment, which no model was ever shown. The alignment error "
-            "rate (Och and Ney 2003) is 0 where the largest weights agree with it, and 1 where none does. Over "
-            f"{len(pairs)} unseen pairs, with the right words forced, {compared} than the diagonal, which looks as far "
-            f"along in English as the step is in Korean ({diagonal:.3f}). A head need not look at the very word that "
-            "is generated next: the weights show where the model fetched something, and the encoder may have carried "
-            f"it there. {ROWS}"
-        ),
+        prose(f"""The test sentences were made with their alignment, which no model was ever shown. The alignment error
+        rate (Och and Ney 2003) is 0 where the largest weights agree with it, and 1 where none does. Over {len(pairs)}
+        unseen pairs, with the right words forced, {compared} than the diagonal, which looks as far along in English as
+        the step is in Korean ({diagonal:.3f}). A head need not look at the very word that is generated next: the
+        weights show where the model fetched something, and the encoder may have carried it there. {ROWS}"""),
         Table(
             title=f"alignment error rate on {len(pairs)} unseen test pairs; heads chosen on validation pairs",
             columns=("what looks", "error rate"),

@@ -20,7 +20,7 @@ from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.files import ModelCard
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.common import Estimate, open_model, percent
+from attnviz.stories.common import Estimate, open_model, percent, prose
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
 
 SEEDS = len(registry.SEEDS)
@@ -173,10 +173,8 @@ def tell() -> Story:
             _lines("sentences without a fault", "exact", results),
             _lines("words right at their place", "words", results),
         ),
-        receipt=(
-            f"counted live: {SEEDS} models of each kind on {n_pairs} unseen test sentences, running free; no attention "
-            "is shown, so there is none to verify"
-        ),
+        receipt=prose(f"""counted live: {SEEDS} models of each kind on {n_pairs} unseen test sentences, running free; no
+        attention is shown, so there is none to verify"""),
     )
 
 
@@ -190,14 +188,12 @@ def _models(kinds: Kinds) -> str:
     ]
     alike = "trained alike, on the same sentences" if plans[0] == plans[1] else "not trained alike"
     seen = set(CLAUSES) <= set(plans[0].clauses)
-    return (
-        "A recurrent encoder reads an English sentence, a decoder generates it in Korean. Without attention the "
-        f"decoder gets the encoder's last state alone: {wide_other} numbers, whether the sentence has {LENGTHS[0][0]} "
-        f"words or {LENGTHS[-1][-1]}. With attention it can also look back, at each step, at the state after every "
-        f"word: {wide} numbers each. {SEEDS} models of each kind were {alike}, from {SEEDS} seeds; those with "
-        f"attention have {one.n_weights:,} weights, those without {other.n_weights:,}. The test sentences have "
-        f"{CLAUSES[0]} to {CLAUSES[-1]} clauses, {'as' if seen else 'not as'} those of training."
-    )
+    return prose(f"""A recurrent encoder reads an English sentence, a decoder generates it in Korean. Without attention
+    the decoder gets the encoder's last state alone: {wide_other} numbers, whether the sentence has {LENGTHS[0][0]}
+    words or {LENGTHS[-1][-1]}. With attention it can also look back, at each step, at the state after every word:
+    {wide} numbers each. {SEEDS} models of each kind were {alike}, from {SEEDS} seeds; those with attention have
+    {one.n_weights:,} weights, those without {other.n_weights:,}. The test sentences have {CLAUSES[0]} to {CLAUSES[-1]}
+    clauses, {"as" if seen else "not as"} those of training.""")
 
 
 def _table(results: Results) -> Table:
@@ -225,12 +221,10 @@ def _finding(results: Results) -> str:
     (one_short, one_long), (other_short, other_long) = ends
     short, long = (f"{lengths[0]} to {lengths[-1]} words" for lengths in (LENGTHS[0], LENGTHS[-1]))
     change, change_other = one_long - one_short, other_long - other_short
-    text = (
-        f"Of the sentences of {short} the models with attention translate {percent(one_short)} without a fault, those "
-        f"without {percent(other_short)}; of those of {long}, {percent(one_long)} and {percent(other_long)}. From the "
-        f"shortest to the longest that is a change of {100 * change:+.1f} points with attention and of "
-        f"{100 * change_other:+.1f} points without."
-    )
+    text = prose(f"""Of the sentences of {short} the models with attention translate {percent(one_short)} without a
+    fault, those without {percent(other_short)}; of those of {long}, {percent(one_long)} and {percent(other_long)}. From
+    the shortest to the longest that is a change of {100 * change:+.1f} points with attention and of
+    {100 * change_other:+.1f} points without.""")
     if change_other < min(change, 0.0):
         text += (
             " A state of a fixed size holds only so much of a sentence; attention lets the decoder fetch each part "
@@ -245,12 +239,10 @@ def _interval(results: Results) -> str:
     verdict = (
         "more than chance" if longer.low > 0 else "the other way round" if longer.high < 0 else "perhaps by chance"
     )
-    return (
-        f"With attention minus without, the share of faultless sentences differs by {shorter} on the shorter half of "
-        f"the lengths and by {longer} on the longer half: {verdict}. The 95 % intervals count both what other seeds "
-        f"would change (Student's t over {SEEDS} seeds) and what other sentences would (Wilson's interval); that of a "
-        "difference is put together from the two (Newcombe's)."
-    )
+    return prose(f"""With attention minus without, the share of faultless sentences differs by {shorter} on the shorter
+    half of the lengths and by {longer} on the longer half: {verdict}. The 95 % intervals count both what other seeds
+    would change (Student's t over {SEEDS} seeds) and what other sentences would (Wilson's interval); that of a
+    difference is put together from the two (Newcombe's).""")
 
 
 def _example(kinds: Kinds, pairs: Sequence[Pair]) -> Table:

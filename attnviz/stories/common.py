@@ -91,3 +91,8 @@ def steps_panel(title: str, record: Attention, head: Head) -> Matrix:
     """A panel of what each step of a decoder looks at in the English sentence."""
     rows, columns = (tuple(token.text for token in tokens) for tokens in (record.query_tokens, record.key_tokens))
     return Matrix(title, record.pattern(*head), rows, columns, "query: decoding step", "key: English word")
+
+
+def prose(text: str) -> str:
+    """A paragraph that is written over several lines, as one line."""
+    return " ".join(text.split())

@@ -24,7 +24,7 @@ from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.alignment import RECURRENT
-from attnviz.stories.common import ROWS, open_model, percent, steps_panel
+from attnviz.stories.common import ROWS, open_model, percent, prose, steps_panel
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
 
 SENTENCE = "She is eating a green apple"
@@ -174,12 +174,10 @@ def _two_ways(recipe: Recipe) -> str:
         if recipe.forget
         else ""
     )
-    return (
-        "A decoder reads, at each step, the word before. While it is trained that is the right one, whatever it would "
-        "have chosen itself (teacher forcing); in use there is no right one, and it reads its own (free running). "
-        f"{RECURRENT} was trained by teacher forcing{forgot}. Here it translates “{SENTENCE}” freely, and once more "
-        "with a wrong word forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right."
-    )
+    return prose(f"""A decoder reads, at each step, the word before. While it is trained that is the right one, whatever
+    it would have chosen itself (teacher forcing); in use there is no right one, and it reads its own (free running).
+    {RECURRENT} was trained by teacher forcing{forgot}. Here it translates “{SENTENCE}” freely, and once more with a
+    wrong word forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right.""")
 
 
 def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Table:
@@ -267,13 +265,11 @@ def _moved(both: TwoWays) -> str:
     """How much of the difference is words at another place, not words lost."""
     ordered = [both.in_order(words) for words in (both.forced, both.free)]
     placed = [both.accuracy(words) for words in (both.forced, both.free)]
-    return (
-        "A word that is left out moves all that follow, and at its place each of them then counts as wrong. Counted "
-        f"wherever they stand, as long as they are in the right order, {percent(ordered[0])} of the words are "
-        f"generated forced and {percent(ordered[1])} free: {100 * (ordered[0] - ordered[1]):.1f} points apart, where "
-        f"at their place they are {100 * (placed[0] - placed[1]):.1f} apart. The right word before shows what may come "
-        "next, and also how far the sentence has got."
-    )
+    return prose(f"""A word that is left out moves all that follow, and at its place each of them then counts as wrong.
+    Counted wherever they stand, as long as they are in the right order, {percent(ordered[0])} of the words are
+    generated forced and {percent(ordered[1])} free: {100 * (ordered[0] - ordered[1]):.1f} points apart, where at their
+    place they are {100 * (placed[0] - placed[1]):.1f} apart. The right word before shows what may come next, and also
+    how far the sentence has got.""")
 
 
 def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) -> tuple[Table, ...]:

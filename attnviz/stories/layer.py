@@ -11,7 +11,7 @@ from torch.nn.functional import cosine_similarity, layer_norm
 
 from attnviz.models.transformer import TransformerLayer
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import numbers, open_model, small, words_of
+from attnviz.stories.common import numbers, open_model, prose, small, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -82,41 +82,32 @@ def tell() -> Story:
         title="what each part of a layer does to the words' vectors",
         parts=(*_tell(steps, model.config.d_model), _table(steps), *_summed_up(steps, model.config.d_model, last)),
         picture=_picture(steps, words, similarity(first[0]), similarity(x[0])),
-        receipt=(
-            f"verified: max difference {small(max(differences))} over {len(layers)} layers, between the steps and the "
-            "layers' own output, and between the last and the whole model's"
-        ),
+        receipt=prose(f"""verified: max difference {small(max(differences))} over {len(layers)} layers, between the
+        steps and the layers' own output, and between the last and the whole model's"""),
     )
 
 
 def _tell(steps: list[list[LayerStep]], d_model: int) -> tuple[str, ...]:
     low, high = (pick(step[1].length / step[0].length for step in steps) for pick in (min, max))
     return (
-        (
-            f"“{SENTENCE}”, as toy reads it: each word is a vector of {d_model} numbers. A layer adds to it what "
-            "attention brings from the other words, and then what a small network (feed-forward) makes of it; each "
-            "sum is followed by a norm. Below are the means over the words: the length of the vectors, the cosine "
-            "with what came into the layer (1: the same direction, 0: nothing in common), and the cosine between two "
-            "different words."
-        ),
-        (
-            f"What attention brings is {low:.2f} to {high:.2f} times as long as what came in, and its cosine with it "
-            f"is {', '.join(f'{step[1].kept:.2f}' for step in steps)} in layers 0 to {len(steps) - 1}. The residual "
-            f"sum keeps the old vector in: with it the cosine is {', '.join(f'{step[2].kept:.2f}' for step in steps)}."
-        ),
+        prose(f"""“{SENTENCE}”, as toy reads it: each word is a vector of {d_model} numbers. A layer adds to it what
+        attention brings from the other words, and then what a small network (feed-forward) makes of it; each sum is
+        followed by a norm. Below are the means over the words: the length of the vectors, the cosine with what came
+        into the layer (1: the same direction, 0: nothing in common), and the cosine between two different words."""),
+        prose(f"""What attention brings is {low:.2f} to {high:.2f} times as long as what came in, and its cosine with it
+        is {", ".join(f"{step[1].kept:.2f}" for step in steps)} in layers 0 to {len(steps) - 1}. The residual sum keeps
+        the old vector in: with it the cosine is {", ".join(f"{step[2].kept:.2f}" for step in steps)}."""),
     )
 
 
 def _summed_up(steps: list[list[LayerStep]], d_model: int, last: tuple[float, float, float]) -> tuple[str, ...]:
     summed = [step[place].length for step in steps for place in (2, 5)]
     return (
-        (
-            f"The sums are {min(summed):.1f} to {max(summed):.1f} long. The norm takes each vector's mean away and "
-            f"makes it sqrt({d_model}) = {d_model**0.5:.2f} long, however long it was; then it multiplies each number "
-            "by a learned factor and adds a learned shift, so that what goes out may have another length. In the last "
-            f"norm the vectors are {last[0]:.2f} long before the factors, {last[1]:.2f} after them, and {last[2]:.2f} "
-            "with the shift (means over the words)."
-        ),
+        prose(f"""The sums are {min(summed):.1f} to {max(summed):.1f} long. The norm takes each vector's mean away and
+        makes it sqrt({d_model}) = {d_model**0.5:.2f} long, however long it was; then it multiplies each number by a
+        learned factor and adds a learned shift, so that what goes out may have another length. In the last norm the
+        vectors are {last[0]:.2f} long before the factors, {last[1]:.2f} after them, and {last[2]:.2f} with the shift
+        (means over the words)."""),
         _similarity_in_words([steps[0][0].alike, *(step[-1].alike for step in steps)]),
     )
 
@@ -131,10 +122,8 @@ def _similarity_in_words(alike: list[float]) -> str:
     ]
     first, last = float(shown[0]), float(shown[-1])
     end = "as alike as" if first == last else "more alike than" if last > first else "less alike than"
-    return (
-        f"The mean cosine between two different words is {shown[0]} where they come in; it {', '.join(went)}. In the "
-        f"end the words are {end} they were where they came in."
-    )
+    return prose(f"""The mean cosine between two different words is {shown[0]} where they come in; it {", ".join(went)}.
+    In the end the words are {end} they were where they came in.""")
 
 
 def _table(steps: list[list[LayerStep]]) -> Table:

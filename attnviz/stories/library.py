@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from attnviz.models.attention import attention_scores, scaled_dot_product_attention
+from attnviz.stories.common import prose
 from attnviz.stories.record import Bars, Lines, Matrix, Series, Story, Table
 
 TOPICS = ("Korea", "cooking", "history", "animals", "space")
@@ -58,37 +59,25 @@ def tell() -> Story:
         name="library",
         title="query, key and value, by the picture of a library",
         parts=(
-            (
-                "You come to a library with a title in mind: the query. You hold it against the titles on the spines: "
-                "the keys. What you take home is not the spine but what is in the book: the value. Here each title is "
-                "a vector, one number a topic, made by hand so that you can read it; a model learns its own, by three "
-                "projections of each word's vector. All else below is computed by attention."
-            ),
+            prose("""You come to a library with a title in mind: the query. You hold it against the titles on the
+            spines: the keys. What you take home is not the spine but what is in the book: the value. Here each title is
+            a vector, one number a topic, made by hand so that you can read it; a model learns its own, by three
+            projections of each word's vector. All else below is computed by attention."""),
             *_library(),
-            (
-                f"A dictionary knows only yes and no. “{exact}” is there: out come {_pages(CONTENTS.get(exact))}. "
-                f"“{absent}” stands on no spine: out comes {_pages(CONTENTS.get(absent))}."
-            ),
-            (
-                "Attention scores every spine. The score is the dot product of query and key, here divided by "
-                f"sqrt({len(TOPICS)}): high where both speak of the same topics. The softmax makes weights of the "
-                "scores, positive and with sum 1. What comes back is the values, each times its weight, added."
-            ),
+            prose(f"""A dictionary knows only yes and no. “{exact}” is there: out come {_pages(CONTENTS.get(exact))}.
+            “{absent}” stands on no spine: out comes {_pages(CONTENTS.get(absent))}."""),
+            prose(f"""Attention scores every spine. The score is the dot product of query and key, here divided by
+            sqrt({len(TOPICS)}): high where both speak of the same topics. The softmax makes weights of the scores,
+            positive and with sum 1. What comes back is the values, each times its weight, added."""),
             _scored(scores[0], weights[0], exact),
-            (
-                f"For “{exact}” the right book has the largest weight, {best:.2f}, but the next has {second:.2f}, and "
-                f"out come {found}: a mix."
-            ),
+            prose(f"""For “{exact}” the right book has the largest weight, {best:.2f}, but the next has {second:.2f},
+            and out come {found}: a mix."""),
             _scored(scores[1], weights[1], absent),
-            (
-                f"For “{absent}” attention does what no dictionary can: it mixes the books nearest to it, "
-                f"{', '.join(f'{title} ({share:.2f})' for share, title in shares)}. Out come {mixed}."
-            ),
-            (
-                "Multiply the scores, and the mix grows sharper or softer. By a large number the best key takes all: "
-                "the soft look-up becomes the exact one. By 0 all keys weigh the same, and out comes the average of "
-                "the library."
-            ),
+            prose(f"""For “{absent}” attention does what no dictionary can: it mixes the books nearest to it,
+            {", ".join(f"{title} ({share:.2f})" for share, title in shares)}. Out come {mixed}."""),
+            prose("""Multiply the scores, and the mix grows sharper or softer. By a large number the best key takes all:
+            the soft look-up becomes the exact one. By 0 all keys weigh the same, and out comes the average of the
+            library."""),
             _sharpened(exact),
             *_on_one_another(weights[0]),
         ),

@@ -17,7 +17,7 @@ from attnviz.capture.source import open_source
 from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_product_attention
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, small, square, words_of
+from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, prose, small, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 SENTENCE = "She is eating a green apple"
@@ -91,18 +91,14 @@ def tell() -> Story:
         name="mask",
         title="the same sentence read both ways, and from left to right only",
         parts=(
-            (
-                f"“{SENTENCE}”, read by two models. toy is an encoder, as BERT is: every word looks at every word. "
-                "toy-decoder is a decoder, as GPT is: it learned to predict the next word, so it must not see it. "
-                "The mask sees to that: before the softmax, every score on a later word becomes minus infinity, and "
-                "exp(-inf) is 0."
-            ),
+            prose(f"""“{SENTENCE}”, read by two models. toy is an encoder, as BERT is: every word looks at every word.
+            toy-decoder is a decoder, as GPT is: it learned to predict the next word, so it must not see it. The mask
+            sees to that: before the softmax, every score on a later word becomes minus infinity, and exp(-inf) is
+            0."""),
             *_steps(scores, causal.record.pattern(*backward), words, backward),
             *_tell(ways, causal),
-            (
-                f"The picture shows, of toy, the head that looks ahead most ({head_name(forward)}), of toy-decoder, "
-                f"the one that looks back most ({head_name(backward)}); empty cells are masked. {ROWS}"
-            ),
+            prose(f"""The picture shows, of toy, the head that looks ahead most ({head_name(forward)}), of toy-decoder,
+            the one that looks back most ({head_name(backward)}); empty cells are masked. {ROWS}"""),
         ),
         picture=_picture(ways, causal, forward, backward),
         receipt=f"toy {ways.record.proof}; toy-decoder {causal.record.proof}",
@@ -129,10 +125,8 @@ def _steps(scores: Tensor, pattern: np.ndarray, words: list[str], head: Head) ->
             columns=("step", *words),
             rows=tuple((name, *row.tolist()) for name, row in steps),
         ),
-        (
-            f"Without the mask {lost:.3f} of the weight of “{words[ROW]}” would lie on later words. Computed by hand "
-            f"as here, the row is the model's own (largest difference {small(apart)})."
-        ),
+        prose(f"""Without the mask {lost:.3f} of the weight of “{words[ROW]}” would lie on later words. Computed by hand
+        as here, the row is the model's own (largest difference {small(apart)})."""),
     )
 
 
@@ -160,12 +154,10 @@ def _tell(ways: Read, causal: Read) -> tuple[Table, str]:
     text = "does not change at all" if still == 0 else f"changes by at most {small(still)}"
     return (
         table,
-        (
-            f"In toy-decoder the weight on later words is {none} over all {heads} heads of all layers; in toy a row "
-            f"puts {ways.a_row:.3f} there on average. So when the last word changes, what toy-decoder made of the "
-            f"words before {text}, while in toy one of their weights changes by {max(ways.changes):.3f}. (The outputs "
-            "are toy's vectors and toy-decoder's scores for each next word.)"
-        ),
+        prose(f"""In toy-decoder the weight on later words is {none} over all {heads} heads of all layers; in toy a row
+        puts {ways.a_row:.3f} there on average. So when the last word changes, what toy-decoder made of the words before
+        {text}, while in toy one of their weights changes by {max(ways.changes):.3f}. (The outputs are toy's vectors and
+        toy-decoder's scores for each next word.)"""),
     )
 
 

@@ -19,7 +19,7 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, square, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, prose, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 SENTENCE = "She is eating a green apple"
@@ -97,21 +97,17 @@ def tell() -> Story:
         name="pairs",
         title="which words look at each other: eating and apple, green and apple, eating and green",
         parts=(
-            (
-                f"In “{SENTENCE}” one expects eating and apple to look at each other much (one eats an apple), green "
-                "and apple too (the apple is green), eating and green little. Does toy do so? It learned to name "
-                "hidden words and what “it” stands for, not what to look at. If it looked everywhere alike, each "
-                f"weight would be 1/{len(words)} = {1 / len(words):.3f}."
-            ),
+            prose(f"""In “{SENTENCE}” one expects eating and apple to look at each other much (one eats an apple), green
+            and apple too (the apple is green), eating and green little. Does toy do so? It learned to name hidden words
+            and what “it” stands for, not what to look at. If it looked everywhere alike, each weight would be
+            1/{len(words)} = {1 / len(words):.3f}."""),
             _pairs(record.weights, words),
             _means(record.weights.mean(axis=(0, 1)), words),
-            (
-                "What the heads do differs, and a mean hides it. So for each way a head is chosen, on "
-                f"{len(validation)} unseen sentences that end with verb, article, adjective and noun: the one whose "
-                "largest weight goes that way most often, beyond how often it goes the same step from other words, "
-                "since a head may only look at the next word, whatever it is. The same is done with a model of the "
-                "same sizes and random weights."
-            ),
+            prose(f"""What the heads do differs, and a mean hides it. So for each way a head is chosen, on
+            {len(validation)} unseen sentences that end with verb, article, adjective and noun: the one whose largest
+            weight goes that way most often, beyond how often it goes the same step from other words, since a head may
+            only look at the next word, whatever it is. The same is done with a model of the same sizes and random
+            weights."""),
             _tried(record.weights, words, heads, tried, beside),
             *_verdict(tried, [there for there, _ in beside]),
         ),
@@ -211,10 +207,8 @@ def _verdict(tried: Rates, random: Sequence[float]) -> tuple[str, ...]:
         agreed = "The yardsticks do not agree on which pair leads."
     return (
         " ".join(text),
-        (
-            f"{agreed} So it is in this small model; attnviz heatmap “{SENTENCE}” -m distilbert-base-uncased shows a "
-            f"large one. {ROWS}"
-        ),
+        prose(f"""{agreed} So it is in this small model; attnviz heatmap “{SENTENCE}” -m distilbert-base-uncased shows a
+        large one. {ROWS}"""),
     )
 
 

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from attnviz.models.embedding import sinusoidal_positions
+from attnviz.stories.common import prose
 from attnviz.stories.record import Lines, Matrix, Series, Story, Table
 
 D_MODEL = 512
@@ -33,35 +34,26 @@ def tell() -> Story:
         name="positions",
         title="where a word stands, as waves added to its vector",
         parts=(
-            (
-                "Attention by itself sees a set of words, not a row of them: it compares vectors, and a vector does "
-                "not say where its word stands. So a vector for the position is added to the vector of the word, once, "
-                "before the first layer. The Transformer takes waves: PE(pos, 2i) = sin(pos / 10000^(2i/d)) and "
-                "PE(pos, 2i+1) = cos(pos / 10000^(2i/d)). Each pair of numbers is the hand of a clock; the first clock "
-                "is the fastest, and each next one is slower."
-            ),
+            prose("""Attention by itself sees a set of words, not a row of them: it compares vectors, and a vector does
+            not say where its word stands. So a vector for the position is added to the vector of the word, once, before
+            the first layer. The Transformer takes waves: PE(pos, 2i) = sin(pos / 10000^(2i/d)) and PE(pos, 2i+1) =
+            cos(pos / 10000^(2i/d)). Each pair of numbers is the hand of a clock; the first clock is the fastest, and
+            each next one is slower."""),
             _by_hand(),
-            (
-                f"At d = {SMALL} there are {SMALL // 2} clocks. The first goes round once in "
-                f"{wavelength(0, SMALL):.2f} positions, the second in {wavelength(1, SMALL):,.0f}: the fast one tells "
-                f"neighbours apart, the slow one tells the beginning from the end. At the paper's d = {D_MODEL} there "
-                f"are {D_MODEL // 2}, from {wavelength(0, D_MODEL):.2f} to "
-                f"{wavelength(D_MODEL // 2 - 1, D_MODEL):,.0f} positions a round; they are the stripes of the picture, "
-                "narrow at the left and wide at the right."
-            ),
-            (
-                "How alike two positions are depends on their distance alone. One clock adds sin(a) sin(b) + cos(a) "
-                "cos(b) to the dot product, which is cos(a - b): where the clocks stand is gone, and how far they have "
-                "moved stays. So in this table each column has the same number in every row:"
-            ),
+            prose(f"""At d = {SMALL} there are {SMALL // 2} clocks. The first goes round once in
+            {wavelength(0, SMALL):.2f} positions, the second in {wavelength(1, SMALL):,.0f}: the fast one tells
+            neighbours apart, the slow one tells the beginning from the end. At the paper's d = {D_MODEL} there are
+            {D_MODEL // 2}, from {wavelength(0, D_MODEL):.2f} to {wavelength(D_MODEL // 2 - 1, D_MODEL):,.0f} positions
+            a round; they are the stripes of the picture, narrow at the left and wide at the right."""),
+            prose("""How alike two positions are depends on their distance alone. One clock adds sin(a) sin(b) + cos(a)
+            cos(b) to the dot product, which is cos(a - b): where the clocks stand is gone, and how far they have moved
+            stays. So in this table each column has the same number in every row:"""),
             _dots(dots),
-            (
-                f"Every position has the same length, sqrt(d/2) = {length:.0f}, so no place in the sentence is louder "
-                f"than another. The next position is still much like this one (cosine {nearest:.3f}), the one "
-                f"{N_POSITIONS - 1} further on less so ({farthest:.3f}). And PE(pos + k) is PE(pos) with every clock "
-                "turned by k steps, which one matrix does for all pos: so a layer can learn to look 1 back or 3 on, "
-                "wherever it stands."
-            ),
+            prose(f"""Every position has the same length, sqrt(d/2) = {length:.0f}, so no place in the sentence is
+            louder than another. The next position is still much like this one (cosine {nearest:.3f}), the one
+            {N_POSITIONS - 1} further on less so ({farthest:.3f}). And PE(pos + k) is PE(pos) with every clock turned by
+            k steps, which one matrix does for all pos: so a layer can learn to look 1 back or 3 on, wherever it
+            stands."""),
         ),
         picture=_picture(table, dots / dots[0, 0]),
         receipt="computed by the formula of Vaswani et al. 2017, section 3.5; the dot products differ from sums of "

@@ -84,7 +84,7 @@ Panel: TypeAlias = Matrix | Lines | Bars
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """What a demo tells."""
+    """A demo with all its text, tables and panels."""
 
     name: str
     title: str

@@ -13,7 +13,7 @@ from attnviz.capture.source import open_source
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, square, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, prose, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 TIRED = "The animal didn't cross the street because it was too tired."
@@ -78,11 +78,9 @@ def tell() -> Story:
         name="reference",
         title="what “it” looks at: tired against wide",
         parts=(
-            (
-                f"“{TIRED[:-1]}”: what is tired? The animal. With “wide” instead it is the street. toy was trained to "
-                "name the noun that “it” stands for, but nobody told it where to look. Of its heads the one shown "
-                f"here, {head_name(head)}, looked from “it” at the right noun most often in validation sentences."
-            ),
+            prose(f"""“{TIRED[:-1]}”: what is tired? The animal. With “wide” instead it is the street. toy was trained
+            to name the noun that “it” stands for, but nobody told it where to look. Of its heads the one shown here,
+            {head_name(head)}, looked from “it” at the right noun most often in validation sentences."""),
             _looks(words, rows, named),
             _row(words, rows),
             *_how_often(head, shares),
@@ -128,14 +126,10 @@ def _how_often(head: Head, shares: Shares) -> tuple[str | Table, ...]:
     more = " What one head looks at is not all that the model knows." if shares.named > shares.looks else ""
     return (
         table,
-        (
-            f"The model names the right noun in {percent(shares.named)} of them; this head alone looks at it in "
-            f"{percent(shares.looks)}.{more}"
-        ),
-        (
-            "Turned: tired becomes wide, or another such word, so that “it” stands for the other noun. What always "
-            f"looks at the same place cannot be right both times; this head is in {percent(shares.turns)}. {ROWS}"
-        ),
+        prose(f"""The model names the right noun in {percent(shares.named)} of them; this head alone looks at it in
+        {percent(shares.looks)}.{more}"""),
+        prose(f"""Turned: tired becomes wide, or another such word, so that “it” stands for the other noun. What always
+        looks at the same place cannot be right both times; this head is in {percent(shares.turns)}. {ROWS}"""),
     )
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from attnviz.models.scores import dot, scaled_dot
-from attnviz.stories.common import Estimate
+from attnviz.stories.common import Estimate, prose
 from attnviz.stories.record import Lines, Series, Story, Table
 
 WIDTHS = tuple(2**power for power in range(10))
@@ -45,39 +45,28 @@ def tell() -> Story:
         name="scaling",
         title="why scores are divided by sqrt(d_k)",
         parts=(
-            (
-                "A score is the dot product of a query and a key: d_k products, added. Let all their numbers be "
-                "independent, with mean 0 and variance 1. Then each product has mean 0 and variance 1 too, variances "
-                "of independent numbers add, and the score has variance d_k. Longer vectors give larger scores, "
-                "whatever they mean. Divided by sqrt(d_k) the score has its variance divided by d_k, which makes it 1 "
-                "again."
-            ),
-            (
-                f"The experiment: for each d_k {N_QUERIES:,} random queries (seed {SEED}), each with {N_KEYS} random "
-                "keys of its own."
-            ),
+            prose("""A score is the dot product of a query and a key: d_k products, added. Let all their numbers be
+            independent, with mean 0 and variance 1. Then each product has mean 0 and variance 1 too, variances of
+            independent numbers add, and the score has variance d_k. Longer vectors give larger scores, whatever they
+            mean. Divided by sqrt(d_k) the score has its variance divided by d_k, which makes it 1 again."""),
+            prose(f"""The experiment: for each d_k {N_QUERIES:,} random queries (seed {SEED}), each with {N_KEYS} random
+            keys of its own."""),
             _table(plain, divided),
-            (
-                f"At d_k = {WIDTHS[-1]} the variance is {last.variance.mean:.0f} without division (95 % interval "
-                f"{last.variance.low:.0f} to {last.variance.high:.0f}) and {held.variance.mean:.2f} with it "
-                f"({held.variance.low:.2f} to {held.variance.high:.2f})."
-            ),
-            (
-                "The softmax takes the exponential of each score, so scores that are far apart leave one winner. "
-                f"Without division the largest of the {N_KEYS} weights is {last.largest.mean:.2f} on average at d_k = "
-                f"{WIDTHS[-1]}, and in {100 * last.one_sided:.0f} % of the rows one key has more than {WINNER}; with "
-                f"division it is {held.largest.mean:.2f}. Weights that are all alike would be {1 / N_KEYS:.2f}, with "
-                f"an entropy of ln({N_KEYS}) = {math.log(N_KEYS):.2f} nats; here it is {last.entropy.mean:.2f} without "
-                f"division and {held.entropy.mean:.2f} with it."
-            ),
-            (
-                "One winner is bad for learning. When score j moves a little, weight i moves by weight_i (1 - "
-                "weight_j) if i is j, and by -weight_i weight_j if not: by nothing where weights are 0 or 1. The last "
-                f"two columns add the sizes of all these slopes of a row: {last.movement.mean:.2f} without division "
-                f"and {held.movement.mean:.2f} with it, {held.movement.mean / last.movement.mean:.1f} times as "
-                "much. What a model learns comes back through these slopes, and before training queries and keys are "
-                "about as random as here: without division it would begin where there is next to nothing to learn from."
-            ),
+            prose(f"""At d_k = {WIDTHS[-1]} the variance is {last.variance.mean:.0f} without division (95 % interval
+            {last.variance.low:.0f} to {last.variance.high:.0f}) and {held.variance.mean:.2f} with it
+            ({held.variance.low:.2f} to {held.variance.high:.2f})."""),
+            prose(f"""The softmax takes the exponential of each score, so scores that are far apart leave one winner.
+            Without division the largest of the {N_KEYS} weights is {last.largest.mean:.2f} on average at d_k =
+            {WIDTHS[-1]}, and in {100 * last.one_sided:.0f} % of the rows one key has more than {WINNER}; with division
+            it is {held.largest.mean:.2f}. Weights that are all alike would be {1 / N_KEYS:.2f}, with an entropy of
+            ln({N_KEYS}) = {math.log(N_KEYS):.2f} nats; here it is {last.entropy.mean:.2f} without division and
+            {held.entropy.mean:.2f} with it."""),
+            prose(f"""One winner is bad for learning. When score j moves a little, weight i moves by weight_i (1 -
+            weight_j) if i is j, and by -weight_i weight_j if not: by nothing where weights are 0 or 1. The last two
+            columns add the sizes of all these slopes of a row: {last.movement.mean:.2f} without division and
+            {held.movement.mean:.2f} with it, {held.movement.mean / last.movement.mean:.1f} times as much. What a model
+            learns comes back through these slopes, and before training queries and keys are about as random as here:
+            without division it would begin where there is next to nothing to learn from."""),
         ),
         picture=_picture(plain, divided),
         receipt=f"an experiment with {N_QUERIES:,} queries of {N_KEYS} keys for each d_k, seed {SEED}; scores and "

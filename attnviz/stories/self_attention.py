@@ -16,7 +16,7 @@ from attnviz.models.attention import MultiHeadAttention, SelfAttention, attentio
 from attnviz.models.embedding import sinusoidal_positions
 from attnviz.models.toy import word_vector
 from attnviz.models.wholes import initialise
-from attnviz.stories.common import small, square
+from attnviz.stories.common import prose, small, square
 from attnviz.stories.record import Matrix, Story, Table
 
 WORDS = ("I", "love", "you", "all")
@@ -143,14 +143,11 @@ def tell() -> Story:
 
 def _one_head_in_words(head: OneHead) -> str:
     n = len(WORDS)
-    return (
-        f"Four words, “{' '.join(WORDS)}”: each is a vector of {D_MODEL} numbers, and its position is added to it. One "
-        f"head projects every vector three times, to a query, a key and a value of {D_K} numbers each. The query of a "
-        "word is compared with the key of every word, itself included: that is why it is called self-attention. "
-        f"Softmax(Q K^T / sqrt({D_K})) gives {n} x {n} weights, and the weights mix the values: what comes out has "
-        f"the shape {_shape(head.output)}. The projections are random here, always the same ones; a trained model has "
-        "learned them."
-    )
+    return prose(f"""Four words, “{" ".join(WORDS)}”: each is a vector of {D_MODEL} numbers, and its position is added
+    to it. One head projects every vector three times, to a query, a key and a value of {D_K} numbers each. The query of
+    a word is compared with the key of every word, itself included: that is why it is called self-attention. Softmax(Q
+    K^T / sqrt({D_K})) gives {n} x {n} weights, and the weights mix the values: what comes out has the shape
+    {_shape(head.output)}. The projections are random here, always the same ones; a trained model has learned them.""")
 
 
 def _shapes(x: Tensor, head: OneHead) -> Table:
@@ -181,24 +178,20 @@ def _one_cell(head: OneHead) -> str:
     terms = " + ".join(f"({q:.3f} x {k:.3f})" for q, k in zip(query.tolist(), key.tolist(), strict=True))
     row = head.scores[0, QUERY]
     total = float(row.exp().sum())
-    return (
-        f"The score of “{WORDS[QUERY]}” for “{WORDS[KEY]}” is the query of the one times the key of the other, divided "
-        f"by sqrt({D_K}): ({terms}) / {D_K**0.5:.3f} = {sum(products) / D_K**0.5:.3f}. Its weight is "
-        f"exp({row[KEY]:.3f}) divided by the sum of the exponentials of its row: {row[KEY].exp():.3f} / {total:.3f} = "
-        f"{row[KEY].exp() / total:.3f}."
-    )
+    return prose(f"""The score of “{WORDS[QUERY]}” for “{WORDS[KEY]}” is the query of the one times the key of the
+    other, divided by sqrt({D_K}): ({terms}) / {D_K**0.5:.3f} = {sum(products) / D_K**0.5:.3f}. Its weight is
+    exp({row[KEY]:.3f}) divided by the sum of the exponentials of its row: {row[KEY].exp():.3f} / {total:.3f} =
+    {row[KEY].exp() / total:.3f}.""")
 
 
 def _four_heads(weights: Tensor, output: Tensor, difference: float) -> str:
     n_heads, d_k = weights.shape[1], D_MODEL // weights.shape[1]
     same = "to the last bit" if not difference else f"but for rounding (largest difference {small(difference)})"
-    return (
-        f"One head finds one pattern. {n_heads} heads share the {D_MODEL} numbers, {D_MODEL} / {n_heads} = {d_k} each, "
-        f"and look side by side: the weights have the shape {_shape(weights)}. What the heads give is put in a row, "
-        f"{n_heads} x {d_k} = {D_MODEL} numbers a word, and one more projection, W^O, mixes it: {_shape(output)}. The "
-        f"same heads computed one after another give the same, {same}. The width must be shared out evenly; with "
-        f"{NOT_A_DIVISOR} heads the model refuses: “{refusal()}”."
-    )
+    return prose(f"""One head finds one pattern. {n_heads} heads share the {D_MODEL} numbers, {D_MODEL} / {n_heads} =
+    {d_k} each, and look side by side: the weights have the shape {_shape(weights)}. What the heads give is put in a
+    row, {n_heads} x {d_k} = {D_MODEL} numbers a word, and one more projection, W^O, mixes it: {_shape(output)}. The
+    same heads computed one after another give the same, {same}. The width must be shared out evenly; with
+    {NOT_A_DIVISOR} heads the model refuses: “{refusal()}”.""")
 
 
 def _one_projection(together: FusedProjection) -> str:
@@ -206,12 +199,10 @@ def _one_projection(together: FusedProjection) -> str:
     exact = "exactly, to the last bit"
     if together.difference:
         exact = f"but for rounding (largest difference {small(together.difference)})"
-    return (
-        f"Queries, keys and values are three projections of the same vectors, {n_in} x {n_out // 3} each. Put side by "
-        f"side they are one projection, {n_in} x {n_out}, and one multiplication gives all three: "
-        f"{_shape(together.product)}. Split into three it is what the separate ones give, {exact}. That is how GPT-2 "
-        "stores them: one large multiplication is faster than three small ones."
-    )
+    return prose(f"""Queries, keys and values are three projections of the same vectors, {n_in} x {n_out // 3} each. Put
+    side by side they are one projection, {n_in} x {n_out}, and one multiplication gives all three:
+    {_shape(together.product)}. Split into three it is what the separate ones give, {exact}. That is how GPT-2 stores
+    them: one large multiplication is faster than three small ones.""")
 
 
 def _shape(tensor: Tensor) -> str:

@@ -36,7 +36,7 @@ def draw_list(names: Mapping[str, str], screen: Screen) -> Iterator[Text]:
 
 
 def _draw_table(table: Table, screen: Screen) -> Iterator[Text]:
-    """A table's title, its columns in as many blocks as the window asks for, and what its shades mean."""
+    """A table's title, its columns in as many blocks as the window needs, and what its shades mean."""
     yield from wrap(table.title, screen, "bold")
     columns = [
         Column(

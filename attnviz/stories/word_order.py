@@ -14,7 +14,18 @@ from torch import Tensor, nn
 from attnviz.capture.attend import attend_all
 from attnviz.capture.source import open_source
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, percent, small, square, words_of
+from attnviz.stories.common import (
+    ROWS,
+    head_name,
+    largest,
+    numbers,
+    open_model,
+    percent,
+    prose,
+    small,
+    square,
+    words_of,
+)
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 
 SHORT = ("There is a prince", "Is there a prince")
@@ -40,7 +51,7 @@ class Compared:
 
 
 def same_words(first: Sequence[str], second: Sequence[str]) -> tuple[int, ...]:
-    """Where each word of the first sentence stands in the second; of a word said twice, the first is the first."""
+    """Where each word of the first sentence stands in the second; a word that comes twice is paired in order."""
     left: dict[str, list[int]] = {}
     for place, word in enumerate(second):
         left.setdefault(word.lower(), []).append(place)
@@ -126,12 +137,10 @@ def tell() -> Story:
         name="word-order",
         title="without positions attention cannot tell the order of words; with them it can",
         parts=(
-            (
-                "Attention compares every word with every other, and nothing in softmax(QK^T / sqrt(d_k)) V says which "
-                "came first. Only the positions, added to the words' vectors, can tell. So toy reads the same words in "
-                f"two orders, with its positions and without. The short pair is “{SHORT[0]}” and “{SHORT[1]}”; the "
-                f"long pair is “{LONG[0]}” and “{LONG[1]}”"
-            ),
+            prose(f"""Attention compares every word with every other, and nothing in softmax(QK^T / sqrt(d_k)) V says
+            which came first. Only the positions, added to the words' vectors, can tell. So toy reads the same words in
+            two orders, with its positions and without. The short pair is “{SHORT[0]}” and “{SHORT[1]}”; the long pair
+            is “{LONG[0]}” and “{LONG[1]}”"""),
             _differences(found),
             _exactness(found),
             _what_positions_do(long),
@@ -139,10 +148,8 @@ def tell() -> Story:
             _most_moved(shares),
         ),
         picture=_picture(long, shares, first, second),
-        receipt=(
-            f"the patterns: {records[0].proof}; the vectors: the model called directly in float64, with positions and "
-            "without, for which there is no receipt"
-        ),
+        receipt=prose(f"""the patterns: {records[0].proof}; the vectors: the model called directly in float64, with
+        positions and without, for which there is no receipt"""),
     )
 
 
@@ -160,12 +167,10 @@ def _differences(found: Sequence[Compared]) -> Table:
 def _exactness(found: Sequence[Compared]) -> str:
     without, once = max(c.without for c in found), max(c.placeless for c in found)
     left = f"{small(once)} is left." if once else "the difference is exactly 0: the model sees a bag of words."
-    return (
-        f"Without positions each word has the same vector in both orders, to within {small(without)}: "
-        "the same numbers, added in another order and rounded on the way (float64 holds about 16 digits). "
-        "Computed so that rounding cannot depend on a word's place (each projection number by number, each sum over "
-        f"the words rounded only once), {left}"
-    )
+    return prose(f"""Without positions each word has the same vector in both orders, to within {small(without)}: the
+    same numbers, added in another order and rounded on the way (float64 holds about 16 digits). Computed so that
+    rounding cannot depend on a word's place (each projection number by number, each sum over the words rounded only
+    once), {left}""")
 
 
 def _what_positions_do(long: Compared) -> str:
@@ -174,14 +179,12 @@ def _what_positions_do(long: Compared) -> str:
     stay = [place for place, there in enumerate(long.places) if place == there]
     go = [place for place, there in enumerate(long.places) if place != there]
     mean = [sum(long.placed[place] for place in places) / len(places) for places in (go, stay)]
-    return (
-        f"The sentences of the long pair mean the opposite with the same {len(long.words)} words. The bars show "
-        "how far each word's vector moves between them, as a share of its length. With positions on, "
-        f"“{long.words[most]}” (word {most}) moves most, by {percent(long.placed[most])}, and "
-        f"“{long.words[least]}” (word {least}) least, by {percent(long.placed[least])}. The {len(go)} words that "
-        f"stand at another place move by {percent(mean[0])} on average; the {len(stay)} that stay where they are, "
-        f"by {percent(mean[1])}, only because of what stands around them."
-    )
+    return prose(f"""The sentences of the long pair mean the opposite with the same {len(long.words)} words. The bars
+    show how far each word's vector moves between them, as a share of its length. With positions on,
+    “{long.words[most]}” (word {most}) moves most, by {percent(long.placed[most])}, and “{long.words[least]}” (word
+    {least}) least, by {percent(long.placed[least])}. The {len(go)} words that stand at another place move by
+    {percent(mean[0])} on average; the {len(stay)} that stay where they are, by {percent(mean[1])}, only because of what
+    stands around them.""")
 
 
 def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> Table:
@@ -202,11 +205,8 @@ def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, sec
 
 def _most_moved(shares: np.ndarray) -> str:
     head = largest(shares)
-    return (
-        f"On average {percent(float(shares.mean()))} of a row's weight moves to other words; most in "
-        f"{head_name(head)}, {percent(float(shares[head].mean()))}, which the picture shows in both sentences. "
-        f"{ROWS}"
-    )
+    return prose(f"""On average {percent(float(shares.mean()))} of a row's weight moves to other words; most in
+    {head_name(head)}, {percent(float(shares[head].mean()))}, which the picture shows in both sentences. {ROWS}""")
 
 
 def _picture(long: Compared, shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[Bars | Matrix, ...]:

@@ -8,7 +8,7 @@ from attnviz.attention import Note
 from attnviz.text.display import visible
 
 Templates = Mapping[str, tuple[str, str]]
-"""By a note's code its sentence in English and in Korean, with a hole for each of its fields."""
+"""For the code of each note its sentence in English and in Korean, with a place for each of its fields."""
 
 NOTES: Templates = {
     "text": ("{text}", "{text}"),
@@ -85,17 +85,11 @@ NOTES: Templates = {
         "행의 합이 대략 1임: 파일의 수가 반올림되어 있음",
     ),
 }
-"""Those of records. A feature has its own for what it alone tells of."""
+"""The notes of records. A feature has more, for what it alone does."""
 
 
 def sentence(note: Note, language: str = "en", templates: Templates = NOTES) -> str:
-    """A note in words.
-
-    Args:
-        note: what to tell.
-        language: ``en`` or ``ko``.
-        templates: the sentences; a code that they lack, as of a file of a later version, is told as it is.
-    """
+    """A note in words, in English or in Korean (``en``, ``ko``); a code without a template, as it is."""
     fields = {name: visible(value) if isinstance(value, str) else value for name, value in note.fields}
     if note.code not in templates:
         return visible(note.code) + "".join(f", {visible(name)}: {value}" for name, value in fields.items())

@@ -220,7 +220,7 @@ class TestRefused:
         monkeypatch.setattr(speaking, "CROSS_NAMES", cross_names)
         monkeypatch.setattr(speaking, "SELF_NAMES", self_names)
         monkeypatch.setattr(source._generator, "_kinds", speaking.kinds_of(source._whole))
-        with pytest.raises(NoAttentionError, match=r"bart: what [\w.]+ looks at cannot be told: [^\n]*$"):
+        with pytest.raises(NoAttentionError, match=r"bart: it is not clear what [\w.]+ looks at: [^\n]*$"):
             attend(SENTENCES[0], source, target=TARGETS[1], kind="cross")
 
     def test_a_layer_of_both_sides(self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +229,7 @@ class TestRefused:
         shared = source._whole.get_encoder().layers[0].self_attn
         monkeypatch.setitem(source._whole.get_decoder().layers[0]._modules, "self_attn", shared)
         monkeypatch.setattr(source._generator, "_kinds", speaking.kinds_of(source._whole))
-        with pytest.raises(NoAttentionError, match=r"bart: what [\w.]+ looks at cannot be told: [^\n]*$"):
+        with pytest.raises(NoAttentionError, match=r"bart: it is not clear what [\w.]+ looks at: [^\n]*$"):
             attend(SENTENCES[0], source, target=TARGETS[1])
 
     def test_a_term_overlooked(self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:

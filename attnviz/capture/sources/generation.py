@@ -80,7 +80,7 @@ class Generator:
         """Whether a layer that runs, with these queries and keys [batch, head, token, d_k], is of the batch's kind.
 
         Raises:
-            NoAttentionError: its kind cannot be told.
+            NoAttentionError: its kind is not clear.
         """
         kind = self._kinds.get(module)
         n_source, n_target = batch.inputs["input_ids"].shape[1], batch.inputs["decoder_input_ids"].shape[1]
@@ -90,8 +90,8 @@ class Generator:
         if kind is None or expected[kind] != (query.shape[2], key.shape[2]):
             named = next((name for name, other in self._model.named_modules() if other is module), "a layer")
             raise NoAttentionError(
-                f"{self._name}: what {named} looks at cannot be told: neither the source alone nor what was generated "
-                "alone"
+                f"{self._name}: it is not clear what {named} looks at: its keys are neither those of the source alone "
+                "nor those of what was generated alone"
             )
         return kind == batch.kind
 
@@ -159,7 +159,7 @@ def _read_before(model: Any, generated: Tensor) -> Tensor:
 
 
 def kinds_of(model: Any) -> dict[nn.Module, Kind | None]:
-    """Which kind of attention each module of an encoder-decoder is, were it one; None where that cannot be told."""
+    """The kind of attention that each module of an encoder-decoder would be; None where that is not clear."""
     kinds: dict[nn.Module, Kind | None] = dict.fromkeys(model.get_encoder().modules(), "encoder")
     for name, module in model.get_decoder().named_modules(remove_duplicate=False):
         kind = _named(name)

@@ -84,7 +84,7 @@ class _HomeBuilt(ABC):
         return run.receipt(self.name)
 
     def digest(self) -> str:
-        """What tells the model's weights from others."""
+        """A digest of the bytes of all weights: another model has another one."""
         return digest_of(self._model)
 
     @abstractmethod

@@ -185,7 +185,7 @@ class PretrainedSource:
         return run.receipt(self.name)
 
     def digest(self) -> str:
-        """What tells the model's weights from others."""
+        """A digest of the bytes of all weights: another model has another one."""
         return digest_of(self._model if self._whole is None else self._whole)
 
     def untrained(self, seed: int = 0) -> PretrainedSource:
