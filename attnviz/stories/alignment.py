@@ -133,22 +133,16 @@ def _least_proved(records: Sequence[Attention]) -> str:
 
 def _what_is_seen(shown: Sequence[AlignmentHead], model: RecurrentTranslator) -> str:
     shapes = " and ".join(f"{one.pattern.shape[0]} x {one.pattern.shape[1]}" for one in shown)
-    text = (
-        f"{RECURRENT} reads an English sentence and generates it in Korean, a word a step. At each step the decoder's "
-        "state is the query; the encoder's states, one for each English word, are the keys and the values. So there "
-        f"is a row for each step and a column for each English word: {shapes} (queries x keys) for the two sentences "
-        "below. "
-    )
-    numbers = torch.tensor([[token.id or 0 for token in shown[-1].record.key_tokens]])
     with torch.inference_mode():
-        encoded = model.encode(numbers)
+        encoded = model.encode(torch.tensor([[token.id or 0 for token in shown[-1].record.key_tokens]]))
+    lengths = ""
     if encoded.key is not None and encoded.value is not None:
-        n_keys, n_values = encoded.key.shape[1], encoded.value.shape[1]
-        text += (
-            f"Rows and columns need not be equally many; keys and values must: K has {n_keys} rows for the second "
-            f"sentence, V has {n_values}. "
-        )
-    return f"{text}Both models are given the right Korean (teacher forcing), so that their steps can be compared."
+        lengths = f"""Rows and columns need not be equally many; keys and values must: K has {encoded.key.shape[1]} rows
+        for the second sentence, V has {encoded.value.shape[1]}."""
+    return prose(f"""{RECURRENT} reads an English sentence and generates it in Korean, a word a step. At each step the
+    decoder's state is the query; the encoder's states, one for each English word, are the keys and the values. So there
+    is a row for each step and a column for each English word: {shapes} (queries x keys) for the two sentences below.
+    {lengths} Both models are given the right Korean (teacher forcing), so that their steps can be compared.""")
 
 
 def _steps(one: AlignmentHead, other: AlignmentHead) -> Table:
@@ -177,14 +171,13 @@ def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> str:
 
 
 def _crossing(shown: Sequence[AlignmentHead]) -> str:
-    text = "Korean puts the verb last, so the steps do not walk through the English sentence from left to right. "
-    for one, which in zip(shown, ("first", "second"), strict=True):
-        path = ", ".join(map(str, one.path))
-        text += (
-            f"In the {which} sentence {RECURRENT} looks most at words {path} (counted from 0): "
-            f"{backward(one.path)} of {len(one.path) - 1} moves go back to the left. "
-        )
-    return f"{text}The weights of {TRANSFORMER} are those of its cross attention."
+    paths = [
+        f"""In the {which} sentence {RECURRENT} looks most at words {", ".join(map(str, one.path))} (counted from 0):
+        {backward(one.path)} of {len(one.path) - 1} moves go back to the left."""
+        for one, which in zip(shown, ("first", "second"), strict=True)
+    ]
+    return prose(f"""Korean puts the verb last, so the steps do not walk through the English sentence from left to
+    right. {" ".join(paths)} The weights of {TRANSFORMER} are those of its cross attention.""")
 
 
 def _against_gold(one: AlignmentHead, pair: Pair) -> Table:

@@ -221,16 +221,12 @@ def _finding(results: Results) -> str:
     (one_short, one_long), (other_short, other_long) = ends
     short, long = (f"{lengths[0]} to {lengths[-1]} words" for lengths in (LENGTHS[0], LENGTHS[-1]))
     change, change_other = one_long - one_short, other_long - other_short
-    text = prose(f"""Of the sentences of {short} the models with attention translate {percent(one_short)} without a
+    why = """A state of a fixed size holds only so much of a sentence; attention lets the decoder fetch each part when
+    it is needed."""
+    return prose(f"""Of the sentences of {short} the models with attention translate {percent(one_short)} without a
     fault, those without {percent(other_short)}; of those of {long}, {percent(one_long)} and {percent(other_long)}. From
     the shortest to the longest that is a change of {100 * change:+.1f} points with attention and of
-    {100 * change_other:+.1f} points without.""")
-    if change_other < min(change, 0.0):
-        text += (
-            " A state of a fixed size holds only so much of a sentence; attention lets the decoder fetch each part "
-            "when it is needed."
-        )
-    return text
+    {100 * change_other:+.1f} points without. {why if change_other < min(change, 0.0) else ""}""")
 
 
 def _interval(results: Results) -> str:

@@ -168,12 +168,10 @@ def tell() -> Story:
 
 def _two_ways(recipe: Recipe) -> str:
     """What the two ways are, and how the model was trained."""
-    forgot = (
-        f", but for {percent(recipe.forget)} of the words before, which were shown as unknown: so it had to look at "
-        "the English sentence"
-        if recipe.forget
-        else ""
-    )
+    forgot = ""
+    if recipe.forget:
+        forgot = f""", but for {percent(recipe.forget)} of the words before, which were shown as unknown: so it had to
+        look at the English sentence"""
     return prose(f"""A decoder reads, at each step, the word before. While it is trained that is the right one, whatever
     it would have chosen itself (teacher forcing); in use there is no right one, and it reads its own (free running).
     {RECURRENT} was trained by teacher forcing{forgot}. Here it translates “{SENTENCE}” freely, and once more with a
@@ -201,16 +199,13 @@ def _what_follows(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> s
         return "The words forced on the model are those that it generates itself, so nothing differs."
     place = wrong[0]
     own, made, after_own, after_made = free[place], forced[place], free[place + 1], forced[place + 1]
-    text = (
-        f"At step {place} {made.word} is forced on it, to which it gives a chance of {made.chance:.3f}; itself it "
-        f"would generate {made.expected} ({made.expected_chance:.3f}). Up to here both runs have read the same words "
-        f"and expect the same. After its own {own.word} it expects {after_own.expected} "
-        f"({after_own.expected_chance:.3f}); after {made.word} it expects {after_made.expected} "
-        f"({after_made.expected_chance:.3f}). "
-    )
+    verdict = "Here the English sentence decides: the wrong word does not change what it generates next."
     if after_own.expected != after_made.expected:
-        return text + "What it generates next depends on the word it was given, not on the English sentence alone."
-    return text + "Here the English sentence decides: the wrong word does not change what it generates next."
+        verdict = "What it generates next depends on the word it was given, not on the English sentence alone."
+    return prose(f"""At step {place} {made.word} is forced on it, to which it gives a chance of {made.chance:.3f};
+    itself it would generate {made.expected} ({made.expected_chance:.3f}). Up to here both runs have read the same words
+    and expect the same. After its own {own.word} it expects {after_own.expected} ({after_own.expected_chance:.3f});
+    after {made.word} it expects {after_made.expected} ({after_made.expected_chance:.3f}). {verdict}""")
 
 
 def _patterns(free: Attention, forced: Attention) -> str:
@@ -218,47 +213,34 @@ def _patterns(free: Attention, forced: Attention) -> str:
     n = min(len(free.query_tokens), len(forced.query_tokens))
     same = [np.allclose(free.pattern(0, 0)[row], forced.pattern(0, 0)[row], atol=1e-6) for row in range(n)]
     parts = [own.piece != made.piece for own, made in zip(free.query_tokens, forced.query_tokens, strict=False)]
-    text = ""
+    late = ""
     if True in parts and False in same:
-        text = (
-            f"The wrong word is step {parts.index(True)}, yet the patterns are the same up to row "
-            f"{same.index(False) - 1}: a step looks with the state of the step before, and only then reads its word. "
-        )
-    return text + (
-        f'Both patterns are drawn by `attnviz heatmap "{SENTENCE}" --model {RECURRENT}`, without and with '
-        f'`--target "{FORCED}"`. {ROWS}'
-    )
+        late = f"""The wrong word is step {parts.index(True)}, yet the patterns are the same up to row
+        {same.index(False) - 1}: a step looks with the state of the step before, and only then reads its word."""
+    return prose(f"""{late} Both patterns are drawn by `attnviz heatmap "{SENTENCE}" --model {RECURRENT}`, without and
+    with `--target "{FORCED}"`. {ROWS}""")
 
 
 def _tell_measures(both: TwoWays) -> tuple[str | Table, ...]:
     """How often each way is right: in all, step by step after the first error, and wherever the words stand."""
     n, after = len(both.target), both.after_error(AFTER)
-    text = (
-        f"On {n} unseen sentences of {CLAUSES} clauses, one more than any it was trained on, it generates "
-        f"{percent(both.accuracy(both.forced))} of the words right after the right words, and "
-        f"{percent(both.accuracy(both.free))} after its own. "
-    )
+    text = f"""On {n} unseen sentences of {CLAUSES} clauses, one more than any it was trained on, it generates
+    {percent(both.accuracy(both.forced))} of the words right after the right words, and
+    {percent(both.accuracy(both.free))} after its own."""
     if not after:
-        return (text + "There is nothing that could go on.",)
-    wrong = len(both.firsts)
-    text += (
-        f"{'All' if wrong == n else wrong} of the sentences have an error; the first is at the same step both ways, "
-        "for until then both have read the same. "
-    )
-    last = after[-1]
-    apart = wilson(last.forced / last.n, last.n)[0] > wilson(last.free / last.n, last.n)[1]
-    text += (
-        f"{last.steps} steps later {percent(last.forced / last.n)} of the words are right where the right word was put "
-        f"in the place of each wrong one, and {percent(last.free / last.n)} where the model reads on from its own: "
-    ) + (
-        "its own error goes on. In training it never read an error of its own (exposure bias)."
-        if apart
-        else "too small a difference to be told from chance."
-    )
+        return (prose(f"{text} There is nothing that could go on."),)
+    wrong, last = len(both.firsts), after[-1]
+    verdict = "too small a difference to be told from chance."
+    if wilson(last.forced / last.n, last.n)[0] > wilson(last.free / last.n, last.n)[1]:
+        verdict = "its own error goes on. In training it never read an error of its own (exposure bias)."
+    text = prose(f"""{text} {"All" if wrong == n else wrong} of the sentences have an error; the first is at the same
+    step both ways, for until then both have read the same. {last.steps} steps later {percent(last.forced / last.n)} of
+    the words are right where the right word was put in the place of each wrong one, and {percent(last.free / last.n)}
+    where the model reads on from its own: {verdict}""")
     rows = tuple((a.steps, a.n, percent(a.forced / a.n), percent(a.free / a.n)) for a in after)
     title = f"words right at their place after the first error, {n} sentences of {CLAUSES} clauses"
     columns = ("steps after it", "sentences", "forced: right", "free: right")
-    return text, Table(title=title, columns=columns, rows=rows), _moved(both)
+    return text, Table(title, columns, rows), _moved(both)
 
 
 def _moved(both: TwoWays) -> str:
@@ -282,11 +264,9 @@ def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) 
     lengths = [(both.goes_on(both.forced, *place), both.goes_on(both.free, *place)) for place in both.firsts]
     found = [place for place, (forced, free) in zip(both.firsts, lengths, strict=True) if forced < SEVERAL <= free]
     row, first = found[0] if found else both.firsts[0]
-    what = (
-        f"the first of them in which {SEVERAL} words or more are wrong in a row when free, and fewer when forced"
-        if found
-        else "the first of them with an error"
-    )
+    what = "the first of them with an error"
+    if found:
+        what = f"the first of them in which {SEVERAL} words or more are wrong in a row when free, and fewer when forced"
     names = ("-", *vocabulary.words[1:])  # after its end it generates nothing
     rows: list[tuple[Cell, ...]] = []
     for place in range(max(0, first - BEFORE), min(int(both.here[row].sum()), first + AFTER + 1)):

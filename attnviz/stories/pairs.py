@@ -145,10 +145,6 @@ def _means(mean: np.ndarray, words: Sequence[str]) -> str:
     named = {"-".join(pair): value for pair, value in zip(PAIRS, means, strict=True)}
     order = sorted(named, key=lambda name: -named[name])
     even = 1 / len(words)
-    text = (
-        f"Over all heads and both ways: {', '.join(f'{name} {named[name]:.3f}' for name in order)}; if it looked "
-        f"everywhere alike, each would be {even:.3f}. "
-    )
     expected, unexpected = list[str](), list[str]()
     for number, (name, value) in enumerate(named.items()):
         stands = f"{name} is {'above' if value > even else 'below' if value < even else 'just'} that"
@@ -156,9 +152,9 @@ def _means(mean: np.ndarray, words: Sequence[str]) -> str:
     above = " and ".join(name for name in order if name != CONTROL and named[name] <= named[CONTROL])
     lowest = f"{CONTROL} is not below {above}" if above else f"{CONTROL} is the lowest"
     (unexpected if above else expected).append(lowest)
-    for what, found in (("As expected", expected), ("Not as expected", unexpected)):
-        text += f"{what}: {'; '.join(found) or 'nothing'}. "
-    return text.rstrip()
+    return prose(f"""Over all heads and both ways: {", ".join(f"{name} {named[name]:.3f}" for name in order)}; if it
+    looked everywhere alike, each would be {even:.3f}. As expected: {"; ".join(expected) or "nothing"}. Not as expected:
+    {"; ".join(unexpected) or "nothing"}.""")
 
 
 def _tried(weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates, beside: Rates) -> Table:
@@ -180,12 +176,8 @@ def _tried(weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tri
 
 def _verdict(tried: Rates, random: Sequence[float]) -> tuple[str, ...]:
     """Which pair leads, by each of two yardsticks: the same step elsewhere, and a model of random weights."""
-    yardsticks = {
-        "over the same step elsewhere": tried,
-        "over the best head of random weights": [
-            (there, chance) for (there, _), chance in zip(tried, random, strict=True)
-        ],
-    }
+    by_chance = [(there, chance) for (there, _), chance in zip(tried, random, strict=True)]
+    yardsticks = {"over the same step elsewhere": tried, "over the best head of random weights": by_chance}
     orders, text = [], []
     for what, ways in yardsticks.items():
         leads = {
@@ -199,12 +191,11 @@ def _verdict(tried: Rates, random: Sequence[float]) -> tuple[str, ...]:
         text.append(f"By their better way and its lead {what}: {listed}; {end}.")
         orders.append(order)
     one, other = orders
-    if one == other:
-        agreed = "Both yardsticks give this order."
-    elif one[0] == other[0]:
-        agreed = f"By both {one[0]} leads; the order of the other two depends on the yardstick."
-    else:
+    agreed = "Both yardsticks give this order."
+    if one[0] != other[0]:
         agreed = "The yardsticks do not agree on which pair leads."
+    elif one != other:
+        agreed = f"By both {one[0]} leads; the order of the other two depends on the yardstick."
     return (
         " ".join(text),
         prose(f"""{agreed} So it is in this small model; attnviz heatmap “{SENTENCE}” -m distilbert-base-uncased shows a
