@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Float32
@@ -28,6 +28,8 @@ ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded"]
 """Why the rows of a record may sum to less (or, rounded, slightly more) than 1."""
 
 AXES = ("layer", "head", "query", "key")
+
+Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
 
 ROW_TOLERANCE = 1e-3
 """How far from 1 a row may sum: what float16 loses over 512 keys."""
@@ -146,7 +148,7 @@ class Attention:
         RecordError: the parts do not fit together.
     """
 
-    weights: Float32[np.ndarray, "layer head query key"]
+    weights: Weights
     query_tokens: tuple[Token, ...]
     key_tokens: tuple[Token, ...]
     kind: Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from attnviz.attention import Attention, Kind, Note, ShortRows
+from attnviz.attention import Attention, Kind, Note
 from attnviz.capture.source import Loading, Model, Source, as_source
 from attnviz.errors import InputError
 from attnviz.text.display import check_text
@@ -72,13 +72,7 @@ def attend_all(
 ) -> list[Attention]:
     """Run a model on sentences as one batch, and return a record for each; padding changes no number.
 
-    The receipt of each record is that of the whole batch.
-
-    Raises:
-        InputError: there is no text, or one is empty or longer than the model takes.
-        SelectionError: a layer, head or kind of attention that is not there, or a target for a model that generates
-            nothing.
-        ModelError: the weights are not proved.
+    The receipt of each record is that of the whole batch. Arguments and errors are those of `attend`.
     """
     from attnviz.capture.observers import KeepWeights
 
@@ -86,8 +80,6 @@ def attend_all(
     batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
     keep = KeepWeights(_from_start(layers), _from_start(heads))
     receipt = source.stream(batch, [keep])
-    short: tuple[ShortRows, ...] = ("sink",) if source.has_sinks else ()
-    sinks = (Note("sinks"),) if short else ()
     records = []
     for index, sentence in enumerate(batch.sentences):
         weights = keep.weights(index)
@@ -103,8 +95,8 @@ def attend_all(
             receipt=receipt,
             layers=keep.layers,
             heads=keep.heads,
-            short_rows=short,
-            notes=(*sentence.notes, *sinks),
+            short_rows=("sink",) if source.has_sinks else (),
+            notes=(*sentence.notes, Note("sinks")) if source.has_sinks else sentence.notes,
         )
         records.append(record.select(layers, heads))
     return records
@@ -113,14 +105,10 @@ def attend_all(
 def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None] = ()) -> None:
     if not texts:
         raise InputError("there is no text: expected at least one")
-    for text in texts:
-        check_text(text)
-    for pair in pairs:
-        if pair is not None:
-            check_text(pair, "the second sentence")
-    for target in targets:
-        if target is not None:
-            check_text(target, "the target")
+    for what, some in (("the text", texts), ("the second sentence", pairs), ("the target", targets)):
+        for text in some:
+            if text is not None:
+                check_text(text, what)
 
 
 def _from_start(numbers: Sequence[int] | None) -> Sequence[int] | None:

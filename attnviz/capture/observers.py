@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
-from attnviz.attention import Kind, Note, Token
+from attnviz.attention import Kind, Note, Token, positions
 from attnviz.errors import InputError, NoAttentionError, SelectionError
 
 
@@ -123,10 +123,7 @@ class KeepWeights:
             self._n_heads, self._causal = n_heads, block.causal
         if self._layers is not None and block.layer not in self._layers:
             return
-        if self._heads is not None and self._heads[-1] >= n_heads:
-            raise SelectionError(
-                f"there is no head {self._heads[-1]}: this model has heads 0 to {n_heads - 1} (counted from 0)"
-            )
+        positions(self._heads or (), range(n_heads), "head")
         n_kept = n_heads if self._heads is None else len(self._heads)
         if block.layer not in self._kept:
             size = 4 * batch * n_kept * block.n_rows * n_keys
@@ -147,12 +144,7 @@ class KeepWeights:
         Raises:
             SelectionError: a chosen layer is not there.
         """
-        missing = sorted(set(self._layers or ()) - set(self._seen))
-        if missing:
-            raise SelectionError(
-                f"there is no layer {missing[0]}: this model has layers {self._seen[0]} to {self._seen[-1]} "
-                "(counted from 0)"
-            )
+        positions(self._layers or (), self._seen, "layer")
         return tuple(self._kept)
 
     @property

@@ -56,7 +56,13 @@ class Source(Protocol):
         """Tokenize sentences into one padded batch."""
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the model once; every observer sees every block of rows."""
+        """Run the model once; every observer sees every block of rows.
+
+        Raises:
+            NoAttentionError: no layer's attention could be seen.
+            NotVerifiedError: a layer's weights are not proved to be the model's own.
+            ModelError: the model cannot be run.
+        """
 
     def digest(self) -> str:
         """A digest of the bytes of all weights: another model has another one."""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Float64
 
-from attnviz.attention import Attention
+from attnviz.attention import Attention, Weights
 from attnviz.errors import FileFormatError
 from attnviz.storage.encoding import from_text, to_text
 from attnviz.storage.record import describe
@@ -34,9 +34,7 @@ def to_json(record: Attention) -> str:
     return to_text({**describe(record), "weights": _shortest(record.weights).tolist()}, _WHAT)
 
 
-def _shortest(
-    weights: Float32[np.ndarray, "layer head query key"],
-) -> Float64[np.ndarray, "layer head query key"]:
+def _shortest(weights: Weights) -> Float64[np.ndarray, "layer head query key"]:
     """As float64, which Python writes in full, the decimals that float32 needs: 0.1, not 0.10000000149."""
     texts = map(str, weights.ravel())
     short = np.fromiter(map(float, texts), np.float64, count=weights.size).reshape(weights.shape)

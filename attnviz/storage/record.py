@@ -9,9 +9,8 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32
 
-from attnviz.attention import AXES, ROUNDED_TOLERANCE, ROW_TOLERANCE, Attention, Kind, Note, ShortRows, Token
+from attnviz.attention import AXES, ROUNDED_TOLERANCE, ROW_TOLERANCE, Attention, Kind, Note, Token, Weights
 from attnviz.errors import FileFormatError
 from attnviz.storage.encoding import decode, decode_fields, plain, show
 from attnviz.text.display import visible
@@ -56,7 +55,7 @@ def rebuild(found: Mapping[str, object]) -> Attention:
     return Attention(weights=weights, **_harmless(labels))
 
 
-def _digest(labels: Mapping[str, object], weights: Float32[np.ndarray, "layer head query key"]) -> str:
+def _digest(labels: Mapping[str, object], weights: Weights) -> str:
     """What differs whenever a label or a weight does, whichever program wrote them down."""
     text = json.dumps([labels, weights.shape], default=plain)
     canonical = json.dumps(json.loads(text, parse_int=float), sort_keys=True)  # to some, 1.0 is 1
@@ -97,7 +96,7 @@ def full_note(value: object) -> object:
 # ------------------------------------------------------------------------------------------- weights
 
 
-def _as_weights(value: object) -> Float32[np.ndarray, "layer head query key"]:
+def _as_weights(value: object) -> Weights:
     """Nested lists or an array as float32; one layer, or one head of one, may come without its axis.
 
     Raises:
@@ -148,8 +147,8 @@ def adopt(found: Mapping[str, object], name: str) -> Attention:
     weights = _as_weights(_find_weights(found))
     queries = _tokens(found, "query_tokens")
     keys = _tokens(found, "key_tokens")
-    rounded = _is_rounded(weights)
-    short_rows: tuple[ShortRows, ...] = ("rounded",) if rounded else ()
+    off = np.abs(weights.sum(axis=-1, dtype=np.float64) - 1)
+    is_rounded = bool((off > ROW_TOLERANCE).any() and (off <= ROUNDED_TOLERANCE).all())
     return Attention(
         weights=weights,
         query_tokens=queries,
@@ -157,8 +156,8 @@ def adopt(found: Mapping[str, object], name: str) -> Attention:
         kind=decode(found["kind"], Kind, "kind") if "kind" in found else _kind(weights, queries, keys),
         model=visible(decode(found.get("model", visible(name)), str, "model")),
         text=decode(found.get("text", ""), str, "text"),
-        short_rows=short_rows,
-        notes=(Note("rounded"),) if rounded else (),
+        short_rows=("rounded",) if is_rounded else (),
+        notes=(Note("rounded"),) if is_rounded else (),
     )
 
 
@@ -195,14 +194,7 @@ def _in_full(label: object, where: str) -> dict[str, object]:
     raise FileFormatError(f"{where} must be text, or an object with a text")
 
 
-def _kind(
-    weights: Float32[np.ndarray, "layer head query key"], queries: tuple[Token, ...], keys: tuple[Token, ...]
-) -> Kind:
+def _kind(weights: Weights, queries: tuple[Token, ...], keys: tuple[Token, ...]) -> Kind:
     if queries != keys:
         return "cross"
     return "decoder" if len(keys) > 1 and not np.triu(weights, 1).any() else "encoder"
-
-
-def _is_rounded(weights: Float32[np.ndarray, "layer head query key"]) -> bool:
-    off = np.abs(weights.sum(axis=-1, dtype=np.float64) - 1)
-    return bool((off > ROW_TOLERANCE).any() and (off <= ROUNDED_TOLERANCE).all())

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,9 @@ MOST_WEIGHTS = 50_000_000
 
 NOTES = (Note("random_weights"),)
 
+Texts: TypeAlias = Sequence[str | None]
+"""Second sentences or targets, one for each first sentence; None where there is none."""
+
 
 class _HomeBuilt(ABC):
     """What the home-built sources share: a word is a token, and all attention goes through one formula."""
@@ -54,11 +57,11 @@ class _HomeBuilt(ABC):
     def encode(
         self,
         texts: Sequence[str],
-        pairs: Sequence[str | None] | None = None,
+        pairs: Texts | None = None,
         *,
         truncate: bool = False,
         kind: Kind | None = None,
-        targets: Sequence[str | None] | None = None,
+        targets: Texts | None = None,
     ) -> Batch:
         """Split sentences into words; a model that translates generates its own translation where no target is given.
 
@@ -69,15 +72,12 @@ class _HomeBuilt(ABC):
         """
         shown = expect_kind(self, kind, targets)
         nothing = [None] * len(texts)
-        sentences = [self._sentence(text, pair, truncate) for text, pair in zip(texts, pairs or nothing, strict=True)]
-        return self._batch(sentences, shown, targets or nothing, truncate)
+        both = zip(texts, pairs or nothing, strict=True)
+        sentences = [self._sentence(text, pair, truncate=truncate) for text, pair in both]
+        return self._batch(sentences, shown, targets or nothing, truncate=truncate)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the model once; every observer sees every block of rows of the batch's kind.
-
-        Raises:
-            NotVerifiedError: a layer's weights are not proved to be the model's own.
-        """
+        """Run the model once; every observer sees every block of rows of the batch's kind."""
         run = ForwardPass(batch=batch, observers=observers, native="home-built")
         with torch.inference_mode(), show_calls(self._model, observers):
             self._run(batch, run)
@@ -88,17 +88,11 @@ class _HomeBuilt(ABC):
         return digest_of(self._model)
 
     @abstractmethod
-    def _sentence(self, text: str, pair: str | None, truncate: bool) -> Sentence:  # noqa: FBT001
+    def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
         """A sentence as the model reads it."""
 
     @abstractmethod
-    def _batch(
-        self,
-        sentences: Sequence[Sentence],
-        kind: Kind,
-        targets: Sequence[str | None],
-        truncate: bool,  # noqa: FBT001
-    ) -> Batch:
+    def _batch(self, sentences: Sequence[Sentence], kind: Kind, targets: Texts, *, truncate: bool) -> Batch:
         """All sentences together, with what is generated from each."""
 
     @abstractmethod
@@ -132,17 +126,11 @@ class ToySource(_HomeBuilt):
         self._called, self.name = name, f"{name} (seed {config.seed}{''.join(other)})"
         super().__init__(ToyEncoder(config), device, dtype)
 
-    def _sentence(self, text: str, pair: str | None, truncate: bool) -> Sentence:  # noqa: FBT001
+    def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
         del truncate
         return Sentence(text=text, pair=pair, tokens=_read_words(text, pair), notes=NOTES)
 
-    def _batch(
-        self,
-        sentences: Sequence[Sentence],
-        kind: Kind,
-        targets: Sequence[str | None],
-        truncate: bool,  # noqa: FBT001
-    ) -> Batch:
+    def _batch(self, sentences: Sequence[Sentence], kind: Kind, targets: Texts, *, truncate: bool) -> Batch:
         del targets, truncate
         lengths = torch.tensor([len(sentence.tokens) for sentence in sentences])
         real = torch.arange(int(lengths.max())) < lengths[:, None]
@@ -199,18 +187,12 @@ class TrainedSource(_HomeBuilt):
         self.kinds = KINDS[self._card.plan.kind]
         self.generates = self._card.target is not None
 
-    def _batch(
-        self,
-        sentences: Sequence[Sentence],
-        kind: Kind,
-        targets: Sequence[str | None],
-        truncate: bool,  # noqa: FBT001
-    ) -> Batch:
+    def _batch(self, sentences: Sequence[Sentence], kind: Kind, targets: Texts, *, truncate: bool) -> Batch:
         source = _numbers([sentence.tokens for sentence in sentences]).to(self._device)
         if not self.generates:
             return Batch(sentences=tuple(sentences), inputs={"words": source}, real=source != 0, kind=kind)
         generations = [
-            self._generate(row[row != 0], given, truncate) for row, given in zip(source, targets, strict=True)
+            self._generate(row[row != 0], given, truncate=truncate) for row, given in zip(source, targets, strict=True)
         ]
         target = _numbers([one.tokens for one in generations]).to(self._device)
         inputs = {"source": source, "target": target}
@@ -256,7 +238,7 @@ class TrainedSource(_HomeBuilt):
             vectors: Tensor = embedding(words[:1], positions=False)[0]
         return vectors, sinusoidal_positions(*vectors.shape).to(vectors)
 
-    def _sentence(self, text: str, pair: str | None, truncate: bool) -> Sentence:  # noqa: FBT001
+    def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
         tokens, limit = _read_words(text, pair, self._card.source), self._card.plan.config.max_length
         n_words, notes = len(tokens), tuple[Note, ...]()
         if n_words > limit:
@@ -277,7 +259,7 @@ class TrainedSource(_HomeBuilt):
             notes += (Note.of("unknown_words", words=", ".join(dict.fromkeys(unknown))),)
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=n_words > limit)
 
-    def _generate(self, source: Tensor, given: str | None, truncate: bool) -> Generation:  # noqa: FBT001
+    def _generate(self, source: Tensor, given: str | None, *, truncate: bool) -> Generation:
         """What is generated: the words given, or the model's own, running free; then its end."""
         config, vocabulary = self._card.plan.config, self._card.target or self._card.source
         if given is None:

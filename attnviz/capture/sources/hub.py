@@ -103,9 +103,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
     if constants.HF_HUB_OFFLINE:
-        raise UnreachableModelError(
-            f"{model} is not in the cache, and the hub may not be asked (HF_HUB_OFFLINE is set): {WHAT_TO_DO}"
-        )
+        raise _unreachable(model, "the hub may not be asked (HF_HUB_OFFLINE is set)")
     heard = threading.Event()
     answer: list[Exception] = []
 
@@ -119,9 +117,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
     asking.start()
     asking.join(PATIENCE)
     if asking.is_alive() and not heard.is_set():
-        raise UnreachableModelError(
-            f"{model} is not in the cache, and the hub did not answer within {PATIENCE:.0f} seconds: {WHAT_TO_DO}"
-        )
+        raise _unreachable(model, f"the hub did not answer within {PATIENCE:.0f} seconds")
     for error in answer:
         if isinstance(error, ModelError):
             raise error
@@ -131,9 +127,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
             raise UnknownModelError(f"{model} has no revision {revision!r} on the hub") from None
         if isinstance(error, RepositoryNotFoundError):
             raise UnknownModelError(f"there is no model {model!r} on the hub (or it is private)") from None
-        raise UnreachableModelError(
-            f"{model} is not in the cache, and the hub cannot be reached ({_reason(error)}): {WHAT_TO_DO}"
-        ) from None
+        raise _unreachable(model, f"the hub cannot be reached ({first_line(error, 120)})") from None
 
 
 def _look(model: str, revision: str | None, heard: threading.Event) -> None:
@@ -153,9 +147,7 @@ def _look(model: str, revision: str | None, heard: threading.Event) -> None:
         except EntryNotFoundError:
             return False
         if found.commit_hash is None:
-            raise UnreachableModelError(
-                f"{model} is not in the cache, and what answers in the hub's place is not the hub: {WHAT_TO_DO}"
-            )
+            raise _unreachable(model, "what answers in the hub's place is not the hub")
         heard.set()
         return True
 
@@ -165,7 +157,11 @@ def _look(model: str, revision: str | None, heard: threading.Event) -> None:
         raise ModelError(f"{model} has no model.safetensors on the hub: {SAFETENSORS_ONLY}")
 
 
-def _reason(error: Exception) -> str:
+def _unreachable(model: str, why: str) -> UnreachableModelError:
+    return UnreachableModelError(f"{model} is not in the cache, and {why}: {WHAT_TO_DO}")
+
+
+def first_line(error: BaseException, length: int = 200) -> str:
     """The first line of an error, short."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return clip(visible(lines[0]), 120)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return clip(visible(lines[0] if lines else type(error).__name__), length)

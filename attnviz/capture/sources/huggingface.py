@@ -16,9 +16,9 @@ from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import show_calls
 from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources.generation import Generator
-from attnviz.capture.sources.hub import Location
+from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
-from attnviz.capture.sources.loading import Loaded, adopt, first_line, in_one_line, keep_state, limit_of, load, quiet
+from attnviz.capture.sources.loading import Loaded, adopt, in_one_line, keep_state, limit_of, load, quiet
 from attnviz.capture.sources.tokens import read_tokens, run_together
 from attnviz.capture.stream import ForwardPass
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
@@ -148,13 +148,7 @@ class PretrainedSource:
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=is_cut), encoded
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the model once; every observer sees every block of rows.
-
-        Raises:
-            NoAttentionError: no layer's attention could be seen.
-            NotVerifiedError: a layer's weights are not proved to be the model's own.
-            ModelError: the model cannot be run.
-        """
+        """Run the model once; every observer sees every block of rows."""
         model, is_shown = self._model, None
         n_sentences, n_tokens = batch.real.shape
         if self._generator is not None and "decoder_input_ids" in batch.inputs:

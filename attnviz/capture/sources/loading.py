@@ -13,9 +13,8 @@ import torch
 from torch import nn
 
 from attnviz.attention import Note
-from attnviz.capture.sources.hub import Location
+from attnviz.capture.sources.hub import Location, first_line
 from attnviz.errors import ModelError, UnreachableModelError
-from attnviz.text.display import clip, visible
 
 UNLIMITED = 1_000_000
 """Tokenizers without a limit give an astronomic number; so do some configurations."""
@@ -207,12 +206,6 @@ def _connection_error(error: BaseException | None) -> BaseException | None:
             found = error
         error = error.__cause__ or error.__context__
     return found
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error, short."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return clip(visible(lines[0] if lines else type(error).__name__), 200)
 
 
 @contextmanager
