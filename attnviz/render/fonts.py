@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,15 +36,17 @@ class Typefaces:
 def typefaces_for(texts: Iterable[str]) -> Typefaces:
     """Fonts that have every character of these texts, as far as this machine has them.
 
-    Looks no further than needed: first Matplotlib's own font, then the Korean one shipped here, then what is installed.
+    Looks no further than needed: first Matplotlib's own font, then the Korean one shipped here, then the one that the
+    extra ``cjk`` brings, then what is installed.
     """
     wanted = {character for text in texts for character in text if _is_drawn(character)}
     families = [BASE]
     wanted -= _drawn_by(_base_file(), frozenset(wanted))
-    korean = _drawn_by(str(KOREAN), frozenset(wanted))
-    if korean:
-        families.append(_family(str(KOREAN)))
-        wanted -= korean
+    for file in (str(KOREAN), *_extra()):
+        drawn = _drawn_by(file, frozenset(wanted))
+        if drawn:
+            families.append(_family(file))
+            wanted -= drawn
     while wanted:
         family, drawn = _best_installed(frozenset(wanted))
         if not drawn:
@@ -51,6 +54,13 @@ def typefaces_for(texts: Iterable[str]) -> Typefaces:
         families.append(family)
         wanted -= drawn
     return Typefaces(families=tuple(families), missing="".join(sorted(wanted)))
+
+
+def _extra() -> Iterator[str]:
+    """The font that the extra ``cjk`` brings, where it is installed: all Chinese, Japanese and Korean characters."""
+    found = find_spec("noto_cjk_sans_jp_regular")
+    for folder in (found and found.submodule_search_locations) or ():
+        yield str(Path(folder) / "NotoSansCJKjp-Regular.otf")
 
 
 PACKAGES = {
@@ -63,11 +73,17 @@ PACKAGES = {
 
 def advice(missing: str) -> str:
     """What to tell a user whose machine has no font for these characters: which they are, and what to install."""
-    packages = " and ".join(dict.fromkeys(PACKAGES[_group(character)] for character in missing))
+    groups = dict.fromkeys(_group(character) for character in missing)
+    extra = "pip install attnviz[cjk], or " if "East Asian" in groups else ""
     return (
-        f"no installed font has {' '.join(missing)}: the picture shows a box there; on Debian or Ubuntu install "
-        f"{packages}, elsewhere the Noto fonts"
+        f"no installed font has {' '.join(missing)}: the picture shows a box there; {extra}on Debian or Ubuntu install "
+        f"{' and '.join(PACKAGES[group] for group in groups)}, elsewhere the Noto fonts"
     )
+
+
+def boxes(missing: str) -> str:
+    """What a picture itself says of the characters in it that no font has: their numbers, which it can show."""
+    return f"boxes: no font here has {' '.join(f'U+{ord(character):04X}' for character in missing)}"
 
 
 def _group(character: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -104,6 +105,7 @@ def no_other_fonts(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     own = [entry for entry in font_manager.fontManager.ttflist if entry.fname.startswith(get_data_path())]
     monkeypatch.setattr(font_manager.fontManager, "ttflist", own)
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda *_, **__: [])
+    monkeypatch.setitem(sys.modules, "noto_cjk_sans_jp_regular", None)  # nor the one of the extra
 
 
 def box_glyph(size: int = 500) -> object:
@@ -250,8 +252,11 @@ def test_writing_tells_what_is_missing(fixed_record: Make, tmp_path: Path) -> No
     sheet = resolve(fixed_record(["我", "love", THAI[0]], model="x"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        missing = draw(sheet).write(tmp_path / "x.png", ".png").missing
+        picture = draw(sheet)
+        missing = picture.write(tmp_path / "x.png", ".png").missing
     assert missing == "".join(sorted("我" + THAI[0]))
+    texts = [text.get_text() for ax in picture.figure.axes for text in ax.texts]
+    assert f"boxes: no font here has U+{ord(THAI[0]):04X} U+6211" in texts
 
 
 @pytest.mark.parametrize(
@@ -271,6 +276,22 @@ def test_advice_for_several_scripts() -> None:
     line = advice("ก我")
     assert "fonts-noto-cjk" in line
     assert "fonts-noto-core" in line
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+def test_the_font_of_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `pip install attnviz[cjk]` brings is taken for what the shipped fonts lack; the advice names it."""
+    assert "pip install attnviz[cjk]" in advice("我爱")
+    assert "pip" not in advice("ก")
+    package = tmp_path / "noto_cjk_sans_jp_regular"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    build_font(package / "NotoSansCJKjp-Regular.otf", "Chinese Squares", "我爱")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "noto_cjk_sans_jp_regular")
+    chosen = typefaces_for(["我爱 love 너"])
+    assert chosen.families == (BASE, "NanumGothicCoding", "Chinese Squares")
+    assert not chosen.missing
 
 
 @pytest.mark.usefixtures("no_other_fonts")

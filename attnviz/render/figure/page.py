@@ -14,12 +14,16 @@ import numpy as np
 from jaxtyping import UInt8
 
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEGEND_GAP, MARGIN, POINT, SMALL, TEXT, Pen
+from attnviz.render.fonts import boxes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_MARKS = 5.9
 """Steps that a colour bar may have between its numbers."""
+
+BOXES = 6.5
+"""The size of what is said of characters that no font has: it fits in the margin below."""
 
 Place = tuple[float, float, float, float]
 """Left, top, width and height, in inches."""
@@ -175,13 +179,17 @@ class Page:
 
 
 def page_of(pen: Pen, width: float, height: float) -> Page:
-    """A page of a size in inches, empty: it gives the figure its size."""
+    """A page of a size in inches, which it gives the figure; empty, but for which characters no font has."""
     pen.figure.set_size_inches(width, height)
     ax = pen.figure.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, width), ylim=(height, 0))
     ax.set_axis_off()
     ax.set_autoscale_on(False)  # what is drawn must not move the edges
-    return Page(pen, ax)
+    page = Page(pen, ax)
+    if pen.typefaces.missing:
+        (words, *_) = pen.wrap(boxes(pen.typefaces.missing), width - 2 * MARGIN, BOXES, most=1)
+        page.text(MARGIN, height - 0.03, words, BOXES, va="bottom", color=GREY)
+    return page
 
 
 def scale_marks(low: float, high: float) -> dict[float, str]:
