@@ -32,7 +32,7 @@ EXAMPLES = """Examples:
 
 attnviz walkthrough --toy
 
-attnviz walkthrough -m bert-base-uncased "She is eating a green apple" --query eating --layer 3 --head 5
+attnviz walkthrough -m bert-base-uncased "She is eating a green apple" --query eating --head 3.5
 
 attnviz walkthrough -m toy-seq2seq "I love all you" --query 1 --lang ko -o walk.html
 
