@@ -171,9 +171,6 @@ def _expect_home_built(model: str) -> None:
     """Refuse a name that only a home-built model could have, before the hub is asked.
 
     No model on the hub has a name without an owner that begins with "toy"; names like "gpt2" are left to the hub.
-
-    Raises:
-        UnknownModelError: such a name; the message names the nearest of the home-built models, or all.
     """
     name = model.strip().lower()
     meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(name, names(), 1, 0.8)

@@ -97,11 +97,7 @@ def full_note(value: object) -> object:
 
 
 def _as_weights(value: object) -> Weights:
-    """Nested lists or an array as float32; one layer, or one head of one, may come without its axis.
-
-    Raises:
-        FileFormatError: something in it is no number, its rows differ in length, or it has other axes.
-    """
+    """Nested lists or an array as float32; one layer, or one head of one, may come without its axis."""
     if isinstance(value, list):
         _check_numbers(value)
         try:

@@ -35,13 +35,7 @@ attnviz demo alignment -o alignment.svg -o alignment.json"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorySettings:
-    """Which story, and how it is shown.
-
-    Attributes:
-        name: the story; None lists them.
-        palette: the colours.
-        background: the terminal's.
-    """
+    """Which story, and how it is shown."""
 
     name: str | None = option(help="Which one; without it they are listed.", completes="stories")
     palette: str = palette_option()

@@ -78,8 +78,8 @@ def percent(share: float) -> str:
 
 
 def head_name(head: Head) -> str:
-    """A layer and a head, in words."""
-    return f"layer {head[0]}, head {head[1]}"
+    """A head as text: ``head 2.3`` is head 3 of layer 2."""
+    return f"head {head[0]}.{head[1]}"
 
 
 def square(title: str, values: np.ndarray, words: Sequence[str], top: float = 1.0) -> Matrix:

@@ -77,7 +77,7 @@ def test_the_row_step_by_step(story: Story) -> None:
     table = next(part for part in story.parts if isinstance(part, Table))
     layers = by_hand.read("toy-decoder", WORDS)
     layer, head = head_that_looks(np.stack([found.weights for found in layers]), -1)
-    assert f"layer {layer}, head {head}" in table.title
+    assert f"head {layer}.{head}" in table.title
     scores = layers[layer].scores[head, mask.ROW]
     past = scores[: mask.ROW + 1]
     later = len(WORDS) - len(past)
@@ -103,7 +103,7 @@ def test_the_panels_are_the_heads_that_look_ahead_and_back(story: Story) -> None
         assert isinstance(panel, Matrix)
         patterns = by_hand.patterns(name, WORDS)
         layer, head = head_that_looks(patterns, way)
-        assert panel.title.startswith(f"{name}, layer {layer}, head {head}")
+        assert panel.title.startswith(f"{name}, head {layer}.{head}")
         assert panel.rows == panel.columns == tuple(WORDS)
         hidden = np.triu(np.ones_like(panel.values, dtype=bool), k=1) if way == -1 else np.zeros((6, 6), dtype=bool)
         assert np.array_equal(np.isnan(panel.values), hidden)

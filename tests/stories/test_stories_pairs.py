@@ -219,7 +219,7 @@ def test_the_picture(
     leads = [there - elsewhere for there, elsewhere in shares]
     layer, head = heads[leads.index(max(leads))]
     assert isinstance(one, Matrix)
-    assert one.title.startswith(f"layer {layer}, head {head}: ")
+    assert one.title.startswith(f"head {layer}.{head}: ")
     for panel, matrix in ((one, patterns[layer, head]), (mean, patterns.mean(axis=(0, 1)))):
         assert isinstance(panel, Matrix)
         assert panel.rows == panel.columns == tuple(WORDS)

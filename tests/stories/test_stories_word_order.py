@@ -132,10 +132,10 @@ def test_the_head_shown_is_the_one_that_moves_most(story: Story) -> None:
     by_head = moved().mean(axis=-1)
     layer, head = np.unravel_index(by_head.argmax(), by_head.shape)
     assert f"On average {100 * by_head.mean():.1f} % of a row's weight" in told(story)
-    assert f"most in layer {layer}, head {head}, {100 * by_head.max():.1f} %" in told(story)
+    assert f"most in head {layer}.{head}, {100 * by_head.max():.1f} %" in told(story)
     for panel, sentence in zip(story.picture[:-1], word_order.LONG, strict=True):
         assert isinstance(panel, Matrix)
-        assert f"layer {layer}, head {head}" in panel.title
+        assert f"head {layer}.{head}" in panel.title
         assert panel.rows == panel.columns == tuple(words_of(sentence))
         assert panel.values == pytest.approx(by_hand.patterns("toy", words_of(sentence))[layer, head], abs=1e-5)
         assert panel.limits[1] >= panel.values.max()

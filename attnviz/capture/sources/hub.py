@@ -131,13 +131,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
 
 
 def _look(model: str, revision: str | None, heard: threading.Event) -> None:
-    """See that the hub has the model's configuration and weights; `heard` is set at its first good answer.
-
-    Raises:
-        UnknownModelError: there is no configuration.
-        ModelError: the weights are in no format that attnviz reads.
-        UnreachableModelError: what answers is not the hub, but perhaps the login page of a network.
-    """
+    """See that the hub has the model's configuration and weights; `heard` is set at its first good answer."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -147,7 +141,7 @@ def _look(model: str, revision: str | None, heard: threading.Event) -> None:
         except EntryNotFoundError:
             return False
         if found.commit_hash is None:
-            raise _unreachable(model, "what answers in the hub's place is not the hub")
+            raise _unreachable(model, "what answers in the hub's place is not the hub")  # but a network's login page
         heard.set()
         return True
 

@@ -39,7 +39,7 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class _CountingStream(io.RawIOBase):
-    """A stream that knows how much of it was read, and can give back what was looked at first."""
+    """A stream that counts the bytes that are read, and whose first bytes can be looked at before."""
 
     def __init__(self, source: io.BufferedIOBase) -> None:
         self.count = 0
@@ -47,7 +47,7 @@ class _CountingStream(io.RawIOBase):
         self._ahead = b""
 
     def readable(self) -> bool:
-        """It is there to be read."""
+        """Always."""
         return True
 
     def look(self, size: int) -> bytes:
@@ -69,10 +69,7 @@ class _CountingStream(io.RawIOBase):
 
 
 class LineStream:
-    """The lines of a file, or of standard input.
-
-    Args:
-        path: the file; ``-`` is standard input.
+    """The lines of a file, or of standard input (``-``).
 
     Attributes:
         name: as messages show it.
