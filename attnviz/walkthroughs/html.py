@@ -7,10 +7,10 @@ from html import escape
 from typing import Unpack
 from unicodedata import east_asian_width
 
-from attnviz.walkthroughs.page import PageCell, PageContent, PageTable, Section, lay_out, signs
+from attnviz.walkthroughs.mathematics import mathml
+from attnviz.walkthroughs.page import DEPTH, PageCell, PageContent, PageTable, Section, lay_out, signs
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.selection import ViewOptions
-from attnviz.walkthroughs.wording import multiplied
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1f; --paper: #fdfdfc; --faint: #5c5c66; --line: #d5d5da; }
@@ -24,9 +24,9 @@ h1 { font-size: 1.5rem; line-height: 1.25; } h2 { font-size: 1.15rem; margin: 2.
 p { margin: 0.5rem 0; max-width: 60rem; }
 footer { margin-top: 2.5rem; }
 .faint, .shapes { color: var(--faint); }
-.formula, .shapes, .hand, td { font-family: ui-monospace, monospace; }
+.hand, td { font-family: ui-monospace, monospace; }
 .formula, .shapes { display: inline-block; margin-right: 1.5rem; }
-.formula { font-size: 1.05rem; }
+.formula { font-size: 1.15rem; }
 .table { margin: 0.75rem 0; max-width: 100%; overflow-x: auto; width: max-content; }
 .table:focus-visible { outline: 3px solid #d6781e; outline-offset: 2px; }
 table { border: solid var(--line); border-width: 1px 0 0 1px; border-spacing: 0; }
@@ -35,7 +35,6 @@ th, td { border: solid var(--line); border-width: 0 1px 1px 0; padding: 0.2rem 0
 th { font-weight: 600; } tbody th, thead th:first-child { background: var(--paper); left: 0; position: sticky;
   text-align: left; }
 tbody th[colspan] { color: var(--faint); font-weight: 400; position: static; }
-td { background: rgb(214 120 30 / calc(var(--share, 0) * 0.5)); }
 @media print {
   :root { --paper: #fff; }
   body { margin: 0; max-width: none; padding: 0; }
@@ -44,9 +43,7 @@ td { background: rgb(214 120 30 / calc(var(--share, 0) * 0.5)); }
   th, td { padding: 0.1em 0.4em; print-color-adjust: exact; }
 }
 """.strip()
-"""The shade is thin enough for dark ink on light paper and light ink on dark.
-
-On a screen a wide table scrolls under the names of its rows; on paper it gets as small as it must to be there whole.
+"""On a screen a wide table scrolls under the names of its rows; on paper it gets as small as it must to be there whole.
 """
 
 
@@ -78,7 +75,7 @@ def _lines(page: PageContent) -> Iterator[str]:
 def _section(section: Section, name: str) -> Iterator[str]:
     yield f'<section>\n<h2 id="{name}">{escape(section.title)}</h2>'
     symbols = [
-        f'<span class="{kind}">{escape(multiplied(text))}</span>'
+        f'<span class="{kind}">{mathml(text)}</span>'
         for kind, text in (("formula", section.formula), ("shapes", section.shapes))
         if text
     ]
@@ -121,7 +118,8 @@ def _width(text: str) -> int:
 
 
 def _cell(cell: PageCell) -> str:
-    style = f' style="--share: {cell.shade:.2f}"' if cell.shade else ""
+    hue = " ".join(map(str, cell.hue))
+    style = f' style="background: rgb({hue} / {cell.share * DEPTH:.2f})"' if cell.share else ""
     return f"<td{style}>{escape(cell.text)}</td>"
 
 

@@ -1,4 +1,4 @@
-"""A walkthrough as Markdown, with tables as GitHub draws them; and its numbers as CSV."""
+"""A walkthrough as Markdown, with tables and mathematics as GitHub draws them; and its numbers as CSV."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Unpack
 
+from attnviz.walkthroughs.mathematics import tex
 from attnviz.walkthroughs.page import PageContent, PageTable, Section, lay_out, signs
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.selection import NO_BLANKS, Blanks, ViewOptions, chosen
-from attnviz.walkthroughs.wording import expect_language, multiplied
+from attnviz.walkthroughs.wording import expect_language
 
 COLUMNS = ("step", "name", "grid", "row", "row_name", "column", "column_name", "value")
 """Of the table of numbers."""
@@ -49,7 +50,7 @@ def _lines(page: PageContent) -> Iterator[str]:
 
 def _section(section: Section) -> Iterator[str]:
     yield from ("", f"## {escaped(section.title)}")
-    symbols = [_code(multiplied(text)) for text in (section.formula, section.shapes) if text]
+    symbols = [f"${tex(text)}$" for text in (section.formula, section.shapes) if text]
     if symbols:
         yield from ("", " · ".join(symbols))
     if section.sentence:
@@ -80,14 +81,6 @@ def _paragraph(text: str) -> str:
         return plain
     place = beginning.end() if beginning[0].isdigit() else 0
     return f"{plain[:place]}\\{plain[place:]}"
-
-
-def _code(text: str) -> str:
-    """The text between as many backticks as it does not hold."""
-    longest = max(map(len, re.findall("`+", text)), default=0)
-    fence = "`" * (longest + 1)
-    padding = " " if longest else ""
-    return f"{fence}{padding}{text}{padding}{fence}"
 
 
 # ----------------------------------------------------------------------------------------------------------- CSV

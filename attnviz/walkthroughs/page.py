@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from attnviz.walkthroughs.hand import shown
+from attnviz.render.sheet import BLANK as UNSEEN
+from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.operations import CELLS
-from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.selection import BLANK, BY_KEY, NO_BLANKS, Blanks, by_hand, chosen, followed
 from attnviz.walkthroughs.wording import (
     expect_language,
@@ -39,6 +40,12 @@ FIRST_ROWS, LAST_ROWS = 20, 10
 
 GAP = "…"
 
+TEAL, RED, BLUE = (0, 128, 124), (200, 40, 40), (40, 90, 200)
+"""The hues of weights, and of numbers above and below 0."""
+
+DEPTH = 0.5
+"""The largest part of a hue, so that dark letters on light paper and light ones on dark can be read."""
+
 _MIDDLE = {
     "en": "{n} numbers in each row: those in the middle are left out",
     "ko": "한 줄에 수 {n}개: 가운데는 생략했습니다",
@@ -51,11 +58,14 @@ class PageCell:
 
     Attributes:
         text: the number, as shown.
-        shade: how far it is from 0, from 0 to 1 in its own grid; 0 for what is no number.
+        share: of its hue that is mixed into the page, from 0 to 1: a weight itself, or how far a number is from 0 in
+            its own grid; 0 for what is no number.
+        hue: the colour: of weights, of numbers above 0, or of those below.
     """
 
     text: str
-    shade: float = 0.0
+    share: float = 0.0
+    hue: tuple[int, int, int] = TEAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +99,10 @@ class Section:
     """
 
     title: str
-    formula: str
-    shapes: str
-    sentence: str
-    hand: str
+    formula: str = ""
+    shapes: str = ""
+    sentence: str = ""
+    hand: str = ""
     table: PageTable
 
 
@@ -194,10 +204,8 @@ def _given(view: _View, name: str) -> Section:
     n_rows, n_columns = view.walk.grids[name].values.shape
     return Section(
         title=text.title,
-        formula="",
         shapes=f"{name}: ({n_rows}, {n_columns})",
         sentence=text.sentence,
-        hand="",
         table=_table(view, name),
     )
 
@@ -211,50 +219,33 @@ def _table(view: _View, name: str) -> PageTable:
     is_long = n_columns > MOST
     if is_long:
         columns = (*columns[:FIRST], GAP, *columns[-LAST:])
-    shares = _shares(grid)
-
     return PageTable(
         corner=name,
         columns=columns,
-        rows=_rows(
-            view, labels, partial(_vector, view, name, shares), len(columns), named=bool(grid.rows) or n_rows == 1
-        ),
+        rows=_rows(view, labels, _Numbers(view, name).vector, len(columns), named=bool(grid.rows) or n_rows == 1),
         remark=_MIDDLE[view.language].format(n=n_columns) if is_long else "",
     )
 
 
 def _keyed(view: _View, steps: Sequence[CalculationStep]) -> Section:
     """What the query makes of each key: a row for each, with its score, weight and alignment vector."""
-    grids = [(step, view.walk.grids[step.result]) for step in steps]
-    shares = {step.result: _shares(grid) for step, grid in grids}
+    numbers = [(step, _Numbers(view, step.result)) for step in steps]
     weights = followed(view.walk)
-    n_keys = max(grid.values.shape[0 if step.operation == "weigh" else 1] for step, grid in grids)
+    n_keys = max(one.grid.values.shape[0 if step.operation == "weigh" else 1] for step, one in numbers)
     labels = (weights.columns if weights is not None else ()) or tuple(map(str, range(n_keys)))
 
     def cells(key: int) -> tuple[PageCell, ...]:
-        found = []
-        for step in steps:
-            name = step.result
-            if step.operation == "weigh":
-                numbers = ", ".join(cell.text for cell in _vector(view, name, shares[name], key))
-                found.append(PageCell(f"[{numbers}]"))
-            else:
-                found.append(_cell(view, name, shares[name], 0, key))
-        return tuple(found)
+        return tuple(
+            PageCell(f"[{', '.join(cell.text for cell in one.vector(key))}]")
+            if step.operation == "weigh"
+            else one.cell(0, key)
+            for step, one in numbers
+        )
 
-    columns = [say(step.name, view.language) for step in steps]
-    return Section(
-        title=say("by key", view.language).rstrip(":"),
-        formula="",
-        shapes="",
-        sentence="",
-        hand="",
-        table=PageTable(
-            corner=say("key", view.language),
-            columns=tuple(columns),
-            rows=_rows(view, labels, cells, len(columns), named=True),
-        ),
-    )
+    columns = tuple(say(step.name, view.language) for step in steps)
+    rows = _rows(view, labels, cells, len(columns), named=True)
+    table = PageTable(corner=say("key", view.language), columns=columns, rows=rows)
+    return Section(title=say("by key", view.language).rstrip(":"), table=table)
 
 
 def _rows(
@@ -275,23 +266,32 @@ def _held(n_rows: int, *, named: bool) -> list[int]:
     return [*range(first), *range(n_rows - last, n_rows)]
 
 
-def _shares(grid: Grid) -> np.ndarray:
-    """How far each number is from 0, as a share of the farthest; 0 for minus infinity."""
-    amounts = np.where(np.isfinite(grid.values), np.abs(grid.values), 0.0)
-    return np.asarray(amounts / (amounts.max(initial=0.0) or 1.0))
+class _Numbers:
+    """The numbers of one grid as cells, all written alike."""
 
+    def __init__(self, view: _View, name: str) -> None:
+        self.grid = view.walk.grids[name]
+        self._blanks = {(row, column) for grid, row, column in view.blanks if grid == name}
+        self._write = one_format(self.grid.values, view.precision)
+        is_softmax = any(step.result == name and step.operation == "softmax" for step in view.walk.steps)
+        self._hue = TEAL if is_softmax else None
+        finite = self.grid.values[np.isfinite(self.grid.values)]
+        self._top = 1.0 if is_softmax else float(np.abs(finite).max(initial=0.0)) or 1.0
 
-def _vector(view: _View, name: str, shares: np.ndarray, row: int) -> tuple[PageCell, ...]:
-    """The numbers of a row; of many those at the ends, and a gap between them."""
-    n = shares.shape[1]
-    if n <= MOST:
-        return tuple(_cell(view, name, shares, row, column) for column in range(n))
-    ends = [_cell(view, name, shares, row, column) for column in (*range(FIRST), *range(n - LAST, n))]
-    return (*ends[:FIRST], PageCell(GAP), *ends[FIRST:])
+    def cell(self, row: int, column: int) -> PageCell:
+        """One number on its colour, or a blank."""
+        if (row, column) in self._blanks:
+            return PageCell(BLANK)
+        value = float(self.grid.values[row, column])
+        share = abs(value) / self._top if math.isfinite(value) else 0.0
+        return PageCell(
+            self._write(value), share if share >= UNSEEN else 0.0, self._hue or (RED if value > 0 else BLUE)
+        )
 
-
-def _cell(view: _View, name: str, shares: np.ndarray, row: int, column: int) -> PageCell:
-    if (name, row, column) in view.blanks:
-        return PageCell(BLANK)
-    value = float(view.walk.grids[name].values[row, column])
-    return PageCell(shown(value, view.precision), float(shares[row, column]))
+    def vector(self, row: int) -> tuple[PageCell, ...]:
+        """The numbers of a row; of many those at the ends, and a gap between them."""
+        n = self.grid.values.shape[1]
+        if n <= MOST:
+            return tuple(self.cell(row, column) for column in range(n))
+        ends = [self.cell(row, column) for column in (*range(FIRST), *range(n - LAST, n))]
+        return (*ends[:FIRST], PageCell(GAP), *ends[FIRST:])

@@ -17,13 +17,14 @@ from attnviz.errors import SelectionError
 from attnviz.walkthroughs.exercise import blanks, make
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.html import html
-from attnviz.walkthroughs.latex import arithmetic, formula, latex
+from attnviz.walkthroughs.latex import arithmetic, latex
 from attnviz.walkthroughs.latex import escaped as latex_escaped
 from attnviz.walkthroughs.markdown import COLUMNS, csv, markdown
 from attnviz.walkthroughs.markdown import escaped as markdown_escaped
-from attnviz.walkthroughs.page import FIRST, LAST, MOST
+from attnviz.walkthroughs.mathematics import mathml, tex
+from attnviz.walkthroughs.page import BLUE, DEPTH, FIRST, LAST, MOST, RED, TEAL
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
-from attnviz.walkthroughs.wording import explain, formula_of, multiplied, shapes_of
+from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
 from tests.walkthroughs.by_hand import RECEIPT, grid, layer, told, walks
 
 if TYPE_CHECKING:
@@ -105,19 +106,21 @@ def latex_tables(text: str) -> Tables:
             assert open_ones.pop() == name
     assert open_ones == []
     found: Tables = []
-    for columns, body in re.findall(r"\\begin\{tabular\}\{l\|(r*)\}\n(.*?)\\end\{tabular\}", text, re.DOTALL):
+    for columns, body in re.findall(
+        r"\\begin\{tabular\}\{l(r*)\} \\toprule\n(.*?)\\bottomrule \\end\{tabular\}", text, re.DOTALL
+    ):
         rows = []
         for line in body.splitlines():
             if across := re.fullmatch(r"\\multicolumn\{(\d+)\}\{l\}\{(.*)\} \\\\", line):
                 assert int(across[1]) == 1 + len(columns)
                 rows.append([printed(across[2]), *[""] * len(columns)])
                 continue
-            row = line.removesuffix(r" \hline").removesuffix(r" \\")
+            row = line.removesuffix(r" \midrule").removesuffix(r" \\")
             assert row != line
             head, *cells = re.split(r"(?<!\\) & ", row)
             assert (head[0], head[-1]) == ("{", "}")
-            shades = [re.match(r"\\cellcolor\[gray\]\{([01]\.\d\d)\}", cell) for cell in cells]
-            assert all(0.65 <= float(shade[1]) <= 1 for shade in shades if shade)
+            shades = [re.match(r"\\cellcolor\[rgb\]\{([\d.]+),([\d.]+),([\d.]+)\}", cell) for cell in cells]
+            assert all(0.5 <= float(part) <= 1 for shade in shades if shade for part in shade.groups())
             texts = [cell[shade.end() :] if shade else cell for cell, shade in zip(cells, shades, strict=True)]
             rows.append([printed(head[1:-1]), *map(printed, texts)])
             assert len(cells) == len(columns)
@@ -217,13 +220,13 @@ def test_every_number_is_shown(name: str, form: str, language: str) -> None:
         told = explain(step.name, language)
         if form == "latex":
             assert latex_escaped(told.title) in text
-            assert formula(formula_of(step, language=language)) in text
-            assert formula(shapes_of(walk, step, language=language)) in text
+            assert tex(formula_of(step, language=language)) in text
+            assert tex(shapes_of(walk, step, language=language)) in text
         else:
             assert told.title in unmarked(plain)
-            written = multiplied
-            assert written(formula_of(step, language=language)) in plain
-            assert written(shapes_of(walk, step, language=language)) in plain
+            write_formula = tex if form == "markdown" else mathml
+            assert write_formula(formula_of(step, language=language)) in text
+            assert write_formula(shapes_of(walk, step, language=language)) in text
 
 
 @pytest.mark.parametrize("form", PAGES)
@@ -231,15 +234,16 @@ def test_the_five_steps_digit_for_digit(form: str) -> None:
     """The course's numbers, as it prints them, and its table of key, score, weight and alignment."""
     write, read = PAGES[form]
     found = {heads[0]: (heads, rows) for heads, rows in read(write(WALKS["seq2seq"], precision=8))}
+    one, five = "1.00000000e+00", "5.00000000e+00"
     assert found["scores"][1] == [["decoder", "15", "60", "15", "35"]]
-    assert found["weights"][1] == [["decoder", "2.86251858e-20", "1.000", "2.86251858e-20", "1.38879439e-11"]]
-    assert found["context"][1] == [["decoder", "5.000", "6.94397194e-11", "1.000"]]
-    assert found["concatenated"][1][0][1:] == ["5.000", "6.94397194e-11", "1.000", "10", "5", "10"]
+    assert found["weights"][1] == [["decoder", "2.86251858e-20", one, "2.86251858e-20", "1.38879439e-11"]]
+    assert found["context"][1] == [["decoder", five, "6.94397194e-11", one]]
+    assert found["concatenated"][1][0][1:] == [five, "6.94397194e-11", one, "1.00000000e+01", five, "1.00000000e+01"]
     heads, rows = found["key"]
     assert heads == ["key", "score", "weight", "alignment"]
     assert rows == [
         ["encoder 1", "15", "2.86251858e-20", "[0, 2.86251858e-20, 2.86251858e-20]"],
-        ["encoder 2", "60", "1.000", "[5.000, 0, 1.000]"],
+        ["encoder 2", "60", one, f"[{five}, 0, {one}]"],
         ["encoder 3", "15", "2.86251858e-20", "[2.86251858e-20, 2.86251858e-20, 0]"],
         ["encoder 4", "35", "1.38879439e-11", "[0, 6.94397193e-11, 1.38879439e-11]"],
     ]
@@ -386,7 +390,7 @@ def test_markdown_paragraphs() -> None:
     step = CalculationStep(name="relu", result="a`b", operation="relu", operands=("``",))
     ones = Grid(values=np.ones((1, 1)))
     walk = Walkthrough(title=told("t"), grids={"``": ones, "a`b": ones}, steps=(step,))
-    assert "``` a`b = max(0, ``) ```" in markdown(walk)
+    assert r"$a\grave{}b=\max (0,\grave{}\grave{})$" in markdown(walk)
 
 
 def test_latex_in_every_engine() -> None:
@@ -413,21 +417,28 @@ def test_minus_signs_of_latex() -> None:
 @pytest.mark.parametrize(
     ("plain", "mathematics"),
     [
-        ("scores = q K^T", r"\mathit{scores}\ =\ q\ K^{\top}"),
-        ("scaled = scores / sqrt(5)", r"\mathit{scaled}\ =\ \mathit{scores}\ /\ \sqrt{5}"),
-        ("Q = X Wq + bq", r"Q\ =\ X\ W_{q}\ +\ b_{q}"),
-        (
-            "a_1 = sum of the rows of x",
-            r"\mathit{a\_1}\ =\ \text{sum}\ \text{of}\ \text{the}\ \text{rows}\ \text{of}\ x",
-        ),
-        ("h = 한 Φ(x)", r"h\ =\ \text{한}\ \Phi (x)"),
-        ("(1, 4) = softmax((1, 4))", r"(1,\ 4)\ =\ \operatorname{softmax} ((1,\ 4))"),
-        ("n = 1e-12 % {x}", r"n\ =\ 1e-12\ \%\ \{x\}"),
+        ("scores = q K^T", r"\mathit{scores}=q\ K^{\top}"),
+        ("scaled = scores / sqrt(5)", r"\mathit{scaled}=\mathit{scores}/\sqrt{5}"),
+        ("Q = X Wq_3 + bq", r"Q=X\ W_{q,3}+b_{q}"),
+        ("a_1 = sum of x_cross_2", r"a_{1}=\text{sum}\ \text{of}\ x_{\text{cross 2}}"),
+        ("h = 한 Φ(x)", r"h=\text{한}\ \Phi (x)"),
+        ("(1, 4) = softmax((1, 4))", r"(1,4)=\operatorname{softmax}((1,4))"),
+        ("n = 1e-12 % {x}", r"n=1e-12\ \%\ \{x\}"),
+        ("r = x / sqrt(mean + 1e-05) * g", r"r=x/\sqrt{\text{mean}+1e-05} \odot g"),
     ],
 )
 def test_formulas(plain: str, mathematics: str) -> None:
     """A formula as mathematics."""
-    assert formula(plain) == mathematics
+    assert tex(plain) == mathematics
+
+
+def test_the_same_formula_as_mathml() -> None:
+    """Powers stand over what they belong to, roots over what is under them, indices below."""
+    assert mathml("w = q K^T / sqrt(8) + bq") == (
+        '<math><mrow><mi>w</mi><mo>=</mo><mi>q</mi><mspace width="0.25em"/><msup><mi>K</mi><mo>&#x22A4;</mo></msup>'
+        "<mo>/</mo><msqrt><mrow><mn>8</mn></mrow></msqrt><mo>+</mo><msub><mi>b</mi><mi>q</mi></msub></mrow></math>"
+    )
+    assert "<mo>&lt;</mo>" in mathml("<x>")
 
 
 def test_each_table_of_the_page_has_a_name() -> None:
@@ -451,19 +462,17 @@ def test_the_page_fetches_nothing() -> None:
     page = parsed(text)
     assert {name for _, name, _ in page.attributes} <= {
         "lang", "charset", "name", "content", "http-equiv", "class", "scope", "style", "colspan", "id", "role",
-        "tabindex", "aria-labelledby",
+        "tabindex", "aria-labelledby", "width",
     }  # fmt: skip
     assert ("html", "lang", "ko") in page.attributes
     assert not re.search(r"https?:|url\(|@import|<script|<link|<img", text)
     assert "default-src 'none'" in text
     assert "prefers-color-scheme: dark" in text
-    shares = [
-        float(value.partition(": ")[2])
-        for tag, name, value in page.attributes
-        if (tag, name) == ("td", "style") and value is not None
-    ]
-    assert max(shares) == 1
-    assert min(shares) >= 0
+    painted = [value for tag, name, value in page.attributes if (tag, name) == ("td", "style") and value is not None]
+    assert {hue for value in painted for hue in re.findall(r"rgb\(([\d ]+) /", value)} == {
+        " ".join(map(str, hue)) for hue in (TEAL, RED, BLUE)
+    }
+    assert max(float(value[-5:-1]) for value in painted) == DEPTH
 
 
 # ------------------------------------------------------------------------------------------------------- csv

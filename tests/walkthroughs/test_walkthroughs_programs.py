@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from attnviz.walkthroughs.exercise import blanks, make
-from attnviz.walkthroughs.hand import shown
+from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.html import html
 from attnviz.walkthroughs.latex import latex
 from attnviz.walkthroughs.markdown import markdown
@@ -50,7 +50,8 @@ def expected(walk: Walkthrough) -> set[str]:
         n_rows, n_columns = there.values.shape
         rows = range(n_rows) if n_rows <= MOST_ROWS else [*range(FIRST_ROWS), *range(n_rows - LAST_ROWS, n_rows)]
         columns = range(n_columns) if n_columns <= MOST else [*range(FIRST), *range(n_columns - LAST, n_columns)]
-        found |= {shown(float(there.values[row, column]), 3) for row in rows for column in columns}
+        write = one_format(there.values, 3)
+        found |= {write(float(there.values[row, column])) for row in rows for column in columns}
     return found
 
 
@@ -97,6 +98,24 @@ def test_latex_is_printed(name: str, language: str, tmp_path: Path) -> None:
     said = compiled("pdflatex", latex(walk, language=language), tmp_path)
     assert expected(walk) <= numbers(said)
     assert ("소프트맥스" in said) == (language == "ko")
+
+
+@pytest.mark.parametrize("engine", ["pdflatex", "lualatex"])
+def test_latex_is_read_by_another_document(engine: str, tmp_path: Path) -> None:
+    """The first line says what it needs; what stands after it is as it was, and it can be read twice."""
+    text = latex(WALKS["seq2seq"])
+    (tmp_path / "table.tex").write_text(text, encoding="utf-8")
+    (needed,) = re.findall(
+        r"^% Compile it, or .input it into a document with (.usepackage\{[^}]*\})\.$", text, re.MULTILINE
+    )
+    paper = "\n".join([
+        rf"\documentclass{{article}}{needed}\begin{{document}}", "Before.", r"\input{table}", "Between.",
+        r"\input{table}", r"After, \the\parindent.", r"\end{document}",
+    ])  # fmt: skip
+    said = compiled(engine, paper, tmp_path)
+    assert expected(WALKS["seq2seq"]) <= numbers(said)
+    assert said.count("Attention scores") == 2
+    assert re.search(r"Between\.\s.*After, 15\.0pt\.", said, re.DOTALL)
 
 
 def test_a_table_stays_with_its_title(tmp_path: Path) -> None:
@@ -149,7 +168,7 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
     walk = wide()
     page.write_text(markdown(walk, language=language), encoding="utf-8")
     made = output("cmark-gfm", "-e", "table", "-e", "autolink", "-e", "strikethrough", "-e", "tagfilter", page)
-    assert set(re.findall(r"<(\w+)", made)) == {*["h1", "h2", "p", "code", "table", "thead", "tbody", "tr", "th", "td"]}
+    assert set(re.findall(r"<(\w+)", made)) == {*["h1", "h2", "p", "table", "thead", "tbody", "tr", "th", "td"]}
     tables = [
         [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)]
         for table in re.findall(r"<table>(.*?)</table>", made, re.DOTALL)
