@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 
+import numpy as np
+
 from attnviz.attention import Receipt
 from attnviz.errors import SelectionError
 from attnviz.text.display import visible
@@ -22,6 +24,8 @@ from attnviz.walkthroughs.texts import LANGUAGES, NOTES, PHRASES, TEXTS
 _COUNTED = ("gain", "shift", "norm", "residual")
 """Grids whose numbers are no heads."""
 _NUMBERED = {"en": (", head {number}", " {number}"), "ko": (", 헤드 {number}", " {number}")}
+LEVEL = 0.005
+"""Weights that differ by less are the same in two digits: such a query looks at all keys alike."""
 _ACROSS = {"en": ", cross attention", "ko": ", 교차 어텐션"}
 
 
@@ -190,6 +194,43 @@ def by_cells(steps: Iterable[CalculationStep]) -> bool:
 def title_line(walk: Walkthrough, language: str) -> str:
     """What is calculated, in one line."""
     return sentence(walk.title, language, NOTES)
+
+
+def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
+    """Row, column, head and weight of the largest weight; of several queries that on another key than the query's own.
+
+    None where there are no weights, or their queries and keys have no names.
+    """
+    own = walk.query is None and walk.kind in {"encoder", "decoder"}
+    grids = [walk.grids[step.result] for step in walk.steps if step.operation == "softmax"]
+    found = [
+        (weight, -head, -row, -key)
+        for head, grid in enumerate(grids)
+        if grid.rows and grid.columns
+        for row, weights in enumerate(grid.values.tolist())
+        for key, weight in enumerate(weights)
+        if not (own and key == row)
+    ]
+    if not found:
+        return None
+    weight, head, row, key = max(found)
+    return -row, -key, -head, weight
+
+
+def finding(walk: Walkthrough, language: str) -> str:
+    """What was found, in one line: which query looks most at which key, and how much; empty where nobody has a name."""
+    found = strongest(walk)
+    if found is None:
+        return ""
+    row, key, head, weight = found
+    grids = [walk.grids[step.result] for step in walk.steps if step.operation == "softmax"]
+    weights, query, name = grids[head].values[row], grids[head].rows[row], grids[head].columns[key]
+    itself = walk.kind in {"encoder", "decoder"} and key == walk.query and name == query
+    what = "finds one" if (weights > 0).sum() == 1 else "finds all" if np.ptp(weights) < LEVEL else "finds"
+    number = head if walk.layer is None else f"{walk.layer}.{head}"
+    where = f" ({say('head', language, n=number)})" if len(grids) > 1 else ""
+    seen = say("itself", language) if itself else f"“{name}”"
+    return say(what, language, query=query, key=seen, weight=f"{weight:.2f}") + where
 
 
 def note_lines(walk: Walkthrough, language: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import attnviz
 from attnviz.errors import SelectionError
-from attnviz.render.palette import LEVELS, colours, levels
+from attnviz.render.palette import colours, levels, luminance
 from attnviz.walkthroughs.calculation import Calculation
-from attnviz.walkthroughs.figure.plan import MatrixPanel, plan
-from attnviz.walkthroughs.figure.sheet import draw, stages
+from attnviz.walkthroughs.figure.flow import LIT, MOST_KEYS
+from attnviz.walkthroughs.figure.plan import Card, cards, fresh
+from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.hand import shown
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.wording import explain, shown_formula
+from attnviz.walkthroughs.wording import finding, shown_formula
 from tests.walkthroughs.by_hand import attend, attention_walk
 
 if TYPE_CHECKING:
@@ -109,8 +111,13 @@ WALKS: dict[str, Callable[[], Walkthrough]] = {
 
 
 def images(made: Figure) -> list[AxesImage]:
-    """The matrices, in the order in which they were drawn."""
+    """The matrices, in the order in which they were drawn; weights of one query are bars, and not among them."""
     return [image for axes in made.axes for image in axes.images]
+
+
+def planned(walk: Walkthrough) -> list[Card]:
+    """The steps of a walkthrough as they are drawn."""
+    return cards(walk, language="en", steps=None, blanks=frozenset())
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
@@ -148,76 +155,128 @@ def test_every_number_of_a_small_calculation_is_printed(texts_of: Texts) -> None
     printed = [text for text, _ in texts_of(draw(walk, precision=8).figure)]
     expected = [shown(float(value), 8) for grid in walk.grids.values() for value in grid.values.ravel()]
     assert {"60", "2.86251858e-20", "6.94397194e-11"} <= set(expected)
-    for number in set(expected):
+    for number in set(expected) - {"1", "4"}:  # which number steps, too
         assert printed.count(number) == expected.count(number)
 
 
 def test_cells_have_the_colour_of_their_number() -> None:
-    """The palette from 0 up; red and blue round 0 where there are numbers below; nothing where a key is masked."""
+    """Red above 0 and blue below, 0 white as the page, nothing where a key is masked; a palette for weights alone."""
     walk = attention_walk(
         title="made",
-        query=Grid(values=np.array([[1.0]])),
-        keys=Grid(values=np.array([[2.0], [-4.0], [0.5]])),
+        query=Grid(values=np.array([[1.0], [0.5]])),
+        keys=Grid(values=np.array([[2.0], [-4.0], [0.0]])),
         values=Grid(values=np.array([[1.0], [2.0], [4.0]])),
         score="dot",
-        mask=Grid(values=np.array([[1.0, 1.0, 0.0]])),
+        mask=Grid(values=np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])),
     )
-    made = draw(walk, palette="viridis").figure
-    drawn = {panel.title: image for panel, image in zip(_panels(walk), images(made), strict=True)}
-    pixels = np.asarray(drawn["Values V"].get_array())[:, 0, :3]
-    assert np.array_equal(pixels, colours("viridis")[levels(np.array([1.0, 2.0, 4.0]), 4.0)])
-    keys = np.asarray(drawn["Keys K"].get_array())[:, 0].astype(int)
-    assert keys[0, 0] > keys[0, 2], "above 0 is red"
-    assert keys[1, 2] > keys[1, 0], "below 0 is blue"
-    masked = np.asarray(drawn["Masked"].get_array())[:, 0, 3]
-    assert masked.tolist() == [255, 255, 0]
-    assert LEVELS == 256
+    _, keys, _, masked, weights, *_ = images(draw(walk, palette="viridis").figure)
+    red, blue, none = np.asarray(keys.get_array())[:, 0, :3].astype(int)
+    assert red[0] > red[2] + 60
+    assert blue[2] > blue[0] + 60
+    assert none.tolist() == [255, 255, 255]
+    assert np.asarray(masked.get_array())[0, :, 3].tolist() == [255, 255, 0]
+    made = walk.grids["weights"].values
+    assert np.array_equal(np.asarray(weights.get_array())[..., :3], colours("viridis")[levels(made, made.max())])
 
 
-def _panels(walk: Walkthrough) -> list[MatrixPanel]:
-    """The panels of a sheet in the order in which they are drawn."""
-    bands = plan(walk, language="en", steps=None, blanks=frozenset())
-    return [panel for band in bands for unit in band for panel in unit.panels]
+def test_each_number_can_be_read_on_its_cell() -> None:
+    """Black or white, whichever has the greater contrast with the colour under it: 4.5 to 1 at least."""
+    made = draw(of_model(12, 48, 8), palette="teal").figure
+    axes, checked = made.axes[0], 0
+    for image in images(made):
+        left, right, bottom, top = image.get_extent()
+        pixels = np.asarray(image.get_array())
+        rows, columns = pixels.shape[:2]
+        for text in axes.texts:
+            x, y = text.get_position()
+            if left < x < right and top < y < bottom:
+                cell = pixels[int((y - top) / (bottom - top) * rows), int((x - left) / (right - left) * columns)]
+                paper = float(luminance(cell[:3])) if cell[3] else 1.0
+                letters = {"white": 1.0, "black": 0.0}[str(text.get_color())]
+                assert (max(paper, letters) + 0.05) / (min(paper, letters) + 0.05) >= 4.5, text.get_text()
+                checked += 1
+    assert checked > 300
 
 
 def test_what_stands_at_one_height_belongs_to_one_key() -> None:
-    """Key, score, weight, value and alignment vector of a key are on one line, as wide as their numbers need."""
-    made = draw(by_hand()).figure
-    extents = [image.get_extent() for image in images(made)]
-    tall = [
-        extent for extent, image in zip(extents, images(made), strict=True) if len(np.asarray(image.get_array())) == 4
+    """Key, score, value and alignment vector of a key are on one line, left to right as they are computed."""
+    extents = [
+        image.get_extent() for image in images(draw(by_hand()).figure) if len(np.asarray(image.get_array())) == 4
     ]
-    assert len(tall) == 5
-    assert len({(round(bottom, 6), round(top, 6)) for _, _, bottom, top in tall}) == 1
-    lefts = [left for left, *_ in tall]
-    assert lefts == sorted(lefts), "left to right, in the order of the calculation"
+    assert len(extents) == 4
+    assert len({(round(bottom, 6), round(top, 6)) for _, _, bottom, top in extents}) == 1
+    assert extents == sorted(extents)
+
+
+def test_one_row_is_followed(texts_of: Texts) -> None:
+    """The key with the largest weight has a band behind it from its name to the sum; lines are as thick as weights."""
+    made = draw(of_model(5)).figure
+    axes, walk = made.axes[0], of_model(5)
+    weights = walk.grids["weights"].values[0]
+    amber = tuple(int(LIT[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    bands = [patch for patch in axes.patches if patch.get_facecolor()[:3] == amber]
+    query, key = (box.get_window_extent() for box in bands)
+    inside = [text for text, box in texts_of(made) if key.y0 < (box.y0 + box.y1) / 2 < key.y1]
+    assert walk.grids["weights"].columns[weights.argmax()] in inside
+    assert query.y0 > key.y1, "the query stands above the keys"
+    lines = [line.get_linewidth() for line in axes.lines if line.get_zorder() == 2]
+    assert max(lines) == pytest.approx(0.15 + 6 * weights.max(), abs=1e-3)
 
 
 def test_a_blank_cell_is_a_line_to_write_on(texts_of: Texts) -> None:
-    """Its number is not there, and its colour does not give it away."""
+    """Its number is not there, and neither its colour, nor a line, a bar or the heading gives it away."""
     walk = by_hand()
-    made = draw(walk, blanks=frozenset({("scores", 0, 1), ("context", 0, 1)})).figure
+    made = draw(walk, blanks=frozenset({("scores", 0, 1), ("weights", 0, 0), ("context", 0, 1)})).figure
     printed = [text for text, _ in texts_of(made)]
-    assert printed.count("____") == 2
+    assert printed.count("____") == 3
     assert "60" not in printed
-    scores = images(made)[2]
-    assert np.asarray(scores.get_array())[:, 0, 3].tolist() == [255, 0, 255, 255]
+    assert printed[0] == "made by hand"
+    assert np.asarray(images(made)[2].get_array())[:, 0, 3].tolist() == [255, 0, 255, 255]
+    assert not [patch for patch in made.axes[0].patches if patch.get_fill()], "neither bar nor band"
+    assert {line.get_linewidth() for line in made.axes[0].lines} <= {0.6, 0.7}
 
 
 def test_the_sheet_says_what_it_shows(texts_of: Texts) -> None:
-    """The whole formula, the sentence, layer, head, query, and how it was checked."""
-    printed = " ".join(text for text, _ in texts_of(draw(of_model()).figure))
+    """First what was found; the whole formula, the sentence, the steps, and how it was checked."""
+    texts = [text for text, _ in texts_of(draw(of_model()).figure)]
+    weights = of_model().grids["weights"]
+    key = weights.columns[weights.values[0].argmax()]
+    assert texts[0] == f"“모두를” looks most at “{key}”: {weights.values.max():.2f}"
+    printed = " ".join(texts)
     for part in (
-        "one head",
-        "a model · “나는 너희 모두를 사랑해” · layer 2, head 1 (counted from 0) · query: 모두를 (row 3)",
+        "one head · “나는 너희 모두를 사랑해”",
         "context = softmax(mask(q Kᵀ / √8)) V",
         "no number of this model's own to compare with",
-        "(7, 48)",
+        "(1, 48) (48, 8) + (1, 8)",
+        "Attention scores scores = q Kᵀ The query is compared with each key",
+        "alignment = weightsᵀ ⊙ V",
+        "⊙ multiplies cell by cell",
     ):
         assert part in printed
     assert "어텐션" not in printed
     korean = [text for text, _ in texts_of(draw(of_model(), language="ko").figure)]
-    assert {"쿼리 q", "가중치", "정렬 벡터", "컨텍스트 벡터"} <= set(korean)
+    assert {"어텐션 스코어", "컨텍스트 벡터"} <= set(korean)
+
+
+def test_the_finding() -> None:
+    """The key with the largest weight, or itself, the only one, all alike; of several queries the largest."""
+
+    def of(weights: list[list[float]], query: int | None = 0, kind: str = "encoder") -> str:
+        c = Calculation()
+        names = ("a", "b", "c")
+        values = np.array([[math.log(weight) if weight else -1e4 for weight in row] for row in weights])
+        rows = names[: len(weights)] if query is None else (names[query],)
+        c.give("scores", Grid(values=values, rows=rows, columns=names))
+        c.step("softmax", "weights", "softmax", "scores")
+        return finding(replace(c.finish("made", query=query), kind=kind), "en")  # type: ignore[arg-type]
+
+    assert of([[0.1, 0.7, 0.2]]) == "“a” looks most at “b”: 0.70"
+    assert of([[0.1, 0.7, 0.2]], 1) == "“b” looks most at itself: 0.70"
+    assert of([[0.1, 0.7, 0.2]], 1, "cross") == "“b” looks most at “b”: 0.70"
+    assert of([[1.0, 0.0, 0.0]]) == "“a” can look at itself only: 1.00"
+    assert of([[1 / 3, 1 / 3, 1 / 3]]) == "“a” looks at all keys alike: 0.33 each"
+    assert of([[0.9, 0.1, 0.0], [0.4, 0.4, 0.2]], None) == "“b” looks most at “a”: 0.40"
+    assert finding(of_model(5, one=False, n_heads=3), "en").endswith(")")
 
 
 def test_formulas_are_written_as_on_a_blackboard() -> None:
@@ -226,37 +285,52 @@ def test_formulas_are_written_as_on_a_blackboard() -> None:
     assert shown_formula("scaled = scores * -0.5") == "scaled = scores · -0.5"
 
 
-def test_a_film_s_picture_shows_no_more_than_its_step(texts_of: Texts) -> None:
-    """As far as the softmax: the same sheet, without values, alignment and context, and with the step's own words."""
-    counts, beginnings, sizes = [], [], set()
-    for pen, (begin, end) in stages(by_hand()):
-        made = pen.figure
-        counts.append(len(images(made)))
-        sizes.add(tuple(made.get_size_inches()))
-        (words,) = [(text, box) for text, box in texts_of(made) if re.match(r"\d\. ", text)]
-        beginnings.append(words[0][:12])
-        height = made.get_figheight() * made.dpi
-        assert begin * made.dpi <= height - words[1].y1 < height - words[1].y0 <= end * made.dpi
-    assert counts == [3, 4, 6, 7]
-    assert beginnings == ["1. Attention", "2. Softmax: ", "3. Alignment", "4. Context v"]
-    assert len(sizes) == 1
-    assert len(images(draw(by_hand()).figure)) == 7
+def test_a_sheet_of_one_query_is_a_slide_and_can_be_read() -> None:
+    """The README's: as wide as slides are; 1,920 wide no letter is below 12 pixels, 900 wide no number below 7."""
+    sentence = "The animal didn't cross the street because it was too tired."
+    made = draw(attnviz.walkthrough(sentence, model="toy", layer=2, head=3, query="it")).figure
+    width, height = made.get_size_inches()
+    assert 1.25 < width / height < 16 / 9
+    sizes = {text.get_text(): float(text.get_fontsize()) / 72 / width for text in made.axes[0].texts}
+    assert min(sizes.values()) * 1920 > 12
+    assert min(size for text, size in sizes.items() if text.lstrip("-")[1:2] == ".") * 900 > 7
 
 
-def test_a_film_s_picture_shows_what_its_step_makes(texts_of: Texts) -> None:
-    """Query, keys and values are seen with the step that makes them, the scores not before theirs."""
-    made = ("Query q", "Keys K", "Values V", "Score")
-    seen = []
-    for pen, _ in stages(of_model()):
-        said = {text for text, _ in texts_of(pen.figure)}
-        seen.append([name for name in made if name in said])
-    assert seen[:4] == [list(made[:1]), list(made[:2]), list(made[:3]), list(made)]
+def test_a_wide_model_is_summarised(texts_of: Texts) -> None:
+    """Of 64 numbers the first and the last are printed, a sign between them, as large as all others; that is said."""
+    walk = of_model(12, 384, 64)
+    made = draw(walk).figure
+    shapes = [np.asarray(image.get_array()).shape[:2] for image in images(made)]
+    assert max(columns for _, columns in shapes) == 8
+    texts = [text for text, _ in texts_of(made)]
+    assert texts.count("…") > 12
+    assert any("… stands for numbers left out" in text for text in texts)
+    keys = walk.grids["K"].values
+    assert {f"{keys[5, 0]:.2f}", f"{keys[5, -1]:.2f}"} <= set(texts)
+    assert not any("left out" in text for text, _ in texts_of(draw(by_hand()).figure))
 
 
-def test_only_the_steps_asked_for_are_drawn() -> None:
+def test_of_very_many_keys_those_with_the_largest_weights_are_drawn(texts_of: Texts) -> None:
+    """With the first and the last, in their order."""
+    n = 3 * MOST_KEYS
+    keys = Grid(values=np.sin(np.arange(n))[:, None] * 9, rows=tuple(f"key {i}" for i in range(n)))
+    walk = attention_walk(
+        title="made", query=Grid(values=np.ones((1, 1)), rows=("q",)), keys=keys, values=keys, score="dot"
+    )
+    texts = [text for text, _ in texts_of(draw(walk).figure)]
+    drawn = [int(text[4:]) for text in texts if text.startswith("key ") and text[4:].isdigit()]
+    assert drawn == sorted(drawn)
+    assert {0, n - 1, int(np.sin(np.arange(n)).argmax())} <= set(drawn)
+    assert len(drawn) <= MOST_KEYS
+    assert "⋮" in texts
+
+
+def test_only_the_steps_asked_for_are_drawn(texts_of: Texts) -> None:
     """Their operands and what they make; a step that is not there is refused."""
-    assert len(images(draw(by_hand(), steps=["softmax"]).figure)) == 2
+    assert len(images(draw(by_hand(), steps=["softmax"]).figure)) == 1
     assert len(images(draw(by_hand(), steps=["scores"]).figure)) == 3
+    words = " ".join(text for text, _ in texts_of(draw(by_hand(), steps=["softmax", "context"]).figure))
+    assert words.count("context = sum of the rows of alignment") == 1
     with pytest.raises(SelectionError, match="there is no step"):
         draw(by_hand(), steps=["norm"])
     with pytest.raises(SelectionError, match="no palette"):
@@ -279,129 +353,51 @@ def test_files_are_what_they_are_called_and_always_the_same(suffix: str) -> None
         assert max(height, width) <= 4000
 
 
-def _signs(walk: Walkthrough, *, opening: bool = False) -> list[tuple[str, str]]:
-    """What stands before each matrix in the middle of a unit, and the matrix."""
-    bands = plan(walk, language="en", steps=None, blanks=frozenset())
-    return [(unit.opening if opening else unit.symbol, unit.main.title) for band in bands for unit in band]
+def test_each_matrix_is_drawn_once_with_the_sign_before_it() -> None:
+    """Where it is first used; what stands elsewhere already is in the formula."""
+    walk = whole_layer()
+    new = fresh(planned(walk))
+    drawn = [[(sign, matrix.name) for sign, matrix in parts] for parts in new.values()]
+    assert drawn == [
+        [("", "Q"), (MATRIX, "K"), ("→", "scores")],
+        [("→", "scaled")],
+        [("→", "weights")],
+        [(MATRIX, "V"), ("→", "context")],
+        [("+", "X"), ("→", "residual")],
+        [("→ ⊙", "gain_1"), ("+", "shift_1"), ("→", "norm")],
+        [("→", "residual_2")],
+    ]
 
 
-def test_a_sign_stands_between_any_two_matrices() -> None:
-    """Which is multiplied, added, made of which; what stands elsewhere is named."""
-    assert _signs(whole_layer()) == [
-        ("", "Queries Q"), (MATRIX, "Keys K"), ("→", "Score"), ("→", "Scaled"), ("→", "Weight"), (MATRIX, "Values V"),
-        ("→", "Context vector"), ("+", "Input X"), ("→", "Residual connection"), ("→ ⊙", "Gain 1"), ("+", "Shift 1"),
-        ("→", "Layer normalisation"), ("+ residual →", explain("residual_2").title),
+def test_of_a_model_s_weights_the_shape_is_enough() -> None:
+    """Small ones, as in one's own numbers, are drawn; so is the word before the context; many contexts are not."""
+    new = fresh(planned(of_model()))
+    names = [[matrix.name for _, matrix in parts] for parts in new.values()]
+    assert names[:5] == [[], [], [], ["q", "K", "scores"], ["scaled"]]
+    assert names[-2:] == [["concatenated"], ["output"]]
+    small = fresh(planned(of_model(4, 4, 2)))
+    assert [matrix.name for _, matrix in small[1]] == ["x", "Wq", "bq"]
+    decoder = [[matrix.name for _, matrix in parts] for parts in fresh(planned(of_recurrent_decoder())).values()]
+    assert decoder[-1] == ["y", "concatenated"]
+
+
+def test_several_heads_stand_side_by_side_in_each_step() -> None:
+    """One card for a step of all heads; both attentions of a decoder's layer have their own."""
+    heads = planned(of_model(3, 24, 8, one=False, n_heads=12))
+    assert [card.step.name for card in heads] == [
+        "query", "keys", "values", "scores", "scaled", "mask", "softmax", "context", "concatenated", "output"
     ]  # fmt: skip
-    toy = {title: sign for sign, title in _signs(of_model())}
-    assert [toy[f"{name} weights W{name[0].lower()}"] for name in ("Query", "Key", "Value")] == [
-        MATRIX,
-        MATRIX,
-        f"X {MATRIX}",
-    ], "the input is drawn once, and named where it is read again"
-    assert (toy["Values V"], toy["Alignment"], toy["Output weights Wo"]) == ("⊙", "→", MATRIX)
-    at_the_left = {title: sign for sign, title in _signs(whole_layer(), opening=True)}
-    assert at_the_left["Gain 1"] == "residual → ⊙", "at the beginning of a line nothing is left to be guessed"
-
-
-def test_the_same_sign_never_stands_for_two_products(texts_of: Texts) -> None:
-    """A cross between matrices, a circle cell by cell; no dot; said once below."""
-    texts = [text for text, _ in texts_of(draw(of_model()).figure)]
-    assert {MATRIX, "⊙", "alignment = weightsᵀ ⊙ V"} <= set(texts)
-    assert not [text for text in texts if "·" in text and "“" not in text]
-    told = f"{MATRIX} between matrices is the matrix product, as in q Kᵀ"
-    assert texts.count(f"{told}; ⊙ multiplies cell by cell") == 1
-    assert told in [text for text, _ in texts_of(draw(of_model(one=False)).figure)]
-
-
-def test_what_is_drawn_upright_says_so() -> None:
-    """Its shape is that of the formula, and the picture is the other way round; keys are used across."""
-    panels = {panel.title: panel for panel in _panels(by_hand())}
-    assert panels["Score"].lines == ("scores = q Kᵀ", "(1, 4), drawn upright")
-    assert panels["Score"].values.shape == (4, 1)
-    assert panels["Values V"].lines == ("(4, 3)",)
-    keys = {panel.title: panel for panel in _panels(of_model(one=False))}["Keys K"]
-    assert keys.lines[-1] == "(7, 8), used as Kᵀ"
-
-
-def test_the_word_before_is_drawn_beside_the_context() -> None:
-    """What is put side by side is seen, or at least named; of many heads' contexts only the result is."""
-    signs = {title: sign for sign, title in _signs(of_recurrent_decoder())}
-    assert signs["Word vector y"] == ""
-    assert signs["Concatenation"] == "; context →"
-    assert {title: sign for sign, title in _signs(of_model(5, one=False, n_heads=3))}["Concatenation"] == (
-        "context_0; context_1; context_2 →"
-    )
-
-
-def test_one_far_number_does_not_leave_a_wide_matrix_pale(texts_of: Texts) -> None:
-    """The colours are for nearly all numbers, the panel says how far they go and how far the numbers."""
-    values = np.random.default_rng(3).normal(size=(4, 768)).round(1)
-    values[:, 7] = 40
-    c = Calculation()
-    c.give("X", Grid(values=values, rows=KOREAN[:4]))
-    c.step("relu", "active", "relu", "X")
-    made = draw(c.finish("wide")).figure
-    drawn = np.asarray(images(made)[0].get_array())[..., :3].astype(int)
-    coloured = np.abs(drawn[..., 0] - drawn[..., 2]) > 60
-    assert coloured.mean() > 0.5, "red or blue, and not grey"
-    texts = [text for text, _ in texts_of(made)]
-    (limits,) = {
-        match[0] for text in texts for match in [re.match(r"colours to ±(\d\.\d), farthest 40", text)] if match
-    }
-    assert 1 < float(limits[len("colours to ±") :].split(",")[0]) < 5
-    assert drawn.shape[1] < 768
-    assert any(re.fullmatch(r"1 x \d cells a point", text) for text in texts)
-    told = " ".join(texts)
-    assert "the last colour is for all numbers farther from 0; cells that share a point show the number" in told
-    assert "cells that share" not in " ".join(text for text, _ in texts_of(draw(by_hand()).figure))
-
-
-def test_numbers_below_0_colour_a_matrix_that_shows_none_of_them() -> None:
-    """Where cells share points and the farthest are all above 0, 0 is still the middle of the colours, as it says."""
-    values = np.ones((3, 768))
-    values[:, 1::2] = -0.5
-    c = Calculation()
-    c.give("P", Grid(values=values, rows=KOREAN[:3]))
-    c.step("relu", "active", "relu", "P")
-    drawn = np.asarray(images(draw(c.finish("positions")).figure)[0].get_array())[..., :3].astype(int)
-    assert (drawn[..., 0] > drawn[..., 2] + 60).all(), "red, the colour of numbers above 0"
-
-
-def test_a_matrix_with_printed_numbers_has_colours_for_all() -> None:
-    """There the farthest number has the last colour, and nothing needs to be said."""
-    panels = _panels(by_hand())
-    assert not [line for panel in panels for line in panel.lines if "colours" in line]
-
-
-def test_many_heads_stand_side_by_side() -> None:
-    """A sheet of many heads is no strip, and each head is in one line, named at its own left."""
+    assert {len(card.parts) for card in heads if card.is_of_heads} == {12}
+    assert heads[3].formula == "scores = Q Kᵀ"
     made = draw(of_model(3, 24, 8, one=False, n_heads=12)).figure
-    width, height = made.get_size_inches()
-    assert height < 1.5 * width
-    tops = [image.get_extent()[3] for image in images(made)]
-    in_a_line = [tops.count(top) for top in dict.fromkeys(tops)]
-    panels = 9
-    assert in_a_line.count(2 * panels) == 6, "each head whole, and two heads in a line"
-
-
-def test_what_follows_a_second_attention_stands_behind_it() -> None:
-    """A decoder's layer: its own heads, a norm, the heads that look across, and what is made of these."""
-    draw = np.random.default_rng(8)
+    assert made.get_figwidth() < 14
     c = Calculation()
+    draw_numbers = np.random.default_rng(8)
     for name in ("Q_0", "K_0", "V_0", "Q_1", "K_1", "V_1", "M", "Wk_cross_0"):
-        c.give(name, Grid(values=draw.normal(size=(3, 3))))
-    c.give("gain_1", Grid(values=np.ones((1, 3))))
+        c.give(name, Grid(values=draw_numbers.normal(size=(3, 3))))
     own = [attend(c, query=f"Q_{head}", keys=f"K_{head}", values=f"V_{head}", suffix=f"_{head}") for head in (0, 1)]
     c.step("concatenated", "concatenated", "concatenate", *own)
-    c.step("rms_norm", "norm", "rms_norm", "V_0", "gain_1", number=1e-6)
     c.step("keys", "K_cross_0", "map", "M", "Wk_cross_0")
-    across = attend(c, query="norm", keys="K_cross_0", values="M", suffix="_cross_0")
-    c.step("silu", "active", "silu", across)
-    c.step("gated", "gated", "product", "active", "norm")
-    bands = plan(c.finish("a decoder"), language="en", steps=None, blanks=frozenset())
-    titles = [[unit.main.title for unit in band] for band in bands]
-    assert [band[0].is_head for band in bands] == [True, True, False, True, False]
-    assert "Other sentence M" in titles[2]
-    gain = next(unit for unit in bands[2] if unit.main.title.startswith("Gain"))
-    assert (gain.symbol, gain.opening) == ("V_0 → ⊙", "V_0 → ⊙")
-    assert [unit.symbol for unit in bands[4]] == ["→", "⊙ norm →"]
+    assert [card.step.name for card in planned(c.finish("a decoder"))] == [
+        "scores", "scaled", "softmax", "context", "concatenated", "keys"
+    ]  # fmt: skip

@@ -12,7 +12,7 @@ from attnviz.errors import FileFormatError, RecordError
 from attnviz.render.terminal.screen import Screen
 from attnviz.walkthroughs import operations
 from attnviz.walkthroughs.calculation import Calculation, spell_out
-from attnviz.walkthroughs.figure.plan import plan
+from attnviz.walkthroughs.figure.plan import cards
 from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.files import load, save
 from attnviz.walkthroughs.html import html
@@ -80,8 +80,8 @@ def test_it_is_drawn_in_the_terminal(walk: Walkthrough) -> None:
 
 def test_it_is_drawn_as_a_figure(walk: Walkthrough) -> None:
     """The sheet has its matrices, its sign between them, and its title in Korean."""
-    units = [unit for band in plan(walk, language="ko", steps=None, blanks=frozenset()) for unit in band]
-    assert [unit.symbol for unit in units] == ["", CELLS, "→"]
+    (card,) = cards(walk, language="ko", steps=None, blanks=frozenset())
+    assert [sign for sign, _ in card.parts] == ["", CELLS, "→"]
     shown = draw(walk, language="ko").figure.axes[0].texts
     assert "굳히기" in [text.get_text() for text in shown]
 

@@ -1,46 +1,77 @@
-"""A walkthrough as a film: the steps one after another, each picture the sheet as far as that step.
+"""A walkthrough as a film: a picture a step, large, with its formula, what it is made from and what it makes.
 
-Only what is new is drawn, each picture stays as long as its step needs, and a GIF has one choice of colours. Writers of
-Matplotlib's draw all again for each of many equal pictures, and choose colours for each: measured on 12 steps, 5 to 6
-times as slow, and GIFs 5 times as large.
+Above them stand all steps, those before and behind pale. Each picture stays as long as it takes to read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import which
 from subprocess import DEVNULL, PIPE, Popen
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import numpy as np
 from jaxtyping import UInt8
 
 from attnviz.errors import OutputError
 from attnviz.render.figure.export import usual_settings
-from attnviz.render.figure.pen import Pen
+from attnviz.render.figure.page import Line, Page, height_of, page_of
 from attnviz.render.fonts import Typefaces
 from attnviz.render.palette import DEFAULT
-from attnviz.walkthroughs.figure.sheet import stages
+from attnviz.walkthroughs.figure.card import FEWEST, Block, block_of, heading, write_heading
+from attnviz.walkthroughs.figure.flow import Flow, draw_flow, flow_of
+from attnviz.walkthroughs.figure.panel import bold
+from attnviz.walkthroughs.figure.plan import Card, blocks, fresh
+from attnviz.walkthroughs.figure.sheet import FEW_ROWS, Told, told
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.selection import ViewOptions
+from attnviz.walkthroughs.selection import ViewOptions, followed
+from attnviz.walkthroughs.wording import say
 
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-
-PIXELS = 1600
-"""The widest and highest that a picture of a film may get."""
-DPI = 110.0
+WIDE, HIGH, DPI = 12.0, 6.75, 100.0
+"""The size of a picture in inches, which gets higher where there are many rows, and its points for an inch."""
+LARGER, LARGEST, LEAST = 1.35, 1.7, 10.2
+"""How much larger numbers, and the words of the step, are than on a sheet, and the smallest letters, in points."""
+EDGE, APART = 0.3, 0.3
+"""At the sides of a picture, and between its parts, in inches."""
+MOST_ROWS, MOST_PARTS, MOST_COLUMNS = 24, 3, 5
+"""Rows of one matrix, matrices of several heads, and columns of vectors: of more the first are shown."""
+CRUMB, AROUND = 0.35, 1
+"""The height of the line with the steps, in inches, and how many of those to come are named."""
+PALE = "#8a8a8a"
+"""Of the steps that are not shown."""
 SECONDS, LAST = 2.0, 5.0
 """How long a step is shown, and the last step of a calculation."""
+COLOURS = 128
+"""Colours of a picture of a GIF."""
 NEARLY_WHITE = 250
-"""From here on a colour is the paper's, which the choice of 256 colours mixes with the palest shades."""
+"""From here on a colour is the paper's, which the choice of colours mixes with the palest shades."""
 A_SECOND = 2
 """Pictures in a second of an ``.mp4``."""
 
 Pixels = UInt8[np.ndarray, "_ _ 3"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reel:
+    """The steps of one calculation, measured.
+
+    Attributes:
+        it: what is told.
+        words: those of each step, by its number.
+        bodies: what each step shows below them; the steps of one query share one picture, which grows.
+        width: in inches.
+        height: likewise.
+    """
+
+    it: Told
+    words: dict[int, list[Line]]
+    bodies: dict[int, Flow | Block]
+    width: float
+    height: float
 
 
 def film(
@@ -57,7 +88,7 @@ def film(
         walks: the calculations, such as one for each decoding step.
         path: the file.
         suffix: one of `WRITERS`; ``.mp4`` needs the program ffmpeg.
-        palette: one of `attnviz.render.names.PALETTES`.
+        palette: one of `attnviz.render.names.PALETTES`, or any other colormap's name.
         options: as in `attnviz.walkthroughs.selection.ViewOptions`.
 
     Returns:
@@ -69,45 +100,85 @@ def film(
     """
     if suffix == ".mp4":
         need_ffmpeg()
-    reels, pens = [], []
-    for walk in walks:
-        drawn = list(_pictures(stages(walk, palette=palette, **options)))
-        reels.append([pixels for pixels, _ in drawn])
-        pens.append(drawn[0][1])
-    height = max(picture.shape[0] for reel in reels for picture in reel)
-    width = max(picture.shape[1] for reel in reels for picture in reel)
-    framed = [[_framed(picture, height, width) for picture in reel] for reel in reels]
-    WRITERS[suffix](framed, path)
+    with usual_settings():
+        reels = [reel_of(walk, palette=palette, **options) for walk in walks]
+        size = max(reel.width for reel in reels), max(reel.height for reel in reels)
+        WRITERS[suffix]([[_pixels(draw_step(reel, card, size)) for card in reel.it.cards] for reel in reels], path)
+    pens = [reel.it.style.pen for reel in reels]
     missing = {character for pen in pens for character in pen.typefaces.missing}
     return Typefaces(families=pens[0].typefaces.families, missing="".join(sorted(missing)))
 
 
-def _pictures(grown: Iterable[tuple[Pen, tuple[float, float]]]) -> Iterator[tuple[Pixels, Pen]]:
-    """The pixels of a figure on which there is more each time: only what is new is drawn."""
-    from matplotlib.artist import Artist
+def reel_of(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Reel:
+    """The steps of a calculation, measured; to be called in `usual_settings`.
 
-    drawn: set[Artist] = set()
-    for pen, (begin, end) in grown:
-        made = pen.figure
-        canvas, ax = made.canvas, made.axes[0]
-        with usual_settings():
-            if not drawn:
-                made.set_dpi(min(DPI, PIXELS / max(made.get_size_inches())))
-                canvas.draw()
-            pixels = np.asarray(canvas.buffer_rgba())  # type: ignore[attr-defined]
-            if drawn:
-                pixels[round(begin * made.dpi) : round(end * made.dpi)] = 255  # the words of the step before
-                for artist in sorted(set(ax.get_children()) - drawn, key=Artist.get_zorder):
-                    ax.draw_artist(artist)
-        drawn |= set(ax.get_children())
-        yield pixels[..., :3].copy(), pen
+    Raises:
+        SelectionError: a step, language or palette that is not there.
+    """
+    it = told(walk, palette, LARGER, **options)
+    it = replace(it, style=replace(it.style, most=MOST_COLUMNS))
+    large, weights, new = replace(it.style, scale=LARGEST), followed(walk), fresh(it.cards)
+    words = {card.number: heading(card, WIDE - 2 * EDGE, large) for card in it.cards}
+    bodies: dict[int, Flow | Block] = {}
+    for kind, made in blocks(it.cards):
+        if kind == "rows" and weights is not None:
+            bodies |= dict.fromkeys((card.number for card in made), _flow(it, made, weights.values[0]))
+            continue
+        for card in made:
+            parts = (card.parts if kind == "attention" else new[card.number] or card.parts[-1:])[:MOST_PARTS]
+            rows = MOST_ROWS if kind == "attention" else FEW_ROWS
+            bodies[card.number] = block_of(card, parts, it.style, WIDE - 2 * EDGE, words=False, rows=rows)
+    above = 2 * EDGE + CRUMB + max(map(height_of, words.values())) + APART
+    wide = max(body.width for body in bodies.values())
+    high = max(body.height if isinstance(body, Flow) else body.body for body in bodies.values())
+    return Reel(it=it, words=words, bodies=bodies, width=max(WIDE, wide + 2 * EDGE), height=max(HIGH, above + high))
 
 
-def _framed(picture: Pixels, height: int, width: int) -> Pixels:
-    """A picture on white, as large as all others; of even size, which films need."""
-    framed = np.full((height + height % 2, width + width % 2, 3), 255, dtype=np.uint8)
-    framed[: picture.shape[0], : picture.shape[1]] = picture
-    return framed
+def _flow(it: Told, made: Sequence[Card], weights: np.ndarray) -> Flow:
+    """The steps of one query, with as many columns as there is room for."""
+    for most in range(it.style.most, FEWEST - 1, -1):
+        flow = flow_of(made, replace(it.style, most=most), weights, lit=it.lit, words=False)
+        if flow.width <= WIDE - 2 * EDGE:
+            break
+    return flow
+
+
+def draw_step(reel: Reel, card: Card, size: tuple[float, float]) -> Page:
+    """Draw one picture of a film of this size in inches; its figure is drawn on again for the next."""
+    style, words = reel.it.style, reel.words[card.number]
+    style.pen.figure.clear()
+    width, height = (2 * round(length * DPI / 2) / DPI for length in size)  # films need even sizes
+    page = page_of(style.pen, width, height)
+    _write_crumbs(page, reel.it, card)
+    top = EDGE + CRUMB
+    write_heading(page, card, words, (EDGE, top), replace(style, scale=LARGEST))
+    top += max(map(height_of, reel.words.values())) + APART
+    body = reel.bodies[card.number]
+    if isinstance(body, Flow):
+        draw_flow(page, body, (EDGE, top), style, active=card)
+    else:
+        body.draw(page, (EDGE, top), 0.0, style, reel.it.rows)
+    return page
+
+
+def _write_crumbs(page: Page, it: Told, card: Card) -> None:
+    """Which step of how many this is, and what the steps around it are, pale."""
+    size, place, left = LEAST, it.cards.index(card), EDGE
+    count = say("step", it.language, n=place + 1, total=len(it.cards))
+    around = [one.title for one in it.cards[place + 1 : place + 1 + AROUND]]
+    for index, text in enumerate([count, card.title, *around]):
+        look = bold(text) if index < 2 else {"color": PALE}
+        wide = 1.12 * it.style.pen.width(text, size)
+        if left + wide < page.size[0] - EDGE:
+            page.text(left, EDGE, text, size, va="center", **look)
+        left += wide + APART
+
+
+def _pixels(page: Page) -> Pixels:
+    made = page.pen.figure
+    made.set_dpi(DPI)
+    made.canvas.draw()
+    return np.asarray(made.canvas.buffer_rgba())[..., :3].copy()  # type: ignore[attr-defined]
 
 
 def _write_gif(reels: Sequence[Sequence[Pixels]], path: Path) -> None:
@@ -115,14 +186,17 @@ def _write_gif(reels: Sequence[Sequence[Pixels]], path: Path) -> None:
 
     images = []
     for reel in reels:
-        # The last picture has all that is on those before it, so that its colours are enough for them.
-        colours = Image.fromarray(reel[-1]).quantize(dither=Image.Dither.NONE)
+        # Pictures that share their colours need only what is new in each.
+        colours = Image.fromarray(np.concatenate([picture[::3] for picture in reel]))
+        colours = colours.quantize(COLOURS, Image.Quantize.FASTOCTREE)
         table = np.array(colours.getpalette(), dtype=np.uint8).reshape(-1, 3)
         table[(table >= NEARLY_WHITE).all(axis=1)] = 255
         colours.putpalette(table.tobytes())
         images += [Image.fromarray(picture).quantize(palette=colours, dither=Image.Dither.NONE) for picture in reel]
     durations = [round(1000 * seconds) for _, seconds in _timed(reels)]
-    images[0].save(path, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
+    images[0].save(
+        path, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0, optimize=True
+    )
 
 
 def need_ffmpeg() -> str:

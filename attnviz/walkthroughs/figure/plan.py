@@ -1,219 +1,209 @@
-"""What the sheet of a walkthrough shows, and in which order: matrices side by side, as on a blackboard.
+"""What the picture of a walkthrough shows, and in which order: a card for each step, with its words and its matrices.
 
-Where one query is followed, all that it makes of the keys stands upright, a row for each key, so that one row can be
-read across the whole sheet: key, score, weight, value, alignment vector; their sum, the context, stands below.
+The steps of one query, which make a number or a vector of each key, stand side by side, a row a key, so that one can
+be followed from key to context. Several heads stand below one another. All other steps are cards of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Literal
 
 import numpy as np
 
 from attnviz.walkthroughs.operations import ARROW
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.selection import BY_KEY, Blanks, chosen, followed
-from attnviz.walkthroughs.wording import between, explain, formula_of, say, shown_formula
+from attnviz.walkthroughs.wording import between, explain, formula_of, shapes_of, shown_formula
 
 BEFORE = ("input", "input_norm", "row", "query", "keys", "values")
 """Steps that make what attention works on."""
-
+HEADED = {"query", "keys", "values", *BY_KEY, "context"}
+"""Steps that each of several heads has."""
 MOST_JOINED = 3
-"""Vectors put side by side that are drawn; of more, as the contexts of a dozen heads are, all are only named."""
+"""Vectors put side by side that are drawn; of more, as the contexts of a dozen heads are, only the result is."""
+SMALL = (6, 8)
+"""Rows and columns of given numbers that are drawn; larger ones are a model's weights, whose shape says enough."""
+UPRIGHT = {"dot": 0, "general": 0, "additive": 0, "weigh": 1, "softmax": 1}
+"""How many operands, from the first, have a number for each key; of other operations all have."""
+PARAMETERS = {"map", "norm", "rms_norm", "general", "additive"}
+"""Operations whose first operand alone is no weight of the model."""
+
+KEYS = {"dot": 1, "general": 2, "additive": 1}
+"""The place of the keys among the operands of what compares them with a query, which comes first."""
+
+Kind = Literal["before", "attention", "rows", "after"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixPanel:
-    """One matrix of the sheet.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Matrix:
+    """One grid as it is drawn.
 
     Attributes:
-        title: what it is, in a few words.
-        lines: its formula and its shape.
-        values: its numbers as they are drawn [row, column].
+        name: its symbol, such as ``K``.
+        values: its numbers [row, column].
         rows: a name for each row; empty where they are only counted.
         columns: likewise.
         blanks: rows and columns of cells that stay empty.
-        number: the step, counted from 1, that it is drawn for.
-        since: the step with which a film shows it: the one that makes it, if that is shown too.
-        language: of what else is said of it.
+        is_weights: whether it holds weights, which a softmax made; all other numbers have signs.
+        has_vectors: whether its columns are the numbers of vectors, of which the first and the last tell enough.
     """
 
-    title: str
-    lines: tuple[str, ...]
+    name: str
     values: np.ndarray
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     blanks: frozenset[tuple[int, int]]
-    number: int
-    since: int
-    language: str
+    is_weights: bool
+    has_vectors: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """Matrices that stand over each other.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Card:
+    """One step.
 
     Attributes:
-        main: the one whose rows stand level with those of its neighbours.
-        upper: the one above it.
-        lower: the one below it.
-        symbol: what stands between them and what is at their left: the signs of the step, and the names of those of
-            its operands that are drawn elsewhere.
-        opening: the same where they begin a line, and nothing is at their left.
-        small: whether their numbers matter less than their shapes.
-        is_head: whether they begin one of several heads.
+        number: its place in the whole calculation, counted from 1.
+        step: the step itself.
+        title: what it is, in a few words.
+        formula: as on a blackboard.
+        shapes: the same with the shapes put in.
+        sentence: one for somebody who sees it for the first time.
+        parts: what it is made from and what it makes, each with the sign before it.
+        is_by_key: whether it makes a row for each key of one query.
+        is_of_heads: whether it is the same step of several heads, whose results are its parts.
     """
 
-    main: MatrixPanel
-    upper: MatrixPanel | None = None
-    lower: MatrixPanel | None = None
-    symbol: str = ""
-    opening: str = ""
-    small: bool = False
-    is_head: bool = False
+    number: int
+    step: CalculationStep
+    title: str
+    formula: str
+    shapes: str
+    sentence: str
+    parts: tuple[tuple[str, Matrix], ...]
+    is_by_key: bool
+    is_of_heads: bool = False
 
     @property
-    def panels(self) -> tuple[MatrixPanel, ...]:
-        """All of them, from above."""
-        return tuple(panel for panel in (self.upper, self.main, self.lower) if panel is not None)
+    def result(self) -> Matrix:
+        """What it makes."""
+        return self.parts[-1][1]
+
+    def texts(self) -> Iterable[str]:
+        """All that is written on it."""
+        for sign, matrix in self.parts:
+            yield from (sign, matrix.name, *matrix.rows, *matrix.columns)
+        yield from (self.title, self.formula, self.shapes, self.sentence)
 
 
-@dataclass(slots=True)
-class _Sheet:
-    """The sheet while it is planned: what has been drawn so far."""
-
-    walk: Walkthrough
-    language: str
-    blanks: Blanks
-    bands: list[list[Unit]] = field(default_factory=lambda: [[], []])
-    small: bool = False
-    drawn: set[str] = field(default_factory=set)
-    made: dict[str, int] = field(default_factory=dict)
-    last: str = ""
-    before: list[str] = field(default_factory=list)
-    after: list[str] = field(default_factory=list)
-
-
-def plan(walk: Walkthrough, *, language: str, steps: Sequence[str] | None, blanks: Blanks) -> list[list[Unit]]:
-    """The matrices of a sheet in bands: what attention works on, attention itself, what is made of it.
-
-    Several heads have a band each, drawn small, and their weights are left out.
+def cards(walk: Walkthrough, *, language: str, steps: Sequence[str] | None, blanks: Blanks) -> list[Card]:
+    """A card for each step that is wanted, in the order of the calculation; of several heads one for the same step.
 
     Raises:
         SelectionError: a step that is not there.
     """
-    several = sum(step.operation == "softmax" for step in walk.steps) > 1
-    sheet = _Sheet(walk, language, blanks, small=several)
-    wanted = chosen(walk, steps)
-    needed = {name for _, step in wanted if step.name not in BEFORE for name in step.operands}
-    scored = {number for number, step in wanted if step.name == "scores"}
-    after = False
-    for number, step in wanted:
-        sheet.made[step.result] = number
-        if step.name in BEFORE or step.name.startswith("input"):
-            place = -1 if after else 0  # what a second attention works on stands behind the first
-            _operands(sheet, number, step, place, first=several and step.operation == "map")
-            if step.name.startswith("input") or step.result not in needed:  # else it is drawn where it is needed
-                _result(sheet, number, step, place)
-            continue
-        is_attention = step.name in BY_KEY or step.name == "context"
-        if (several and step.name == "scores") or (not is_attention and not after):
-            sheet.bands.append([])
-        after = not is_attention
-        sheet.small = several and is_attention
-        sheet.before, sheet.after = [], []
-        if step.operation != "concatenate" or len(step.operands) <= MOST_JOINED:
-            _operands(sheet, number, step, -1)
-        _result(sheet, number, step, -1)
-    if several:
-        for band in sheet.bands:
-            if band and any(unit.main.number in scored for unit in band):
-                band[0] = replace(band[0], is_head=True)
-    return [band for band in sheet.bands if band]
+    made = [_card(walk, number, step, language, blanks) for number, step in chosen(walk, steps)]
+    if sum(step.operation == "softmax" for step in walk.steps) <= 1:
+        return made
+    found: dict[tuple[str, ...], Card] = {}
+    for card in made:
+        is_headed = card.step.name in HEADED
+        key = (card.step.name, str("_cross_" in card.step.result)) if is_headed else (card.step.result,)
+        before = found[key].parts if key in found else ()
+        found[key] = replace(found.get(key, card), parts=(*before, ("", card.result))) if is_headed else card
+    return [
+        card if key == (card.step.result,) else replace(card, is_of_heads=True, formula=of_any_head(card.formula))
+        for key, card in found.items()
+    ]
 
 
-def _operands(sheet: _Sheet, number: int, step: CalculationStep, band: int, *, first: bool = False) -> None:
-    """Draw what a step needs and what is not there yet, or only the first of that."""
-    grids = sheet.walk.grids
-    names = [name for name in (step.operands[:1] if first else step.operands) if name not in sheet.drawn]
-    sheet.drawn |= set(names)
-    sheet.before, sheet.after = [], []
-    if step.operation == "dot" and names == list(step.operands) and len(grids[names[0]].values) == 1:
-        query, keys = (_panel(sheet, name, number) for name in names)
-        sheet.bands[band].append(Unit(main=keys, upper=query, small=sheet.small))
-        return
-    turned = step.name in BY_KEY and followed(sheet.walk) is not None and step.operation in {"add", "mask", "softmax"}
-    for place, name in enumerate(step.operands[:1] if first else step.operands):
-        sign = between(step, place)
-        sheet.before += [sign] if sign else []
-        sheet.after += [sign] if sign else []
-        if name in names:
-            panel = _panel(sheet, name, number, turned=turned, across=step.operation == "dot" and place == 1)
-            sheet.bands[band].append(_unit(sheet, panel, band))
-            sheet.last = name
-        else:
-            sheet.after.append(name)
-            sheet.before += [] if place == 0 and name == sheet.last else [name]
+def blocks(made: Sequence[Card]) -> list[tuple[Kind, list[Card]]]:
+    """The cards of a sheet in blocks: what comes before attention, its steps, and what follows it."""
+
+    def kind(card: Card) -> Kind:
+        if card.is_of_heads or card.step.name not in HEADED:
+            return "before" if card.step.name in BEFORE else "after"
+        if card.step.name in BEFORE:
+            return "before"
+        return "rows" if card.is_by_key or card.step.operation == "sum" else "attention"
+
+    return [(kind, list(group)) for kind, group in groupby(made, key=kind)]
 
 
-def _result(sheet: _Sheet, number: int, step: CalculationStep, band: int) -> None:
-    """Draw what a step makes."""
-    turned = step.name in BY_KEY and step.operation != "weigh" and followed(sheet.walk) is not None
-    panel = _panel(sheet, step.result, number, step=step, turned=turned)
-    sheet.drawn.add(step.result)
-    units = sheet.bands[band]
-    if step.operation == "sum" and units and units[-1].main.values.shape[1] == panel.values.shape[1]:
-        units[-1] = replace(units[-1], lower=panel)
-    else:
-        sheet.before.append(ARROW)
-        sheet.after.append(ARROW)
-        units.append(_unit(sheet, panel, band))
-    sheet.last = step.result
+def fresh(made: Sequence[Card]) -> dict[int, list[tuple[str, Matrix]]]:
+    """The matrices that are drawn on each card, by its number: those that no card before it has.
+
+    What a later step of attention is made from is drawn there. Of a model's weights the shapes say enough, and of heads
+    with many rows the weights and contexts.
+    """
+    later = {name for card in made if card.step.name not in BEFORE for name in card.step.operands}
+    results = {matrix.name for card in made for _, matrix in card.parts[0 if card.is_of_heads else -1 :]}
+    drawn: set[str] = set()
+    found: dict[int, list[tuple[str, Matrix]]] = {}
+    for card in made:
+        step, new = card.step, found.setdefault(card.number, [])
+        given = [matrix for _, matrix in card.parts if matrix.name not in results]
+        is_large = len(given) > MOST_JOINED or not all(map(_is_small, given))
+        for place, (sign, matrix) in enumerate(card.parts):
+            if card.is_of_heads:
+                left_out = len(matrix.values) > SMALL[0] and step.name not in {"softmax", "context"}
+            elif step.name in BEFORE:
+                left_out = is_large or not _is_small(matrix) or (matrix is card.result and matrix.name in later)
+            else:
+                learned = place > 0 and step.operation in PARAMETERS and step.name != "context"
+                left_out = matrix in given and is_large and (learned or step.operation == "concatenate")
+            masks = step.operation == "mask" and 0 < place < len(card.parts) - 1  # what it makes shows it
+            if not (left_out or masks or matrix.name in drawn):
+                new.append((sign, matrix))
+                drawn.add(matrix.name)
+    return found
 
 
-def _unit(sheet: _Sheet, panel: MatrixPanel, band: int) -> Unit:
-    """A panel behind the signs, and the names of what stands elsewhere, that have gathered before it."""
-    symbol, opening = (" ".join(parts).replace(" ;", ";").replace(" ,", ",") for parts in (sheet.before, sheet.after))
-    sheet.before, sheet.after = [], []
-    return Unit(main=panel, symbol=symbol, opening=opening, small=band == 0 or sheet.small)
+def _is_small(matrix: Matrix) -> bool:
+    return all(n <= most for n, most in zip(matrix.values.shape, SMALL, strict=True))
 
 
-def _panel(
-    sheet: _Sheet,
-    name: str,
-    number: int,
-    *,
-    step: CalculationStep | None = None,
-    turned: bool = False,
-    across: bool = False,
-) -> MatrixPanel:
-    """One grid as it is drawn; `turned` exchanges rows and columns, `across` says that the product does so."""
-    grid = sheet.walk.grids[name]
-    step = step or next((one for one in sheet.walk.steps if one.result == name), None)
-    if step is not None and step.name in BY_KEY:
-        title = say(step.name, sheet.language)
-    else:
-        title = explain(name if step is None or step.name in BEFORE else step.name, sheet.language).title
-    weights = followed(sheet.walk)
-    rows = grid.rows if not turned else grid.columns or (weights.columns if weights is not None else ())
-    blanks = frozenset((row, column) for other, row, column in sheet.blanks if other == name)
-    n_rows, n_columns = grid.values.shape
-    shape = f"({n_rows}, {n_columns})"
-    if turned and n_rows != n_columns:
-        shape = say("upright", sheet.language, shape=shape)
-    elif across:
-        shape = say("across", sheet.language, shape=shape, name=shown_formula(f"{name}^T"))
-    return MatrixPanel(
-        title=title[0].upper() + title[1:],
-        lines=(shape,)
-        if step is None
-        else (shown_formula(formula_of(step, language=sheet.language, walk=sheet.walk)), shape),
-        values=grid.values.T if turned else grid.values,
-        rows=rows,
-        columns=() if turned else grid.columns,
-        blanks=frozenset((column, row) for row, column in blanks) if turned else blanks,
+def of_any_head(formula: str) -> str:
+    """The formula of a step of one head, which all heads share."""
+    return re.sub(r"_\d+(?!\d)", "", formula)
+
+
+def _card(walk: Walkthrough, number: int, step: CalculationStep, language: str, blanks: Blanks) -> Card:
+    is_by_key = followed(walk) is not None and step.name in BY_KEY
+    n_upright = UPRIGHT.get(step.operation, len(step.operands)) if is_by_key else 0
+    words = explain(step.name, language)
+    parts = [
+        (between(step, place), _matrix(walk, name, blanks, upright=place < n_upright))
+        for place, name in enumerate(step.operands)
+    ]
+    parts.append((ARROW, _matrix(walk, step.result, blanks, upright=is_by_key and step.operation != "weigh")))
+    return Card(
         number=number,
-        since=sheet.made.get(name, number),
-        language=sheet.language,
+        step=step,
+        title=words.title,
+        formula=shown_formula(formula_of(step, language=language, walk=walk)),
+        shapes=shown_formula(shapes_of(walk, step, language=language)),
+        sentence=words.sentence,
+        parts=tuple(parts),
+        is_by_key=is_by_key,
+    )
+
+
+def _matrix(walk: Walkthrough, name: str, blanks: Blanks, *, upright: bool) -> Matrix:
+    """One grid as it is drawn; what one query makes of its keys stands upright, a row a key."""
+    grid, weights = walk.grids[name], followed(walk)
+    step = next((one for one in walk.steps if one.result == name), None)
+    cells = frozenset((row, column) for other, row, column in blanks if other == name)
+    keys = grid.columns or (weights.columns if weights is not None else ())
+    return Matrix(
+        name=name,
+        values=grid.values.T if upright else grid.values,
+        rows=keys if upright else grid.rows,
+        columns=() if upright else grid.columns,
+        blanks=frozenset((column, row) for row, column in cells) if upright else cells,
+        is_weights=step is not None and step.operation == "softmax",
+        has_vectors=not upright and not grid.columns,
     )

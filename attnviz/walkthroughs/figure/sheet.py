@@ -1,68 +1,107 @@
-"""A walkthrough on one sheet, left to right, as on a blackboard.
-
-Matrices stand in lines: steps that belong together side by side, little paper left empty, words above and below them.
-"""
+"""A walkthrough on one sheet: what was found, then the steps in their order, each with its words and its numbers."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
-from attnviz.render.figure.page import Page, height_of, lines, page_of
-from attnviz.render.figure.pen import BLACK, DPI, GREY, MARGIN, PIXELS, POINT, TEXT, TITLE, Pen, clipped
+from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN
 from attnviz.render.palette import DEFAULT
-from attnviz.walkthroughs.figure.panel import Box, box_of, draw_panel, label_rows, label_size
-from attnviz.walkthroughs.figure.plan import Unit, plan
-from attnviz.walkthroughs.operations import MATRIX
+from attnviz.text.display import visible
+from attnviz.walkthroughs.figure.card import WORDS, Block, block_of
+from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, draw_flow, flow_of
+from attnviz.walkthroughs.figure.panel import Style, bold
+from attnviz.walkthroughs.figure.plan import KEYS, Card, blocks, cards, fresh
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.selection import BLANK, NO_BLANKS, ViewOptions, chosen, whole_formula
+from attnviz.walkthroughs.selection import BLANK, BY_KEY, NO_BLANKS, Blanks, ViewOptions, followed, whole_formula
 from attnviz.walkthroughs.wording import (
-    Explanation,
     by_cells,
     explain,
+    finding,
     note_lines,
     receipt_line,
     say,
     shown_formula,
     source_line,
+    strongest,
     title_line,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.text import Text
+FOUND, SOURCE = 15.0, 8.5
+"""The size of what was found and of whose calculation it is, in points."""
+WIDE, NARROW = 12.9, 7.0
+"""What a sheet may take across for cards, and what it has at least, in inches."""
+FEW_ROWS = 6
+"""Rows of a matrix that are printed outside attention itself."""
+BETWEEN, BESIDE = 0.3, 0.4
+"""Between two sections of a sheet, and between two cards, in inches."""
 
-NARROWEST = 6.0
-"""Inches that a sheet takes at least."""
-STEP_LINES = 2
-"""Lines that the words of one step take."""
-STEP_MARGIN = 0.05
-"""Above and below them, since letters reach beyond their line."""
-LEADING = 1.4
-"""From one line above the matrices to the next, in their letters' size."""
-WIDEST = 18.5
-"""Inches that matrices may take side by side before they go on below."""
-GAP, ARROW = 0.22, 0.34
-"""Between two matrices, without and with a symbol between them."""
-BETWEEN = 0.32
-"""Between two lines of matrices."""
-STACKED = 0.16
-"""Between matrices that stand over each other."""
-SIGN, NAMES = 12.0, 9.5
-"""The size of what stands between matrices, in points: signs alone, and signs with names."""
-CLEAR = 0.07
-"""At both sides of a symbol, at least."""
-APART = 0.6
-"""Between two heads that stand side by side."""
-MOST_BESIDE = 4
-"""Heads that may stand so."""
-LEAST_WIDTH = 9.0
-"""Inches: lines of matrices are broken no sooner."""
-LONGEST = PIXELS / DPI
-"""Inches: a sheet that is longer or wider has fewer points for an inch."""
+Section = list[list[Block]] | Flow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a picture of a walkthrough tells.
+
+    Attributes:
+        walk: the calculation.
+        cards: its steps.
+        language: of all words.
+        style: how it is drawn.
+        lit: the key with the largest weight; None where no single query is followed, or cells are left blank.
+        rows: of several queries the row to be followed of each matrix, by its name.
+    """
+
+    walk: Walkthrough
+    cards: list[Card]
+    language: str
+    style: Style
+    lit: int | None
+    rows: Mapping[str, int]
+
+
+def told(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]) -> Told:
+    """Everything that a picture needs before anything is measured; to be called in `usual_settings`.
+
+    Raises:
+        SelectionError: a step or a language that is not there.
+    """
+    language, blanks = options.get("language", "en"), options.get("blanks", NO_BLANKS)
+    explain("scores", language)  # refuses a language that is not there
+    made = cards(walk, language=language, steps=options.get("steps"), blanks=blanks)
+    texts = [text for card in made for text in card.texts()]
+    texts += [
+        *_heading(walk, language, blanks),
+        receipt_line(walk, language),
+        *note_lines(walk, language),
+        BLANK,
+        "⋮…∞",
+    ]
+    texts += [say(what, language) for what in ("colours", "lit", "left out", "cells")]
+    style = Style(pen=blank_figure(texts), palette=palette, precision=options.get("precision", 3), scale=scale)
+    lit, rows = _lit(walk, made, blanks)
+    return Told(walk=walk, cards=made, language=language, style=style, lit=lit, rows=rows)
+
+
+def _lit(walk: Walkthrough, made: Sequence[Card], blanks: Blanks) -> tuple[int | None, dict[str, int]]:
+    """The key of the largest weight of one query; of several the rows of the query and the key whose weight is."""
+    softmax = [step for step in walk.steps if step.operation == "softmax"]
+    if len(softmax) != 1 or {name for name, _, _ in blanks} & {step.result for step in walk.steps}:
+        return None, {}
+    largest = strongest(walk)
+    if largest is None or followed(walk) is not None:
+        return (None if largest is None else largest[1]), {}
+    rows: dict[str, int] = {}
+    for card in made:
+        if card.step.name in BY_KEY or card.step.name == "context":
+            names = [matrix.name for _, matrix in card.parts]
+            rows |= dict.fromkeys(names, largest[0])
+            keys = 1 if card.step.name == "context" else KEYS.get(card.step.operation)
+            rows |= {} if keys is None else {names[keys]: largest[1]}
+    return None, rows
 
 
 def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Picture:
@@ -70,332 +109,137 @@ def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOpt
 
     Args:
         walk: what to draw.
-        palette: one of `attnviz.render.names.PALETTES`.
+        palette: one of `attnviz.render.names.PALETTES`, or any other colormap's name.
         options: as in `attnviz.walkthroughs.selection.ViewOptions`.
 
     Raises:
         SelectionError: a step, language or palette that is not there.
     """
-    sheet = _sheet(walk, **options)
     with usual_settings():
-        sheet.draw(range(1, len(walk.steps) + 1), palette)
-    language = options.get("language", "en")
-    return Picture(sheet.page.pen, title_line(walk, language), receipt_line(walk, language))
+        it = told(walk, palette, **options)
+        heading = _heading(walk, it.language, options.get("blanks", NO_BLANKS))
+        page = _drawn(it, heading)
+    return Picture(page.pen, heading[0], receipt_line(walk, it.language))
 
 
-def stages(
-    walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]
-) -> Iterator[tuple[Pen, tuple[float, float]]]:
-    """The sheet as far as each step, with the words of that step: one figure, with more on it each time.
-
-    The arguments are those of `draw`.
-
-    Yields:
-        The pen with the figure, and where the words of the step begin and end: inches from the top. All else that was
-        drawn stays.
-
-    Raises:
-        SelectionError: a step, language or palette that is not there.
-    """
-    sheet = _sheet(walk, words=STEP_LINES, **options)
-    done = 0
-    for number, step in chosen(walk, options.get("steps")):
-        with usual_settings():
-            sheet.draw(range(done + 1, number + 1), palette)
-            words = sheet.write_step(number, explain(step.name, options.get("language", "en")))
-        yield sheet.page.pen, sheet.words
-        for text in words:
-            text.remove()
-        done = number
+def _heading(walk: Walkthrough, language: str, blanks: Blanks) -> tuple[str, str, str]:
+    """What was found, whose calculation it is, and its formula."""
+    found = "" if blanks else finding(walk, language)
+    title = title_line(walk, language)
+    source = f"{title} · “{visible(walk.text)}”" if walk.text else title
+    return found or title, source if found else source_line(walk, language), shown_formula(whole_formula(walk))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A unit that has been measured; lengths in inches.
-
-    Attributes:
-        unit: what is drawn.
-        upper: the size of what stands above.
-        main: that of the middle.
-        lower: that of what stands below.
-        symbol: what stands before it.
-        gap: before it, for the symbol.
-        sign: the part of it that is the symbol's, next to the matrix.
-        left: what the names of its rows take.
-        width: of its widest part, without these names.
-    """
-
-    unit: Unit
-    upper: Box | None
-    main: Box
-    lower: Box | None
-    symbol: str
-    gap: float
-    sign: float
-    left: float
-    width: float
-
-    @property
-    def boxes(self) -> tuple[Box, ...]:
-        """All that stands here, from above."""
-        return tuple(box for box in (self.upper, self.main, self.lower) if box is not None)
-
-    @property
-    def above(self) -> float:
-        """What stands above the cells in the middle, their own words not counted."""
-        return 0.0 if self.upper is None else self.upper.head + self.upper.height + self.upper.below + STACKED
-
-    @property
-    def below(self) -> float:
-        """The cells in the middle and what stands below them."""
-        own = self.main.height + self.main.below
-        return own if self.lower is None else own + STACKED + self.lower.head + self.lower.height + self.lower.below
+def _notes(it: Told, sections: Sequence[Section]) -> list[str]:
+    """The receipt, how the sheet is read, and what was done to the input."""
+    flows = [section for section in sections if isinstance(section, Flow)]
+    boxes = [box for flow in flows for box in flow.boxes]
+    boxes += [
+        spot.box
+        for section in sections
+        if isinstance(section, list)
+        for line in section
+        for block in line
+        for spot in block.spots
+    ]
+    read = say("colours", it.language) + (say("lit", it.language) if any(flow.weights for flow in flows) else "")
+    read += say("left out", it.language) if any(None in (*box.rows, *box.columns) for box in boxes) else ""
+    read += say("cells", it.language) if by_cells(it.walk.steps) else ""
+    return [receipt_line(it.walk, it.language), read, *note_lines(it.walk, it.language)]
 
 
-Boxes = tuple[Box | None, Box, Box | None]
-"""The sizes of a unit's matrices: above, in the middle, below."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
-    """A sheet whose matrices have their places.
-
-    Attributes:
-        page: what is drawn on.
-        lines: the matrices.
-        tops: the height at which each line of them begins.
-        words: where the words of one step begin and end; lengths in inches.
-    """
-
-    page: Page
-    lines: list[list[Place]]
-    tops: list[float]
-    words: tuple[float, float]
-
-    def draw(self, numbers: range, palette: str) -> None:
-        """Draw the matrices of these steps."""
-        for line, top in zip(self.lines, self.tops, strict=True):
-            _draw_line(self.page, line, top, palette, numbers)
-
-    def write_step(self, number: int, step: Explanation) -> list[Text]:
-        """Write what a step is."""
-        width, size = self.page.size[0] - 2 * MARGIN, TEXT + 1
-        text = f"{number}. {step.title}: {step.sentence}"
-        before = len(self.page.ax.texts)
-        words = lines(self.page.pen, [text], width, size, leading=LEADING, most=STEP_LINES)
-        self.page.write(words, self.words[0] + STEP_MARGIN)
-        return list(self.page.ax.texts)[before:]
-
-
-def _sheet(walk: Walkthrough, *, words: int = 0, **options: Unpack[ViewOptions]) -> _Layout:
-    """A sheet with nothing on it but its words, and the place of every matrix; lines are left for one step's words."""
-    language, steps = options.get("language", "en"), options.get("steps")
-    explain("scores", language)  # refuses a language that is not there
-    bands = plan(walk, language=language, steps=steps, blanks=options.get("blanks", NO_BLANKS))
-    with usual_settings():
-        pen = blank_figure(_texts(walk, bands, language))
-        return _framed(arrange(bands, pen, options.get("precision", 3)), walk, language, pen, words)
-
-
-def _framed(rows: list[list[Place]], walk: Walkthrough, language: str, pen: Pen, words: int) -> _Layout:
-    """The sheet with what stands above and below the matrices."""
-    width = max(max(map(length, rows)) + 2 * MARGIN, NARROWEST)
-    room = width - 2 * MARGIN
-    title, source, formula = title_line(walk, language), source_line(walk, language), shown_formula(whole_formula(walk))
+def _drawn(it: Told, heading: Sequence[str]) -> Page:
+    """Measure the sections, and draw them below one another on a page that has the size they need."""
+    sections = _sections(it)
+    room = max(NARROW, *(_width(section) for section in sections))
+    pen = it.style.pen
     above = [
         line
-        for text, size, colour in ((title, TITLE, BLACK), (source, TEXT + 0.5, GREY), (formula, TITLE, BLACK))
-        for line in lines(pen, [text], room, size, colour=colour, leading=LEADING)
+        for text, size, colour in zip(heading, (FOUND, SOURCE, SOURCE + 1), (BLACK, GREY, BLACK), strict=True)
+        for line in lines(pen, [text], room / (1.1 if size == FOUND else 1), size, colour=colour, leading=1.4)
     ]
-    boxes = [box for row in rows for place in row for box in place.boxes]
-    notes = [receipt_line(walk, language), *_legend(walk, language, boxes), *note_lines(walk, language)]
-    below = lines(pen, notes, room)
-    begin = MARGIN + height_of(above)
-    end = begin + (LEADING * (TEXT + 1) * POINT * words + 2 * STEP_MARGIN if words else 0.0)
-    tops, bottom = heights(rows, end + 0.12)
-    page = page_of(pen, width, bottom - BETWEEN / 2 + height_of(below) + MARGIN)
-    page.write(above, MARGIN)
-    page.write(below, page.size[1] - MARGIN - height_of(below[1:]), va="baseline")
-    return _Layout(page=page, lines=rows, tops=tops, words=(begin, end))
+    below = lines(pen, _notes(it, sections), room, WORDS)
+    inside = sum(_height(section) + BETWEEN for section in sections)
+    page = page_of(pen, room + 2 * MARGIN, 2 * MARGIN + height_of([*above, *below]) + inside + BETWEEN / 2)
+    _write_heading(page, above)
+    top = MARGIN + height_of(above) + BETWEEN / 2
+    for section in sections:
+        page.ax.plot([MARGIN, MARGIN + room], [top - 0.06] * 2, color=FRAME, linewidth=0.6)
+        _draw(page, section, top + 0.06, it)
+        top += _height(section) + BETWEEN
+    page.ax.plot([MARGIN, MARGIN + room], [top - 0.06] * 2, color=FRAME, linewidth=0.6)
+    page.write(below, top)
+    return page
 
 
-def _draw_line(page: Page, line: list[Place], top: float, palette: str, numbers: range) -> None:
-    """Draw units side by side, as far as they belong to these steps; the cells of all begin at the same height."""
-    x = MARGIN
-    for index, place in enumerate(line):
-        seen = [box for box in place.boxes if box.panel.since in numbers]
-        if place.symbol and place.main.panel.number in numbers:
-            beside = line[index - 1].main if index else place.main
-            y, size = top + min(place.main.height, beside.height) / 2, sign_size(place.symbol)
-            page.text(x + place.gap - place.sign / 2, y, place.symbol, size, ha="center", va="center", color=GREY)
-        x += place.gap + place.left
-        new = index == 0 or is_named(place.unit, line[index - 1].unit)
-        if place.upper is not None and place.upper in seen:
-            y = top - max(one.main.head for one in line) - STACKED - place.upper.height - place.upper.below
-            draw_panel(page, place.upper, (x, y), palette)
-            label_rows(page, place.upper, x - 0.08, y)
-        if place.main in seen:
-            draw_panel(page, place.main, (x, top), palette)
-            if new:
-                label_rows(page, place.main, x - 0.08, top)
-        if place.lower is not None and place.lower in seen:
-            y = top + place.main.height + place.main.below + STACKED + place.lower.head
-            draw_panel(page, place.lower, (x, y), palette)
-        x += place.width
+def _write_heading(page: Page, above: Iterable[Line]) -> None:
+    top = MARGIN
+    for line in above:
+        look = bold(line.text) if line.size == FOUND else {}
+        page.text(MARGIN, top, line.text, line.size, va="top", color=line.colour, **look)
+        top += line.pitch
 
 
-def _legend(walk: Walkthrough, language: str, boxes: Sequence[Box]) -> tuple[str, str]:
-    """How products are written on the sheet, and what the colours of these matrices mean."""
-    signs = say("signs", language, matrix=MATRIX) + (say("cells", language) if by_cells(walk.steps) else "")
-    colours = [say("colours", language)]
-    colours += [say("beyond", language)] if any(box.is_clipped for box in boxes) else []
-    colours += [say("sharing", language)] if any(box.is_pooled for box in boxes) else []
-    return signs, "".join(colours)
-
-
-def _texts(walk: Walkthrough, bands: list[list[Unit]], language: str) -> list[str]:
-    """All that the sheet says."""
-    texts = [title_line(walk, language), source_line(walk, language), receipt_line(walk, language)]
-    texts += [
-        *(say(what, language, matrix=MATRIX) for what in ("signs", "cells", "colours", "beyond", "sharing")),
-        shown_formula(whole_formula(walk)),
-        *note_lines(walk, language),
-    ]
-    texts += [BLANK, "∞", *(explain(step.name, language).sentence for step in walk.steps)]
-    for band in bands:
-        for unit in band:
-            for panel in unit.panels:
-                texts += [
-                    unit.symbol,
-                    unit.opening,
-                    panel.title,
-                    *panel.lines,
-                    *clipped(panel.rows),
-                    *clipped(panel.columns),
-                ]
-    return texts
-
-
-# Which line each matrix stands in.
-
-
-def arrange(bands: Sequence[list[Unit]], pen: Pen, precision: int) -> list[list[Place]]:
-    """The matrices in lines, broken in the way that needs the least paper; several heads may stand side by side."""
-    sizes = {id(unit): _boxes_of(unit, pen, precision) for band in bands for unit in band}
-    n_heads = sum(band[0].is_head for band in bands)
-    layouts = []
-    for beside in range(1, max(1, min(n_heads, MOST_BESIDE)) + 1):
-        groups = _beside(bands, beside)
-        longest = _rows(groups, sizes, pen, WIDEST)
-        layouts.append(longest)
-        limits = {round(width, 2) + 0.01 for width in map(length, longest) if width >= LEAST_WIDTH}
-        layouts += [_rows(groups, sizes, pen, limit) for limit in sorted(limits)]
-    return min(layouts, key=_paper)
-
-
-def length(line: Sequence[Place]) -> float:
-    """How long a line is."""
-    return sum(place.gap + place.left + place.width for place in line)
-
-
-def heights(lines: Sequence[Sequence[Place]], top: float) -> tuple[list[float], float]:
-    """Where the cells of each line begin, and where the last line ends, if the first begins at the top given."""
-    tops = []
-    for line in lines:
-        top += max(place.above for place in line) + max(place.main.head for place in line)
-        tops.append(top)
-        top += max(place.below for place in line) + BETWEEN
-    return tops, top
-
-
-def is_named(unit: Unit, before: Unit) -> bool:
-    """Whether the rows of a unit are named behind its neighbour at the left, whose rows may be the same."""
-    return unit.is_head or before.main.rows != unit.main.rows
-
-
-def sign_size(symbol: str) -> float:
-    """The size of what stands between two matrices, in points."""
-    return NAMES if any(map(str.isalnum, symbol)) else SIGN
-
-
-def _paper(lines: Sequence[Sequence[Place]]) -> float:
-    """How much paper a sheet needs; more counts where it is higher than wide, or so long that all on it is smaller."""
-    width, height = max(map(length, lines)) + 2 * MARGIN, heights(lines, 1.0)[1] + 0.6
-    upright, long = max(1.0, height / width), max(1.0, width / LONGEST, height / LONGEST)
-    return width * height * math.sqrt(upright) * long * long
-
-
-def _beside(bands: Sequence[list[Unit]], beside: int) -> list[list[Unit]]:
-    """The bands, of heads so many in one."""
-    groups: list[list[Unit]] = []
-    heads = 0
-    for band in bands:
-        if band[0].is_head and heads % beside:
-            groups[-1] = [*groups[-1], *band]
+def _sections(it: Told) -> list[Section]:
+    """The steps in sections, measured."""
+    weights = followed(it.walk)
+    new = fresh(it.cards)
+    sections: list[Section] = []
+    for kind, made in blocks(it.cards):
+        if kind == "rows" and weights is not None:
+            flow = flow_of(made, it.style, weights.values[0], lit=it.lit)
+            sections.append(flow)
+            others = [("", matrix) for matrix in flow.others]
+            if others:
+                sections.append([[block_of(made[0], others, it.style, WIDE, words=False, rows=FEW_ROWS)]])
         else:
-            groups.append(band)
-        heads = heads + 1 if band[0].is_head else 0
-    return groups
+            sections.append(
+                _strip([block_of(card, new[card.number], it.style, WIDE, rows=_rows(card)) for card in made])
+            )
+    return sections
 
 
-def _rows(bands: Sequence[list[Unit]], sizes: dict[int, Boxes], pen: Pen, widest: float) -> list[list[Place]]:
-    """Bands in lines no longer than this, unless heads stand side by side; the matrices of a step stay together."""
-    rows: list[list[Place]] = []
-    for band in bands:
-        room = widest
-        if sum(unit.is_head for unit in band) > 1:
-            room = math.inf
-        elif any(unit.lower is not None for unit in band):
-            room = WIDEST  # what one query makes of its keys is read across
-        line: list[Place] = []
-        for _, units in groupby(band, key=lambda unit: unit.main.number):
-            step = list(units)
-            whole = _run(step, line[-1].unit if line else None, sizes, pen)
-            if line and length(line) + length(whole) > room and length(_run(step, None, sizes, pen)) <= room:
-                rows.append(line)
-                line = []
-            for unit in step:
-                place = _place(unit, line[-1].unit if line else None, sizes, pen)
-                if line and length([*line, place]) > room:
-                    rows.append(line)
-                    place = _place(unit, None, sizes, pen)
-                    line = []
-                line.append(place)
-        rows.append(line)
-    return rows
+def _rows(card: Card) -> int:
+    """So many rows of a matrix are drawn: all that attention itself makes, the first and last of others."""
+    return MOST_KEYS if card.step.name in BY_KEY or (card.step.name == "context" and not card.is_of_heads) else FEW_ROWS
 
 
-def _run(units: Sequence[Unit], before: Unit | None, sizes: dict[int, Boxes], pen: Pen) -> list[Place]:
-    """Units in one line, whatever its length."""
-    return [_place(unit, left, sizes, pen) for left, unit in zip([before, *units[:-1]], units, strict=True)]
+def _strip(made: Sequence[Block]) -> list[list[Block]]:
+    """Cards side by side, in as many lines as they need."""
+    found: list[list[Block]] = []
+    for block in made:
+        used = sum(one.width + BESIDE for one in found[-1]) if found else 0.0
+        if not found or used + block.width > WIDE:
+            found.append([])
+        found[-1].append(block)
+    return found
 
 
-def _boxes_of(unit: Unit, pen: Pen, precision: int) -> Boxes:
-    upper, lower = (
-        None if panel is None else box_of(panel, pen, precision, small=unit.small) for panel in (unit.upper, unit.lower)
-    )
-    return upper, box_of(unit.main, pen, precision, small=unit.small), lower
+def _width(section: Section) -> float:
+    if isinstance(section, list):
+        return max(sum(block.width for block in line) + BESIDE * (len(line) - 1) for line in section)
+    return section.width
 
 
-def _place(unit: Unit, before: Unit | None, sizes: dict[int, Boxes], pen: Pen) -> Place:
-    """A unit behind its neighbour at the left, None at the beginning of a line."""
-    upper, main, lower = sizes[id(unit)]
-    boxes = [box for box in (upper, main, lower) if box is not None]
-    named = [box for box in (main, upper) if box is not None and box.panel.rows]
-    if before is not None and not is_named(unit, before):
-        named = [box for box in named if box is not main]
-    begins = before is None or unit.is_head
-    symbol = unit.opening if begins else unit.symbol
-    sign = max(ARROW, pen.width(symbol, sign_size(symbol)) + 2 * CLEAR) if symbol else 0.0
-    gap = 0.0 if before is None else APART if begins else 0.0 if symbol and not symbol[0].isalnum() else GAP
-    return Place(
-        unit=unit,
-        upper=upper,
-        main=main,
-        lower=lower,
-        symbol=symbol,
-        gap=gap + sign,
-        sign=sign,
-        left=max((pen.widest(clipped(box.panel.rows), label_size(box)) + 0.08 for box in named), default=0.0),
-        width=max(box.room for box in boxes),
-    )
+def _height(section: Section) -> float:
+    if isinstance(section, list):
+        return sum(map(_high, section)) + BETWEEN * (len(section) - 1)
+    return section.height
+
+
+def _high(line: Sequence[Block]) -> float:
+    """The height of cards side by side."""
+    return max(block.head for block in line) + max(block.body for block in line)
+
+
+def _draw(page: Page, section: Section, top: float, it: Told) -> None:
+    """Draw a section from this height on."""
+    if isinstance(section, Flow):
+        draw_flow(page, section, (MARGIN, top), it.style)
+    else:
+        for line in section:
+            left = MARGIN
+            for block in line:
+                block.draw(page, (left, top), max(one.head for one in line), it.style, it.rows)
+                left += block.width + BESIDE
+            top += _high(line) + BETWEEN

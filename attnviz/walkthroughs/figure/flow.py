@@ -1,0 +1,319 @@
+"""One query followed from its keys to the context: a row for each key, lines from number to number, one row lit.
+
+The query stands above the keys, column over column, since it is multiplied with each of them so. Lines between weights,
+values and alignment vectors are as thick as the weight. The context stands below what it is the sum of.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from attnviz.render.figure.page import Line, Page, height_of
+from attnviz.render.figure.pen import BLACK, FRAME, GREY
+from attnviz.walkthroughs.figure.card import ROOMY, TITLED, heading, narrowest, write_heading
+from attnviz.walkthroughs.figure.panel import (
+    LABEL,
+    Box,
+    Cut,
+    Style,
+    box_of,
+    draw_box,
+    label_rows,
+    labels_width,
+    title_above,
+)
+from attnviz.walkthroughs.figure.plan import KEYS, Card, Matrix
+
+GAP, APART = 0.25, 0.15
+"""Between two columns, and between the words of two steps, in inches."""
+DOWN = 0.22
+"""Between the query and the keys, and between the alignment vectors and their sum, in inches."""
+LIT = "#ffe9a8"
+"""Behind the row that is to be followed: a colour of no number."""
+MOST_KEYS = 48
+"""Keys that are drawn; of more, those with the largest weights."""
+PALE = 0.7
+"""How white what is not looked at in a film is."""
+THICKEST = 6.0
+"""The line of a weight of 1, in points."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A matrix with a row for each key, and the step that it is drawn for; its left edge in inches."""
+
+    card: Card
+    box: Box
+    left: float
+
+    @property
+    def right(self) -> float:
+        """Its right edge."""
+        return self.left + self.box.width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """The words of a step, and where they begin."""
+
+    card: Card
+    lines: list[Line]
+    left: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """The steps of one query, measured; lengths in inches.
+
+    Attributes:
+        columns: what has a row for each key, from the left.
+        query: what is compared with the keys; None where that is not shown.
+        total: the sum of the alignment vectors, likewise.
+        words: those of the steps above the columns.
+        total_words: those of the sum.
+        lit: the row, as it is drawn, that is to be followed.
+        weights: the weight of each row that is drawn; empty where they are not to be told.
+        others: matrices of these steps that have no row for each key, such as the weights of a score.
+        head: what stands above the columns takes.
+        foot: what stands below them takes.
+        width: of all.
+    """
+
+    columns: tuple[Column, ...]
+    query: Box | None
+    total: Box | None
+    words: tuple[Words, ...]
+    total_words: Words | None
+    lit: int | None
+    weights: tuple[float, ...]
+    others: tuple[Matrix, ...]
+    head: float
+    foot: float
+    width: float
+
+    @property
+    def boxes(self) -> list[Box]:
+        """All matrices."""
+        return [one for one in (self.query, self.total, *(column.box for column in self.columns)) if one is not None]
+
+    @property
+    def height(self) -> float:
+        """Of all."""
+        return self.head + self.columns[0].box.height + self.foot
+
+
+def flow_of(cards: Sequence[Card], style: Style, weights: np.ndarray, *, lit: int | None, words: bool = True) -> Flow:
+    """Measure the steps of one query; `lit` is the key to be followed, None where nothing is to be told of weights."""
+    rows, scale = _rows(weights, lit), style.scale
+    query, total, others, parts = _sorted(cards, len(weights))
+    above = None if query is None else box_of(query, style)
+    below = None if total is None else box_of(total, style)
+    columns: list[Column] = []
+    headings: list[Words] = []
+    for card, matrices in parts:
+        begin = columns[-1].right if columns else 0.0
+        for matrix in matrices:
+            box = box_of(matrix, style, rows=rows, bars=matrix.is_weights and not matrix.blanks)
+            box = _level(box, above if not columns else below if matrix is card.result else None)
+            least = (
+                begin + APART * scale + narrowest(card, style) - box.width
+                if words and columns and matrix is card.result
+                else 0.0
+            )
+            gap = GAP * scale if columns else max(_labels(box, style), labels_width(above, style.pen) if above else 0.0)
+            before = columns[-1].right if columns else 0.0
+            columns.append(Column(card=card, box=box, left=max(before + gap, least)))
+        if words and matrices and card.result in matrices:
+            left = begin + (APART * scale if begin else 0.0)
+            headings.append(Words(card=card, lines=heading(card, columns[-1].right - left, style), left=left))
+    above = None if above is None else _level(above, columns[0].box)
+    below = None if below is None else _level(below, columns[-1].box)
+    sum_words = _words_of_sum(cards[-1], columns, style) if words and below is not None else None
+    return Flow(
+        columns=tuple(columns),
+        query=above,
+        total=below,
+        words=tuple(headings),
+        total_words=sum_words,
+        lit=rows.index(lit) if lit in rows else None,
+        weights=() if lit is None else tuple(0.0 if row is None else float(weights[row]) for row in rows),
+        others=tuple(others),
+        head=_head(headings, above, scale),
+        foot=max(
+            0.0 if below is None else (DOWN + TITLED) * scale + below.height,
+            0.0 if sum_words is None else TITLED * scale + height_of(sum_words.lines),
+        ),
+        width=columns[-1].right,
+    )
+
+
+def _sorted(
+    cards: Sequence[Card], n_keys: int
+) -> tuple[Matrix | None, Matrix | None, list[Matrix], list[tuple[Card, list[Matrix]]]]:
+    """The query, the sum, what has no row for each key, and for each step what it brings that has one."""
+    query = total = None
+    others, parts, drawn = [], [], set()
+    for card in cards:
+        matrices = [matrix for _, matrix in card.parts]
+        place = KEYS.get(card.step.operation)
+        if place is not None:
+            query, keys = matrices[0], matrices[place]
+            others += [matrix for matrix in matrices[1:-1] if matrix is not keys]
+            matrices = [keys, matrices[-1]]
+        elif card.step.operation == "sum":
+            total = matrices.pop()
+        elif card.step.operation == "mask":
+            matrices = [matrices[0], matrices[-1]]  # what it makes shows it
+        others += [matrix for matrix in matrices if len(matrix.values) != n_keys]
+        new = [one for one in matrices if one.name not in drawn and len(one.values) == n_keys]
+        drawn |= {matrix.name for matrix in new}
+        parts.append((card, new))
+    return query, total, others, parts
+
+
+def _level(box: Box, other: Box | None) -> Box:
+    """A matrix whose columns are as wide as those of another with as many, which it stands above or below."""
+    if other is None or other.columns != box.columns or not box.matrix.has_vectors:
+        return box
+    return replace(box, column=max(box.column, other.column))
+
+
+def _labels(box: Box, style: Style) -> float:
+    """What the names of keys, and the symbol of the first matrix, take at its left."""
+    return max(labels_width(box, style.pen), style.pen.width(box.title, LABEL * style.scale) + 0.07 * style.scale)
+
+
+def _words_of_sum(card: Card, columns: Sequence[Column], style: Style) -> Words:
+    """Those at the left of the sum, below the values."""
+    end = columns[-1].left - style.pen.width(f"{card.result.name} (1, 999)", LABEL * style.scale) - 0.2
+    left = max(0.0, end - ROOMY * style.scale)
+    return Words(card=card, lines=heading(card, end - left, style), left=left)
+
+
+def _head(headings: Sequence[Words], query: Box | None, scale: float) -> float:
+    """What stands above the columns: the words, and the query below those of its own step."""
+    heights = [height_of(one.lines) + TITLED * scale for one in headings] or [TITLED * scale]
+    if query is not None:
+        heights[0] += query.row + (DOWN + TITLED if headings else DOWN) * scale
+    return max(heights)
+
+
+def _rows(weights: np.ndarray, lit: int | None) -> Cut:
+    """The keys that are drawn: of very many the first and the last, and those with the largest weights."""
+    n = len(weights)
+    if n <= MOST_KEYS:
+        return tuple(range(n))
+    order = np.argsort(-weights, kind="stable") if lit is not None else np.arange(n)
+    kept = sorted({0, n - 1, *order[: MOST_KEYS // 2].tolist()})
+    rows: list[int | None] = []
+    for index, row in enumerate(kept):
+        if index and row != kept[index - 1] + 1:
+            rows.append(None)
+        rows.append(row)
+    return tuple(rows)
+
+
+def draw_flow(page: Page, flow: Flow, corner: tuple[float, float], style: Style, *, active: Card | None = None) -> None:
+    """Draw the steps of one query from this corner on; in a film as far as one step, which alone is not pale."""
+    left, top = corner
+    for one in flow.words:
+        write_heading(page, one.card, one.lines, (left + one.left, top), style)
+    first, top = flow.columns[0], top + flow.head
+    if flow.query is not None:
+        _draw_query(page, flow, (left, top), style)
+    shown = [one for one in flow.columns if active is None or one.card.number <= active.number]
+    _draw_lines(page, flow, shown, (left, top), style)
+    for column in shown:
+        if column is first and flow.query is not None:
+            _symbol_beside(page, column.box, (left + column.left, top - TITLED * style.scale / 2), style)
+        else:
+            title_above(page, column.box, (left + column.left, top))
+        draw_box(page, column.box, (left + column.left, top), style, lit=flow.lit)
+        if active is not None and column.box.matrix.name not in {one.name for _, one in active.parts}:
+            high = flow.head if column is first else TITLED * style.scale
+            place = (left + column.left, top - high, column.box.width, high + column.box.height)
+            page.box(place, facecolor="white", alpha=PALE, edgecolor="none", zorder=8)
+    label_rows(page, first.box, left + first.left - 0.07 * style.scale, top, flow.lit)
+    if flow.total is not None and (active is None or active.result is flow.total.matrix):
+        _draw_total(page, flow, (left, top + first.box.height), style)
+
+
+def _symbol_beside(page: Page, box: Box, corner: tuple[float, float], style: Style) -> None:
+    left, middle = corner
+    size = LABEL * style.scale
+    page.text(left - 0.07 * style.scale, middle, box.title, size, ha="right", va="center_baseline", color=GREY)
+
+
+def _draw_query(page: Page, flow: Flow, corner: tuple[float, float], style: Style) -> None:
+    """The query above the keys, and from each of its numbers a line to the keys' column that it is multiplied with."""
+    left, below = corner
+    keys, query, scale = flow.columns[0], flow.query, style.scale
+    assert query is not None  # noqa: S101 - for the types
+    x, top = left + keys.left, below - DOWN * scale - query.row
+    if flow.lit is not None:
+        names = labels_width(query, style.pen)
+        page.box((x - names - 0.04, top, names + 0.04, query.row), facecolor=LIT, edgecolor="none", zorder=0)
+    title_above(page, query, (x, top))
+    draw_box(page, query, (x, top), style, lit=0)
+    label_rows(page, query, x - 0.07 * scale, top, 0)
+    if query.columns == keys.box.columns:
+        _draw_drops(page, query, (x, top + query.row), DOWN * scale)
+
+
+def _draw_drops(page: Page, box: Box, corner: tuple[float, float], length: float) -> None:
+    """A line down from each column of a matrix to what stands below it."""
+    left, top = corner
+    for j, column in enumerate(box.columns):
+        if column is not None:
+            x = left + (j + 0.5) * box.column
+            page.ax.plot([x, x], [top + 0.02, top + length - 0.02], color=FRAME, linewidth=0.7 * box.scale, zorder=1)
+
+
+def _draw_lines(page: Page, flow: Flow, shown: Sequence[Column], corner: tuple[float, float], style: Style) -> None:
+    """From each number to what is made of it; the row to be followed stands out."""
+    left, top = corner
+    first, last = shown[0], shown[-1]
+    if flow.lit is not None:
+        names = labels_width(first.box, style.pen)
+        place = (
+            left + first.left - names - 0.04, top + flow.lit * first.box.row,
+            last.right - first.left + names + 0.04, first.box.row,
+        )  # fmt: skip
+        page.box(place, facecolor=LIT, edgecolor="none", zorder=0)
+    weighed = False
+    for before, after in itertools.pairwise(shown):
+        weighed = weighed or before.box.matrix.is_weights
+        for i, row in enumerate(first.box.rows):
+            if row is None:
+                continue
+            y = top + (i + 0.5) * first.box.row
+            ends = [left + before.right + 0.03, left + after.left - 0.03]
+            look: dict[str, Any] = {"color": FRAME, "linewidth": 0.7 * style.scale, "zorder": 1.0}
+            if weighed and flow.weights:
+                look = {"color": style.strong, "linewidth": (0.15 + THICKEST * flow.weights[i]) * style.scale}
+            elif i == flow.lit:
+                look = {"color": BLACK, "linewidth": 1.6 * style.scale}
+            page.ax.plot(ends, [y, y], solid_capstyle="butt", **look)
+            if i == flow.lit:
+                tip: dict[str, Any] = {"marker": ">", "markersize": 5 * style.scale, "linestyle": "none", "zorder": 6}
+                page.ax.plot([ends[1] - 0.02], [y], color=look["color"], **tip)
+
+
+def _draw_total(page: Page, flow: Flow, corner: tuple[float, float], style: Style) -> None:
+    """The sum below the vectors that are added up, and a line from each of their columns to it."""
+    left, top = corner
+    last, total, scale = flow.columns[-1], flow.total, style.scale
+    assert total is not None  # noqa: S101 - for the types
+    x, y = left + last.left, top + DOWN * scale
+    if total.columns == last.box.columns:
+        _draw_drops(page, total, (x, top), DOWN * scale)
+    draw_box(page, total, (x, y), style, lit=0)
+    _symbol_beside(page, total, (x, y + total.row / 2), style)
+    if flow.total_words is not None:
+        corner = (left + flow.total_words.left, top + 0.16 * scale)
+        write_heading(page, flow.total_words.card, flow.total_words.lines, corner, style)
