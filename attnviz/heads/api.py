@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from attnviz.capture.source import Source
     from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
+    from attnviz.heads.survey import Survey
     from attnviz.render.figure.export import Picture
 from attnviz.heads.runs import (
     CorpusProgress,
@@ -122,7 +123,8 @@ def compare_heads(
     from attnviz.heads.compare import compare
 
     comparison = compare(stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=tuple(measures))
-    return replace(comparison, origin=Origin(stats=stats, model=_settings_of(model), source=source))
+    origin = Origin(stats=stats, model=_settings_of(model), source=source)
+    return replace(comparison, origin=origin, attention=_only_sentence(comparison, origin))
 
 
 def compare_models(
@@ -206,18 +208,24 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
         output: the ``.stats`` file to write.
 
     Raises:
-        RecordError: there is none, a part cannot be read, is a checkpoint, or was measured otherwise than the first.
+        RecordError: there is none, a part cannot be read, is a checkpoint, was measured otherwise than the first, or on
+            the very sentences of another part.
         OutputError: the file cannot be written.
     """
     from attnviz.heads import survey
 
     check_writable(Path(output))
     whole: Stats | None = None
+    read: dict[str, Survey] = {}
     for path in parts:
         stats = load_stats(path)
         name = visible(str(path))
         if stats.n_lines is not None:
             raise RecordError(f"{name} is a checkpoint of a run that was broken off: let it end first")
+        twice = next((other for other, one in read.items() if survey.same_sentences(one, stats.survey)), None)
+        if twice is not None:
+            raise RecordError(f"{name} has the very sentences of {twice}: no part is counted twice")
+        read[name] = stats.survey
         if whole is None:
             whole = stats
             continue
@@ -298,6 +306,16 @@ def _write_picture(shown: HeadComparison | Changes, path: Path, head: tuple[int,
     drawn = BytesIO()
     draw(shown, head=head, examples=example_patterns).write(drawn, path.suffix.lower())
     return write_whole(path, drawn.getvalue())
+
+
+def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:
+    """The weights of the one sentence that was measured; None of several, or where no model was run."""
+    texts = list(origin.stats.survey.sample.texts.values())
+    if origin.source is None or comparison.n_sentences != 1 or len(texts) != 1 or texts[0][1] is not None:
+        return None
+    from attnviz.capture.attend import attend
+
+    return attend(texts[0][0], origin.source, kind=comparison.kind, truncate=True)
 
 
 def example_patterns(comparison: HeadComparison) -> tuple[dict[str, Attention], str]:

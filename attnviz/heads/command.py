@@ -43,12 +43,15 @@ from attnviz.settings import ModelSettings, changed, check_endings, name_parts
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from attnviz.attention import Attention
     from attnviz.capture.source import Source
     from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
     from attnviz.heads.runs import CorpusProgress
     from attnviz.render.figure.export import Picture
+    from attnviz.render.terminal.screen import Screen
 
 CHANGED = 3
 """The exit status where a head changed by more than ``--fail-above`` allows."""
@@ -115,13 +118,7 @@ def command(
 
         print_json(to_json(comparison))
     else:
-        from attnviz.heads.terminal.table import draw_heads
-
-        layers, heads = _chosen_places(table, comparison.n_layers, comparison.n_heads)
-        print_lines(
-            lambda screen: draw_heads(comparison, screen, sort=table.sort, role=table.role, layers=layers, heads=heads),
-            table.background,
-        )  # fmt: skip
+        _print_heads(comparison, table)
     usual = _usual_path("compare-heads", text.shown, comparison.model, model, survey, table)
 
     @cache
@@ -137,6 +134,27 @@ def command(
         from attnviz.heads.figure import similarity
 
         write_picture(output.clustermap, similarity.draw(comparison))
+
+
+def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
+    """Print the first screen, or the table where it is asked for or chosen from."""
+    from attnviz.heads.terminal import overview, sentence
+    from attnviz.heads.terminal import table as tables
+
+    layers, heads = _chosen_places(table, comparison.n_layers, comparison.n_heads)
+    is_chosen = bool(changed(table, "sort", "role", "layer", "head"))
+
+    def view(screen: Screen) -> list[Text]:
+        lang = table.lang if screen.unicode else "en"
+        if table.table and not is_chosen and comparison.attention is not None:
+            return sentence.draw_sentence(comparison, comparison.attention, screen, lang, full=True)
+        if not (table.table or is_chosen):
+            return overview.draw_overview(comparison, screen, lang)
+        return tables.draw_table(
+            comparison, screen, sort=table.sort, role=table.role, layers=layers, heads=heads, language=lang
+        )
+
+    print_lines(view, table.background)
 
 
 def head_command(
@@ -159,7 +177,11 @@ def head_command(
     profile = comparison.head(layer, number)
     from attnviz.heads.terminal.page import draw_head
 
-    print_lines(lambda screen: draw_head(comparison, layer, number, screen), page.background)
+    def view(screen: Screen) -> list[Text]:
+        lang = page.lang if screen.unicode else "en"
+        return draw_head(comparison, layer, number, screen, full=page.full, language=lang)
+
+    print_lines(view, page.background)
     usual = _usual_path("head", f"{profile.name} {text.shown}", comparison.model, model, survey, page)
 
     for path in output.output or (usual,):

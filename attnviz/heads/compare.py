@@ -9,15 +9,12 @@ import numpy as np
 from attnviz.attention import Note
 from attnviz.heads import measures, relations, roles, structure, survey, tally
 from attnviz.heads.measures import MEASURES, OFFSET, Entry
-from attnviz.heads.record import Estimates, Example, HeadComparison, HeadProfile, HeadSimilarity
+from attnviz.heads.record import Estimates, Example, HeadComparison, HeadProfile, HeadSimilarity, Relation
 from attnviz.heads.similarity import cluster, cut, scaled_to_two
 from attnviz.heads.survey import Survey
 
 CLUSTERS = 8
 """Into how many clusters heads are put, where there are so many."""
-
-FEW = 10
-"""Intervals from fewer sentences are too narrow."""
 
 
 def compare(
@@ -39,18 +36,19 @@ def compare(
     controls = _controls(found)
     every = roles.with_thresholds(measures.rules_of(taken), thresholds or {})
     n_layers, n_heads = estimates.value.shape[:2]
-    n_rows = found.heads.counts[0, :, 0]
-    untrained = _untrained(found)
-    related = {}
+    rows = found.heads.counts[:, :, 0]
+    counts = roles.Counts(rows=rows[0], sentences=tally.effective(rows), different=_different(found))
+    threshold = (thresholds or {}).get(roles.RELATION, relations.THRESHOLD)
+    candidates: dict[str, tuple[Relation, ...]] = {}
     if found.relations is not None:
-        threshold = (thresholds or {}).get(roles.RELATION, relations.THRESHOLD)
-        related = relations.roles_of(found.relations, untrained, threshold)
+        candidates = relations.candidates(found.relations, _untrained(found), threshold, different=counts.different)
+    related = relations.roles_of(candidates, threshold)
     similarity = _similarity(found)
     clusters = None if similarity is None else cut(similarity.linkage, min(CLUSTERS, n_layers * n_heads))
 
     def profile(layer: int, head: int) -> HeadProfile:
         own = roles.roles_of(
-            layer, head, measures=taken, estimates=estimates, controls=controls, n_rows=n_rows, every=every
+            layer, head, measures=taken, estimates=estimates, controls=controls, counts=counts, every=every
         )
         return HeadProfile(
             layer=layer,
@@ -75,7 +73,7 @@ def compare(
         heads=tuple(profile(layer, head) for layer, head in np.ndindex(n_layers, n_heads)),
         similarity=similarity,
         examples=_examples(found),
-        relations=() if found.relations is None else structure.relations_of(found.relations, untrained),
+        relations=relations.best_of(candidates),
         notes=_notes(found),
     )
 
@@ -157,7 +155,7 @@ def _notes(found: Survey) -> tuple[Note, ...]:
     if not found.heads.counts[0].any():
         notes.append(Note("nothing_measured"))
     n = _different(found)
-    if n < FEW:
+    if n < roles.FEWEST_DIFFERENT:
         notes.append(Note.of("few_sentences", different=n, lines=found.n_sentences))
     if found.about.specials == "exclude":
         notes.append(Note("specials_excluded"))

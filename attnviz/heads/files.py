@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.errors import RecordError
+from attnviz.heads import settings as defaults
 from attnviz.heads import structure, survey
 from attnviz.heads.measures import Measure
 from attnviz.heads.notes import note_words, proof, reason_of
-from attnviz.heads.record import NO_ROLE, Estimates, HeadComparison, HeadProfile, Role
-from attnviz.heads.settings import CONTROLS, MAX_OFFSET, SurveySettings
+from attnviz.heads.record import NO_ROLE, Estimates, HeadComparison, HeadProfile, Relation, Role
+from attnviz.heads.roles import CONTROLS
+from attnviz.heads.settings import SurveySettings
 from attnviz.heads.similarity import Divergences
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import Tally
@@ -145,7 +147,8 @@ def _run_before(words: Mapping[str, str]) -> dict[str, Any]:
         "kind": None if words.get("--kind", "the usual") == "the usual" else words["--kind"],
         "specials": words.get("--specials", "keep"), "truncate": words.get("--truncate") == str(True),
         "similarity": words.get("--likeness", str(True)) == str(True),
-        "controls": int(words.get("--controls", CONTROLS)), "max_offset": int(words.get("--max-offset", MAX_OFFSET)),
+        "controls": int(words.get("--controls", defaults.CONTROLS)),
+        "max_offset": int(words.get("--max-offset", defaults.MAX_OFFSET)),
     }  # fmt: skip
     given = words.get("--field", "text")
     return {
@@ -274,8 +277,8 @@ def _about(head: HeadProfile) -> list[object]:
     cluster = "" if head.cluster is None else head.cluster
     if role is None:
         return [head.layer, head.head, "", NO_ROLE, "", "", "", cluster]
-    reason = visible(reason_of(role))
-    return [head.layer, head.head, role.name, role.words, role.established, reason, _shown(role.score), cluster]
+    reason = visible(reason_of(role.doubt))
+    return [head.layer, head.head, role.name, role.rule.words, role.established, reason, _shown(role.score), cluster]
 
 
 def _numbers(comparison: HeadComparison, head: HeadProfile) -> Iterator[float]:
@@ -316,7 +319,7 @@ def to_json(comparison: HeadComparison) -> str:
         "heads": [_head(head) for head in comparison.heads],
         "likeness": None if comparison.similarity is None else asdict(comparison.similarity),
         "examples": _examples(comparison),
-        "relations": [{**asdict(one), "established": one.established} for one in comparison.relations],
+        "relations": [_relation(one) for one in comparison.relations],
     }
     return to_text(with_nulls(fields), "the comparison")
 
@@ -330,13 +333,25 @@ def _head(head: HeadProfile) -> dict[str, Any]:
 
 def _role(role: Role) -> dict[str, Any]:
     """A role without what only pictures need."""
-    fields = {name: value for name, value in asdict(role).items() if name not in _OF_PICTURES}
-    return {("reason" if name == "doubt" else name): value for name, value in fields.items()} | {
-        "reason": reason_of(role)
-    }
+    rule = role.rule
+    controls = [
+        {
+            "name": one.name, "what": CONTROLS[one.name].say(control=one), "value": one.value, "low": one.low,
+            "high": one.high, "rules_out": one.rules_out,
+        }
+        for one in role.controls
+    ]  # fmt: skip
+    return {
+        "name": role.name, "short": rule.short, "words": rule.words, "measure": role.measure, "score": role.score,
+        "low": role.low, "high": role.high, "threshold": rule.threshold, "controls": controls,
+        "established": role.established, "reason": reason_of(role.doubt),
+    }  # fmt: skip
 
 
-_OF_PICTURES = {"family", "family_words", "sign", "colour"}
+def _relation(one: Relation) -> dict[str, Any]:
+    """How well a head finds a relation, and why it is not established where it is not."""
+    fields = {name: value for name, value in asdict(one).items() if name not in {"doubt", "untrained_head"}}
+    return {**fields, "established": one.established, "reason": reason_of(one.doubt)}
 
 
 def _meant(one: Measure) -> dict[str, str]:

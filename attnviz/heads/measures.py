@@ -65,10 +65,13 @@ class RoleRule:
     """A role that a measure may give.
 
     Attributes:
-        name: of the role.
+        name: of the role, in files.
         words: what the head does, in plain words.
         threshold: from which value of the measure on.
+        korean: the same words in Korean.
         about: what it is about, which says the controls that can rule it out.
+        short: its name where it is shown, and where it is typed.
+        also: other names by which it can be asked for.
         sign: the role in a few characters, for who sees no colours.
         colour: as ``#rrggbb``.
         family: the name under which roles of one sort are chosen, set a threshold and coloured; the role's own where
@@ -79,16 +82,27 @@ class RoleRule:
     name: str
     words: str
     threshold: float
+    korean: str = ""
     about: About = "content"
+    short: str = ""
+    also: tuple[str, ...] = ()
     sign: str = ""
     colour: str = GREY
     family: str = ""
     family_words: str = ""
 
     def __post_init__(self) -> None:
-        for name, usual in (("family", self.name), ("family_words", self.words), ("sign", self.name[:4])):
+        usual = {
+            "family": self.name, "family_words": self.words, "korean": self.words,
+            "short": self.name.replace("_", " "), "sign": self.name[:4],
+        }  # fmt: skip
+        for name, value in usual.items():
             if not getattr(self, name):
-                object.__setattr__(self, name, usual)
+                object.__setattr__(self, name, value)
+
+    def say(self, language: str = "en") -> str:
+        """What the head does, in English (``en``) or Korean (``ko``)."""
+        return self.korean if language == "ko" else self.words
 
     @property
     def ruled_out_by(self) -> tuple[str, ...]:
@@ -115,6 +129,7 @@ class Measure:
             ``received``: `compute` is given `Received`, what each key of a layer got from all rows.
             ``norms``: as ``keys``, of norm-based weights. ``peaks``: rows whose largest weight is at `offset`.
             ``places``: how the pattern varies between sentences. ``unknown``: of another version, read from a file.
+        korean: the meaning in Korean.
         compute: the computation; None where `takes` says all.
         role: what a head does where the measure is large; None where that is no role.
         offset: of a measure at a fixed offset, how many tokens after the query; negative before it.
@@ -127,11 +142,16 @@ class Measure:
     unit: str
     meaning: str
     takes: Takes
+    korean: str = ""
     compute: Callable[[Any], Any] | None = None
     role: RoleRule | None = None
     offset: int | None = None
     family: str = ""
     enough_rows: int = ENOUGH_ROWS
+
+    def say(self, language: str = "en") -> str:
+        """What it is, in English (``en``) or Korean (``ko``)."""
+        return self.korean or self.meaning if language == "ko" else self.meaning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,10 +194,12 @@ def _weight_at(offset: int) -> Measure:
 
 
 def _peak_at(offset: int) -> Measure:
+    n, way, korean = abs(offset), *(("back", "앞을") if offset < 0 else ("ahead", "뒤를"))
     role = RoleRule(
-        name=f"offset_{offset:+d}", words=f"looks {abs(offset)} tokens {'back' if offset < 0 else 'ahead'}",
-        threshold=0.9, about="position", sign=f"{offset:+d}", colour="#44aa99", family="offset",
-        family_words="looks at another fixed offset",
+        name=f"offset_{offset:+d}", words=f"looks {n} tokens {way}", korean=f"토큰 {n}개 {korean}을 봄".replace("뒤을",
+        "뒤를"),
+        threshold=0.9, about="position", short=f"{n} {way}", also=(f"{offset:+d}",), sign=f"{offset:+d}",
+        colour="#44aa99", family="offset", family_words="looks at another fixed offset",
     )  # fmt: skip
     return Measure(
         name=f"peak_{offset:+d}", label=f"top {offset:+d}", unit="share", takes="peaks", offset=offset, family="peak",
@@ -200,45 +222,54 @@ def _sink(received: Received) -> Sums:
 MEASURES: tuple[Entry, ...] = (
     # A[i, i] (Clark et al. 2019, section 3)
     _keys("self", "self", "weight on the token itself", lambda rows: rows.at(0), RoleRule(
-        name="self", words="looks at itself", threshold=0.5, about="position", sign="self", colour="#117733",
+        name="self", words="looks at itself", korean="자기 자신을 봄", threshold=0.5, about="position", sign="self",
+        colour="#117733",
     )),
     # A[i, i - 1] (Clark et al. 2019, section 3.1)
     _keys("previous", "prev", "weight on the token before", lambda rows: rows.at(-1), RoleRule(
-        name="previous", words="looks at the previous token", threshold=0.5, about="position", sign="-1",
+        name="previous", words="looks at the previous token", korean="바로 앞 토큰을 봄", also=("prev", "-1"),
+        threshold=0.5, about="position", sign="-1",
         colour="#332288",
     )),
     # A[i, i + 1] (Clark et al. 2019, section 3.1)
     _keys("next", "next", "weight on the token after", lambda rows: rows.at(1), RoleRule(
-        name="next", words="looks at the next token", threshold=0.5, about="position", sign="+1", colour="#88ccee",
+        name="next", words="looks at the next token", korean="바로 뒤 토큰을 봄", also=("+1",), threshold=0.5,
+        about="position", sign="+1", colour="#88ccee",
     )),
     # A[i, 0], such as [CLS] (Clark et al. 2019, section 3.2)
     _keys("first", "1st", "weight on the first token", lambda rows: rows.on(rows.marks.first), RoleRule(
-        name="first", words="rests on the first token", threshold=0.6, sign="1st", colour="#cc6677",
+        name="first", words="rests on the first token", korean="첫 토큰에 머묾 (어텐션 싱크)",
+        also=("sink", "sink [cls]", "[cls]", "cls", "bos"), threshold=0.6, sign="1st", colour="#cc6677",
     )),
     # such as [SEP]: the sum of A over them (Clark et al. 2019, section 3.2)
     _keys("separator", "sep", "weight on special tokens other than the first",
           lambda rows: rows.on(rows.marks.separator), RoleRule(
-        name="separator", words="rests on the separator", threshold=0.6, sign="sep", colour="#882255",
+        name="separator", words="rests on the separator", korean="구분 토큰에 머묾", also=("[sep]", "sep"),
+        threshold=0.6, sign="sep", colour="#882255",
     )),
     # the sum of A over them (Clark et al. 2019, section 3.2)
     _keys("punctuation", "punct", "weight on punctuation marks", lambda rows: rows.on(rows.marks.punctuation), RoleRule(
-        name="punctuation", words="rests on punctuation", threshold=0.6, sign=". ,", colour="#ee8866",
+        name="punctuation", words="rests on punctuation", korean="문장 부호에 머묾", also=("punct",), threshold=0.6,
+        sign=".,", colour="#ee8866",
     )),
     # the sum of A over them (Wang et al. 2023, duplicate token heads)
     _keys("same_word", "same", "of a token seen before: weight on its earlier copies",
           lambda rows: rows.copies(), RoleRule(
-        name="same_word", words="looks back at the same word", threshold=0.5, sign="same", colour="#aa4499",
+        name="same_word", words="looks back at the same word", korean="앞에 나온 같은 단어를 봄", also=("duplicate",),
+        threshold=0.5, sign="same", colour="#aa4499",
     ), enough_rows=1),
     # what came right after its earlier copies: the sum of A over it (Olsson et al. 2022)
     _keys("induction", "induct", "of a token seen before: weight on what followed its earlier copies",
           lambda rows: rows.after_copies(), RoleRule(
-        name="induction", words="repeats what followed last time", threshold=0.5, sign="ind", colour="#999933",
+        name="induction", words="repeats what followed last time", korean="전에 같은 단어 다음에 나온 것을 봄",
+        threshold=0.5, sign="ind", colour="#999933",
     ), enough_rows=1),
     # mean of -sum over j of A ln A (Clark et al. 2019, section 3.3)
     _rows("entropy", "entropy", "nats", "how spread a row is", lambda rows: rows.total(rows.entropy)),
     _rows("entropy_share", "even", "share", "entropy as a share of the largest there can be",
           lambda rows: rows.total(rows.entropy / rows.largest_entropy), role=RoleRule(
-        name="broad", words="broad", threshold=BROAD, about="spread", sign="all", colour="#ddcc77",
+        name="broad", words="spreads over many tokens", korean="여러 토큰을 고루 봄", threshold=BROAD, about="spread",
+        sign="all", colour="#ddcc77",
     )),
     _rows("distance", "dist", "tokens", "mean distance of the keys", _distance),
     _rows("spread", "± tokens", "tokens", "standard deviation of that distance within a row", _spread),
@@ -248,8 +279,8 @@ MEASURES: tuple[Entry, ...] = (
     # Gu et al. 2025, "attention sink"
     Measure(name="sink", label="sink", unit="share", takes="received", compute=_sink,
             meaning="largest mean weight that a single key draws from the rows that see it"),
-    AtOffsets(family="offset", at=_weight_at),  # A[i, i + o]
-    AtOffsets(family="peak", at=_peak_at),  # Voita et al. 2019, section 5.1, positional heads: there 0.9 of the rows
+    AtOffsets(family="offset", at=_weight_at), # A[i, i + o]
+    AtOffsets(family="peak", at=_peak_at), # Voita et al. 2019, section 5.1, positional heads: there 0.9 of the rows
     # after Vig and Belinkov 2019: `attnviz.heads.survey.variability`
     Measure(name="variability", label="varies", unit="share", takes="places",
             meaning="how far the pattern changes with what the words are"),

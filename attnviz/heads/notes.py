@@ -2,135 +2,184 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 
 from attnviz.attention import Note
-from attnviz.heads.measures import (
-    OFFSET,
-    SHUFFLED,
-    UNTRAINED,
-)
-from attnviz.heads.record import HeadComparison, HeadProfile, Role
+from attnviz.heads.record import HeadComparison, HeadProfile
+from attnviz.heads.roles import CONTROLS
+from attnviz.heads.wording import counted, say
 from attnviz.text.notes import Templates, sentence
 
-
-def counted(n: int, what: str) -> str:
-    """As ``1 head`` or ``1,024 heads``."""
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-TOO_FEW, NO_CONTROL = "too few sentences", "no control"
-DOUBTS = {
-    TOO_FEW: "there are too few sentences for an interval",
-    NO_CONTROL: "no control was taken",
-    "shuffled too": "shuffled tokens do as much",
-    "random weights too": "random weights do as much",
-    "an offset too": "a fixed offset does as much",
-    "chance too": "chance does as much",
+DOUBTS: Templates = {
+    "too_few_different": (
+        "too few to say: {n:,} different sentences, {fewest} are needed",
+        "너무 적어 판단할 수 없음: 서로 다른 문장 {n:,}개, {fewest}개는 필요함",
+    ),
+    "too_few_cases": (
+        "too few to say: it comes up {n:,} times, {fewest} are needed",
+        "너무 적어 판단할 수 없음: {n:,}번 나옴, {fewest}번은 필요함",
+    ),
+    "too_few_sentences": (
+        "too few to say: it comes up in fewer than {fewest} sentences",
+        "너무 적어 판단할 수 없음: {fewest}개보다 적은 문장에서만 나옴",
+    ),
+    "below_threshold": (
+        "right in less than {percent} % of the cases", "맞는 경우가 {percent} %보다 적음",
+    ),
+    "no_control": ("no control was taken ({controls})", "대조값을 재지 않았음 ({controls})"),
+    "too_few_for_control": (
+        "too few sentences for an interval of {what}", "{what}의 신뢰구간을 내기에는 문장이 너무 적음",
+    ),
+    "control_does_as_much": ("{too}", "{too}"),
+}  # fmt: skip
+"""Why a role is not established, by the codes of `attnviz.heads.roles.doubt`."""
+SHORT: Templates = {
+    "too_few": ("too few to say", "너무 적음"),
+    "below_threshold": ("below {percent} %", "{percent} %보다 낮음"),
+    "no_control": ("no control", "대조값 없음"),
+    "control_does_as_much": ("{title} too", "{too}"),
 }
-"""Why a role is not established, as tables tell it and in whole words."""
-_TOO = {SHUFFLED: "shuffled too", UNTRAINED: "random weights too", OFFSET: "an offset too"}
+"""The same in two or three words."""
 
 
-def why_not(role: Role) -> str:
-    """Why a role is not established, in two or three words; empty where it is."""
-    if role.established:
+def why_not(doubt: Note | None, language: str = "en") -> str:
+    """Why a role is not established, in a few words; empty where it is."""
+    if doubt is None:
         return ""
-    deciding = [control for control in role.controls if control.rules_out]
-    if math.isnan(role.low) or any(math.isnan(control.high) for control in deciding):
-        return TOO_FEW
-    for control in deciding:
-        if not role.low > control.high:
-            return _TOO.get(control.name, f"{control.name} too")
-    return NO_CONTROL if role.doubt is not None and role.doubt.code == "no_control" else reason_of(role)
+    code = "too_few" if doubt.code.startswith("too_few") else doubt.code
+    if code not in SHORT:
+        return reason_of(doubt, language)
+    fields = dict(doubt.fields)
+    if code == "control_does_as_much":
+        kind = CONTROLS[str(fields["control"])]
+        fields |= {"title": kind.titles[1], "too": kind.too[1]}
+    return SHORT[code][language == "ko"].format(**fields)
 
 
-def reason_of(role: Role) -> str:
+def reason_of(doubt: Note | None, language: str = "en") -> str:
     """Why a role is not established, in a line; empty where it is."""
-    if role.doubt is None:
+    if doubt is None:
         return ""
-    fields = dict(role.doubt.fields)
-    control = next((one for one in role.controls if one.name == fields.get("control")), None)
-    match role.doubt.code:
-        case "too_few_sentences":
-            return "too few sentences for an interval"
-        case "no_control":
-            return f"no control was taken ({fields['controls']})"
-        case "too_few_for_control" if control is not None:
-            return f"too few sentences for an interval of {control.what}"
-        case "control_does_as_much" if control is not None:
-            return f"{control.what} does as much ({control.value:.2f})"
-        case _:
-            return note_words(role.doubt)
+    fields = dict(doubt.fields)
+    if (control := CONTROLS.get(str(fields.get("control")))) is not None:
+        ko = language == "ko"
+        return DOUBTS[doubt.code][ko].format(**fields, what=control.words[ko], too=control.too[ko])
+    return sentence(doubt, language, {**NOTES, **DOUBTS})
 
 
-def doubts(heads: Sequence[HeadProfile]) -> str:
+def doubts(heads: Sequence[HeadProfile], language: str = "en") -> str:
     """Why the clearest roles of some heads are not established, and of how many; empty where all are."""
     first = [head.roles[0] for head in heads if head.roles]
-    found = Counter(why_not(role) for role in first if not role.established)
+    found = Counter(reason_of(role.doubt, language) for role in first if not role.established)
     if len(found) == 1:
-        return "".join(DOUBTS.get(why, why) for why in found)
-    return ", or ".join(f"{DOUBTS.get(why, why)} ({counted(n, 'head')})" for why, n in found.most_common())
+        return "".join(found)
+    return "; ".join(f"{why} ({counted(n, 'head')})" for why, n in found.most_common())
 
 
-def proof(comparison: HeadComparison) -> str:
+def proof(comparison: HeadComparison, language: str = "en") -> str:
     """That the numbers are proved to be the model's own, in a line."""
-    layers, largest, n = len(comparison.differences), max(comparison.differences), comparison.n_sentences
-    over = f"over {counted(layers, 'layer')}" + (f", all {n:,} sentences" if n != 1 else "")
-    return f"verified: max difference {f'{largest:.1e}' if largest else '0'} {over}"
+    n_layers, largest, n = len(comparison.differences), max(comparison.differences), comparison.n_sentences
+    every = say("proof_all", language, n=n) if n != 1 else ""
+    return say(
+        "proof", language, largest=f"{largest:.1e}" if largest else "0", layers=counted(n_layers, "layer"),
+        n_layers=n_layers, all=every,
+    )  # fmt: skip
 
 
-def note_words(note: Note) -> str:
+def note_words(note: Note, language: str = "en") -> str:
     """A note of a comparison, or of two models, in a sentence."""
     fields = dict(note.fields)
     if note.code == "few_sentences":
-        return _few_sentences(int(fields["different"]), int(fields["lines"]))
-    if note.code in SINGULARS and fields["n"] == 1:
-        return SINGULARS[note.code].format(**fields)
-    return sentence(note, templates=TEMPLATES)
+        several = "" if fields["different"] == fields["lines"] else "_copies"
+        note = Note(("one_sentence" if fields["different"] == 1 else "few_sentences") + several, note.fields)
+    if language == "en" and note.code in SINGULARS and fields["n"] == 1:
+        return SINGULARS[note.code]
+    return sentence(note, language, NOTES)
 
 
-def _few_sentences(different: int, lines: int) -> str:
-    times = "" if different == lines else f", in {lines:,} lines"
-    if different == 1:
-        return f"one sentence{times}: no interval, so no role is established"
-    return f"{different} different sentences{times}: intervals from so few are too narrow"
-
-
-TEMPLATES: Templates = {
-    code: (text, text)
-    for code, text in {
-        "text": "{text}",
-        "nothing_measured": "nothing was measured: no token has more than one token to look at",
-        "specials_excluded": (
-            "special tokens left out: what remains of each row sums to 1 again, as if they were masked"
+NOTES: Templates = {
+    "text": ("{text}", "{text}"),
+    "one_sentence": (
+        "one sentence: no interval, so no role is established",
+        "문장 하나: 신뢰구간이 없으므로 확인된 역할도 없음",
+    ),
+    "one_sentence_copies": (
+        "one sentence, in {lines:,} lines: no interval, so no role is established",
+        "문장 하나가 {lines:,}줄에 되풀이됨: 신뢰구간이 없으므로 확인된 역할도 없음",
+    ),
+    "few_sentences": (
+        "{different} different sentences: too few to say what a head does, so no role is established",
+        "서로 다른 문장 {different}개: 헤드가 하는 일을 판단하기에는 너무 적으므로 확인된 역할이 없음",
+    ),
+    "few_sentences_copies": (
+        (
+            "{different} different sentences, in {lines:,} lines: too few to say what a head does, so no role is "
+            "established"
         ),
-        "sentences_cut": ("{n:,} sentences are longer than the model takes: cut, and measured as far as they go"),
-        "bad_lines": "{n:,} lines could not be used",
-        "relations_uncontrolled": (
-            "no control of random weights was taken of relations between words: they make no role"
+        (
+            "서로 다른 문장 {different}개가 {lines:,}줄에 되풀이됨: 헤드가 하는 일을 판단하기에는 너무 적으므로 확인된 "
+            "역할이 없음"
         ),
-        "relations_lost": ("{n:,} of {total:,} relations between words were left out: a word has no token of its own"),
-        "relations_in_one_half": (
-            "{n:,} relations come up in one half of the sentences only: no head can be chosen on one half and scored "
-            "on the other"
+    ),
+    "nothing_measured": (
+        "nothing was measured: no token has more than one token to look at",
+        "잰 것이 없음: 볼 수 있는 토큰이 둘 이상인 토큰이 없음",
+    ),
+    "specials_excluded": (
+        "special tokens left out: what remains of each row sums to 1 again, as if they were masked",
+        "특수 토큰 제외: 마스크한 것처럼 각 행의 나머지를 합이 1이 되게 함",
+    ),
+    "sentences_cut": (
+        "{n:,} sentences are longer than the model takes: cut, and measured as far as they go",
+        "문장 {n:,}개가 모델의 한도보다 길어, 잘라서 앞부분만 쟀음",
+    ),
+    "bad_lines": ("{n:,} lines could not be used", "{n:,}줄을 쓸 수 없었음"),
+    "relations_uncontrolled": (
+        "no control of random weights was taken of relations between words: they make no role",
+        "단어 사이의 관계에 대해 무작위 가중치의 대조값을 재지 않았음: 관계는 역할이 되지 않음",
+    ),
+    "relations_lost": (
+        "{n:,} of {total:,} relations between words were left out: a word has no token of its own",
+        "단어 사이의 관계 {total:,}개 가운데 {n:,}개를 제외함: 자기 토큰이 없는 단어가 있음",
+    ),
+    "relations_in_one_half": (
+        (
+            "{n:,} relations come up in one half of the sentences only: no head can be chosen on one half and "
+            "scored on "
+            "the "
+            "other"
         ),
-        "relations_uncounted": (
+        "관계 {n:,}개는 문장의 한쪽 절반에만 나와, 한쪽에서 헤드를 고르고 다른 쪽에서 점수를 매길 수 없음",
+    ),
+    "relations_uncounted": (
+        (
             "the corpus has more than {most} relations: only the first of them by name were looked for, {n:,} links "
-            "were not"
+            "were "
+            "not"
         ),
-        "relations_of_other_words": (
-            "{n:,} sentences have relations, but between other words than this attention: they were not looked for"
-        ),
-        "saved_numbers": "saved numbers were compared: roles and measures, no patterns, for which both models are run",
-        "other_sentences": (
+        "관계의 종류가 {most}개보다 많아, 이름순으로 앞의 것만 찾고 연결 {n:,}개는 찾지 않았음",
+    ),
+    "relations_of_other_words": (
+        "{n:,} sentences have relations, but between other words than this attention: they were not looked for",
+        "문장 {n:,}개의 관계는 이 어텐션이 잇는 단어 사이의 것이 아니어서 찾지 않았음",
+    ),
+    "saved_numbers": (
+        "saved numbers were compared: roles and measures, no patterns, for which both models are run",
+        "저장된 수를 비교함: 역할과 지표만 비교하고, 두 모델을 실행해야 하는 패턴은 비교하지 않음",
+    ),
+    "other_sentences": (
+        (
             "not the same sentences: a difference is that of the models and of the sentences, and the intervals are "
-            "not paired"
+            "not "
+            "paired"
         ),
-        "paired": "both were measured on the same sentences: the intervals of differences are paired",
-    }.items()
+        "같은 문장이 아님: 차이에는 모델의 차이와 문장의 차이가 섞여 있고, 신뢰구간은 짝지어지지 않음",
+    ),
+    "paired": (
+        "both were measured on the same sentences: the intervals of differences are paired",
+        "두 모델을 같은 문장에서 쟀음: 차이의 신뢰구간은 짝지은 것임",
+    ),
 }
 """The notes of heads, by their codes."""
 SINGULARS = {
@@ -144,4 +193,4 @@ SINGULARS = {
         "1 sentence has relations, but between other words than this attention: they were not looked for"
     ),
 }
-"""Those that are otherwise of one thing."""
+"""Those that are otherwise of one thing, in English."""

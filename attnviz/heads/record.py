@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from attnviz.attention import Kind, Note, positions
+from attnviz.attention import Attention, Kind, Note, positions
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import GREY, Measure
+from attnviz.heads.measures import Measure, RoleRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,21 +35,23 @@ class Control:
     """What a measure comes to where a head cannot have the role.
 
     Attributes:
-        name: ``chance``, ``shuffled``, ``untrained`` or ``offset``.
-        what: what it is, in a few words, such as "best head of random weights (4.2)".
+        name: one of `attnviz.heads.roles.CONTROLS`.
         value: the measure.
         low: the lower end of its interval.
         high: the upper end.
         rules_out: whether the role is not established where its interval overlaps this one. Shuffled tokens do not
             rule out that a head looks at a position: it then does so whatever the words are.
+        head: of random weights, the best head: layer and number; None where the control is of no other head.
+        offset: of relations between words, the best fixed offset, in words.
     """
 
     name: str
-    what: str
     value: float
     low: float
     high: float
     rules_out: bool
+    head: tuple[int, int] | None = None
+    offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,36 +59,38 @@ class Role:
     """Something that a head does, as far as its numbers reach.
 
     Attributes:
-        name: such as ``previous``; heads of one name are drawn in one colour.
-        words: the same in plain words: "looks at the previous token".
-        measure: what it is judged by.
+        rule: which role.
+        measure: the name of what it is judged by.
         score: the measure.
         low: the lower end of its interval.
         high: the upper end.
-        threshold: from which score on a head has the role.
         controls: what the score is held against.
-        established: whether its interval lies above that of every control that could rule it out.
-        doubt: why it is not; None where it is.
-        family: the name under which roles of one sort are chosen and coloured, such as ``offset``.
-        family_words: what all of them do.
-        sign: the role in a few characters.
-        colour: as ``#rrggbb``.
+        doubt: why it is not established; None where it is.
     """
 
-    name: str
-    words: str
+    rule: RoleRule
     measure: str
     score: float
     low: float
     high: float
-    threshold: float
     controls: tuple[Control, ...]
-    established: bool
     doubt: Note | None = None
-    family: str = ""
-    family_words: str = ""
-    sign: str = ""
-    colour: str = GREY
+
+    @property
+    def name(self) -> str:
+        """Such as ``previous``."""
+        return self.rule.name
+
+    @property
+    def established(self) -> bool:
+        """Whether nothing that could rule it out does: see `attnviz.heads.roles.doubt`."""
+        return self.doubt is None
+
+    @property
+    def clearness(self) -> tuple[bool, float]:
+        """What roles are ordered by: those established first, then by how far each is above its threshold."""
+        least = self.rule.threshold
+        return self.established, (self.score - least) / max(1 - least, 1e-9)
 
 
 NO_ROLE = "no clear role"
@@ -117,7 +120,7 @@ class HeadProfile:
     @property
     def words(self) -> str:
         """What it does, in plain words."""
-        return self.roles[0].words if self.roles else NO_ROLE
+        return self.roles[0].rule.words if self.roles else NO_ROLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +138,12 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """How well the best head finds a relation between words: chosen on one half of the sentences, scored on the other.
+    """How well a head finds a relation between words: chosen on one half of the sentences, scored on the other.
 
     Attributes:
         name: such as ``nsubj`` or ``coreference``.
         n: how often it comes up in the half that scores.
-        layer: of the best head.
+        layer: of the head.
         head: its number.
         reverse: whether it is the other way round: of all words, the one depended on looks most at the one that
             depends.
@@ -152,7 +155,10 @@ class Relation:
         offset_low: the lower end of its interval.
         offset_high: the upper end.
         untrained: the accuracy of the best head of random weights, chosen and scored likewise; NaN where unknown.
-        untrained_high: the upper end of its interval.
+        untrained_low: the lower end of its interval.
+        untrained_high: the upper end.
+        untrained_head: which head that is.
+        doubt: why it is not established that the head finds it; None where it is.
     """
 
     name: str
@@ -168,15 +174,15 @@ class Relation:
     offset_low: float
     offset_high: float
     untrained: float = float("nan")
+    untrained_low: float = float("nan")
     untrained_high: float = float("nan")
+    untrained_head: tuple[int, int] | None = None
+    doubt: Note | None = None
 
     @property
     def established(self) -> bool:
-        """Whether the head's interval lies above those of the best fixed offset and of random weights.
-
-        Where one of these was not taken, it is not known, and nothing is established.
-        """
-        return self.low > max(self.offset_high, self.untrained_high) and not math.isnan(self.untrained_high)
+        """Whether it is established that the head finds it, by the same rule as a role."""
+        return self.doubt is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -223,6 +229,7 @@ class HeadComparison:
             first.
         notes: what a reader should know; `attnviz.heads.notes.note_words` has the sentences.
         origin: what it was computed from, as `attnviz.heads.api.Origin`; None of one made otherwise.
+        attention: of one sentence all its weights; None where there were more, or the model is not at hand.
     """
 
     model: str
@@ -243,6 +250,7 @@ class HeadComparison:
     bad: tuple[tuple[int, str], ...] = ()
     notes: tuple[Note, ...] = ()
     origin: object = None
+    attention: Attention | None = None
 
     def __repr__(self) -> str:
         n_sure = sum(any(role.established for role in head.roles) for head in self.heads)

@@ -1,144 +1,378 @@
-"""Roles that relations between words speak for, in plain words."""
+"""Roles that relations between words speak for: their names and words, and the heads that have them.
+
+The heads of a relation are chosen on one half of the sentences and scored on the other, and so are the best fixed
+offset and the best head of random weights that they are held against: nothing is scored on what chose it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from attnviz.heads.measures import OFFSET, UNTRAINED, RoleRule
-from attnviz.heads.record import Control, Example, Role
-from attnviz.heads.roles import RELATION, role_of
-from attnviz.heads.structure import DISTANCES, REVERSE, LinkHits, Relations, interval
+from attnviz.heads.record import Control, Example, Relation, Role
+from attnviz.heads.roles import RELATION, Evidence, doubt, spelled
+from attnviz.heads.structure import CHOOSE, DISTANCES, REVERSE, SCORE, LinkHits, Relations, interval
 from attnviz.heads.survey import EXAMPLES
+from attnviz.heads.tally import effective
 from attnviz.text.corpus import universal
 
 THRESHOLD = 0.5
 """From which accuracy on a head has the role of a relation."""
 
-FEWEST = 10
-"""A relation that comes up less often makes no role."""
 
-WORDS: dict[str, tuple[str, str]] = {
-    "acl": ("a clause to the noun it describes", "a noun to the clause that describes it"),
-    "acl:relcl": ("a relative clause to the noun it describes", "a noun to its relative clause"),
-    "advcl": ("an adverbial clause to what it qualifies", "a clause to its adverbial clause"),
-    "advmod": ("an adverb to the word it qualifies", "a word to its adverb"),
-    "agreement": ("a verb to the subject it agrees with", "a subject to the verb that agrees with it"),
-    "amod": ("an adjective to its noun", "a noun to its adjective"),
-    "appos": ("an apposition to the noun it names again", "a noun to its apposition"),
-    "aux": ("an auxiliary to its verb", "a verb to its auxiliary"),
-    "aux:pass": ("a passive auxiliary to its verb", "a verb to its passive auxiliary"),
-    "case": ("a preposition or case marker to its noun", "a noun to its preposition or case marker"),
-    "cc": ("a conjunction to what it joins on", "what is joined on to its conjunction"),
-    "ccomp": ("a clause to the verb it completes", "a verb to the clause that completes it"),
-    "clf": ("a classifier to its numeral or noun", "a numeral or noun to its classifier"),
-    "compound": ("a part of a compound to its head", "the head of a compound to its other part"),
-    "compound:prt": ("a particle to its verb", "a verb to its particle"),
-    "conj": ("what is joined on to what it is joined to", "a word to what is joined to it"),
-    "cop": ("a copula to what is said with it", "what is said with a copula to the copula"),
-    "coreference": (
-        "a pronoun or later mention to what it stands for",
-        "a first mention to a pronoun or later mention of it",
+OTHER = "#5566aa"
+"""The colour of relations that have none of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """How a relation is told.
+
+    Attributes:
+        to: in a word, what the word that depends belongs to.
+        en: from what to what a head looks that finds it, and one that finds it the other way round.
+        ko: the word that depends, and the one that it belongs to.
+        dep: what stands for the word that depends in the short name; the relation's own name where nothing is given.
+        also: other names by which it can be asked for.
+        colour: of its roles.
+    """
+
+    to: str
+    en: tuple[str, str]
+    ko: tuple[str, str]
+    dep: str = ""
+    also: tuple[str, ...] = ()
+    colour: str = OTHER
+
+
+WORDS: dict[str, _Words] = {
+    "acl": _Words(
+        "noun", ("a clause to the noun it describes", "a noun to the clause that describes it"),
+        ("꾸미는 절", "명사"),
     ),
-    "csubj": ("a clause to the verb it is the subject of", "a verb to the clause that is its subject"),
-    "csubj:pass": (
-        "a clause to the passive verb it is the subject of",
-        "a passive verb to the clause that is its subject",
+    "acl:relcl": _Words(
+        "noun", ("a relative clause to the noun it describes", "a noun to its relative clause"), ("관계절", "명사"),
     ),
-    "dep": ("a word to a word it depends on somehow", "a word to a word that depends on it somehow"),
-    "det": ("a determiner to its noun", "a noun to its determiner"),
-    "discourse": ("an interjection to its clause", "a clause to its interjection"),
-    "dislocated": ("a dislocated phrase to its clause", "a clause to its dislocated phrase"),
-    "expl": ("an expletive to its verb", "a verb to its expletive"),
-    "fixed": ("a later word of a set phrase to its first word", "the first word of a set phrase to its later words"),
-    "flat": ("a later word of a name to its first word", "the first word of a name to its later words"),
-    "goeswith": ("a split-off piece to the rest of its word", "a word to a piece split off it"),
-    "iobj": ("an indirect object to its verb", "a verb to its indirect object"),
-    "list": ("an item of a list to its first item", "the first item of a list to its other items"),
-    "mark": ("a conjunction that subordinates to its clause", "a clause to the conjunction that subordinates it"),
-    "nmod": ("a noun to the noun it describes", "a noun to the noun that describes it"),
-    "nmod:poss": ("a possessor to what is possessed", "what is possessed to its possessor"),
-    "nsubj": ("a subject to its verb", "a verb to its subject"),
-    "nsubj:pass": ("a passive subject to its verb", "a passive verb to its subject"),
-    "nummod": ("a number to its noun", "a noun to its number"),
-    "obj": ("an object to its verb", "a verb to its object"),
-    "obl": ("an oblique noun to its verb", "a verb to its oblique noun"),
-    "obl:agent": ("an agent to its passive verb", "a passive verb to its agent"),
-    "orphan": ("an orphan to what stands for the missing word", "what stands for a missing word to its orphan"),
-    "parataxis": ("a clause set beside to the main clause", "a main clause to a clause set beside it"),
-    "punct": ("a punctuation mark to the word it belongs to", "a word to its punctuation mark"),
-    "reparandum": ("what is said amiss to what repairs it", "a repair to what it repairs"),
-    "vocative": ("a name called to its clause", "a clause to the name called in it"),
-    "xcomp": ("an open clause to the verb it completes", "a verb to the open clause that completes it"),
-}
-"""From what to what a head looks that finds a relation, and one that finds it the other way round.
-
-The relations are those of Universal Dependencies 2 (https://universaldependencies.org/u/dep/), but for the root, which
-belongs to no other word, and attnviz's own."""
-
-
-def words_of(relation: str, *, reverse: bool) -> str:
-    """What a head does that finds a relation, in plain words."""
-    known = WORDS.get(relation) or WORDS.get(universal(relation))
-    if known is None:
-        return f"looks along “{relation}”{' the other way round' if reverse else ''}"
-    return f"looks from {known[reverse]}{'' if relation in WORDS else f' (“{relation}”)'}"
-
+    "advcl": _Words(
+        "verb", ("an adverbial clause to what it qualifies", "a clause to its adverbial clause"),
+        ("부사절", "동사"),
+    ),
+    "advmod": _Words(
+        "word", ("an adverb to the word it qualifies", "a word to its adverb"),
+        ("부사", "꾸밈을 받는 말"), "", (), "#8c2807",
+    ),
+    "agreement": _Words(
+        "subject", ("a verb to the subject it agrees with", "a subject to the verb that agrees with it"),
+        ("동사", "수가 일치하는 주어"), "verb", (), "#f20c6c",
+    ),
+    "amod": _Words(
+        "noun", ("an adjective to its noun", "a noun to its adjective"),
+        ("형용사", "명사"), "", ("adjective",), "#d90bb6",
+    ),
+    "appos": _Words(
+        "noun", ("an apposition to the noun it names again", "a noun to its apposition"), ("동격어", "명사"),
+    ),
+    "aux": _Words(
+        "verb", ("an auxiliary to its verb", "a verb to its auxiliary"), ("조동사", "본동사"), "", (), "#94d90b",
+    ),
+    "aux:pass": _Words(
+        "verb", ("a passive auxiliary to its verb", "a verb to its passive auxiliary"), ("수동 조동사", "본동사"),
+    ),
+    "case": _Words(
+        "noun", ("a preposition or case marker to its noun", "a noun to its preposition or case marker"),
+        ("전치사", "명사"), "", (), "#9a41d9",
+    ),
+    "cc": _Words(
+        "conjunct", ("a conjunction to what it joins on", "what is joined on to its conjunction"),
+        ("접속사", "이어지는 말"),
+    ),
+    "ccomp": _Words(
+        "verb", ("a clause to the verb it completes", "a verb to the clause that completes it"), ("보어절", "동사"),
+    ),
+    "clf": _Words(
+        "numeral", ("a classifier to its numeral or noun", "a numeral or noun to its classifier"),
+        ("분류사", "수사"),
+    ),
+    "compound": _Words(
+        "head", ("a part of a compound to its head", "the head of a compound to its other part"),
+        ("합성어의 앞말", "합성어의 중심어"),
+    ),
+    "compound:prt": _Words("verb", ("a particle to its verb", "a verb to its particle"), ("불변화사", "동사")),
+    "conj": _Words(
+        "first", ("what is joined on to what it is joined to", "a word to what is joined to it"),
+        ("이어진 말", "앞말"),
+    ),
+    "cop": _Words(
+        "predicate", ("a copula to what is said with it", "what is said with a copula to the copula"),
+        ("be 동사", "서술어"), "", (), "#d9830b",
+    ),
+    "coreference": _Words(
+        "referent", ("a pronoun or later mention to what it stands for",
+        "a first mention to a pronoun or later mention of it"),
+        ("대명사", "가리키는 대상"), "pronoun", ("coref",), "#b90cf2",
+    ),
+    "csubj": _Words(
+        "verb", ("a clause to the verb it is the subject of", "a verb to the clause that is its subject"),
+        ("주어절", "동사"),
+    ),
+    "csubj:pass": _Words(
+        "verb", ("a clause to the passive verb it is the subject of",
+        "a passive verb to the clause that is its subject"), ("수동문의 주어절", "동사"),
+    ),
+    "dep": _Words(
+        "head", ("a word to a word it depends on somehow", "a word to a word that depends on it somehow"),
+        ("의존어", "지배어"),
+    ),
+    "det": _Words(
+        "noun", ("a determiner to its noun", "a noun to its determiner"),
+        ("한정사", "명사"), "", ("determiner",), "#0c46f2",
+    ),
+    "discourse": _Words(
+        "clause", ("an interjection to its clause", "a clause to its interjection"), ("감탄사", "절"),
+    ),
+    "dislocated": _Words(
+        "clause", ("a dislocated phrase to its clause", "a clause to its dislocated phrase"), ("옮겨진 구", "절"),
+    ),
+    "expl": _Words("verb", ("an expletive to its verb", "a verb to its expletive"), ("허사", "동사")),
+    "fixed": _Words(
+        "first", ("a later word of a set phrase to its first word",
+        "the first word of a set phrase to its later words"), ("관용구의 뒷말", "관용구의 첫말"),
+    ),
+    "flat": _Words(
+        "first", ("a later word of a name to its first word", "the first word of a name to its later words"),
+        ("이름의 뒷부분", "이름의 첫 부분"),
+    ),
+    "goeswith": _Words(
+        "rest", ("a split-off piece to the rest of its word", "a word to a piece split off it"),
+        ("떨어진 조각", "단어의 나머지"),
+    ),
+    "iobj": _Words(
+        "verb", ("an indirect object to its verb", "a verb to its indirect object"), ("간접 목적어", "동사"),
+    ),
+    "list": _Words(
+        "first", ("an item of a list to its first item", "the first item of a list to its other items"),
+        ("목록의 뒤 항목", "목록의 첫 항목"),
+    ),
+    "mark": _Words(
+        "clause", ("a conjunction that subordinates to its clause",
+        "a clause to the conjunction that subordinates it"), ("종속 접속사", "종속절"), "", (), "#f20c32",
+    ),
+    "nmod": _Words(
+        "noun", ("a noun to the noun it describes", "a noun to the noun that describes it"),
+        ("꾸미는 명사", "명사"),
+    ),
+    "nmod:poss": _Words(
+        "possessed", ("a possessor to what is possessed", "what is possessed to its possessor"),
+        ("소유자", "소유 대상"), "", ("poss",), "#078c07",
+    ),
+    "nsubj": _Words(
+        "verb", ("a subject to its verb", "a verb to its subject"), ("주어", "동사"), "", ("subject",), "#0077bb",
+    ),
+    "nsubj:pass": _Words(
+        "verb", ("a passive subject to its verb", "a passive verb to its subject"), ("수동문의 주어", "동사"),
+    ),
+    "nummod": _Words("noun", ("a number to its noun", "a noun to its number"), ("수사", "명사")),
+    "obj": _Words(
+        "verb", ("an object to its verb", "a verb to its object"),
+        ("목적어", "동사"), "", ("object", "dobj"), "#f2460c",
+    ),
+    "obl": _Words(
+        "verb", ("an oblique noun to its verb", "a verb to its oblique noun"),
+        ("부사어 명사", "동사"), "", (), "#3309b2",
+    ),
+    "obl:agent": _Words(
+        "verb", ("an agent to its passive verb", "a passive verb to its agent"),
+        ("행위자", "수동 동사"), "", ("agent",),
+    ),
+    "orphan": _Words(
+        "stand-in", ("an orphan to what stands for the missing word",
+        "what stands for a missing word to its orphan"), ("남은 말", "빠진 말을 대신하는 말"),
+    ),
+    "parataxis": _Words(
+        "clause", ("a clause set beside to the main clause", "a main clause to a clause set beside it"),
+        ("나란한 절", "주절"),
+    ),
+    "punct": _Words(
+        "word", ("a punctuation mark to the word it belongs to", "a word to its punctuation mark"),
+        ("문장 부호", "딸린 단어"),
+    ),
+    "reparandum": _Words(
+        "repair", ("what is said amiss to what repairs it", "a repair to what it repairs"),
+        ("잘못 말한 부분", "고쳐 말한 부분"),
+    ),
+    "vocative": _Words(
+        "clause", ("a name called to its clause", "a clause to the name called in it"), ("부름말", "절"),
+    ),
+    "xcomp": _Words(
+        "verb", ("an open clause to the verb it completes", "a verb to the open clause that completes it"),
+        ("주어 없는 보어절", "동사"),
+    ),
+}  # fmt: skip
+"""The relations of Universal Dependencies 2 (https://universaldependencies.org/u/dep/), but for the root, which belongs
+to no other word, and attnviz's own."""
 
 FAMILY = RoleRule(
-    name=RELATION, words="finds a relation between words", threshold=THRESHOLD, sign="rel", colour="#0077bb"
-)
+    name=RELATION, words="finds a relation between words", korean="단어 사이의 관계를 찾음", threshold=THRESHOLD,
+    sign="rel", colour="#0077bb",
+)  # fmt: skip
 """What all roles have in common that relations speak for."""
-
-REVERSED = "←"
-"""How the sign of a relation the other way round ends."""
 
 
 def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> RoleRule:
-    """The role of a head that finds a relation; its sign is such as ``nsubj``, of a kind of a relation ``ns:pa``."""
+    """The role of a head that finds a relation: ``nsubj > verb``, or the other way round ``verb > nsubj``."""
     first, _, sort = relation.partition(":")
-    return replace(
-        FAMILY, name=name_of(relation, reverse=reverse), words=words_of(relation, reverse=reverse),
-        threshold=threshold, sign=(f"{first[:2]}:{sort[:2]}" if sort else first[:5]) + REVERSED * reverse,
+    known = WORDS.get(relation) or WORDS.get(universal(relation))
+    kind = "" if relation in WORDS else f" (“{relation}”)"
+    if known is None:
+        words = f"looks along “{relation}”" + " the other way round" * reverse
+        korean = f"“{relation}” 관계를 {'거꾸로 ' * reverse}따라 봄"
+    else:
+        words = f"looks from {known.en[reverse]}{kind}"
+        one, other = reversed(known.ko) if reverse else known.ko
+        korean = f"{one}{_particle(one, '이', '가')} {other}{_particle(other, '을', '를')} 봄{kind}"
+    dep, to = (known.dep if known and not kind else "") or relation, known.to if known else "head"
+    sign = f"{first[:2]}:{sort[:1]}" if sort else dep[:4]
+    return RoleRule(
+        name=name_of(relation, reverse=reverse), words=words, korean=korean, threshold=threshold,
+        short=f"{to} > {dep}" if reverse else f"{dep} > {to}", sign=f">{sign}" if reverse else f"{sign}>",
+        colour=known.colour if known else FAMILY.colour, family=FAMILY.name, family_words=FAMILY.words,
     )  # fmt: skip
 
 
+def _particle(word: str, closed: str, opened: str) -> str:
+    """The particle of a Korean word, by whether its last syllable ends in a consonant."""
+    return closed if (ord(word[-1]) - 0xAC00) % 28 else opened
+
+
 def name_of(relation: str, *, reverse: bool) -> str:
-    """What such a role is called."""
-    return f"relation_{relation}{'_reversed' if reverse else ''}"
+    """What such a role is called in files."""
+    return f"{RELATION}_{relation}{'_reversed' if reverse else ''}"
 
 
-def roles_of(
-    found: Relations, untrained: Relations | None, threshold: float = THRESHOLD
-) -> dict[tuple[int, int], tuple[Role, ...]]:
-    """By layer and head, the roles that relations speak for, over all sentences.
+def names_of(relations: Sequence[str]) -> dict[str, set[str]]:
+    """By each name that roles of relations can be asked for by, as `spelled` spells it, the roles that are meant.
 
-    Only roles that are established are roles here: there are so many relations that one or another is found by half.
+    A relation's own name means it both ways.
+
+    Args:
+        relations: those of a corpus, beside the ones that are known.
+    """
+    found: dict[str, set[str]] = {}
+    for relation in dict.fromkeys([*WORDS, *relations]):
+        rules = [rule_of(relation, reverse=reverse) for reverse in (False, True)]
+        also = WORDS[relation].also if relation in WORDS else ()
+        found |= {spelled(name): {rule.name for rule in rules} for name in (relation, *also)}
+        found |= {spelled(name): {rule.name} for rule in rules for name in (rule.name, rule.short)}
+    return found
+
+
+def candidates(
+    found: Relations, untrained: Relations | None, threshold: float = THRESHOLD, *, different: int
+) -> dict[str, tuple[Relation, ...]]:
+    """By relation the heads that one half of the sentences chooses, the best first, as the other half scores them.
+
+    Chosen are the best head, and all that reach the threshold. Relations that only one half has are left out.
 
     Args:
         found: what heads find.
-        untrained: what those of random weights find; without them no role is established.
-        threshold: from which accuracy on a head has a role.
+        untrained: what those of random weights find; without them nothing is established.
+        threshold: from which accuracy on a head has the role of a relation.
+        different: how many different sentences there are.
+    """
+    made = {}
+    for at, name in enumerate(found.names):
+        counts = found.counts[SCORE, :, at]
+        if not found.counts[:, 0, at].all():
+            continue
+        offset = int(found.offsets[CHOOSE, 0, at].argmax())
+        there = interval(found.offsets[SCORE, :, at, offset], counts)
+        random, random_head = _best_untrained(untrained, name)
+        heads = []
+        for way, layer, head in _chosen(found, at, threshold):
+            right = interval(found.hits[SCORE, :, at, way, layer, head], counts)
+            one = Relation(
+                name=name, n=int(counts[0]), layer=layer, head=head, reverse=way == REVERSE,
+                accuracy=right[0], low=right[1], high=right[2], offset=DISTANCES[offset], offset_accuracy=there[0],
+                offset_low=there[1], offset_high=there[2], untrained=random[0], untrained_low=random[1],
+                untrained_high=random[2], untrained_head=random_head,
+            )  # fmt: skip
+            evidence = Evidence(
+                score=one.accuracy,
+                low=one.low,
+                cases=float(one.n),
+                sentences=float(effective(counts)),
+                different=different,
+            )
+            why = doubt(evidence, _controls(one), threshold=threshold, needs=(OFFSET, UNTRAINED))
+            heads.append(replace(one, doubt=why))
+        made[name] = tuple(heads)
+    return made
+
+
+def _chosen(found: Relations, at: int, threshold: float) -> Iterator[tuple[int, int, int]]:
+    """Way, layer and head of those that the first half chooses, the best first."""
+    hits = found.hits[CHOOSE, 0, at]
+    for number, flat in enumerate(np.argsort(-hits, axis=None, kind="stable")):
+        way, layer, head = (int(one) for one in np.unravel_index(int(flat), hits.shape))
+        if number and hits[way, layer, head] < threshold * found.counts[CHOOSE, 0, at]:
+            return
+        yield way, layer, head
+
+
+def best_of(found: Mapping[str, Sequence[Relation]]) -> tuple[Relation, ...]:
+    """A head for each relation, the most frequent relation first: the best that is established, else the best."""
+    best = [next((one for one in several if one.established), several[0]) for several in found.values()]
+    return tuple(sorted(best, key=lambda one: (-one.n, one.name)))
+
+
+def roles_of(
+    found: Mapping[str, Sequence[Relation]], threshold: float = THRESHOLD
+) -> dict[tuple[int, int], tuple[Role, ...]]:
+    """By layer and head the roles that relations speak for.
+
+    Only what is established is a role here: there are so many relations that one or another is found by half.
     """
     roles: dict[tuple[int, int], list[Role]] = {}
-    if untrained is None:
-        return {}
-    for at, name in enumerate(found.names):
-        counts = found.counts[:, :, at].sum(axis=0)  # (replicate,)
-        if counts[0] < FEWEST or name not in untrained.names:
-            continue
-        hits = found.hits[:, 0, at].sum(axis=0)  # (way, layer, head)
-        reached = np.argwhere(hits >= threshold * counts[0])
-        controls = (_best_offset(found, at), _best_untrained(untrained, name)) if len(reached) else ()
-        for way, layer, head in reached.tolist():
-            score, low, high = interval(found.hits[:, :, at, way, layer, head].sum(axis=0), counts)
-            if not all(low > control.high for control in controls):
-                continue
-            rule = rule_of(name, reverse=way == REVERSE, threshold=threshold)
-            roles.setdefault((layer, head), []).append(role_of(rule, rule.name, (score, low, high), controls))
+    for one in (one for several in found.values() for one in several if one.established):
+        rule = rule_of(one.name, reverse=one.reverse, threshold=threshold)
+        role = Role(
+            rule=rule, measure=rule.name, score=one.accuracy, low=one.low, high=one.high, controls=_controls(one)
+        )
+        roles.setdefault((one.layer, one.head), []).append(role)
     return {head: tuple(several) for head, several in roles.items()}
+
+
+def _controls(one: Relation) -> tuple[Control, ...]:
+    """What a relation is held against; random weights where they were asked for it."""
+    fixed = Control(
+        name=OFFSET, value=one.offset_accuracy, low=one.offset_low, high=one.offset_high, rules_out=True,
+        offset=one.offset,
+    )  # fmt: skip
+    if one.untrained_head is None:
+        return (fixed,)
+    random = Control(
+        name=UNTRAINED, value=one.untrained, low=one.untrained_low, high=one.untrained_high, rules_out=True,
+        head=one.untrained_head,
+    )  # fmt: skip
+    return fixed, random
+
+
+def _best_untrained(
+    untrained: Relations | None, name: str
+) -> tuple[tuple[float, float, float], tuple[int, int] | None]:
+    """How often the best head of random weights is right, chosen and scored likewise, and which head that is."""
+    if untrained is None or name not in untrained.names:
+        return (math.nan,) * 3, None
+    at = untrained.names.index(name)
+    if not untrained.counts[:, 0, at].all():
+        return (math.nan,) * 3, None
+    hits = untrained.hits[CHOOSE, 0, at]
+    way, layer, head = (int(one) for one in np.unravel_index(int(hits.argmax()), hits.shape))
+    return interval(untrained.hits[SCORE, :, at, way, layer, head], untrained.counts[SCORE, :, at]), (layer, head)
 
 
 def examples_of(own: Mapping[int, LinkHits], texts: Mapping[int, str]) -> dict[tuple[str, str], tuple[Example, ...]]:
@@ -165,20 +399,3 @@ def examples_of(own: Mapping[int, LinkHits], texts: Mapping[int, str]) -> dict[t
         )
         for place, several in best.items()
     }
-
-
-def _best_offset(found: Relations, at: int) -> Control:
-    number = int(found.offsets[:, 0, at].sum(axis=0).argmax())
-    value, low, high = interval(found.offsets[:, :, at, number].sum(axis=0), found.counts[:, :, at].sum(axis=0))
-    offset = DISTANCES[number]
-    what = f"best fixed offset ({offset:+d} word{'s' * (abs(offset) != 1)})"
-    return Control(name=OFFSET, what=what, value=value, low=low, high=high, rules_out=True)
-
-
-def _best_untrained(found: Relations, name: str) -> Control:
-    at = found.names.index(name)
-    hits = found.hits[:, :, at].sum(axis=0)  # (replicate, way, layer, head)
-    way, layer, head = np.unravel_index(int(hits[0].argmax()), hits.shape[1:])
-    value, low, high = interval(hits[:, way, layer, head], found.counts[:, :, at].sum(axis=0))
-    what = f"best head of random weights ({layer}.{head})"
-    return Control(name=UNTRAINED, what=what, value=value, low=low, high=high, rules_out=True)

@@ -1,10 +1,14 @@
-"""What a head is for, from its measures: a role is a measure, a threshold, and the controls that could rule it out."""
+"""What a head is for, from its measures: a role is a measure, a threshold, and the controls that could rule it out.
+
+Whether a role is established is decided by `doubt`, and nowhere else: for roles of measures, for relations between
+words, in every view and file.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -24,8 +28,131 @@ SEEN = 0.25
 """A fixed offset makes a role only where at least this share of the rows sees a key there: of an offset as long as the
 sentences a single row sees one, and its largest weight is there or not."""
 
+FEWEST_DIFFERENT, FEWEST_CASES, FEWEST_SENTENCES = 10, 10, 5
+"""Nothing is established on fewer different sentences than the first of these; nor where what is counted (rows, or
+links between words) comes up less often than the second, or is spread over fewer sentences than the third."""
+
 Judged: TypeAlias = tuple[Measure, RoleRule]
 """A role, and the measure that it is judged by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlKind:
+    """What a score is held against.
+
+    Attributes:
+        name: in files.
+        titles: above its column, in a narrow window and in a wide one.
+        words: what it is, in English and in Korean.
+        too: that it comes to as much, likewise.
+        table: whether the table of all heads has a column of it; a head's page has room for all.
+    """
+
+    name: str
+    titles: tuple[str, str]
+    words: tuple[str, str]
+    too: tuple[str, str]
+    table: bool = True
+
+    def say(self, language: str = "en", control: Control | None = None) -> str:
+        """What it is; of one control with the head or the offset that it is of."""
+        which = ""
+        if control is not None and control.head is not None:
+            which = " ({}.{})".format(*control.head)
+        if control is not None and control.offset is not None:
+            which = f" ({control.offset:+d})"
+        return self.words[language == "ko"] + which
+
+
+CONTROLS = {
+    one.name: one
+    for one in (
+        ControlKind(
+            name=SHUFFLED, titles=("shuf", "shuffled"),
+            words=("this head on shuffled tokens", "토큰 순서를 섞은 문장에서 이 헤드"),
+            too=("shuffled tokens do as much", "토큰 순서를 섞어도 그만큼 됨"),
+        ),
+        ControlKind(
+            name=UNTRAINED, titles=("rand", "random"),
+            words=("the best head of random weights", "무작위 가중치의 헤드 가운데 가장 나은 것"),
+            too=("random weights do as much", "무작위 가중치도 그만큼 됨"),
+        ),
+        ControlKind(
+            name=OFFSET, titles=("offs", "offset"),
+            words=("the best fixed offset", "가장 나은 고정 거리"),
+            too=("a fixed offset does as much", "고정된 거리만 보아도 그만큼 됨"),
+        ),
+        ControlKind(
+            name=CHANCE, titles=("chance", "chance"),
+            words=("this head's weights dealt out at random", "이 헤드의 가중치를 무작위로 나눈 것"),
+            too=("chance does as much", "우연히도 그만큼 됨"), table=False,
+        ),
+    )
+}  # fmt: skip
+"""The controls, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a role is judged on.
+
+    Attributes:
+        score: the measure.
+        low: the lower end of its interval; NaN where it has none.
+        cases: how many rows, or links between words, were counted.
+        sentences: over how many sentences these are spread, as `attnviz.heads.tally.effective` counts them.
+        different: how many different sentences the corpus has.
+    """
+
+    score: float
+    low: float
+    cases: float
+    sentences: float
+    different: int
+
+
+def doubt(evidence: Evidence, controls: Sequence[Control], *, threshold: float, needs: Iterable[str]) -> Note | None:
+    """Why a role is not established; None where it is. This is the one rule.
+
+    Args:
+        evidence: what it is judged on; of a relation between words, on sentences that did not choose the head.
+        controls: what its score is held against.
+        threshold: from which score on a head has the role.
+        needs: the controls that must have been taken.
+    """
+    if few := _too_few(evidence):
+        return few
+    if evidence.score < threshold:
+        return Note.of("below_threshold", percent=round(100 * threshold))
+    if missing := set(needs) - {control.name for control in controls}:
+        return Note.of("no_control", controls=", ".join(sorted(missing)))
+    for control in controls:
+        if control.rules_out and not evidence.low > control.high:
+            code = "too_few_for_control" if math.isnan(control.high) else "control_does_as_much"
+            return Note.of(code, control=control.name)
+    return None
+
+
+def _too_few(evidence: Evidence) -> Note | None:
+    """That there is too little to say anything; None where there is enough."""
+    if evidence.different < FEWEST_DIFFERENT:
+        return Note.of("too_few_different", n=evidence.different, fewest=FEWEST_DIFFERENT)
+    if evidence.cases < FEWEST_CASES:
+        return Note.of("too_few_cases", n=int(evidence.cases), fewest=FEWEST_CASES)
+    if math.isnan(evidence.low) or evidence.sentences < FEWEST_SENTENCES:
+        return Note.of("too_few_sentences", fewest=FEWEST_SENTENCES)
+    return None
+
+
+def spelled(name: str) -> str:
+    """A name as it is compared with others: in small letters, ``a -> b`` and ``a to b`` as ``a > b``."""
+    words = name.lower().replace("->", ">").replace("→", ">").replace("_", " ").replace(">", " > ").split()
+    return " ".join(">" if word == "to" else word for word in words)
+
+
+def names_of(rule: RoleRule) -> set[str]:
+    """All that a role can be asked for by, as `spelled` spells it."""
+    return {spelled(name) for name in (rule.name, rule.short, rule.sign, *rule.also)}
 
 
 def with_thresholds(every: Sequence[Judged], changed: Mapping[str, float]) -> tuple[Judged, ...]:
@@ -36,14 +163,33 @@ def with_thresholds(every: Sequence[Judged], changed: Mapping[str, float]) -> tu
     Raises:
         SelectionError: there is no role of that name, or a threshold is not between 0 and 1.
     """
-    names = {rule.family for _, rule in every} | {RELATION}
+    known = {name: rule.family for _, rule in every for name in names_of(rule)}
+    known |= {family: family for family in {*known.values(), RELATION}}
+    wanted = {}
     for name, value in changed.items():
-        if name not in names:
-            hint = did_you_mean(name, sorted(names))
+        family = known.get(spelled(name))
+        if family is None:
+            hint = did_you_mean(spelled(name), known, sorted(set(known.values())))
             raise SelectionError(f"there is no role {clip(name, 40)!r} to set a threshold of{hint}")
         if not 0 < value <= 1:
             raise SelectionError(f"the threshold of {name} must be above 0 and at most 1, not {value:g}")
-    return tuple((one, replace(rule, threshold=changed.get(rule.family, rule.threshold))) for one, rule in every)
+        wanted[family] = value
+    return tuple((one, replace(rule, threshold=wanted.get(rule.family, rule.threshold))) for one, rule in every)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Counts:
+    """How much was counted.
+
+    Attributes:
+        rows: for each measure.
+        sentences: over how many sentences these are spread.
+        different: how many different sentences there are.
+    """
+
+    rows: Float64[np.ndarray, "layer measure"]
+    sentences: Float64[np.ndarray, "layer measure"]
+    different: int
 
 
 def roles_of(
@@ -53,7 +199,7 @@ def roles_of(
     measures: Sequence[Measure],
     estimates: Estimates,
     controls: Mapping[str, Estimates],
-    n_rows: Float64[np.ndarray, "layer measure"],
+    counts: Counts,
     every: Sequence[Judged],
 ) -> tuple[Role, ...]:
     """The roles of one head, the clearest first.
@@ -64,7 +210,7 @@ def roles_of(
         measures: what was measured.
         estimates: of each head, layer and measure.
         controls: likewise, by name; those of random weights are of other heads.
-        n_rows: how many rows each measure was counted for.
+        counts: how much was counted for each measure.
         every: the roles that there are.
     """
     names = [one.name for one in measures]
@@ -76,77 +222,33 @@ def roles_of(
         score, low, high = (float(e[layer, head, at]) for e in (estimates.value, estimates.low, estimates.high))
         if not score >= rule.threshold:  # NaN is not
             continue
-        if measure.offset is not None and n_rows[layer, at] < SEEN * n_rows[layer, names.index("entropy")]:
+        rows = float(counts.rows[layer, at])
+        if measure.offset is not None and rows < SEEN * counts.rows[layer, names.index("entropy")]:
             continue
         against = [_control(name, one, (layer, head, at), rule) for name, one in controls.items()]
         taken = tuple(control for control in against if control is not None)
-        doubt = _doubt(low, taken, rule)
-        roles.append(role_of(rule, measure.name, (score, low, high), taken, doubt))
+        sentences = float(counts.sentences[layer, at])
+        evidence = Evidence(score=score, low=low, cases=rows, sentences=sentences, different=counts.different)
+        why = doubt(evidence, taken, threshold=rule.threshold, needs=set(rule.ruled_out_by) - {OFFSET})
+        roles.append(Role(rule=rule, measure=measure.name, score=score, low=low, high=high, controls=taken, doubt=why))
     return clearest_first(roles)
-
-
-def role_of(
-    rule: RoleRule,
-    measure: str,
-    score: tuple[float, float, float],
-    controls: tuple[Control, ...],
-    doubt: Note | None = None,
-) -> Role:
-    """A role of one head.
-
-    Args:
-        rule: which.
-        measure: the name of what it is judged by.
-        score: that measure and both ends of its interval.
-        controls: what it is held against.
-        doubt: why it is not established; None where it is.
-    """
-    return Role(
-        name=rule.name, words=rule.words, measure=measure, score=score[0], low=score[1], high=score[2],
-        threshold=rule.threshold, controls=controls, established=doubt is None, doubt=doubt,
-        family=rule.family, family_words=rule.family_words, sign=rule.sign, colour=rule.colour,
-    )  # fmt: skip
 
 
 def clearest_first(found: Iterable[Role]) -> tuple[Role, ...]:
     """Roles, those established first, in the order of how far each is above its threshold, of how far it could be."""
-
-    def clearness(role: Role) -> tuple[bool, float]:
-        return role.established, (role.score - role.threshold) / max(1 - role.threshold, 1e-9)
-
-    return tuple(sorted(found, key=clearness, reverse=True))
+    return tuple(sorted(found, key=lambda role: role.clearness, reverse=True))
 
 
 def _control(name: str, estimate: Estimates, place: tuple[int, int, int], rule: RoleRule) -> Control | None:
     """A control of this measure; None where it has none."""
     layer, head, at = place
-    what = {
-        CHANCE: "chance (its weights dealt out at random)",
-        SHUFFLED: "the same head on shuffled tokens",
-        OFFSET: "the best fixed offset",
-    }.get(name, "")
+    which = None
     if name == UNTRAINED:
         best = estimate.value[:, :, at]
         if not np.isfinite(best).any():
             return None
-        layer, head = divmod(int(np.nanargmax(best)), best.shape[1])
-        what = f"the best head of random weights ({layer}.{head})"
+        layer, head = which = divmod(int(np.nanargmax(best)), best.shape[1])
     value, low, high = (float(e[layer, head, at]) for e in (estimate.value, estimate.low, estimate.high))
     if math.isnan(value):
         return None
-    return Control(name=name, what=what, value=value, low=low, high=high, rules_out=name in rule.ruled_out_by)
-
-
-def _doubt(low: float, against: Sequence[Control], rule: RoleRule) -> Note | None:
-    """Why a role is not established; None where it is."""
-    if math.isnan(low):
-        return Note("too_few_sentences")
-    missing = set(rule.ruled_out_by) - {control.name for control in against} - {OFFSET}
-    if missing:
-        return Note.of("no_control", controls=", ".join(sorted(missing)))
-    for control in against:
-        if control.rules_out and math.isnan(control.high):
-            return Note.of("too_few_for_control", control=control.name)
-        if control.rules_out and not low > control.high:
-            return Note.of("control_does_as_much", control=control.name)
-    return None
+    return Control(name=name, value=value, low=low, high=high, rules_out=name in rule.ruled_out_by, head=which)

@@ -12,6 +12,7 @@ from attnviz.errors import (
     InputError,
     RecordError,
 )
+from attnviz.heads import wording
 from attnviz.heads.files import PairStats, Stats, SurveyRun, load_pair, load_stats, save_pair, save_stats
 from attnviz.heads.measures import Entry
 from attnviz.heads.settings import NOBODY_KNOWS, STATS, CorpusSettings, SurveySettings
@@ -257,8 +258,8 @@ def _lines_of(given: Input, source: Source) -> tuple[Iterable[CorpusLine | BadLi
     if getattr(source, "knows_language", False):
         from attnviz.models.language.splits import corpus_lines
 
-        return corpus_lines(OWN), f"{OWN} sentences of its own language that it never saw"
-    return read_corpus(TREEBANK), "the sentences that come with attnviz"
+        return corpus_lines(OWN), f"{OWN} {wording.OWN}"
+    return read_corpus(TREEBANK), wording.SAMPLES
 
 
 def _check_can_go_on(given: Input) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.attention import positions
+from attnviz.attention import Note, positions
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import (
     MEASURES,
@@ -18,8 +18,10 @@ from attnviz.heads.measures import (
     measures_of,
     rules_of,
 )
-from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, Role
+from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY
+from attnviz.heads.relations import names_of as names_of_relations
+from attnviz.heads.roles import names_of, spelled
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.text.display import clip
 from attnviz.text.names import did_you_mean
@@ -55,7 +57,7 @@ def rules_in_order(measures: Sequence[Measure]) -> list[RoleRule]:
 
 
 def role_names(comparison: HeadComparison) -> list[str]:
-    """The names that roles may be chosen by, in their order; ``offset`` is any fixed one, ``relation`` any relation."""
+    """The names of all roles that there are, in their order; no role is ``none``."""
     return _names_of(comparison.measures, [role for head in comparison.heads for role in head.roles])
 
 
@@ -64,8 +66,34 @@ def _names_of(measures: Sequence[Measure], roles: Sequence[Role]) -> list[str]:
     for rule in rules_in_order(measures):
         names.setdefault(rule.family, {}).update({} if rule is FAMILY else {rule.name: None})
     for role in sorted(roles, key=lambda role: role.name):
-        names.setdefault(role.family, {})[role.name] = None
+        names.setdefault(role.rule.family, {})[role.name] = None
     return [*dict.fromkeys(name for several in names.values() for name in several), NONE]
+
+
+def roles_named(wanted: str, measures: Sequence[Measure], relations: Sequence[str] = ()) -> set[str]:
+    """The roles that are meant by a name: short or in full, of a relation, or of all roles of a sort.
+
+    Args:
+        wanted: such as ``previous``, ``sink``, ``nsubj``, ``nsubj > verb``, ``coref``, ``relation``, ``none``.
+        measures: that may give roles.
+        relations: between words, beside those that are known.
+
+    Returns:
+        Names of roles, and of families of roles.
+
+    Raises:
+        SelectionError: there is no such role.
+    """
+    known = {name: {rule.name} for _, rule in rules_of(measures) for name in names_of(rule)}
+    families = {rule.family for _, rule in rules_of(measures)} | {FAMILY.name, NONE}
+    known |= {family: {family} for family in families} | names_of_relations(relations)
+    typed = spelled(wanted)
+    if typed not in known and wanted.startswith(f"{FAMILY.name}_"):
+        return {wanted}
+    if typed not in known:
+        hint = did_you_mean(typed, known, sorted(families))
+        raise SelectionError(f"there is no role {clip(wanted, 40)!r}{hint}")
+    return known[typed]
 
 
 def measure_named(wanted: str, measures: Sequence[Measure]) -> Measure:
@@ -109,15 +137,7 @@ def check_role(wanted: str, max_offset: int = MAX_OFFSET) -> None:
     Raises:
         SelectionError: there cannot.
     """
-    measures = measures_of(MEASURES, max_offset)
-    _expect_role(wanted, measures, _names_of(measures, ()))
-
-
-def _expect_role(wanted: str, measures: Sequence[Measure], names: Sequence[str]) -> None:
-    families = [*dict.fromkeys([rule.family for _, rule in rules_of(measures)] + [FAMILY.name])]
-    if wanted not in {*names, *families} and not wanted.startswith(f"{FAMILY.name}_"):
-        hint = did_you_mean(wanted, (*names, *families), [*families, NONE])
-        raise SelectionError(f"there is no role {clip(wanted, 40)!r}{hint}")
+    roles_named(wanted, measures_of(MEASURES, max_offset))
 
 
 def chosen(
@@ -140,24 +160,23 @@ def chosen(
     Raises:
         SelectionError: there is no such measure, role, layer or head.
     """
-    names = role_names(comparison)
-    for one in role:
-        _expect_role(one, comparison.measures, names)
+    relations = [one.name for one in comparison.relations]
+    wanted = {name for one in role for name in roles_named(one, comparison.measures, relations)}
     rows = set(positions(layers or range(comparison.n_layers), range(comparison.n_layers), "layer"))
     columns = set(positions(heads or range(comparison.n_heads), range(comparison.n_heads), "head"))
-    found = [_shown(head, role) for head in comparison.heads if head.layer in rows and head.head in columns]
+    found = [_shown(head, wanted) for head in comparison.heads if head.layer in rows and head.head in columns]
     kept = [one for one in found if one is not None]
     if not (role or layers or heads) and len(kept) > MOST:
         kept = [one for one in kept if one.role is not None]
     return _sorted(kept, comparison, sort)
 
 
-def _shown(head: HeadProfile, wanted: Sequence[str]) -> HeadRow | None:
+def _shown(head: HeadProfile, wanted: set[str]) -> HeadRow | None:
     """A head with the role to show; None where it has none of those wanted."""
     if not wanted:
         return HeadRow(profile=head, role=head.roles[0] if head.roles else None)
     for role in head.roles:
-        if role.name in wanted or role.family in wanted:
+        if role.name in wanted or role.rule.family in wanted:
             return HeadRow(profile=head, role=role)
     return HeadRow(profile=head, role=None) if not head.roles and NONE in wanted else None
 
@@ -215,7 +234,7 @@ def tallied(comparison: HeadComparison) -> list[tuple[str, str, list[HeadProfile
     found: dict[str, tuple[str, list[HeadProfile]]] = {}
     for head in comparison.heads:
         name = head.roles[0].name if head.roles else NONE
-        found.setdefault(name, (head.roles[0].words if head.roles else NO_ROLE, []))[1].append(head)
+        found.setdefault(name, (head.words, []))[1].append(head)
     order = role_names(comparison)
     return [
         (name, words, heads, sum(bool(head.roles) and head.roles[0].established for head in heads))
@@ -233,6 +252,40 @@ def nearest(comparison: HeadComparison, layer: int, head: int, n: int) -> list[t
     row = comparison.similarity.divergences[own]
     order = [int(other) for other in np.argsort(row, kind="stable") if other != own and np.isfinite(row[other])]
     return [(comparison.heads[other], float(row[other])) for other in order[:n]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleHeads:
+    """The heads that have a role.
+
+    Attributes:
+        rule: the role; None of heads that have no clear one.
+        heads: with their scores, the clearest first.
+        doubt: why it is not established of them; None where it is.
+    """
+
+    rule: RoleRule | None
+    heads: tuple[tuple[HeadProfile, Role | None], ...]
+    doubt: Note | None = None
+
+
+def by_role(comparison: HeadComparison) -> list[RoleHeads]:
+    """Each role with the heads of which it is established, be it their clearest or not.
+
+    After these come the roles that are the clearest of a head and not established, then the heads that have none.
+    """
+    sure: dict[str, list[tuple[HeadProfile, Role]]] = {}
+    unsure: dict[str, list[tuple[HeadProfile, Role]]] = {}
+    for head, role in _had(comparison):
+        (sure if role.established else unsure).setdefault(role.name, []).append((head, role))
+    order = {name: place for place, name in enumerate(role_names(comparison))}
+    rows = []
+    for groups in (sure, unsure):
+        for name in sorted(groups, key=lambda name: order.get(name, len(order))):
+            heads = sorted(groups[name], key=lambda had: -had[1].score)
+            rows.append(RoleHeads(rule=heads[0][1].rule, heads=tuple(heads), doubt=heads[0][1].doubt))
+    without = tuple((head, None) for head in comparison.heads if not head.roles)
+    return [*rows, *([RoleHeads(rule=None, heads=without)] if without else [])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +309,7 @@ def strongest(comparison: HeadComparison) -> list[RoleCard]:
     What is established comes before what is not, then the clearest.
     """
     cards: dict[str, RoleCard] = {}
-    for head, role in sorted(_had(comparison), key=_clearness, reverse=True):
+    for head, role in sorted(_had(comparison), key=lambda had: had[1].clearness, reverse=True):
         if role.name not in cards and len(cards) < MOST_CARDS:
             example = next(iter(comparison.examples.get((head.name, role.measure), ())), None)
             cards[role.name] = RoleCard(head=head, role=role, example=example)
@@ -268,12 +321,6 @@ def _had(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
     return [
         (head, role) for head in comparison.heads for role in head.roles if role.established or role is head.roles[0]
     ]
-
-
-def _clearness(had: tuple[HeadProfile, Role]) -> tuple[bool, float]:
-    # As roles of one head are ordered: so a head's clearest role comes before its others.
-    _, role = had
-    return role.established, (role.score - role.threshold) / max(1 - role.threshold, 1e-9)
 
 
 def without_card(comparison: HeadComparison) -> int:

@@ -150,30 +150,38 @@ def _threshold_option() -> Any:
     )  # fmt: skip
 
 
+Language: TypeAlias = Literal["en", "ko"]
+"""English or Korean."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
     """Which heads the table shows, in which order, and from when on a head has a role.
 
     Attributes:
+        table: whether all heads are shown.
         sort: the order.
         role: only heads of these roles.
         layer: only these layers.
         head: only these heads of each, or ``layer.head``.
         threshold: of roles, such as ``previous=0.4``.
+        lang: the language.
         background: the terminal's.
     """
 
+    table: bool = option("--table", default=False, help="A table of all heads, and of all relations.", panel=SHOWN)
     sort: str = option(
         "--sort", default="head", metavar="NAME", panel=SHOWN,
         help="Order of the table: head, role, score, or a measure such as entropy, the largest first.",
     )  # fmt: skip
     role: tuple[str, ...] = option(
-        "--role", default=(), help="Only heads of this role, such as previous; repeatable.", metavar="NAME",
-        panel=SHOWN,
+        "--role", default=(), metavar="NAME", panel=SHOWN,
+        help="Only heads of this role, such as previous, nsubj or coref, in a table; repeatable.",
     )  # fmt: skip
     layer: tuple[str, ...] = layer_option()
     head: tuple[str, ...] = head_option()
     threshold: tuple[str, ...] = _threshold_option()
+    lang: Language = option("--lang", default="en", help="English or Korean.", panel=SHOWN)
     background: Background = background_option()
 
     def __post_init__(self) -> None:
@@ -298,14 +306,18 @@ class HeadSettings:
 
     Attributes:
         head: its layer and its number, ``layer.head``.
+        full: whether all is shown that is known of it.
         threshold: of roles, such as ``previous=0.4``.
+        lang: the language.
         background: the terminal's.
     """
 
     head: str = option(
         default=REQUIRED, help="The head: its layer and its number, counted from 0.", metavar="LAYER.HEAD"
     )
+    full: bool = option("--full", default=False, help="All its measures, controls, offsets and sentences.", panel=SHOWN)
     threshold: tuple[str, ...] = _threshold_option()
+    lang: Language = option("--lang", default="en", help="English or Korean.", panel=SHOWN)
     background: Background = background_option()
 
     def __post_init__(self) -> None:

@@ -21,7 +21,6 @@ from jaxtyping import Bool, Int, Int32, Int64
 from attnviz.attention import Note
 from attnviz.heads import tally
 from attnviz.heads.measures import offsets_up_to
-from attnviz.heads.record import Relation
 from attnviz.heads.settings import MAX_OFFSET
 
 WAYS = 2
@@ -155,51 +154,6 @@ def merge(one: Relations, other: Relations) -> Relations:
     )
 
 
-def relations_of(found: Relations, untrained: Relations | None = None) -> tuple[Relation, ...]:
-    """For each relation the best head and how well it does, the most frequent relation first.
-
-    Head and offset are chosen on one half of the sentences and scored on the other; relations that only one half has
-    are left out.
-
-    Args:
-        found: what heads find.
-        untrained: what those of random weights find.
-    """
-    found_of = {name: number for number, name in enumerate(found.names)}
-    by_chance = {} if untrained is None else _best(untrained)
-    relations = []
-    for name, (way, layer, head) in _best(found).items():
-        at = found_of[name]
-        offset = int(found.offsets[CHOOSE, 0, at].argmax())
-        right = interval(found.hits[SCORE, :, at, way, layer, head], found.counts[SCORE, :, at])
-        there = interval(found.offsets[SCORE, :, at, offset], found.counts[SCORE, :, at])
-        random = (math.nan, math.nan, math.nan)
-        if untrained is not None and name in by_chance:
-            where = untrained.names.index(name)
-            random = interval(
-                untrained.hits[(SCORE, slice(None), where, *by_chance[name])], untrained.counts[SCORE, :, where]
-            )
-        relations.append(
-            Relation(
-                name=name,
-                n=int(found.counts[SCORE, 0, at]),
-                layer=layer,
-                head=head,
-                reverse=way == REVERSE,
-                accuracy=right[0],
-                low=right[1],
-                high=right[2],
-                offset=DISTANCES[offset],
-                offset_accuracy=there[0],
-                offset_low=there[1],
-                offset_high=there[2],
-                untrained=random[0],
-                untrained_high=random[2],
-            )
-        )
-    return tuple(sorted(relations, key=lambda relation: (-relation.n, relation.name)))
-
-
 def interval(hits: Int[np.ndarray, " replicate"], counts: Int[np.ndarray, " replicate"]) -> tuple[float, float, float]:
     """A share with its interval: of the sentences resampled, and never narrower than Wilson's for so many links.
 
@@ -220,24 +174,14 @@ def notes(found: Relations) -> tuple[Note, ...]:
     notes = []
     if n_lost := int(found.lost.sum()):
         notes.append(Note.of("relations_lost", n=n_lost, total=found.n_links))
-    if n_halved := int((found.counts[:, 0] > 0).any(axis=0).sum()) - len(_best(found)):
+    there = found.counts[:, 0] > 0
+    if n_halved := int((there.any(axis=0) & ~there.all(axis=0)).sum()):
         notes.append(Note.of("relations_in_one_half", n=n_halved))
     if found.n_uncounted:
         notes.append(Note.of("relations_uncounted", most=MOST_RELATIONS, n=found.n_uncounted))
     if found.n_other:
         notes.append(Note.of("relations_of_other_words", n=found.n_other))
     return tuple(notes)
-
-
-def _best(found: Relations) -> dict[str, tuple[int, int, int]]:
-    """Of each relation that both halves have, the head that is best in the first half: way, layer, head."""
-    shape = found.hits.shape[3:]
-    best = {}
-    for at, name in enumerate(found.names):
-        if found.counts[:, 0, at].all():
-            way, layer, head = np.unravel_index(int(found.hits[CHOOSE, 0, at].argmax()), shape)
-            best[name] = (int(way), int(layer), int(head))
-    return best
 
 
 def _named(found: Relations, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

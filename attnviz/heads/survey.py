@@ -167,6 +167,18 @@ class Survey:
         return self.heads.n_sentences
 
 
+def same_sentences(one: Survey, other: Survey) -> bool:
+    """Whether both were measured on the same sentences, each as often.
+
+    How many sentences each of the replicates drew tells it: that depends on the words of each of them.
+    """
+    if one.measures != other.measures or "sink" not in one.measures:
+        return False
+    at = one.measures.index("sink")  # counted once a sentence
+    drawn, drawn_after = (found.heads.counts[:, 0, 0, at] for found in (one, other))
+    return one.n_sentences == other.n_sentences and np.array_equal(drawn, drawn_after)
+
+
 def merge(one: Survey, other: Survey) -> Survey:
     """The survey of both corpora together.
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Real
 
 from attnviz.heads.record import Estimates
 
@@ -101,6 +101,17 @@ def estimate(sums: Float64[np.ndarray, "replicate ..."], counts: Float64[np.ndar
         flat = means[1:].reshape(len(means) - 1, -1)[:, there.ravel()]
         low[there], high[there] = np.nanquantile(flat, (tails, 1 - tails), axis=0)
     return Estimates(value=means[0], low=low, high=high)
+
+
+def effective(counts: Real[np.ndarray, "replicate ..."]) -> Float64[np.ndarray, ...]:
+    """Over how many sentences what was counted is spread; NaN where nothing was.
+
+    It is as many as give a mean that varies as much where each counts alike (Kish 1965, "Survey Sampling"): the square
+    of the sum over the sum of squares, of which the variance of the replicates is an estimate. Copies are one sentence.
+    """
+    total = np.asarray(counts[0], dtype=np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(total > 0, total**2 / np.var(counts[1:], axis=0, dtype=np.float64), np.nan))
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:

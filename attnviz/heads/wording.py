@@ -1,66 +1,248 @@
-"""What every view of a comparison tells: what was measured, on what, and what its controls are."""
+"""The words of every view of heads, in English and in Korean, and what all of them tell: what was measured, on what."""
 
 from __future__ import annotations
 
-import numpy as np
+from attnviz.heads.record import HeadComparison, Role
+from attnviz.text.notes import Templates
 
-from attnviz.heads.measures import (
-    CHANCE,
-    OFFSET,
-    SHUFFLED,
-    UNTRAINED,
-)
-from attnviz.heads.notes import counted
-from attnviz.heads.record import HeadComparison
-from attnviz.render.palette import hexed, luminance
-from attnviz.render.sheet import KINDS
+SAMPLES = "the sentences that come with attnviz"
+"""What the sentences are called where none are given."""
 
-CONTROLS = {SHUFFLED: "shuffled", UNTRAINED: "random weights", OFFSET: "best offset"}
-"""The controls, in the order in which they are shown."""
-CONTROLS_OF_A_HEAD = CONTROLS | {CHANCE: "chance"}
-"""Those of a head's page, which has room for all."""
-HELD = {
-    SHUFFLED: "this head on shuffled tokens",
-    UNTRAINED: "the best head of random weights",
-    OFFSET: "the fixed one that has most of it",
-    CHANCE: "this head's weights dealt out at random",
+OWN = "sentences of its own language that it never saw"
+"""Likewise of a trained home-built model."""
+
+TEXTS: Templates = {
+    "layers_heads": ("{layers} x {heads}, {kind}", "층 {n_layers}개 x 헤드 {n_heads}개, {kind}"),
+    "mapped": (
+        "{layers} (downward) x {heads} (across), {kind}",
+        "층 {n_layers}개(세로) x 헤드 {n_heads}개(가로), {kind}",
+    ),
+    "encoder": ("bidirectional self-attention", "양방향 셀프 어텐션"),
+    "decoder": ("causal self-attention", "마스크드(인과적) 셀프 어텐션"),
+    "cross": ("cross-attention", "크로스 어텐션"),
+    "keep": ("special tokens kept", "특수 토큰 포함"),
+    "exclude": ("special tokens left out", "특수 토큰 제외"),
+    "corpus": (
+        "{corpus}: {sentences}, {tokens}; {specials}",
+        "{corpus}: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}",
+    ),
+    SAMPLES: (SAMPLES, "attnviz에 들어 있는 문장"),
+    f"600 {OWN}": (f"600 {OWN}", "학습에 쓰지 않은 자기 언어의 문장"),
+    "no_role": ("no clear role", "뚜렷한 역할 없음"),
+    "not_explanation": (
+        "attention is not explanation: where a head looks does not say what the model makes of it",
+        "어텐션은 설명이 아님: 헤드가 어디를 보는지는 모델이 그것으로 무엇을 하는지 말해 주지 않음",
+    ),
+    "count_from_0": ("layers and heads count from 0", "층과 헤드의 번호는 0부터"),
+    # all heads
+    "title": ("What each head does · {model}", "각 헤드가 하는 일 · {model}"),
+    "role": ("role", "역할"),
+    "best": ("best", "최고"),
+    "score": ("score", "점수"),
+    "head": ("head", "헤드"),
+    "heads": ("heads, the best first", "헤드 (점수가 높은 순)"),
+    "meaning": ("what it does", "하는 일"),
+    "and_more": ("and {n:,} more", "외 {n:,}개"),
+    "marks": (
+        (
+            "{yes} established: the score's 95 % interval lies above all that could rule the role out; {no} not "
+            "established{doubt}"
+        ),
+        (
+            "{yes} 확인됨: 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 대조값보다 모두 위에 있음; {no} 확립되지 "
+            "않음{doubt}"
+        ),
+    ),
+    "marked_so": (", ? in the map", " (표에서는 ?)"),
+    "because": ("not established: {role}: {why}", "확인되지 않음: {role}: {why}"),
+    "halves": (
+        "a relation's heads are chosen on one half of the sentences and scored on the other",
+        "관계의 헤드는 문장의 절반에서 고르고, 나머지 절반에서 점수를 매김",
+    ),
+    "relations_established": ("relations between words that a head finds", "헤드가 찾는 단어 사이의 관계"),
+    "relation": ("relation", "관계"),
+    "right": ("right", "정답률"),
+    "fixed": ("fixed offset", "고정 거리"),
+    "random": ("random weights", "무작위 가중치"),
+    "relations_none": (
+        "relations between words: none of {n:,} is established{few}",
+        "단어 사이의 관계: {n:,}개 가운데 확인된 것 없음{few}",
+    ),
+    "relations_rest": (
+        "{sure:,} of {n:,} relations are established{few}",
+        "관계 {n:,}개 가운데 {sure:,}개가 확인됨{few}",
+    ),
+    "relations_few": ("; for {n:,} there are too few links to say", "; {n:,}개는 사례가 너무 적어 판단할 수 없음"),
+    "relations_title": (
+        "relations between words, and the head that finds each best",
+        "단어 사이의 관계와, 각 관계를 가장 잘 찾는 헤드",
+    ),
+    "relations_columns": (
+        (
+            "right: how often its largest weight is on the right word; offset: the best fixed one, in words; rand: the "
+            "best "
+            "head of random weights; head, offset and rand are chosen on one half of the sentences and scored on "
+            "the other"
+        ),
+        (
+            "정답률: 가장 큰 가중치가 맞는 단어에 있는 비율; 거리: 가장 나은 고정 거리(단어 수); 무작위: 무작위 "
+            "가중치의 "
+            "헤드 가운데 "
+            "가장 나은 것; 모두 문장의 절반에서 고르고 나머지 절반에서 점수를 매김"
+        ),
+    ),
+    "more": (
+        "more: --table all heads and relations; attnviz head {head} one head; -o heads.csv a file",
+        "더 보기: --table 모든 헤드와 관계; attnviz head {head} 한 헤드; -o heads.csv 파일",
+    ),
+    "more_notes": ("; {notes} with --table", "; 참고 사항 {n}개는 --table"),
+    "sorted": ("sorted by {what}, the largest first", "정렬: {what}, 큰 것부터"),
+    "no_such_role": ("no head has such a role here", "이런 역할의 헤드가 없음"),
+    "others_hidden": ("{heads} not shown", "다른 헤드 {n:,}개는 표시하지 않음"),
+    "many_hidden": (
+        (
+            "{heads} with no clear role not shown, since there are more than {most} heads: --role none shows them, "
+            "--layer "
+            "N all of a layer"
+        ),
+        (
+            "헤드가 {most}개보다 많아, 뚜렷한 역할이 없는 {n:,}개는 표시하지 않음: --role none으로 보거나, --layer "
+            "N으로 "
+            "한 층을 모두 봄"
+        ),
+    ),
+    "columns": ("columns: {controls}", "열: {controls}"),
+    "columns_hidden": (
+        "controls are shown in a window of {cells} cells",
+        "대조값은 창의 너비가 {cells}칸 이상일 때 보임",
+    ),
+    "pattern": (
+        "small pattern: mean weight by offset, 0 the token itself, its height the head's largest, {least} at least",
+        "작은 그림: 거리별 평균 가중치, 0은 토큰 자신, 높이는 그 헤드의 최댓값(적어도 {least})",
+    ),
+    "bars": (
+        "bars end at 1, that of dist(ance) at {most:.0f} tokens; even: entropy as a share of the largest",
+        "막대는 1에서, dist(거리)는 토큰 {most:.0f}개에서 끝남; even: 최댓값에 대한 엔트로피의 비율",
+    ),
+    "alike": (
+        "heads that look alike (average linkage of Jensen-Shannon distances)",
+        "비슷한 헤드 (젠슨-섀넌 거리의 평균 연결)",
+    ),
+    "cluster": ("cluster {n}", "묶음 {n}"),
+    "alone": ("each alone", "혼자인 헤드"),
+    # lines that every view ends with
+    "note": ("note: {text}", "참고: {text}"),
+    "bad_line": ("line {line:,} not used: {reason}", "{line:,}번째 줄을 쓰지 않음: {reason}"),
+    "more_bad": ("{lines} not used", "그 밖에 {n:,}줄을 쓰지 않음"),
+    "proof": (
+        "verified: max difference {largest} over {layers}{all}",
+        "검증됨: 최대 차이 {largest}, 층 {n_layers}개{all}",
+    ),
+    "proof_all": (", all {n:,} sentences", ", 문장 {n:,}개 모두"),
+    # one head
+    "head_title": ("Head {head} · {model}", "헤드 {head} · {model}"),
+    "place": ("layer {layer}, head {head} of {what}", "{what} 가운데 {layer}번 층, {head}번 헤드"),
+    "no_threshold": (
+        "no clear role: no measure reaches the threshold of a role",
+        "뚜렷한 역할 없음: 어떤 지표도 역할의 기준값에 이르지 못함",
+    ),
+    "closest": ("closest to one: {roles}", "가장 가까운 역할: {roles}"),
+    "closest_one": ("{role} {score}, from {threshold} on", "{role} {score} (기준 {threshold})"),
+    "established": ("established: above {controls}", "확인됨: {controls}보다 위"),
+    "not_established": ("not established: {why}", "확인되지 않음: {why}"),
+    "no_controls": ("all controls", "모든 대조값"),
+    "from_on": ("{measure}, a role from {threshold} on", "{measure}, {threshold}부터 역할"),
+    "at_offsets": (
+        "mean weight by offset (0 is the token itself, -1 the one before)",
+        "거리별 평균 가중치 (0은 토큰 자신, -1은 바로 앞)",
+    ),
+    "mean_weights": ("mean weight: {weights}", "평균 가중치: {weights}"),
+    "most_alike": ("most like it: {heads}", "가장 비슷한 헤드: {heads}"),
+    "more_head": ("more: --full all measures, controls and sentences", "더 보기: --full 모든 지표, 대조값, 문장"),
+    "held_against": ("held against", "대조"),
+    "value": ("value", "값"),
+    "could": ("could rule it out", "배제할 수 있음"),
+    "not_measured": ("its pattern by offset was not measured", "거리별 패턴을 재지 않았음"),
+    "offset": ("offset", "거리"),
+    "weight": ("weight", "가중치"),
+    "peak": ("largest there", "최댓값 비율"),
+    "offsets_hidden": (
+        "{offsets} not shown, with at most {most}",
+        "다른 거리 {n:,}개는 표시하지 않음 (최대 {most})",
+    ),
+    "measure": ("measure", "지표"),
+    "strongest": ("where it is strongest", "가장 뚜렷한 문장"),
+    "near": (
+        "heads most like it, by mean Jensen-Shannon divergence, in nats (0 to 0.69){cluster}",
+        "가장 비슷한 헤드: 평균 젠슨-섀넌 발산, 단위 nat (0에서 0.69){cluster}",
+    ),
+    "in_cluster": ("; {others} in its cluster, number {n}", "; {n}번 묶음에 다른 헤드 {n_others}개"),
+    "alone_in_cluster": ("; alone in its cluster, number {n}", "; {n}번 묶음에 혼자"),
+    "divergence": ("divergence", "발산"),
+    # one sentence
+    "one_title": ("Heads on one sentence · {model}", "한 문장에서 본 헤드 · {model}"),
+    "one_few": (
+        (
+            "one sentence shows what each head looks at here; roles need more sentences: leave the sentence out, or "
+            "give "
+            "--corpus FILE"
+        ),
+        (
+            "한 문장은 각 헤드가 여기서 무엇을 보는지만 보여 줌; 역할을 알려면 문장이 더 필요함: 문장 없이 실행하거나 "
+            "--corpus FILE을 줌"
+        ),
+    ),
+    "one_map": (
+        "the word that gets most of each head's weight, special tokens left out (layers downward, heads across)",
+        "각 헤드의 가중치를 가장 많이 받는 단어, 특수 토큰 제외 (세로는 층, 가로는 헤드)",
+    ),
+    "one_links": (
+        "the strongest links between words, the strongest of a head each",
+        "단어 사이의 가장 강한 연결 (헤드마다 하나)",
+    ),
+    "from_to": ("from → to", "쿼리 → 키"),
+    "most": ("gets most", "가장 많이 받는 단어"),
+    "share": ("share", "비율"),
+    "top_link": ("strongest link", "가장 강한 연결"),
+    "more_one": (
+        "more: --table every head; attnviz heatmap with the sentence; -o heads.csv a file",
+        "더 보기: --table 모든 헤드; 이 문장으로 attnviz heatmap; -o heads.csv 파일",
+    ),
 }
-"""What each of them is, in a few words."""
-NOT_EXPLANATION = "attention is not explanation: where a head looks does not say what the model makes of it"
+"""The phrases of heads, in English and in Korean."""
 
 
-def readable(colour: str, *, dark: bool) -> str:
-    """The nearest colour on the way to white (or black) that can be read on a dark (or light) screen."""
-    rgb = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)], dtype=np.float64)
-    end = 255.0 if dark else 0.0
-    # Few terminals are quite black or white.
-    back = float(luminance(np.full(3, 30 if dark else 240, dtype=np.uint8)))
-    for part in np.linspace(0, 1, 21):
-        mixed = (rgb + (end - rgb) * part).round().astype(np.uint8)
-        light = float(luminance(mixed))
-        if (light + 0.05) / (back + 0.05) >= 4.5 if dark else (back + 0.05) / (light + 0.05) >= 4.5:
-            break
-    return hexed(mixed)
+def say(phrase: str, /, language: str = "en", **fields: object) -> str:
+    """One of `TEXTS` in a language; a phrase that it lacks as it is."""
+    if phrase not in TEXTS:
+        return phrase
+    return TEXTS[phrase][language == "ko"].format(**fields)
 
 
-def scored_on(comparison: HeadComparison) -> str:
-    """Why the score of a relation differs from that in the table of relations; empty where there is no such table."""
-    if not comparison.relations:
-        return ""
-    return (
-        "a role's score is on all sentences; the table of relations scores on half of them, unseen in choosing the head"
-    )
+def counted(n: int, what: str) -> str:
+    """As ``1 head`` or ``1,024 heads``."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def described(comparison: HeadComparison) -> str:
-    """What was measured, as ``6 layers x 12 heads, bidirectional self-attention``."""
-    return f"{counted(comparison.n_layers, 'layer')} x {counted(comparison.n_heads, 'head')}, {KINDS[comparison.kind]}"
+def role_words(role: Role | None, language: str = "en") -> str:
+    """What a head does that has a role, or that it has none."""
+    return say("no_role", language) if role is None else role.rule.say(language)
 
 
-def sample(comparison: HeadComparison) -> str:
+def described(comparison: HeadComparison, language: str = "en", phrase: str = "layers_heads") -> str:
+    """What was measured, as ``6 layers x 12 heads, bidirectional self-attention``; ``mapped`` says what is where."""
+    n_layers, n_heads = comparison.n_layers, comparison.n_heads
+    return say(
+        phrase, language, layers=counted(n_layers, "layer"), heads=counted(n_heads, "head"),
+        n_layers=n_layers, n_heads=n_heads, kind=say(comparison.kind, language),
+    )  # fmt: skip
+
+
+def sample(comparison: HeadComparison, language: str = "en") -> str:
     """What it was measured on, as ``sample sentences: 117 sentences, 1,545 tokens; special tokens kept``."""
-    specials = {"keep": "special tokens kept", "exclude": "special tokens left out"}.get(
-        comparison.specials, f"special tokens: {comparison.specials}"
-    )
-    n = comparison.n_sentences
-    return f"{comparison.corpus}: {counted(n, 'sentence')}, {counted(comparison.n_tokens, 'token')}; {specials}"
+    n, n_tokens = comparison.n_sentences, comparison.n_tokens
+    return say(
+        "corpus", language, corpus=say(comparison.corpus, language), n_sentences=n, n_tokens=n_tokens,
+        sentences=counted(n, "sentence"), tokens=counted(n_tokens, "token"),
+        specials=say(comparison.specials, language),
+    )  # fmt: skip

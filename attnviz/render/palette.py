@@ -186,3 +186,17 @@ def ink(table: UInt8[np.ndarray, "level rgb"]) -> np.ndarray:
 def hexed(colour: UInt8[np.ndarray, " rgb"]) -> str:
     """A colour as terminals are told it, such as ``#ff8800``."""
     return f"#{colour.tobytes().hex()}"
+
+
+def readable(colour: str, *, dark: bool) -> str:
+    """The nearest colour on the way to white (or black) that can be read on a dark (or light) screen."""
+    rgb = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)], dtype=np.float64)
+    end = 255.0 if dark else 0.0
+    # Few terminals are quite black or white.
+    back = float(luminance(np.full(3, 30 if dark else 240, dtype=np.uint8)))
+    for part in np.linspace(0, 1, 21):
+        mixed = (rgb + (end - rgb) * part).round().astype(np.uint8)
+        light = float(luminance(mixed))
+        if (light + 0.05) / (back + 0.05) >= 4.5 if dark else (back + 0.05) / (light + 0.05) >= 4.5:
+            break
+    return hexed(mixed)

@@ -19,7 +19,7 @@ from attnviz.heads.record import (
     Relation,
     Role,
 )
-from attnviz.heads.relations import rule_of
+from attnviz.heads.relations import OTHER, WORDS, rule_of
 from attnviz.heads.similarity import cluster, cut, scaled_to_two
 
 TAKEN = measures_of()
@@ -35,30 +35,29 @@ RULES = {
     )
 }
 """The roles that heads made by hand may have."""
-COLOURS = {rule.family: rule.colour for rule in RULES.values()}
+COLOURS = {
+    **{rule.family: rule.colour for _, rule in rules_of(TAKEN)},
+    **{name: words.colour for name, words in WORDS.items() if words.colour != OTHER},
+}
+"""Of roles by measures, and of relations that have a colour of their own."""
 KOREAN = "나는 너희 모두를 사랑해"
 ROLES = (
-    ("previous", "looks at the previous token", "previous", True),
-    ("broad", "broad", "entropy_share", False),
+    ("previous", "previous", True),
+    ("broad", "entropy_share", False),
     None,
-    ("first", "rests on the first token", "first", True),
-    ("offset_-2", "looks 2 tokens back", "peak_-2", True),
-    ("induction", "repeats what followed last time", "induction", False),
+    ("first", "first", True),
+    ("offset_-2", "peak_-2", True),
+    ("induction", "induction", False),
 )
-"""Of the heads one after another, and again from the start: name, words, measure, whether it is established."""
+"""Of the heads one after another, and again from the start: name, measure, whether it is established."""
 OTHERS = (
-    ("self", "looks at itself", "self", True),
-    ("next", "looks at the next token", "next", True),
-    ("separator", "rests on the separator", "separator", False),
-    ("punctuation", "rests on punctuation", "punctuation", True),
-    ("same_word", "looks back at the same word", "same_word", True),
-    ("relation_nsubj", "looks from a subject to its verb", "relation_nsubj", True),
-    (
-        "relation_nmod:poss_reversed",
-        "looks from what is possessed to its possessor",
-        "relation_nmod:poss_reversed",
-        True,
-    ),
+    ("self", "self", True),
+    ("next", "next", True),
+    ("separator", "separator", False),
+    ("punctuation", "punctuation", True),
+    ("same_word", "same_word", True),
+    ("relation_nsubj", "relation_nsubj", True),
+    ("relation_nmod:poss_reversed", "relation_nmod:poss_reversed", True),
 )
 RELATIONS = (
     Relation(
@@ -68,6 +67,7 @@ RELATIONS = (
     Relation(
         name="coreference", n=45, layer=1, head=2, reverse=True, accuracy=0.6, low=0.55, high=0.65,
         offset=-6, offset_accuracy=0.58, offset_low=0.5, offset_high=0.66,
+        doubt=Note.of("no_control", controls="untrained"),
     ),
 )  # fmt: skip
 
@@ -80,34 +80,27 @@ def estimate(n_layers: int, n_heads: int, seed: int) -> Estimates:
     return Estimates(value=value, low=value - 0.02, high=value + 0.02)
 
 
-def role_of(spec: tuple[str, str, str, bool], score: float) -> Role:
+def role_of(spec: tuple[str, str, bool], score: float) -> Role:
     """A role as it is told in `ROLES`; one that is not established is done by random weights too."""
-    name, words, measure, established = spec
+    name, measure, established = spec
     best = score if not established else 0.1
     controls = (
         Control(
-            name="shuffled", what="the same head on shuffled tokens", value=0.5, low=0.4, high=0.6, rules_out=False
+            name="shuffled", value=0.5, low=0.4, high=0.6, rules_out=False
         ),
         Control(
-            name="untrained", what="best head of random weights (1.0)", value=best, low=best - 0.02, high=best + 0.02,
+            name="untrained", head=(1, 0), value=best, low=best - 0.02, high=best + 0.02,
             rules_out=True,
         ),
     )  # fmt: skip
     return Role(
-        name=name,
-        words=words,
+        rule=replace(RULES[name], threshold=0.3),
         measure=measure,
         score=score,
         low=score - 0.02,
         high=score + 0.02,
-        threshold=0.3,
         controls=controls,
-        established=established,
         doubt=None if established else Note.of("control_does_as_much", control="untrained"),
-        family=RULES[name].family,
-        family_words=RULES[name].family_words,
-        sign=RULES[name].sign,
-        colour=RULES[name].colour,
     )
 
 
@@ -132,8 +125,8 @@ def made(n_layers: int = 2, n_heads: int = 3, *, all_roles: bool = False, **more
     for index in range(n):
         layer, head = divmod(index, n_heads)
         spec = specs[index % len(specs)]
-        if spec is not None and spec[2] in NAMES:
-            estimates.value[layer, head, NAMES.index(spec[2])] = 0.9
+        if spec is not None and spec[1] in NAMES:
+            estimates.value[layer, head, NAMES.index(spec[1])] = 0.9
         roles = () if spec is None else (role_of(spec, 0.9),)
         heads.append(HeadProfile(layer=layer, head=head, roles=roles, cluster=int(clusters[index])))
     offset = estimate(n_layers, n_heads, 4)

@@ -30,7 +30,6 @@ from attnviz.heads.changes.compare import (
     most_changed,
     relations_changed,
     role_difference,
-    same_sentences,
 )
 from attnviz.heads.changes.record import MOST, Changes
 from attnviz.heads.notes import note_words
@@ -335,7 +334,7 @@ def test_files_of_the_same_sentences_are_paired(of_toys: PairSurvey, tmp_path: P
 def test_other_sentences_are_not_paired_and_that_is_said(of_toys: PairSurvey) -> None:
     """As many sentences, but others: the differences of one model with itself are of the sentences alone."""
     other = survey_corpus(sentences(60, skip=60), open_source("toy"), SurveySettings(controls=8))
-    assert not same_sentences(of_toys.before, other)
+    assert not survey.same_sentences(of_toys.before, other)
     found = changes(of_toys.before, other, corpus="a", corpus_after="b")
     assert not found.paired
     assert any("not the same sentences" in note for note in map(note_words, found.notes))

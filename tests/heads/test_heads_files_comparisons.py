@@ -36,7 +36,7 @@ def test_csv_holds_every_number() -> None:
         assert found["role"] == (head.roles[0].name if head.roles else "")
         assert found["words"] == head.words
         assert found["established"] == (str(head.roles[0].established) if head.roles else "")
-        assert found["reason"] == (reason_of(head.roles[0]) if head.roles else "")
+        assert found["reason"] == (reason_of(head.roles[0].doubt) if head.roles else "")
         assert found["cluster"] == str(head.cluster)
         for at, name in enumerate(NAMES):
             wanted = {
@@ -100,7 +100,7 @@ def test_json_holds_everything() -> None:
     assert [head["name"] for head in found["heads"]] == [head.name for head in comparison.heads]
     for head, written in zip(comparison.heads, found["heads"], strict=True):
         assert written["cluster"] == head.cluster
-        assert [role["words"] for role in written["roles"]] == [role.words for role in head.roles]
+        assert [role["words"] for role in written["roles"]] == [role.rule.words for role in head.roles]
         assert [role["score"] for role in written["roles"]] == [role.score for role in head.roles]
         assert [len(role["controls"]) for role in written["roles"]] == [len(role.controls) for role in head.roles]
     assert comparison.similarity is not None
@@ -137,7 +137,7 @@ def test_half_a_character_is_refused(tmp_path: Path, suffix: str) -> None:
     """No file can hold it; what was there stays."""
     comparison = made(model="\ud800")
     head = comparison.heads[0]
-    role = replace(head.roles[0], words="\ud800")
+    role = replace(head.roles[0], rule=replace(head.roles[0].rule, words="\ud800"))
     comparison = replace(comparison, heads=(replace(head, roles=(role,)), *comparison.heads[1:]))
     path = tmp_path / f"heads{suffix}"
     path.write_text("as it was", encoding="utf-8")

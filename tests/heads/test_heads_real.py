@@ -20,7 +20,7 @@ from attnviz.heads.files import to_csv
 from attnviz.heads.selection import strongest
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.terminal.page import draw_head
-from attnviz.heads.terminal.table import draw_heads
+from attnviz.heads.terminal.table import draw_table
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import CorpusLine
 
@@ -52,17 +52,18 @@ def real(real_model: str) -> HeadComparison:
 
 def test_the_views_agree(real: HeadComparison) -> None:
     """All 72 heads in the table and in the file; the head of the previous token is named in all of them."""
-    lines = [line.plain for line in draw_heads(real, PLAIN)]
+    lines = [line.plain for line in draw_table(real, PLAIN)]
     for head in real.heads:
-        assert any(line.startswith(f"{head.name} ") and head.words in line for line in lines)
+        shown = head.roles[0].rule.short if head.roles else "no clear role"
+        assert any(line.startswith(f"{head.name} ") and shown in line for line in lines)
     row = next(line for line in lines if line.startswith("0.2 "))
-    assert "● looks at the previous token" in row
+    assert "○ previous · too few to say" in row
     assert f"{real.estimate('previous', 0, 2)[0]:.2f}" in row
     found = [row for row in csv.DictReader(StringIO(to_csv(real))) if (row["layer"], row["head"]) == ("0", "2")]
-    assert [(one["role"], one["established"]) for one in found] == [("previous", "True")]
+    assert [(one["role"], one["established"]) for one in found] == [("previous", "False")]
     assert float(found[0]["previous"]) == real.estimate("previous", 0, 2)[0]
     assert lines[-1].startswith("verified: ")
-    assert [line.plain for line in draw_head(real, 0, 2, PLAIN)][4].startswith("● looks at the previous token")
+    assert [line.plain for line in draw_head(real, 0, 2, PLAIN)][3].startswith("○ previous 1.00")
 
 
 def test_the_strongest_sentences_are_drawn(

@@ -21,7 +21,7 @@ from attnviz.heads.measures import MEASURES, Measure, RoleRule, measures_of
 from attnviz.heads.selection import role_names
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.terminal.page import draw_head
-from attnviz.heads.terminal.table import draw_heads
+from attnviz.heads.terminal.table import draw_table
 from attnviz.render.terminal.screen import Screen
 from tests.fixtures.command_line import sentences
 
@@ -77,7 +77,7 @@ def test_it_has_its_controls(comparison: HeadComparison) -> None:
 
 def test_it_is_in_the_table_and_the_files(comparison: HeadComparison) -> None:
     """The table is sorted by it and has a column; so has the CSV file, with its interval and its controls."""
-    lines = [line.plain for line in draw_heads(comparison, SCREEN, sort="second")]
+    lines = [line.plain for line in draw_table(comparison, SCREEN, sort="second")]
     assert "sorted by second (weight on the second token), the largest first" in lines
     assert " 2nd " in next(line for line in lines if line.startswith("head "))
     (head, *_) = csv.DictReader(io.StringIO(to_csv(comparison)))
@@ -87,7 +87,7 @@ def test_it_is_in_the_table_and_the_files(comparison: HeadComparison) -> None:
 
 def test_it_is_on_the_page_of_a_head(comparison: HeadComparison) -> None:
     """With its number and its meaning in the terminal, as a dot in the picture."""
-    lines = [line.plain for line in draw_head(comparison, 1, 2, SCREEN)]
+    lines = [line.plain for line in draw_head(comparison, 1, 2, SCREEN, full=True)]
     line = next(line for line in lines if line.startswith("second "))
     assert f"{comparison.estimate('second', 1, 2)[0]:.2f}" in line
     assert "weight on the second token" in line
@@ -100,7 +100,9 @@ def test_it_names_heads(comparison: HeadComparison) -> None:
     """With its words, its sign and its colour, in the legend of the picture and among what can be chosen."""
     roles = [role for head in comparison.heads for role in head.roles if role.name == "second"]
     assert roles
-    assert {(role.words, role.sign, role.colour) for role in roles} == {("rests on the second token", "2nd", "#004488")}
+    assert {(role.rule.words, role.rule.sign, role.rule.colour) for role in roles} == {
+        ("rests on the second token", "2nd", "#004488")
+    }
     assert {control.name for control in roles[0].controls if control.rules_out} == {"chance", "untrained", "offset"}
     assert "second" in role_names(comparison)
     first = compare_heads(

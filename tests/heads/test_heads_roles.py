@@ -15,7 +15,7 @@ from attnviz.heads.compare import compare
 from attnviz.heads.measures import measures_of, rules_of
 from attnviz.heads.measures import named as measures_named
 from attnviz.heads.record import Estimates
-from attnviz.heads.roles import roles_of
+from attnviz.heads.roles import Counts, roles_of
 from attnviz.heads.settings import SurveySettings
 from attnviz.text.corpus import CorpusLine
 from tests.heads.by_hand import LAYERS, ByHand
@@ -32,6 +32,11 @@ def sentences(n: int, seed: int = 0) -> list[CorpusLine]:
         half = [f"w{random.randrange(21)}" for _ in range(random.randint(5, 12))]
         lines.append(CorpusLine(number=number, text=" ".join([*half, *half, "."])))
     return lines
+
+
+def counts(rows: np.ndarray) -> Counts:
+    """So many rows of a hundred sentences."""
+    return Counts(rows=rows, sentences=np.full_like(rows, 100.0), different=100)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +105,7 @@ def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(seen: int, named
     made = roles_of(
         0, 0, measures=measures_named(("entropy", "peak_-9"), max_offset=9),
         estimates=Estimates(value=value, low=value - 0.01, high=value),
-        controls={}, n_rows=np.array([[100.0, seen]]), every=rules_of(measures_of(max_offset=9)),
+        controls={}, counts=counts(np.array([[100.0, seen]])), every=rules_of(measures_of(max_offset=9)),
     )  # fmt: skip
     assert [role.name for role in made] == named
 
@@ -113,7 +118,7 @@ def test_established_roles_come_first() -> None:
         estimates=Estimates(value=value, low=low, high=value),
         controls={name: Estimates(value=np.array([[[0.1, 0.99]]]), low=low, high=np.array([[[0.2, 0.99]]]))
                   for name in ("chance", "untrained")},
-        n_rows=np.ones((1, 2)), every=rules_of(measures_of()),
+        counts=counts(np.full((1, 2), 50.0)), every=rules_of(measures_of()),
     )  # fmt: skip
     assert [(role.name, role.established) for role in made] == [("previous", True), ("broad", False)]
 
@@ -122,11 +127,11 @@ def test_thresholds_can_be_set(by_hand: HeadComparison) -> None:
     """A role asks for as much as is said; names and numbers that mean nothing are refused."""
     survey = survey_corpus(sentences(20), ByHand(), SurveySettings(controls=20))
     changed = compare(survey, corpus="", thresholds={"previous": 0.02, "offset": 0.95})
-    asked = {role.name: role.threshold for head in changed.heads for role in head.roles}
+    asked = {role.name: role.rule.threshold for head in changed.heads for role in head.roles}
     assert (asked["previous"], asked["offset_-3"], asked["next"]) == (0.02, 0.95, 0.5)
     assert sum(role.name == "previous" for head in changed.heads for role in head.roles) > 2
     with pytest.raises(SelectionError, match=r"no role 'prevous'.*previous"):
         compare(survey, corpus="", thresholds={"prevous": 0.4})
     with pytest.raises(SelectionError, match="above 0 and at most 1"):
         compare(survey, corpus="", thresholds={"previous": 1.4})
-    assert by_hand.heads[0].roles[0].threshold == 0.5
+    assert by_hand.heads[0].roles[0].rule.threshold == 0.5

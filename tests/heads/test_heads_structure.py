@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,7 +14,11 @@ from hypothesis import strategies as st
 
 from attnviz.heads import structure, tally
 from attnviz.heads.notes import note_words
-from attnviz.heads.structure import DISTANCES, MOST_RELATIONS, LinkHits, Relations, interval, relations_of, tallied
+from attnviz.heads.relations import best_of, candidates
+from attnviz.heads.structure import DISTANCES, MOST_RELATIONS, LinkHits, Relations, interval, tallied
+
+if TYPE_CHECKING:
+    from attnviz.heads.record import Relation
 
 N_LAYERS, N_HEADS = 2, 3
 EVEN, ODD = 2, 3
@@ -37,6 +42,11 @@ def found(*links: tuple[str, int, tuple[int, ...] | None], lost: tuple[str, ...]
 def small(sentences: list[tuple[int, LinkHits]], replicates: int = 20) -> Relations:
     """What these sentences say, resampled only a few times."""
     return tallied(sentences, N_LAYERS, N_HEADS, replicates)
+
+
+def relations_of(trained: Relations, random: Relations | None = None, different: int = 100) -> tuple[Relation, ...]:
+    """A head for each relation, as a comparison has it."""
+    return best_of(candidates(trained, random, different=different))
 
 
 def same(one: Relations, other: Relations) -> bool:

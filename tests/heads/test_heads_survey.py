@@ -194,7 +194,7 @@ def test_a_control_of_one_sentence_rules_no_role_in() -> None:
     found = compare(survey, corpus="", thresholds={"broad": 0.01})
     roles = [role for head in found.heads for role in head.roles if role.name == "broad"]
     assert roles
-    assert {reason_of(role).partition(" of ")[0] for role in roles} == {"too few sentences for an interval"}
+    assert {reason_of(role.doubt).partition(" of ")[0] for role in roles} == {"too few sentences for an interval"}
 
 
 def test_relations_without_random_weights_are_not_established() -> None:

@@ -20,16 +20,17 @@ from rich.console import Console
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import offsets_up_to
-from attnviz.heads.notes import DOUBTS, why_not
-from attnviz.heads.record import Control, Estimates, HeadComparison
+from attnviz.heads.notes import reason_of, why_not
+from attnviz.heads.record import Estimates, HeadComparison, HeadProfile
 from attnviz.heads.relations import rule_of
-from attnviz.heads.selection import MOST, chosen, measure_named, nearest, role_names
+from attnviz.heads.roles import CONTROLS
+from attnviz.heads.selection import MOST, chosen, measure_named, nearest, role_names, roles_named
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import bar, spark
+from attnviz.heads.terminal.overview import draw_overview
 from attnviz.heads.terminal.page import draw_head
-from attnviz.heads.terminal.table import draw_heads
-from attnviz.heads.wording import readable
-from attnviz.render.palette import luminance
+from attnviz.heads.terminal.table import draw_table
+from attnviz.render.palette import luminance, readable
 from attnviz.render.terminal.screen import Screen
 from tests.heads.comparisons_by_hand import COLOURS, KOREAN, NAMES, RULES, TAKEN, made, with_chance
 
@@ -63,9 +64,14 @@ def printed(lines: list[Text], screen: Screen) -> str:
     return written.getvalue()
 
 
+def shown_of(head: HeadProfile) -> str:
+    """The name of its clearest role, as it is shown."""
+    return head.roles[0].rule.short if head.roles else "no clear role"
+
+
 def rows_of(comparison: HeadComparison, screen: Screen, **more: object) -> dict[str, str]:
     """The line of each head that the table shows, by its name, in their order."""
-    lines = [line.plain for line in draw_heads(comparison, screen, **more)]  # type: ignore[arg-type]
+    lines = [line.plain for line in draw_table(comparison, screen, **more)]  # type: ignore[arg-type]
     start = next(index for index, line in enumerate(lines) if line.startswith("head "))
     rows = {}
     for line in lines[start + 1 :]:
@@ -78,19 +84,19 @@ def rows_of(comparison: HeadComparison, screen: Screen, **more: object) -> dict[
 
 def test_heads_in_80_columns(golden: Golden) -> None:
     """The table without colours, in a usual window."""
-    golden(printed(draw_heads(made(), PLAIN), PLAIN))
+    golden(printed(draw_table(made(), PLAIN), PLAIN))
 
 
 def test_heads_in_120_columns_in_colour(golden: Golden) -> None:
     """The table with its bars, on a dark screen."""
     screen = Screen(width=120)
-    golden(printed(draw_heads(made(), screen), screen))
+    golden(printed(draw_table(made(), screen), screen))
 
 
 def test_a_head_in_60_columns_of_ascii(golden: Golden) -> None:
     """One head's page where little can be shown."""
     screen = replace(ASCII, width=60)
-    golden(printed(draw_head(with_chance(made()), 1, 0, screen), screen))
+    golden(printed(draw_head(with_chance(made()), 1, 0, screen, full=True), screen))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -110,8 +116,10 @@ def test_any_number_of_heads_fits(shape: tuple[int, int], width: int) -> None:
 def fits(shape: tuple[int, int], screen: Screen) -> None:
     """Hold the lines of both views against the window."""
     comparison = made(*shape, all_roles=True, model="some-organisation/a-model-with-a-long-name-" + KOREAN * 3)
-    shown = draw_heads(comparison, screen)
-    for lines in (shown, draw_head(comparison, -1, -1, screen)):
+    shown = draw_table(comparison, screen)
+    views = [draw_overview(comparison, screen, language) for language in ("en", "ko")[: 1 + screen.unicode]]
+    views += [draw_head(comparison, -1, -1, screen, full=full) for full in (False, True)]
+    for lines in (shown, *views):
         assert max(line.cell_len for line in lines) <= screen.width
         assert not any(line.plain.endswith(" ") for line in lines)
         written = printed(lines, screen)
@@ -129,7 +137,7 @@ def test_the_numbers_are_the_comparisons() -> None:
     screen = Screen(width=200, colour=False)
     for head in comparison.heads:
         line = rows_of(comparison, screen)[head.name]
-        numbers = re.findall(r"(?<![\d.+-])\d+\.\d+", line.split(head.words)[1])
+        numbers = re.findall(r"(?<![\d.+-])\d+\.\d+", line.split(shown_of(head))[1])
         e = comparison.estimates.value[head.layer, head.head]
         bars = [f"{e[NAMES.index(n)]:.2f}" for n in ("previous", "next", "first", "separator", "entropy_share")]
         bars.append(f"{e[NAMES.index('distance')]:.1f}")
@@ -140,7 +148,7 @@ def test_the_numbers_are_the_comparisons() -> None:
         held = [f"{control.value:.2f}" for control in role.controls]
         assert numbers == [f"{role.score:.2f}", f"{role.low:.2f}", f"{role.high:.2f}", *held, *bars]
         assert ("●" if role.established else "○") in line
-        assert ("random weights too" in line) == (not role.established)
+        assert ("random too" in line) == (not role.established)
 
 
 def test_the_small_pattern_is_the_mean_by_offset() -> None:
@@ -161,8 +169,10 @@ def test_roles_are_read_before_bars(width: int) -> None:
     """Where there is not room for everything, the last bars give way, not the words of a role."""
     comparison = made(24, 16, all_roles=True, relations=())
     shown = rows_of(comparison, Screen(width=width, colour=False))
-    for words in ("looks at the previous token", "looks back at the same word", "repeats what followed last time"):
-        head = next(head for head in comparison.heads if head.words == words)
+    for words in ("previous", "same word", "induction · random too", "possessed > nmod:poss"):
+        head = next(
+            head for head in comparison.heads if head.roles and head.roles[0].rule.short == words.split(" ·")[0]
+        )
         assert (words if width > 100 else words[:23]) in shown[head.name]
 
 
@@ -173,7 +183,7 @@ def test_what_stands_where_there_is_no_number() -> None:
     bare = Estimates(value=nothing, low=nothing, high=nothing)
     head = comparison.heads[0]
     role = replace(
-        head.roles[0], low=math.nan, high=math.nan, established=False, doubt=Note("too_few_sentences"), controls=()
+        head.roles[0], low=math.nan, high=math.nan, doubt=Note.of("too_few_sentences", fewest=5), controls=()
     )
     comparison = replace(
         comparison,
@@ -183,8 +193,8 @@ def test_what_stands_where_there_is_no_number() -> None:
     )
     assert rows_of(comparison, PLAIN)["0.0"].split()[-3:] == ["0.90", "—", "—"]
     assert "too few" in rows_of(comparison, PLAIN)["0.0"]
-    assert why_not(role) == "too few sentences"
-    lines = [line.plain for line in draw_head(comparison, 0, 0, PLAIN)]
+    assert why_not(role.doubt) == "too few to say"
+    lines = [line.plain for line in draw_head(comparison, 0, 0, PLAIN, full=True)]
     assert next(line for line in lines if line.startswith("self ")).split() == ["self", "—", "—", "—"]
     assert "its pattern by offset was not measured" in lines
     assert not any("nan" in line for line in lines)
@@ -202,30 +212,30 @@ def test_sorted_by_a_measure(sort: str) -> None:
     assert len(values) == 20
     for line, value in zip(shown.values(), values, strict=True):
         assert f" {value:.2f}" in line
-    assert any(f"sorted by {name} " in line.plain for line in draw_heads(comparison, screen, sort=sort))
+    assert any(f"sorted by {name} " in line.plain for line in draw_table(comparison, screen, sort=sort))
 
 
 def test_why_a_role_is_not_established() -> None:
-    """A control without an interval was taken of too few sentences; one that rules nothing out is no reason."""
-    role = made().heads[0].roles[0]
-    assert why_not(role) == ""
-    unsure = Control(name="chance", what="chance", value=0.1, low=math.nan, high=math.nan, rules_out=True)
-    doubtful = replace(role, established=False, doubt=Note.of("too_few_for_control", control="chance"))
-    assert why_not(replace(doubtful, controls=(*role.controls, unsure))) == "too few sentences"
-    harmless = replace(unsure, rules_out=False)
-    one = replace(doubtful, controls=(harmless,), doubt=Note.of("no_control", controls="chance"))
-    assert why_not(one) == "no control"
-    for name, why in (("chance", "chance"), ("shuffled", "shuffled"), ("offset", "an offset")):
-        strong = replace(unsure, name=name, low=0.9, high=0.95)
-        assert why_not(replace(doubtful, controls=(harmless, strong))) == f"{why} too"
-        assert f"{why} too" in DOUBTS
+    """In a few words and in a line, in both languages."""
+    assert why_not(None) == reason_of(None) == ""
+    few = Note.of("too_few_different", n=3, fewest=10)
+    assert why_not(few) == "too few to say"
+    assert reason_of(few) == "too few to say: 3 different sentences, 10 are needed"
+    assert why_not(Note.of("no_control", controls="chance")) == "no control"
+    assert why_not(Note.of("below_threshold", percent=50)) == "below 50 %"
+    for kind in CONTROLS.values():
+        doubt = Note.of("control_does_as_much", control=kind.name)
+        assert why_not(doubt) == f"{kind.titles[1]} too"
+        assert reason_of(doubt) == kind.too[0]
+        assert reason_of(doubt, "ko") == kind.too[1]
+        assert kind.words[0] in reason_of(Note.of("too_few_for_control", control=kind.name))
 
 
 def test_what_could_rule_a_role_out_is_not_said_to() -> None:
     """In any window: an established role is not ruled out by what it is held against."""
-    for width, words in ((60, "may rule out"), (120, "could rule it out")):
-        lines = [line.plain for line in draw_head(made(), 0, 0, Screen(width=width, colour=False))]
-        assert any(line.endswith(words) for line in lines)
+    for width in (60, 120):
+        lines = [line.plain for line in draw_head(made(), 0, 0, Screen(width=width, colour=False), full=True)]
+        assert any(line.endswith("could rule it out") for line in lines)
         assert not any("rules out" in line for line in lines)
 
 
@@ -234,25 +244,24 @@ def test_the_legend_tells_what_is_there(width: int) -> None:
     """No small pattern is explained where none was measured, no control where none was taken, no second score."""
     comparison = made(relations=())
     screen = Screen(width=width, colour=False)
-    every = " ".join(line.plain for line in draw_heads(made(), screen))
+    every = " ".join(line.plain for line in draw_table(made(), screen))
     assert "small pattern: " in every
-    assert "roles are scored on all" in every
-    assert ("shuf(fled)" in every) == (width >= 80)
+    assert "scored on the other" in every
+    assert ("this head on shuffled tokens" in every) == (width >= 80)
+    assert "; first: rests on the first token; " in every
+    assert "next:" not in every
     values = comparison.estimates.value.copy()
     values[..., [name.startswith("offset_") for name in NAMES]] = np.nan
     controls = {"untrained": comparison.controls["untrained"]}
     comparison = replace(comparison, estimates=replace(comparison.estimates, value=values), controls=controls)
-    text = " ".join(line.plain for line in draw_heads(comparison, screen))
+    text = " ".join(line.plain for line in draw_table(comparison, screen))
     assert "small pattern" not in text
     assert "-4  0" not in text
     assert "half" not in text
     assert "shuf" not in text
-    assert "offs" not in text
-    assert ("rand(om)" in text) == (width >= 80)
+    assert "fixed offset" not in text
+    assert ("the best head of random weights" in text) == (width >= 80)
     assert list(rows_of(comparison, screen)) == [head.name for head in comparison.heads]
-    own = " ".join(line.plain for line in draw_head(made(), 0, 1, screen))
-    assert "a role's score is on all sentences" in own
-    assert "a role's score" not in " ".join(line.plain for line in draw_head(made(), 0, 0, screen))
 
 
 def test_sorted_by_role_and_by_score() -> None:
@@ -269,7 +278,7 @@ def test_a_measure_has_one_name() -> None:
     assert len({one.label for one in TAKEN}) == len(TAKEN)
     for width in (120, 200):
         screen = Screen(width=width, colour=False)
-        lines = [line.plain for line in draw_heads(made(relations=()), screen, sort="entropy_share")]
+        lines = [line.plain for line in draw_table(made(relations=()), screen, sort="entropy_share")]
         heading = next(line for line in lines if line.startswith("head "))
         assert heading.split().count("even") == 2
         assert "spread" not in heading
@@ -293,13 +302,13 @@ def test_chosen_by_role_and_layer() -> None:
         assert found
         for one in comparison.heads:
             names = [r.name for r in one.roles] or ["none"]
-            wanted = role in names or role in {r.family for r in one.roles}
+            wanted = role in names or role in {r.rule.family for r in one.roles}
             assert wanted == (one.name in [shown.profile.name for shown in found])
-    lines = [line.plain for line in draw_heads(comparison, PLAIN, role=["previous"])]
+    lines = [line.plain for line in draw_table(comparison, PLAIN, role=["previous"])]
     assert "19 other heads not shown" in lines
-    none = [line.plain for line in draw_heads(comparison, PLAIN, role=["offset_+7"])]
+    none = [line.plain for line in draw_table(comparison, PLAIN, role=["offset_+7"])]
     assert "no head has such a role here" in none
-    no_relation = [line.plain for line in draw_heads(made(), PLAIN, role=["relation_nsubj"])]
+    no_relation = [line.plain for line in draw_table(made(), PLAIN, role=["relation_nsubj"])]
     assert "no head has such a role here" in no_relation
 
 
@@ -309,65 +318,64 @@ def test_a_second_role_is_shown_where_it_is_asked_for() -> None:
     head = comparison.heads[3]
     both = replace(head, roles=(*head.roles, *comparison.heads[0].roles))
     comparison = replace(comparison, heads=(*comparison.heads[:3], both, *comparison.heads[4:]))
-    assert "looks at the previous token" in rows_of(comparison, PLAIN, role=["previous"])["1.0"]
-    assert "rests on the first token" in rows_of(comparison, PLAIN)["1.0"]
+    assert "● previous" in rows_of(comparison, PLAIN, role=["previous"])["1.0"]
+    assert "● first" in rows_of(comparison, PLAIN)["1.0"]
 
 
 def test_what_is_not_there_is_refused() -> None:
     """Each message says what there is."""
     comparison = made()
     with pytest.raises(SelectionError, match="no measure 'indukt': did you mean induction"):
-        draw_heads(comparison, PLAIN, sort="indukt")
+        draw_table(comparison, PLAIN, sort="indukt")
     with pytest.raises(SelectionError, match="no role 'previos': did you mean previous"):
-        draw_heads(comparison, PLAIN, role=["previos"])
+        draw_table(comparison, PLAIN, role=["previos"])
     with pytest.raises(SelectionError, match="no layer 2"):
-        draw_heads(comparison, PLAIN, layers=[2])
+        draw_table(comparison, PLAIN, layers=[2])
     with pytest.raises(SelectionError, match="no head 3"):
         draw_head(comparison, 0, 3, PLAIN)
     with pytest.raises(SelectionError, match="no measure 'norm_'"):
-        draw_heads(comparison, PLAIN, sort="norm_")
+        draw_table(comparison, PLAIN, sort="norm_")
 
 
 def test_many_heads() -> None:
     """Of a large model only heads with a role are shown; how many are not, and how to see them, is said."""
     comparison = made(24, 16)
     without = sum(not head.roles for head in comparison.heads)
-    text = " ".join(line.plain for line in draw_heads(comparison, PLAIN))
+    text = " ".join(line.plain for line in draw_table(comparison, PLAIN))
     assert f"{without} heads with no clear role not shown" in text
     assert "--role none" in text
     assert len(rows_of(comparison, PLAIN, role=["none"])) == without
     assert len(rows_of(comparison, PLAIN, layers=[3])) == 16
-    assert "not shown" not in " ".join(line.plain for line in draw_heads(made(6, 12), PLAIN))
+    assert "not shown" not in " ".join(line.plain for line in draw_table(made(6, 12), PLAIN))
 
 
-def test_counts_and_clusters() -> None:
-    """How many heads have each role and establish it, and every head in its cluster."""
+def test_clusters() -> None:
+    """Every head is in its cluster."""
     comparison = made(3, 4)
-    lines = [line.plain for line in draw_heads(comparison, Screen(width=120, colour=False))]
-    for words, n, established in (("looks at the previous token", 2, "2"), ("broad", 2, "none")):
-        names = [head.name for head in comparison.heads if head.words == words]
-        assert any(
-            re.fullmatch(rf" +{n}  {words}, {established} established +{' '.join(names)}", line) for line in lines
-        ), words
+    lines = [line.plain for line in draw_table(comparison, Screen(width=120, colour=False))]
     for cluster in range(3):
         names = [head.name for head in comparison.heads if head.cluster == cluster]
         assert any(line.split() == [str(len(names)), "cluster", str(cluster), *names] for line in lines)
 
 
 def test_relations() -> None:
-    """A line a relation: the head, its direction, its accuracy with interval, and the controls."""
-    lines = [line.plain.split() for line in draw_heads(made(), PLAIN)]
-    assert ["●", "nsubj", "1,234", "0.1", "dep→head", "0.81", f"0.76{TO}0.86", "+1", "0.55", "0.20"] in lines
-    assert ["○", "coreference", "45", "1.2", "head→dep", "0.60", f"0.55{TO}0.65", "-6", "0.58", "—"] in lines
-    assert not any("treebank" in line.plain for line in draw_heads(made(relations=()), PLAIN))
-    own = [line.plain.split() for line in draw_head(made(), 0, 1, PLAIN)]
+    """A line a relation: its name, the head, its accuracy with interval, the controls; why it is not established."""
+    lines = [line.plain.split() for line in draw_table(made(), Screen(width=100, colour=False))]
+    rows = (
+        f"● nsubj > verb 1,234 0.1 0.81 0.76{TO}0.86 +1 0.55 0.20",
+        f"○ referent > pronoun · no control was taken (untrained) 45 1.2 0.60 0.55{TO}0.65 -6 0.58 —",
+    )
+    assert rows[0].split() in lines
+    assert rows[1].replace(" was taken (untrained)", "").split() in lines
+    assert not any("relation" in line.plain for line in draw_table(made(relations=()), PLAIN))
+    own = [line.plain.split() for line in draw_head(made(), 0, 1, PLAIN, full=True)]
     assert any("nsubj" in line for line in own)
-    assert not any("coreference" in line for line in own)
+    assert not any("pronoun" in line for line in own)
 
 
 def test_what_must_be_said() -> None:
     """Notes, lines that were bad, how to read it, and the proof in the last line, in both views."""
-    for lines in (draw_heads(made(), PLAIN), draw_head(made(), 0, 0, PLAIN)):
+    for lines in (draw_table(made(), PLAIN), draw_head(made(), 0, 0, PLAIN, full=True)):
         text = " ".join(line.plain for line in lines)
         assert "note: one thing to know" in text
         assert "line 3 not used: too long: 1,024 tokens" in text
@@ -382,7 +390,7 @@ def test_nothing_that_a_terminal_obeys() -> None:
     comparison = made(model="a\x1b[31mb", corpus="c\x07", notes=(Note.of("text", text="d\x1b[2J"),), bad=((1, "e\rf"),))
     example = replace(comparison.examples["0.0", "previous"][0], text="g\x1b]0;h\x07\n")
     comparison = replace(comparison, examples={("0.0", "previous"): (example,)})
-    for lines in (draw_heads(comparison, PLAIN), draw_head(comparison, 0, 0, PLAIN)):
+    for lines in (draw_table(comparison, PLAIN), draw_head(comparison, 0, 0, PLAIN)):
         assert not re.search(r"[\x00-\x1f\x7f]", "".join(line.plain for line in lines))
     assert r"g\x1b]0;h" in "".join(line.plain for line in draw_head(comparison, 0, 0, PLAIN))
 
@@ -390,7 +398,7 @@ def test_nothing_that_a_terminal_obeys() -> None:
 def test_a_heads_page() -> None:
     """All its measures with controls, its offsets, its sentences, and the heads most like it."""
     comparison = with_chance(made())
-    lines = [line.plain for line in draw_head(comparison, 0, 0, Screen(width=120, colour=False))]
+    lines = [line.plain for line in draw_head(comparison, 0, 0, Screen(width=120, colour=False), full=True)]
     e = comparison.estimates
     for name in NAMES:
         if name.startswith(("offset_", "peak_")):
@@ -420,8 +428,82 @@ def test_without_similarity() -> None:
     """Where heads were not compared no cluster is shown, and no head like another."""
     comparison = made(similarity=None)
     comparison = replace(comparison, heads=tuple(replace(head, cluster=None) for head in comparison.heads))
-    assert not any("alike" in line.plain for line in draw_heads(comparison, PLAIN))
+    assert not any("alike" in line.plain for line in draw_table(comparison, PLAIN))
     assert not any("most like" in line.plain for line in draw_head(comparison, 0, 0, PLAIN))
+
+
+class TestOverview:
+    """The first screen: a map, a line a role, the relations that are established."""
+
+    @pytest.mark.parametrize("width", WIDTHS)
+    def test_the_map_has_the_sign_of_each_head(self, width: int) -> None:
+        comparison = made(3, 12, all_roles=True)
+        lines = [line.plain for line in draw_overview(comparison, Screen(width=width, colour=False))]
+        start = next(at for at, line in enumerate(lines) if line.split() == [str(head) for head in range(12)])
+        for layer in range(3):
+            label, *signs = lines[start + 1 + layer].split()
+            assert label == str(layer)
+            for head, sign in zip(comparison.heads[12 * layer :], signs, strict=False):
+                role = head.roles[0] if head.roles else None
+                assert sign[0] == ("·" if role is None else role.rule.sign[0])
+                assert sign.endswith("?") == (role is not None and not role.established)
+                assert width < 80 or role is None or sign.rstrip("?") == role.rule.sign
+
+    def test_the_first_ten_lines_answer(self) -> None:
+        lines = [line.plain for line in draw_overview(made(6, 12, relations=()), PLAIN)]
+        assert [line.split()[0] for line in lines[4:11]] == ["0", "0", "1", "2", "3", "4", "5"]
+        assert len(lines) <= 34
+
+    def test_many_heads_go_on_below(self) -> None:
+        lines = [line.plain.split() for line in draw_overview(made(2, 40), Screen(width=60, colour=False))]
+        numbers = [line for line in lines if len(line) >= 12 and all(map(str.isdigit, line))]
+        assert [int(one) for line in numbers for one in line] == list(range(40))
+
+    def test_a_role_has_its_heads_the_best_first(self) -> None:
+        comparison = made(3, 4)
+        heads = list(comparison.heads)
+        heads[9] = replace(heads[9], roles=(replace(heads[0].roles[0], score=0.97, low=0.95, high=0.99),))
+        found = replace(comparison, heads=tuple(heads))
+        lines = [line.plain for line in draw_overview(found, PLAIN)]
+        assert next(line for line in lines if line.startswith("● -1")).split() == [
+            *("●", "-1", "previous", "0.97", f"0.95{TO}0.99", "2.1", "0.0", "1.2")
+        ]  # fmt: skip
+        assert next(line for line in lines if line.startswith("○ all?")).split()[2] == "broad"
+        assert "not established: induction, broad: random weights do as much" in lines
+
+    def test_what_is_established_is_so_everywhere(self) -> None:
+        """The map, the roles, the relations and the page of the head agree."""
+        comparison = made(3, 5, all_roles=True)
+        lines = [line.plain for line in draw_overview(comparison, Screen(width=120, colour=False))]
+        for role in (role for head in comparison.heads for role in head.roles):
+            sign = role.rule.sign + "?" * (not role.established)
+            assert any(f" {sign} " in f" {line} " for line in lines)
+        for one in comparison.relations:
+            short = rule_of(one.name, reverse=one.reverse).short
+            assert any(line.startswith(f"● {short}") for line in lines) == one.established
+
+    def test_it_is_told_in_korean(self) -> None:
+        text = "\n".join(line.plain for line in draw_overview(made(), PLAIN, "ko"))
+        assert text.startswith("각 헤드가 하는 일 · made by hand\n층 2개(세로) x 헤드 3개(가로), 양방향 셀프 어텐션")
+        assert "previous: 바로 앞 토큰을 봄" in " ".join(text.split("\n"))
+        assert "검증됨: 최대 차이 2.5e-07" in text
+
+
+def test_every_name_that_is_shown_can_be_typed() -> None:
+    """And the obvious forms of it; another is refused with what was probably meant."""
+    comparison = made(3, 5, all_roles=True)
+    for role in (role for head in comparison.heads for role in head.roles):
+        for name in (role.rule.short, role.rule.short.upper(), role.name):
+            assert role.name in roles_named(name, TAKEN)
+    both = {"relation_coreference", "relation_coreference_reversed"}
+    assert roles_named("coref", TAKEN) == roles_named("coreference", TAKEN) == both
+    assert roles_named("pronoun->referent", TAKEN) == {"relation_coreference"}
+    assert roles_named("verb > nsubj", TAKEN) == roles_named("verb to nsubj", TAKEN) == {"relation_nsubj_reversed"}
+    assert roles_named("sink [CLS]", TAKEN) == roles_named("first", TAKEN) == {"first"}
+    assert roles_named("kinship", TAKEN, ["kinship"]) == {"relation_kinship", "relation_kinship_reversed"}
+    assert (roles_named("-1", TAKEN), roles_named("2 back", TAKEN)) == ({"previous"}, {"offset_-2"})
+    with pytest.raises(SelectionError, match="no role 'corref': did you mean coref"):
+        roles_named("corref", TAKEN)
 
 
 @pytest.mark.parametrize("dark", [True, False])
@@ -441,14 +523,14 @@ def test_every_role_has_a_colour_and_a_short_sign() -> None:
         assert cell_len(rule.sign) == len(rule.sign)
     relations = (("cop", False), ("cop", True), ("nmod", False), ("nmod:poss", True), ("nsubj:pass", False))
     assert [rule_of(name, reverse=reverse).sign for name, reverse in relations] == [
-        "cop",
-        "cop←",
-        "nmod",
-        "nm:po←",
-        "ns:pa",
+        "cop>",
+        ">cop",
+        "nmod>",
+        ">nm:p",
+        "ns:p>",
     ]
     assert RULES["offset_-2"].sign == "-2"
-    assert len(set(COLOURS.values())) == len(COLOURS)
+    assert len(set(COLOURS.values())) == len(COLOURS) > 20
 
 
 @pytest.mark.parametrize("dark", [True, False])
@@ -476,5 +558,5 @@ def test_any_window(width: int, n_heads: int, seed: int) -> None:
     comparison = made(1 + seed % 3, n_heads, all_roles=seed > 2)
     screen = Screen(width=width, colour=bool(seed % 2))
     assert len(rows_of(comparison, screen)) == len(comparison.heads)
-    for lines in (draw_heads(comparison, screen), draw_head(comparison, 0, n_heads - 1, screen)):
+    for lines in (draw_table(comparison, screen), draw_head(comparison, 0, n_heads - 1, screen)):
         assert max(line.cell_len for line in lines) <= width

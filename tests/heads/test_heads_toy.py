@@ -6,14 +6,16 @@ from attnviz.capture.source import open_source
 from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
-from attnviz.heads.terminal.table import draw_heads
+from attnviz.heads.terminal.table import draw_table
 from attnviz.models.language.splits import corpus_lines
 from attnviz.render.terminal.screen import Screen
 
 
 def test_reference_and_agreement_are_found() -> None:
     """The head that was found on validation sentences when the model was made is among those of both roles."""
-    found = compare(survey_corpus(corpus_lines(600), open_source("toy"), SurveySettings()), corpus="its own language")
+    found = compare(
+        survey_corpus(corpus_lines(600), open_source("toy"), SurveySettings(controls=600)), corpus="its own"
+    )
     roles = {role.name: role for role in found.head(2, 3).roles}
     assert roles["relation_coreference"].established
     assert roles["relation_coreference"].score > 0.85
@@ -22,9 +24,9 @@ def test_reference_and_agreement_are_found() -> None:
     assert relations["coreference"].established
     assert relations["coreference"].accuracy > 0.85
     screen = Screen(width=80, colour=False, dark=True, unicode=True, palette="magma")
-    shown = "\n".join(line.plain for line in draw_heads(found, screen))
-    assert "looks from a pronoun or later" in shown
-    assert "looks from a subject to the verb that agrees with it" in shown
+    shown = "\n".join(line.plain for line in draw_table(found, screen))
+    assert "● pronoun > referent" in shown
+    assert "● subject > verb" in shown
 
 
 def test_random_weights_of_the_toy_have_no_relation() -> None:

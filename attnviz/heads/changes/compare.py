@@ -64,7 +64,7 @@ def changes(
         SelectionError: a threshold of no role, or not between 0 and 1.
     """
     check_alike(before, after)
-    paired = same_sentences(before, after)
+    paired = survey.same_sentences(before, after)
     one = compare(before, corpus=corpus, thresholds=thresholds, entries=entries)
     other = compare(
         after, corpus=corpus if corpus_after is None else corpus_after, thresholds=thresholds, entries=entries
@@ -125,21 +125,11 @@ def check_alike(before: Survey, after: Survey) -> None:
             )
     if before.measures != after.measures or len(before.heads.sums) != len(after.heads.sums):
         raise RecordError("these cannot be compared: they hold other measures, or were measured by another version")
-    if same_sentences(before, after) and before.n_tokens != after.n_tokens:
+    if survey.same_sentences(before, after) and before.n_tokens != after.n_tokens:
         raise RecordError(
             f"the same sentences are {before.n_tokens:,} tokens to {names[0]} and {after.n_tokens:,} to {names[1]}: "
             "only models that cut them into the same tokens are compared"
         )
-
-
-def same_sentences(one: Survey, other: Survey) -> bool:
-    """Whether both were measured on the same sentences, each as often.
-
-    How many sentences each of the replicates drew tells it: that depends on the words of each of them.
-    """
-    at = one.measures.index("sink")  # counted once a sentence
-    drawn, drawn_after = (found.heads.counts[:, 0, 0, at] for found in (one, other))
-    return one.n_sentences == other.n_sentences and np.array_equal(drawn, drawn_after)
 
 
 def exceeds(found: Changes, threshold: float) -> tuple[Change, ...]:
@@ -344,7 +334,7 @@ def relations_changed(
 def role_difference(
     before: Relations | None, after: Relations | None, role: str, head: tuple[int, int]
 ) -> tuple[float, float, float] | None:
-    """By how much more often one head is right after, over all sentences, with its interval; None where unknown.
+    """By how much more often one head is right after, where roles are scored, with its interval; None where unknown.
 
     Args:
         before: what the heads of the first model find.
@@ -359,8 +349,8 @@ def role_difference(
             if name_of(name, reverse=way == REVERSE) == role and name in after.names:
                 one, other = (
                     (
-                        found.hits[:, :, found.names.index(name), way, head[0], head[1]].sum(axis=0),
-                        found.counts[:, :, found.names.index(name)].sum(axis=0),
+                        found.hits[SCORE, :, found.names.index(name), way, head[0], head[1]],
+                        found.counts[SCORE, :, found.names.index(name)],
                     )
                     for found in (before, after)
                 )

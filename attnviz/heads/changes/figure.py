@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnviz.heads.changes import wording as say
+from attnviz.heads.changes import wording
 from attnviz.heads.changes.compare import most_changed, size
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.changes.wording import words
@@ -15,7 +15,7 @@ from attnviz.heads.figure.grid import ABOVE, BESIDE, cell_of, grid_size, number_
 from attnviz.heads.notes import note_words
 from attnviz.heads.record import Role
 from attnviz.heads.settings import MAX_OFFSET
-from attnviz.heads.wording import NOT_EXPLANATION
+from attnviz.heads.wording import say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
@@ -60,7 +60,7 @@ def draw(found: Changes, palette: str = DEFAULT) -> Picture:
     with usual_settings():
         pen = blank_figure(_texts(found))
         _draw(pen, found, palette)
-    return Picture(pen, visible(say.title(found)), "; ".join(_below(found)))
+    return Picture(pen, visible(wording.title(found)), "; ".join(_below(found)))
 
 
 def _draw(pen: Pen, found: Changes, palette: str) -> None:
@@ -71,7 +71,7 @@ def _draw(pen: Pen, found: Changes, palette: str) -> None:
     room = width - 2 * MARGIN
     above = [
         *lines(pen, map(visible, _title(found, pen, room)), room, TITLE, colour=BLACK),
-        *lines(pen, map(visible, say.corpora_of(found)), room, TEXT + 0.5, colour=GREY),
+        *lines(pen, map(visible, wording.corpora_of(found)), room, TEXT + 0.5, colour=GREY),
     ]
     top = MARGIN + height_of(above) + 0.12
     listed = lines(pen, map(visible, _listed(found)), room, colour=BLACK)
@@ -97,8 +97,8 @@ def _draw(pen: Pen, found: Changes, palette: str) -> None:
 
 def _title(found: Changes, pen: Pen, room: float) -> list[str]:
     """The title; where a line is too short for it, each model has one of its own."""
-    whole = say.title(found)
-    return [whole] if pen.width(visible(whole), TITLE) <= room else whole.split(say.BETWEEN, 2)
+    whole = wording.title(found)
+    return [whole] if pen.width(visible(whole), TITLE) <= room else whole.split(wording.BETWEEN, 2)
 
 
 def _draw_grid(
@@ -159,8 +159,8 @@ def _values(found: Changes) -> np.ndarray:
 
 def _listed(found: Changes) -> list[str]:
     """How many heads changed in which way; from which role to which; and what the signs of roles that stayed mean."""
-    lines = ["; ".join(f"{what}: {len(names):,}" for what, names in say.tallied(found) if names)]
-    moved = say.moves(found)
+    lines = ["; ".join(f"{what}: {len(names):,}" for what, names in wording.tallied(found) if names)]
+    moved = wording.moves(found)
     for before, after, heads in moved[:MOVES]:
         signs = " → ".join(_sign(role) for role in (before, after))
         names = " ".join(change.name for change in heads[:MOVES])
@@ -170,36 +170,36 @@ def _listed(found: Changes) -> list[str]:
         lines.append(f"and {len(moved) - MOVES:,} more sorts of change of role")
     stayed = {role.name: role for change in found.heads if not change.role_changed and (role := change.roles[0])}
     if stayed:
-        lines.append("the same role: " + "; ".join(f"{_sign(role)}: {role.words}" for role in stayed.values()))
+        lines.append("the same role: " + "; ".join(f"{_sign(role)}: {role.rule.words}" for role in stayed.values()))
     return lines
 
 
 def _sign(role: Role | None) -> str:
-    return NO_SIGN if role is None else role.sign
+    return NO_SIGN if role is None else role.rule.sign
 
 
 def _below(found: Changes) -> list[str]:
     """How to read it, what to know, and the proofs."""
     by_measure = f"the measure of the head that changed most; tokens as a share of {MAX_OFFSET} of them"
     return [
-        f"colour: {say.HOW_PATTERN if found.pattern is not None else by_measure}",
+        f"colour: {wording.HOW_PATTERN if found.pattern is not None else by_measure}",
         "in a frame: the role before and, below it, another one after; dashed: not established",
-        say.HOW_ROLES,
+        wording.HOW_ROLES,
         *_on_relations(found),
-        say.WHERE_FROM,
-        NOT_EXPLANATION,
+        wording.WHERE_FROM,
+        say("not_explanation"),
         *(note_words(note) for note in found.notes),
-        *say.proofs(found),
+        *wording.proofs(found),
     ]
 
 
 def _on_relations(found: Changes) -> list[str]:
     """How to read the lines of relations, and which are not there."""
     if not _relations_shown(found):
-        return say.on_relations(found) if found.relations else []
-    more = len(say.relations(found)) - len(_relations_shown(found))
+        return wording.on_relations(found) if found.relations else []
+    more = len(wording.relations(found)) - len(_relations_shown(found))
     rest = f"; {more:,} more that changed less not drawn: a file of the ending .json has all" if more else ""
-    first, change, *others = say.on_relations(found)
+    first, change, *others = wording.on_relations(found)
     marks = "; a full mark: its interval excludes 0"
     return [f"relations between words: {first}", f"{change}{marks}{rest}", *others]
 
@@ -207,13 +207,13 @@ def _on_relations(found: Changes) -> list[str]:
 def _texts(found: Changes) -> list[str]:
     """All that the picture says, for its fonts."""
     cells = [cell for one in _relations_shown(found) for cell in _cells(one)]
-    above = say.title(found), *say.corpora_of(found), *_listed(found)
+    above = wording.title(found), *wording.corpora_of(found), *_listed(found)
     return [visible(text) for text in (*above, "…", *TITLES, *cells, *_below(found))]
 
 
 def _relations_shown(found: Changes) -> list[RelationChange]:
     """The relations that are drawn."""
-    return say.relations(found)[:MOST_RELATIONS]
+    return wording.relations(found)[:MOST_RELATIONS]
 
 
 def _draw_relations(page: Page, relations: list[RelationChange], corner: tuple[float, float], width: float) -> None:
@@ -272,6 +272,6 @@ def _fitting(name: str, room: float, pen: Pen) -> str:
 
 
 def _cells(one: RelationChange) -> list[str]:
-    interval = f"{say.signed(one.low)} to {say.signed(one.high)}"
-    numbers = [f"{one.before.accuracy:.2f}", f"{one.after.accuracy:.2f}", say.signed(one.value), interval]
-    return [visible(one.name) or "?", say.links_of(one), *numbers, say.heads_of(one)]
+    interval = f"{wording.signed(one.low)} to {wording.signed(one.high)}"
+    numbers = [f"{one.before.accuracy:.2f}", f"{one.after.accuracy:.2f}", wording.signed(one.value), interval]
+    return [visible(one.name) or "?", wording.links_of(one), *numbers, wording.heads_of(one)]

@@ -11,15 +11,16 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from attnviz.heads.changes import wording as say
+from attnviz.heads.changes import wording
 from attnviz.heads.changes.compare import most_changed
 from attnviz.heads.changes.record import MOST, Change, Changes, Difference, RelationChange
 from attnviz.heads.changes.wording import words
-from attnviz.heads.notes import counted, note_words
+from attnviz.heads.notes import note_words
 from attnviz.heads.record import Role
 from attnviz.heads.relations import FAMILY
 from attnviz.heads.selection import MOST as MOST_HEADS
 from attnviz.heads.terminal.cells import (
+    BAD_SHOWN,
     DOUBTFUL,
     ESTABLISHED,
     MISSING,
@@ -32,8 +33,7 @@ from attnviz.heads.terminal.cells import (
     prose,
     role_style,
 )
-from attnviz.heads.terminal.table import BAD_SHOWN
-from attnviz.heads.wording import NOT_EXPLANATION
+from attnviz.heads.wording import counted, say
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
@@ -64,11 +64,11 @@ def draw(changes: Changes, screen: Screen) -> list[Text]:
         changes: what to show.
         screen: where.
     """
-    lines = prose(say.title(changes), screen, "bold")
-    for text in say.corpora_of(changes):
+    lines = prose(wording.title(changes), screen, "bold")
+    for text in wording.corpora_of(changes):
         lines += prose(text, screen)
     lines.append(Text())
-    heads = [change for change in say.ordered(changes) if _has_changed(changes, change)]
+    heads = [change for change in wording.ordered(changes) if _has_changed(changes, change)]
     if heads:
         lines += _rows(heads[:MOST_HEADS], changes, screen)
         if len(heads) > MOST_HEADS:
@@ -137,7 +137,9 @@ def _roles(change: Change, room: int, screen: Screen) -> Text:
     before, after = change.roles
     if not change.role_changed:
         return Text(f"  {fit(words(before), room - 2, screen)}", role_style(None, screen) if before is None else "")
-    return Text.assemble(f"{mark(change.role_established, screen)} ", _from_to(before, after, room - 2, screen))
+    return Text.assemble(
+        f"{mark(screen, established=change.role_established)} ", _from_to(before, after, room - 2, screen)
+    )
 
 
 def _from_to(before: Role | None, after: Role | None, room: int, screen: Screen) -> Text:
@@ -154,11 +156,11 @@ def _from_to(before: Role | None, after: Role | None, room: int, screen: Screen)
 
 
 def _least(role: Role | None) -> int:
-    return LEAST_RELATION if role is not None and role.family == FAMILY.name else LEAST_WORDS
+    return LEAST_RELATION if role is not None and role.rule.family == FAMILY.name else LEAST_WORDS
 
 
 def _sign(role: Role | None) -> str:
-    return "none" if role is None else role.sign
+    return "none" if role is None else role.rule.sign
 
 
 def _measure(differences: Sequence[Difference], screen: Screen, *, with_interval: bool) -> Text:
@@ -169,7 +171,7 @@ def _measure(differences: Sequence[Difference], screen: Screen, *, with_interval
     digits = 1 if one.measure.unit == "tokens" and abs(one.value) >= A_TENTH else 2
     if not round(abs(one.value), digits):
         return Text("below 0.01", "dim")
-    text = f"{say.named(one)} {one.value:+.{digits}f}"
+    text = f"{wording.named(one)} {one.value:+.{digits}f}"
     if with_interval and not math.isnan(one.low):
         text += f" ({one.low:+.{digits}f} to {one.high:+.{digits}f})"
     return Text(spell(text, screen), "" if one.established else "dim")
@@ -177,11 +179,11 @@ def _measure(differences: Sequence[Difference], screen: Screen, *, with_interval
 
 def _summary(changes: Changes, screen: Screen) -> Iterator[Text]:
     """How many heads changed in which way and which they are; then from which role to which."""
-    for what, names in say.tallied(changes):
+    for what, names in wording.tallied(changes):
         if names:
             title = Text(f"{len(names):>4}  {fit(what, screen.width - 6, screen)}")
             yield from list_heads(title, names, screen, SUMMARY)
-    if moves := say.moves(changes):
+    if moves := wording.moves(changes):
         yield Text()
         yield from prose("roles that changed", screen)
     for before, after, heads in moves:
@@ -192,51 +194,51 @@ def _summary(changes: Changes, screen: Screen) -> Iterator[Text]:
 
 def _relations(changes: Changes, screen: Screen) -> Iterator[Text]:
     """The table of what the heads of two models find in a treebank; what is found as often is only counted."""
-    relations = say.relations(changes)
+    relations = wording.relations(changes)
     if relations:
         yield from prose("relations between words, each found by its best head before and after", screen)
         yield from table(_relation_columns(relations, screen), screen, gap=2 if screen.width >= AIRY_RELATIONS else 1)
     marks = f" ({ESTABLISHED}: the interval excludes 0, else {DOUBTFUL})"
-    for text in say.on_relations(changes, marks):
+    for text in wording.on_relations(changes, marks):
         yield from prose(text, screen, "dim")
 
 
 def _relation_columns(relations: Sequence[RelationChange], screen: Screen) -> list[Column]:
-    names = [f"{mark(one.established, screen)} {spell(one.name, screen)}" for one in relations]
+    names = [f"{mark(screen, established=one.established)} {spell(one.name, screen)}" for one in relations]
     missing = Text(spell(MISSING, screen), "dim")
     values = [
-        missing if math.isnan(one.value) else Text(say.signed(one.value), "bold" if one.established else "dim")
+        missing if math.isnan(one.value) else Text(wording.signed(one.value), "bold" if one.established else "dim")
         for one in relations
     ]
     intervals = [
         missing
         if math.isnan(one.low)
-        else Text(f"{say.signed(one.low)} to {say.signed(one.high)}", "" if one.established else "dim")
+        else Text(f"{wording.signed(one.low)} to {wording.signed(one.high)}", "" if one.established else "dim")
         for one in relations
     ]
     columns = [
         Column("  relation", names, least=10),
-        Column("n", [say.links_of(one) for one in relations], right=True),
+        Column("n", [wording.links_of(one) for one in relations], right=True),
         Column("before", [number(one.before.accuracy, screen) for one in relations], right=True),
         Column("after", [number(one.after.accuracy, screen) for one in relations], right=True),
         Column("change", values, right=True),
         Column("95 %", intervals, right=True),
-        Column("best head", [spell(say.heads_of(one), screen) for one in relations]),
+        Column("best head", [spell(wording.heads_of(one), screen) for one in relations]),
     ]
     if screen.width >= WITH_WAYS:
-        columns.append(Column("looks", [spell(say.ways_of(one), screen) for one in relations]))
+        columns.append(Column("looks", [spell(wording.ways_of(one), screen) for one in relations]))
     return columns
 
 
 def _notes(changes: Changes, screen: Screen) -> Iterator[Text]:
     """How to read it, what to know, which lines were bad; the proofs last."""
-    chance = f"; {by_chance}" if (by_chance := say.by_chance(changes)) else ""
+    chance = f"; {by_chance}" if (by_chance := wording.by_chance(changes)) else ""
     legend = [
-        *(["how to read: " + say.HOW_PATTERN, _how_bars(screen)] if changes.pattern is not None else []),
-        f"{say.HOW_ROLES} ({ESTABLISHED}, else {DOUBTFUL}){_how_signs(screen)}",
+        *(["how to read: " + wording.HOW_PATTERN, _how_bars(screen)] if changes.pattern is not None else []),
+        f"{wording.HOW_ROLES} ({ESTABLISHED}, else {DOUBTFUL}){_how_signs(screen)}",
         f"changed most: after less before; dim where the interval holds 0{chance}",
-        say.WHERE_FROM,
-        NOT_EXPLANATION,
+        wording.WHERE_FROM,
+        say("not_explanation"),
     ]
     for text in legend:
         yield from prose(text, screen, "dim")
@@ -245,7 +247,7 @@ def _notes(changes: Changes, screen: Screen) -> Iterator[Text]:
     for one in (changes.before,) if changes.before.bad == changes.after.bad else (changes.before, changes.after):
         for line, reason in one.bad[:BAD_SHOWN]:
             yield from prose(f"line {line:,} not used: {reason}", screen, indent=2)
-    for text in say.proofs(changes):
+    for text in wording.proofs(changes):
         yield from prose(text, screen, "bold")
 
 
@@ -255,5 +257,5 @@ def _how_signs(screen: Screen) -> str:
 
 def _how_bars(screen: Screen) -> str:
     bars = "bars end at ln 2; " if screen.width >= WITH_BARS else ""
-    share = f"; {say.HOW_OTHERS}" if screen.width >= WITH_SHARE else ""
+    share = f"; {wording.HOW_OTHERS}" if screen.width >= WITH_SHARE else ""
     return f"{bars}bold: beyond the head most like it, further than that was away{share}; layers and heads count from 0"

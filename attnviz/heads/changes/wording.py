@@ -9,9 +9,9 @@ import numpy as np
 
 from attnviz.heads.changes.compare import by_measures, by_pattern, is_main
 from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, Difference, RelationChange
-from attnviz.heads.notes import counted, proof
+from attnviz.heads.notes import proof
 from attnviz.heads.record import NO_ROLE, Role
-from attnviz.heads.wording import described, sample
+from attnviz.heads.wording import counted, described, sample
 
 BETWEEN = " · "
 """Stands between the parts of the title."""
@@ -149,7 +149,7 @@ def on_relations(found: Changes, marks: str = "") -> list[str]:
 
 def words(role: Role | None) -> str:
     """A role in plain words."""
-    return NO_ROLE if role is None else role.words
+    return NO_ROLE if role is None else role.rule.words
 
 
 def named(difference: Difference) -> str:

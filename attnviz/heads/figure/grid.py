@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from attnviz.heads.notes import counted, doubts
+from attnviz.heads.notes import doubts
 from attnviz.heads.record import HeadComparison, Role
-from attnviz.heads.relations import REVERSED
 from attnviz.heads.selection import tallied
+from attnviz.heads.wording import counted
 from attnviz.render.figure.page import Line, Page, Place, height_of, lines
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen
 from attnviz.render.palette import hexed, luminance
@@ -31,7 +31,7 @@ KEY = 1.7 * SWATCH
 
 def colour_of(role: Role | None) -> str:
     """The colour of a role, on paper."""
-    return EMPTY if role is None else role.colour
+    return EMPTY if role is None else role.rule.colour
 
 
 def paler(colour: str, part: float = 0.7) -> str:
@@ -68,7 +68,7 @@ def draw_grid(page: Page, comparison: HeadComparison, left: float, top: float) -
         role = head.roles[0] if head.roles else None
         swatch(page, role, place)
         if role is not None:
-            size = min(TEXT, (cell - 0.05) / max(page.pen.width(role.sign, 1.0), POINT))
+            size = min(TEXT, (cell - 0.05) / max(page.pen.width(role.rule.sign, 1.0), POINT))
             if size >= LEAST_TEXT:
                 _write_sign(page, role, place, size)
     number_grid(page, (comparison.n_layers, comparison.n_heads), cell, left, top)
@@ -90,7 +90,7 @@ def number_grid(page: Page, shape: tuple[int, int], cell: float, left: float, to
 def _write_sign(page: Page, role: Role, place: Place, size: float) -> None:
     left, top, width, height = place
     ink = ink_on(colour_of(role)) if role.established else BLACK
-    page.text(left + width / 2, top + height / 2, role.sign, size, ha="center", va="center", zorder=4, color=ink)
+    page.text(left + width / 2, top + height / 2, role.rule.sign, size, ha="center", va="center", zorder=4, color=ink)
 
 
 def swatch(page: Page, role: Role | None, place: Place) -> None:
@@ -127,11 +127,10 @@ def legend_entries(comparison: HeadComparison) -> list[tuple[Role | None, str]]:
 
 def legend_notes(comparison: HeadComparison) -> list[str]:
     """How to read the grid, where there is something to read."""
-    signs = {role.sign for role, _ in legend_entries(comparison) if role is not None}
-    back = f"; {REVERSED} is a relation the other way round" if any(one.endswith(REVERSED) for one in signs) else ""
+    signs = any(role is not None for role, _ in legend_entries(comparison))
     why = doubts(comparison.heads)
     return [
-        *([f"each head has the colour of its clearest role, and that role's sign{back}"] if signs else []),
+        *(["each head has the colour of its clearest role, and that role's sign"] if signs else []),
         *([f"hatched and pale: not established, since {why}"] if why else []),
     ]
 
@@ -164,4 +163,4 @@ def draw_key(page: Page, role: Role | None, corner: tuple[float, float]) -> None
     place = (*corner, KEY, SWATCH)
     swatch(page, role, place)
     if role is not None:
-        _write_sign(page, role, place, min(SMALL, (KEY - 0.04) / page.pen.width(role.sign, 1.0)))
+        _write_sign(page, role, place, min(SMALL, (KEY - 0.04) / page.pen.width(role.rule.sign, 1.0)))

@@ -11,8 +11,9 @@ import numpy as np
 from attnviz.heads.figure.grid import colour_of
 from attnviz.heads.notes import note_words, proof, reason_of
 from attnviz.heads.record import HeadComparison, HeadProfile
+from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, strongest_shown
-from attnviz.heads.wording import CONTROLS_OF_A_HEAD, HELD, NOT_EXPLANATION, described, sample, scored_on
+from attnviz.heads.wording import described, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
@@ -115,9 +116,12 @@ def _roles(profile: HeadProfile) -> list[tuple[str, str]]:
     written = []
     for role in profile.roles:
         score = f"{role.score:.2f}" + ("" if math.isnan(role.low) else f" ({role.low:.2f} to {role.high:.2f})")
-        state = "established" if role.established else f"not established: {visible(reason_of(role))}"
-        written.append((f"{visible(role.words)} · {role.measure} {score} · {state}", BLACK))
-        against = [f"{one.what} {one.value:.2f}" + (" *" if one.rules_out else "") for one in role.controls]
+        state = "established" if role.established else f"not established: {visible(reason_of(role.doubt))}"
+        written.append((f"{visible(role.rule.words)} · {role.measure} {score} · {state}", BLACK))
+        against = [
+            f"{CONTROLS[one.name].say(control=one)} {one.value:.2f}" + (" *" if one.rules_out else "")
+            for one in role.controls
+        ]
         if against:
             written.append((f"    held against: {'; '.join(against)}", GREY))
     if any(control.rules_out for role in profile.roles for control in role.controls):
@@ -161,14 +165,14 @@ def _notes(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
         for one in comparison.relations
         if (one.layer, one.head) == (profile.layer, profile.head)
     ]
-    how = [f"{CONTROLS_OF_A_HEAD[name]}: {what}" for name, what in HELD.items() if name in comparison.controls]
+    how = [f"{kind.titles[1]}: {kind.say()}" for name, kind in CONTROLS.items() if name in comparison.controls]
     return [
         proof(comparison),
         *([" · ".join(others)] if others else []),
         *([f"best of all heads at, on half of the sentences: {', '.join(relations)}"] if relations else []),
         *(note_words(note) for note in comparison.notes),
-        *([scored_on(comparison)] if relations and profile.roles else []),
-        "; ".join(["layers and heads count from 0", *how, NOT_EXPLANATION]),
+        *([say("halves")] if relations and profile.roles else []),
+        "; ".join(["layers and heads count from 0", *how, say("not_explanation")]),
     ]
 
 
@@ -234,7 +238,7 @@ def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadP
             continue
         values = np.array([control_of(comparison, control, name, profile) for name in names])
         drawn = ax.scatter(
-            values, rows, marker=marker, s=16, linewidth=1.1, label=CONTROLS_OF_A_HEAD[control], color=shade, zorder=6
+            values, rows, marker=marker, s=16, linewidth=1.1, label=CONTROLS[control].titles[1], color=shade, zorder=6
         )
         if marker != "x":
             drawn.set_facecolor("none")

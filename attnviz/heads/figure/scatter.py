@@ -14,10 +14,9 @@ from attnviz.errors import RecordError
 from attnviz.heads.figure.grid import colour_of
 from attnviz.heads.figure.similarity import UNIT
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, HeadSimilarity
-from attnviz.heads.wording import readable
 from attnviz.render.figure.page import legend_above
 from attnviz.render.figure.pen import FRAME, POINT, SMALL, TEXT, Pen
-from attnviz.render.palette import MARKERS
+from attnviz.render.palette import MARKERS, readable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +81,7 @@ def _group(head: HeadProfile) -> str:
     if not head.roles:
         return NO_ROLE
     role = head.roles[0]
-    return role.family_words + ("" if role.established else " (not established)")
+    return role.rule.family_words + ("" if role.established else " (not established)")
 
 
 def _look(head: HeadProfile) -> dict[str, Any]:

@@ -20,11 +20,11 @@ from attnviz.heads.figure.grid import (
     legend_height,
 )
 from attnviz.heads.measures import ENOUGH_ROWS
-from attnviz.heads.notes import counted, note_words, proof
+from attnviz.heads.notes import note_words, proof
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.relations import FAMILY
 from attnviz.heads.selection import RoleCard, strongest, without_card
-from attnviz.heads.wording import NOT_EXPLANATION, described, sample, scored_on
+from attnviz.heads.wording import counted, described, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
 from attnviz.render.figure.pattern import draw_pattern
@@ -157,10 +157,10 @@ def _notes(comparison: HeadComparison) -> list[str]:
         notes.append(
             f"distances: {similarity.UNIT}; a tree of average linkage, the strip beside it the colours of the roles"
         )
-    notes += [text for text in [scored_on(comparison)] if text]
+    notes += [say("halves")] * bool(comparison.relations)
     sure = any(math.isfinite(role.low) for head in comparison.heads for role in head.roles)
     how = "intervals: 95 %, from resampling sentences; " * sure
-    return [*notes, f"{how}layers and heads count from 0; {NOT_EXPLANATION}"]
+    return [*notes, f"{how}layers and heads count from 0; {say('not_explanation')}"]
 
 
 def _texts(comparison: HeadComparison, patterns: Mapping[str, Attention], unseen: str) -> list[str]:
@@ -168,7 +168,7 @@ def _texts(comparison: HeadComparison, patterns: Mapping[str, Attention], unseen
     texts = [visible(comparison.model), visible(comparison.corpus), visible(unseen), *_notes(comparison), "√→–·"]  # noqa: RUF001 - a dash
     texts += [words for _, words in legend_entries(comparison)]
     for card in strongest(comparison):
-        texts.append(visible(card.role.words))
+        texts.append(visible(card.role.rule.words))
         if card.example is not None:
             texts.append(visible(card.example.text))
         pattern = pattern_of(card, patterns)
@@ -269,7 +269,7 @@ def _card_lines(card: RoleCard, pen: Pen, width: float) -> list[Line]:
     role, room = card.role, width - INDENT
     doubt = "" if role.established else " · not established"
     numbers = f"{role.score:.2f}" + (f" ({role.low:.2f} to {role.high:.2f})" if role.low == role.low else "")
-    title = f"{visible(role.words)} · head {card.head.name} · {role.measure} {numbers}{doubt}"
+    title = f"{visible(role.rule.words)} · head {card.head.name} · {role.measure} {numbers}{doubt}"
     if card.example is None:
         sentence = pen.wrap(_no_example(role), room)
     else:
@@ -281,7 +281,7 @@ def _card_lines(card: RoleCard, pen: Pen, width: float) -> list[Line]:
 
 
 def _no_example(role: Role) -> str:
-    if role.family == FAMILY.name:
+    if role.rule.family == FAMILY.name:
         return "no example: it is found in none of the sentences that controls were taken of"
     return f"no example: no sentence has {ENOUGH_ROWS} rows that it is counted for"
 

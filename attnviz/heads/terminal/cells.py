@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heads.record import Role
-from attnviz.heads.wording import readable
+from attnviz.attention import Note
+from attnviz.heads.measures import RoleRule
+from attnviz.heads.notes import note_words, proof
+from attnviz.heads.record import HeadComparison, HeadProfile, Role
+from attnviz.heads.wording import counted, say
+from attnviz.render.palette import readable
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import behind, fit, spell, wrap
 
@@ -22,19 +27,20 @@ ESTABLISHED, DOUBTFUL = "●", "○"
 UP = " ▁▂▃▄▅▆▇█"
 ALONG = " ▏▎▍▌▋▊▉█"
 UP_ASCII = " .:-=+*#@"
-CONTROL_TITLES = {
-    "shuffled": ("shuf", "shuffled"),
-    "untrained": ("rand", "random"),
-    "offset": ("offs", "offset"),
-    "chance": ("chance", "chance"),
-}
-"""Above the columns of controls, in a narrow window and in a wide one."""
+LEAST_CELL, WIDEST_CELL = 3, 8
+"""Cells that a head takes on a map; of more heads than there is room for, some go on below."""
+BAD_SHOWN = 5
+"""So many lines that could not be used are named."""
 MOST_NAMES = 48
 """So many heads are named in one list."""
 SEEN = 0.005
 """A share below this reads 0.00."""
 LEAST_TOP = 0.2
 """The least weight that a small pattern's full height stands for: an even head looks even."""
+
+
+CellOf: TypeAlias = Callable[[HeadProfile, int], Text]
+"""Gives what stands for a head in so many cells."""
 
 
 def prose(text: str, screen: Screen, style: str | Style = "", indent: int = 0) -> list[Text]:
@@ -79,29 +85,32 @@ def spark(values: Sequence[float], screen: Screen) -> str:
     )
 
 
-def family_style(role: Role, screen: Screen) -> Style:
-    """The colour of a role; none where there are no colours."""
-    return Style(color=readable(role.colour, dark=screen.dark)) if screen.colour else Style()
+def rule_style(rule: RoleRule | None, screen: Screen) -> Style:
+    """The colour of a role; none where there are no colours, dim where there is no role."""
+    if rule is None:
+        return Style(dim=True)
+    return Style(color=readable(rule.colour, dark=screen.dark)) if screen.colour else Style()
 
 
 def role_style(role: Role | None, screen: Screen) -> Style:
-    """The colour of a role: dim where there is none, italic where it is not established."""
+    """The colour of a role; italic where it is not established."""
     if role is None:
         return Style(dim=True)
-    return family_style(role, screen) + Style(italic=None if role.established else True)
+    return rule_style(role.rule, screen) + Style(italic=None if role.established else True)
 
 
-def mark(established: bool, screen: Screen) -> str:  # noqa: FBT001 - it is what is marked
+def mark(screen: Screen, *, established: bool) -> str:
     """What stands before a role, a relation or a change: whether it is established."""
     return spell(ESTABLISHED if established else DOUBTFUL, screen)
 
 
 def name_role(role: Role | None, words: str, screen: Screen) -> Text:
     """A role in words, after its mark and in its colour."""
-    return Text(f"{mark(role.established, screen) if role else ' '} {spell(words, screen)}", role_style(role, screen))
+    start = mark(screen, established=role.established) if role else " "
+    return Text(f"{start} {spell(words, screen)}", role_style(role, screen))
 
 
-def list_heads(title: Text, names: Sequence[str], screen: Screen, indent: int) -> Iterator[Text]:
+def list_heads(title: Text, names: Sequence[str], screen: Screen, indent: int, language: str = "en") -> Iterator[Text]:
     """A title and behind it names, `MOST_NAMES` at most, as many in a line as fit; further lines begin below."""
     room = min(READABLE, screen.width)
     start = Text.assemble(title, " " * max(1, indent - title.cell_len), no_wrap=True)
@@ -111,5 +120,53 @@ def list_heads(title: Text, names: Sequence[str], screen: Screen, indent: int) -
         indent = 6
         start = Text(" " * indent)
     more = len(names) - MOST_NAMES
-    text = " ".join([*names[:MOST_NAMES], *(["and", f"{more:,}", "more"] if more > 0 else [])])
+    text = " ".join([*names[:MOST_NAMES], *([say("and_more", language, n=more)] if more > 0 else [])])
     yield from behind(start, wrap(text, screen, first=start.cell_len, indent=indent, most=READABLE))
+
+
+def draw_grid(comparison: HeadComparison, screen: Screen, cell_of: CellOf, widest: int = WIDEST_CELL) -> Iterator[Text]:
+    """A cell for each head, layers downward, heads across, with their numbers.
+
+    Args:
+        comparison: of heads.
+        screen: where.
+        cell_of: gives what stands for a head in so many cells.
+        widest: cells that a head takes at most.
+    """
+    left = len(str(comparison.n_layers - 1)) + 2
+    across = max(1, min(comparison.n_heads, (screen.width - left) // LEAST_CELL))
+    bands = -(-comparison.n_heads // across)
+    across = -(-comparison.n_heads // bands)
+    room = min(widest, (screen.width - left) // across)
+    for start in range(0, comparison.n_heads, across):
+        if start:
+            yield Text()
+        numbers = range(start, min(start + across, comparison.n_heads))
+        yield _line(" " * left, [Text(str(number), "dim") for number in numbers], room)
+        for layer in range(comparison.n_layers):
+            heads = [comparison.heads[layer * comparison.n_heads + number] for number in numbers]
+            yield _line(f"{layer:<{left}}", [cell_of(head, room - 1) for head in heads], room)
+
+
+def _line(label: str, cells: Iterable[Text], room: int) -> Text:
+    line = Text(no_wrap=True)
+    line.append(label, "dim")
+    for cell in cells:
+        line.append_text(cell)
+        line.append(" " * (room - cell.cell_len))
+    line.rstrip()
+    return line
+
+
+def draw_notes(
+    comparison: HeadComparison, notes: Sequence[Note], screen: Screen, language: str = "en"
+) -> Iterator[Text]:
+    """What stands below every view: what to know, which lines were bad; the proof last."""
+    for note in notes:
+        yield from prose(say("note", language, text=note_words(note, language)), screen)
+    for line, reason in comparison.bad[:BAD_SHOWN]:
+        yield from prose(say("bad_line", language, line=line, reason=reason), screen, indent=2)
+    more = comparison.n_bad - min(len(comparison.bad), BAD_SHOWN)
+    if more > 0:
+        yield from prose(say("more_bad", language, lines=counted(more, "more line"), n=more), screen)
+    yield from prose(proof(comparison, language), screen, "bold")

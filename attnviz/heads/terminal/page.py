@@ -1,4 +1,4 @@
-"""One head's page in a terminal: its roles with their controls, its pattern by offset, all measures, its sentences."""
+"""One head's page in a terminal: what it does and how sure that is; in full its controls, measures and sentences."""
 
 from __future__ import annotations
 
@@ -8,34 +8,37 @@ from collections.abc import Iterator, Mapping
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heads import wording
-from attnviz.heads.measures import Measure
-from attnviz.heads.notes import counted, reason_of
+from attnviz.heads.measures import rules_of
+from attnviz.heads.notes import reason_of
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
+from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, strongest_shown
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import (
-    CONTROL_TITLES,
     DOUBTFUL,
     ESTABLISHED,
     bar,
-    family_style,
+    draw_notes,
     interval,
     mark,
     name_role,
     number,
     prose,
     role_style,
+    rule_style,
+    spark,
 )
-from attnviz.heads.terminal.table import draw_notes, draw_relations
-from attnviz.heads.wording import CONTROLS_OF_A_HEAD, HELD, NOT_EXPLANATION, scored_on
+from attnviz.heads.terminal.table import by_offset, draw_relations
+from attnviz.heads.wording import counted, described, role_words, sample, say
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
 
 _BOLD = Style(bold=True)
-ALIKE = 6
-"""So many of the heads most like this one are named."""
+ALIKE, ALIKE_BRIEF = 6, 4
+"""So many of the heads most like this one are named, in full and on the first screen."""
+CLOSEST = 3
+"""So many roles are named that a head without one comes closest to."""
 FAR_SHOWN = 6
 """Offsets shown beyond those that are usual, where more were measured: the strongest."""
 
@@ -47,7 +50,9 @@ WITH_MEANINGS = 104
 """The windows, in cells, from which on each measure stands with what it means."""
 
 
-def draw_head(comparison: HeadComparison, layer: int, head: int, screen: Screen) -> list[Text]:
+def draw_head(
+    comparison: HeadComparison, layer: int, head: int, screen: Screen, *, full: bool = False, language: str = "en"
+) -> list[Text]:
     """One head's page.
 
     Args:
@@ -55,88 +60,156 @@ def draw_head(comparison: HeadComparison, layer: int, head: int, screen: Screen)
         layer: its layer, counted from 0, negative from the end.
         head: its number, likewise.
         screen: where.
+        full: whether all is shown that is known of it.
+        language: ``en`` or ``ko``.
 
     Raises:
         SelectionError: there is no such head.
     """
     profile = comparison.head(layer, head)
-    lines = prose(f"Head {profile.name} · {comparison.model}", screen, "bold")
-    lines += prose(f"layer {profile.layer}, head {profile.head} of {wording.described(comparison)}", screen)
-    lines += prose(wording.sample(comparison), screen)
-    lines += [Text(), *_roles(profile, screen)]
-    lines += [Text(), *_offsets(profile, comparison, screen)]
-    lines += [Text(), *_measures(profile, comparison, screen)]
-    if sentences := list(_sentences(profile, comparison, screen)):
+    lines = prose(say("head_title", language, head=profile.name, model=comparison.model), screen, "bold")
+    what = described(comparison, language)
+    lines += prose(say("place", language, layer=profile.layer, head=profile.head, what=what), screen)
+    lines += [Text(), *_roles(profile, comparison, screen, language)]
+    if not full:
+        lines += [Text(), *_brief(profile, comparison, screen, language)]
+        lines += [Text(), *prose(sample(comparison, language), screen)]
+        lines += draw_notes(comparison, [], screen, language)
+        return [*lines, *prose(say("more_head", language), screen, "dim")]
+    if held := list(_held_against(profile, screen, language)):
+        lines += [Text(), *held]
+    lines += [Text(), *_offsets(profile, comparison, screen, language)]
+    lines += [Text(), *_measures(profile, comparison, screen, language)]
+    if sentences := list(_sentences(profile, comparison, screen, language)):
         lines += [Text(), *sentences]
-    if alike := list(_alike(profile, comparison, screen)):
+    if alike := list(_alike(profile, comparison, screen, language)):
         lines += [Text(), *alike]
     if own := [one for one in comparison.relations if (one.layer, one.head) == (profile.layer, profile.head)]:
-        lines += [Text(), *draw_relations(own, screen)]
-    return [*lines, Text(), *draw_notes(comparison, screen, _legend(comparison, screen, related=bool(own)))]
+        lines += [Text(), *draw_relations(own, screen, language)]
+    lines += [Text(), *prose(sample(comparison, language), screen)]
+    kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
+    titles = [f"{kind.titles[screen.width >= NARROW]}: {kind.say(language)}" for kind in kinds]
+    marks = say("marks", language, yes=ESTABLISHED, no=DOUBTFUL, doubt="")
+    for text in ("; ".join([marks, *titles, say("count_from_0", language)]), say("not_explanation", language)):
+        lines += prose(text, screen, "dim")
+    return [*lines, *draw_notes(comparison, comparison.notes, screen, language)]
 
 
-def _roles(profile: HeadProfile, screen: Screen) -> Iterator[Text]:
-    """What it does, the clearest first, each with what it is held against."""
+def _roles(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
+    """What it does, the clearest first: how sure that is, and a sentence where it is clear."""
     if not profile.roles:
-        yield from prose(f"{profile.words}: no measure reaches the threshold of a role", screen)
-    gap, could = (1, "may rule out") if screen.width < NARROW else (2, "could rule it out")
+        yield from prose(say("no_threshold", language), screen)
+        if close := _closest(profile, comparison, screen, language):
+            yield from prose(say("closest", language, roles=close), screen, indent=2)
     for role in profile.roles:
-        yield from _role_lines(role, screen)
-        if not role.established:
-            yield from prose(f"  not established: {reason_of(role)}", screen, indent=2)
+        ends = "" if math.isnan(role.low) else f" ({interval(role.low, role.high, screen)})"
+        start = f"{mark(screen, established=role.established)} {role.rule.short} {number(role.score, screen)}{ends}"
+        words = role.rule.say(language)
+        yield from prose(f"{start}: {words}", screen, role_style(role, screen) + _BOLD, indent=2)
+        yield from _indented(_how_sure(role, screen, language), screen)
+        for example in comparison.examples.get((profile.name, role.measure), ())[:1]:
+            end = f"  {number(example.score, screen)}"
+            yield Text("  " + fit(f"“{example.text}”", screen.width - 2 - len(end), screen) + end, no_wrap=True)
+
+
+def _indented(text: str, screen: Screen) -> list[Text]:
+    return [Text("  ") + line for line in prose(text, Screen(width=screen.width - 2, unicode=screen.unicode))]
+
+
+def _how_sure(role: Role, screen: Screen, language: str) -> str:
+    """Whether it is established, and the controls that decide that."""
+    if not role.established:
+        return say("not_established", language, why=reason_of(role.doubt, language))
+    deciding = [one for one in role.controls if one.rules_out]
+    controls = "; ".join(f"{CONTROLS[one.name].say(language, one)} {number(one.value, screen)}" for one in deciding)
+    return say("established", language, controls=controls or say("no_controls", language))
+
+
+def _closest(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> str:
+    """The roles that a head without one comes closest to, with how much they ask for."""
+    found = []
+    for measure, rule in rules_of(comparison.measures):
+        value = estimate_of(comparison, measure.name, profile)[0]
+        if not math.isnan(value):
+            found.append((value / rule.threshold, rule, value))
+    best = sorted(found, key=lambda one: -one[0])[:CLOSEST]
+    return ", ".join(
+        say(
+            "closest_one", language, role=rule.short, score=number(value, screen),
+            threshold=number(rule.threshold, screen),
+        )
+        for _, rule, value in best
+    )  # fmt: skip
+
+
+def _brief(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
+    """Where its weight goes, and the heads most like it, in two lines."""
+    names = [one for one in comparison.shares if not math.isnan(estimate_of(comparison, one.name, profile)[0])]
+    shares = sorted(names, key=lambda one: -estimate_of(comparison, one.name, profile)[0])[:ALIKE_BRIEF]
+    weights = ", ".join(
+        f"{one.name.replace('_', ' ')} {number(estimate_of(comparison, one.name, profile)[0], screen)}"
+        for one in shares
+    )
+    yield from prose(say("mean_weights", language, weights=weights), screen)
+    values = by_offset(comparison, profile, MAX_OFFSET)
+    if not all(map(math.isnan, values)):
+        style = rule_style(profile.roles[0].rule, screen) if profile.roles else Style()
+        start = f"{say('offset', language)} -{MAX_OFFSET} "
+        yield Text.assemble(start, (spark(values, screen), style), f" +{MAX_OFFSET}", no_wrap=True)
+    near = nearest(comparison, profile.layer, profile.head, ALIKE_BRIEF)
+    if near:
+        heads = ", ".join(
+            f"{other.name} ({other.roles[0].rule.short if other.roles else say('no_role', language)})"
+            for other, _ in near
+        )
+        yield from prose(say("most_alike", language, heads=heads), screen)
+
+
+def _held_against(profile: HeadProfile, screen: Screen, language: str) -> Iterator[Text]:
+    """All controls of its roles."""
+    gap = 1 if screen.width < NARROW else 2
+    for role in profile.roles:
         if role.controls:
+            least = say("from_on", language, measure=role.rule.short, threshold=number(role.rule.threshold, screen))
+            words = [f"  {spell(CONTROLS[one.name].say(language, one), screen)}" for one in role.controls]
+            could = [
+                Text(spell(say("could", language), screen) if one.rules_out else "", "dim") for one in role.controls
+            ]
             columns = [
-                Column("  held against", [f"  {spell(one.what, screen)}" for one in role.controls], least=16),
-                Column("value", [number(one.value, screen) for one in role.controls], right=True),
+                Column(spell(f"{least} · {say('held_against', language)}", screen), words, least=16),
+                Column(say("value", language), [number(one.value, screen) for one in role.controls], right=True),
                 Column("95 %", [interval(one.low, one.high, screen) for one in role.controls], right=True),
-                Column("", [Text(could if one.rules_out else "", "dim") for one in role.controls]),
+                Column("", could),
             ]
             yield from table(columns, screen, gap=gap)
 
 
-def _role_lines(role: Role, screen: Screen) -> Iterator[Text]:
-    """What a role is; its score and measure, on a line of their own where they do not fit behind it."""
-    style = role_style(role, screen) + _BOLD
-    *before, last = prose(f"{mark(role.established, screen)} {role.words}", screen, style, indent=2)
-    yield from before
-    line = Text.assemble(last, no_wrap=True)
-    ends = "" if math.isnan(role.low) else f" ({interval(role.low, role.high, screen)})"
-    score = f"  {number(role.score, screen)}{ends}"
-    rest = spell(f"  {role.measure}, a role from {number(role.threshold, screen)} on", screen)
-    if line.cell_len + len(score) + len(rest) > screen.width:
-        yield line
-        line = Text(no_wrap=True)
-    line.append(score)
-    line.append(fit(rest, screen.width - line.cell_len, screen), "dim")
-    yield line
-
-
-def _offsets(profile: HeadProfile, comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
+def _offsets(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
     """Its pattern averaged by offset: its numbers with their intervals, how often the largest is there, a bar."""
     values = {offset: at_offset(comparison, offset, profile)[0] for offset in comparison.offsets}
     if all(math.isnan(value) for value in values.values()):
-        yield from prose("its pattern by offset was not measured", screen)
+        yield from prose(say("not_measured", language), screen)
         return
-    yield from prose("mean weight by offset (0 is the token itself, -1 the one before)", screen)
+    yield from prose(say("at_offsets", language), screen)
     largest = max(value for value in values.values() if not math.isnan(value))
     width = min(WIDEST_BAR, screen.width - 42)
-    style = family_style(profile.roles[0], screen) if profile.roles else Style()
+    style = rule_style(profile.roles[0].rule, screen) if profile.roles else Style()
     offsets = _worth_a_line(values)
     ends = [at_offset(comparison, offset, profile)[1:] for offset in offsets]
     peaks = [at_offset(comparison, offset, profile, "peak")[0] for offset in offsets]
     bars = [bar(values[offset] / largest if largest > 0 else 0.0, width, screen).rstrip() for offset in offsets]
     columns = [
-        Column("offset", [f"{offset:+d}" if offset else "0" for offset in offsets], right=True),
-        Column("weight", [number(values[offset], screen) for offset in offsets], right=True),
+        Column(say("offset", language), [f"{offset:+d}" if offset else "0" for offset in offsets], right=True),
+        Column(say("weight", language), [number(values[offset], screen) for offset in offsets], right=True),
         Column("95 %", [interval(low, high, screen) for low, high in ends], right=True),
-        Column("largest there", [Text(number(peak, screen), "dim") for peak in peaks], right=True),
+        Column(say("peak", language), [Text(number(peak, screen), "dim") for peak in peaks], right=True),
         Column("", [Text(text, style) for text in bars]),
     ]
     yield from table(columns, screen)
     hidden = [value for offset, value in values.items() if offset not in offsets and not math.isnan(value)]
     if hidden:
-        more = counted(len(hidden), "other offset")
-        yield from prose(f"{more} not shown, with at most {number(max(hidden), screen)}", screen)
+        n, most = len(hidden), number(max(hidden), screen)
+        yield from prose(say("offsets_hidden", language, offsets=counted(n, "other offset"), n=n, most=most), screen)
 
 
 def _worth_a_line(values: Mapping[int, float]) -> list[int]:
@@ -146,32 +219,28 @@ def _worth_a_line(values: Mapping[int, float]) -> list[int]:
     return [offset for offset in values if abs(offset) <= MAX_OFFSET or offset in strongest]
 
 
-def _measures(profile: HeadProfile, comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
+def _measures(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
     """All measures but those by offset, with their intervals and controls."""
     measures = [one for one in comparison.measures if one.offset is None]
     names = [one.name for one in measures]
     estimates = [estimate_of(comparison, name, profile) for name in names]
     columns = [
-        Column("measure", names),
-        Column("value", [number(value, screen) for value, _, _ in estimates], right=True),
+        Column(say("measure", language), names),
+        Column(say("value", language), [number(value, screen) for value, _, _ in estimates], right=True),
         Column("95 %", [interval(low, high, screen) for _, low, high in estimates], right=True),
     ]
     is_wide = screen.width >= NARROW
-    for control in CONTROLS_OF_A_HEAD:
+    for control, kind in CONTROLS.items():
         if control in comparison.controls:
             values = [number(control_of(comparison, control, name, profile), screen) for name in names]
-            title = CONTROL_TITLES[control][is_wide]
+            title = kind.titles[is_wide]
             columns.append(Column(title, [Text(value, "dim") for value in values], right=True, gap=1 + is_wide))
     if screen.width >= WITH_MEANINGS:
-        columns.append(Column("", [Text(_meaning(one), "dim") for one in measures], least=10))
+        columns.append(Column("", [Text(one.say(language), "dim") for one in measures], least=10))
     yield from table(columns, screen)
 
 
-def _meaning(one: Measure) -> str:
-    return f"{one.meaning}, in {one.unit}" if one.unit in {"nats", "tokens"} else one.meaning
-
-
-def _sentences(profile: HeadProfile, comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
+def _sentences(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
     """The sentences where it is strongest: several for its roles, one for each other measure."""
     of_roles = [role.measure for role in profile.roles]
     names = [
@@ -182,7 +251,7 @@ def _sentences(profile: HeadProfile, comparison: HeadComparison, screen: Screen)
     if not names:
         return
     wide = min(max(map(len, names)), screen.width // 3)
-    yield from prose("where it is strongest", screen)
+    yield from prose(say("strongest", language), screen)
     for name in names:
         examples = comparison.examples[profile.name, name]
         for index, example in enumerate(examples if name in of_roles else examples[:1]):
@@ -190,33 +259,19 @@ def _sentences(profile: HeadProfile, comparison: HeadComparison, screen: Screen)
             yield Text(start + fit(f"“{example.text}”", screen.width - len(start), screen), no_wrap=True)
 
 
-def _alike(profile: HeadProfile, comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
+def _alike(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
     """The heads most like it."""
     near = nearest(comparison, profile.layer, profile.head, ALIKE)
     if not near:
         return
-    together = sum(other.cluster == profile.cluster for other in comparison.heads) - 1
-    others = f"{counted(together, 'other')} in its cluster" if together else "alone in its cluster"
-    of_cluster = f"; {others}, number {profile.cluster}" if profile.cluster is not None else ""
-    yield from prose(f"heads most like it, by mean Jensen-Shannon divergence, in nats (0 to 0.69){of_cluster}", screen)
+    others = sum(other.cluster == profile.cluster for other in comparison.heads) - 1
+    code = "in_cluster" if others else "alone_in_cluster"
+    cluster = say(code, language, others=counted(others, "other"), n_others=others, n=profile.cluster)
+    yield from prose(say("near", language, cluster="" if profile.cluster is None else cluster), screen)
+    roles = [next(iter(one.roles), None) for one, _ in near]
     columns = [
-        Column("head", [other.name for other, _ in near]),
+        Column(say("head", language), [other.name for other, _ in near]),
         Column("nats", [number(far, screen, 3) for _, far in near], right=True),
-        Column("role", [name_role(next(iter(one.roles), None), one.words, screen) for one, _ in near], least=8),
+        Column(say("role", language), [name_role(role, role_words(role, language), screen) for role in roles], least=8),
     ]
     yield from table(columns, screen)
-
-
-def _legend(comparison: HeadComparison, screen: Screen, *, related: bool) -> list[str]:
-    """How to read the page: what it has."""
-    controls = [
-        f"{titles[screen.width >= NARROW]}: {HELD[name]}"
-        for name, titles in CONTROL_TITLES.items()
-        if name in comparison.controls
-    ]
-    marks = (
-        f"how to read: {ESTABLISHED} the score's 95 % interval lies above the controls that could rule the role out, "
-        f"{DOUBTFUL} it does not: not established"
-    )
-    how = [marks, *controls, "layers and heads count from 0"]
-    return ["; ".join(how), *([scored_on(comparison)] if related else []), NOT_EXPLANATION]

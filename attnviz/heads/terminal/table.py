@@ -1,4 +1,4 @@
-"""What each head does, in a terminal: a line a head, then roles, clusters, relations, and how to read it all.
+"""The table of all heads in a terminal: a line a head, then clusters, all relations, and how to read it.
 
 No row is ever wrapped. A narrow window shows fewer columns, and what is cut ends in an ellipsis; a wide one has bars
 with their numbers.
@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from rich.text import Text
 
-from attnviz.heads import notes, selection, wording
-from attnviz.heads.notes import counted, why_not
-from attnviz.heads.record import HeadComparison, HeadProfile, Relation, Role
-from attnviz.heads.selection import MOST, HeadRow, chosen, tallied
+from attnviz.heads import selection
+from attnviz.heads.notes import why_not
+from attnviz.heads.record import HeadComparison, HeadProfile, Relation
+from attnviz.heads.relations import rule_of
+from attnviz.heads.roles import CONTROLS, ControlKind
+from attnviz.heads.selection import MOST, HeadRow, chosen
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import (
-    CONTROL_TITLES,
     DOUBTFUL,
     ESTABLISHED,
     LEAST_TOP,
     bar,
-    family_style,
+    draw_notes,
     interval,
     list_heads,
     mark,
@@ -33,10 +35,10 @@ from attnviz.heads.terminal.cells import (
     role_style,
     spark,
 )
-from attnviz.heads.wording import CONTROLS, NOT_EXPLANATION
+from attnviz.heads.wording import counted, described, sample, say
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
-from attnviz.render.terminal.text import fit, spell
+from attnviz.render.terminal.text import spell
 
 BARS = ("previous", "next", "first", "separator", "entropy_share", "distance")
 """The measures that are drawn as bars where there is room."""
@@ -44,21 +46,13 @@ FARTHEST = 8.0
 """Tokens at which the bar of a distance is full."""
 WITH_CONTROLS, WITH_BARS, WITH_NUMBERS, WITH_LONG_BARS = 80, 116, 160, 185
 """The windows, in cells, from which on a row has its controls, its bars, the bars' numbers, and longer bars."""
-LEGEND = {
-    "shuffled": "shuf(fled): the same head on shuffled tokens",
-    "untrained": "rand(om): the best head of random weights",
-    "offset": "offs(et): the best fixed one",
-}
-"""What the columns of controls are."""
 AIRY, AIRY_RELATIONS = 130, 80
 """The windows, in cells, from which on the columns of heads, and of relations, stand further apart."""
 LEAST_ROLE = (12, 26, 33)
 """Cells that a role keeps: in a narrow window, beside controls, and beside bars, of which the last give way to it."""
-BAD_SHOWN = 5
-"""So many lines that could not be used are named."""
 
 
-def draw_heads(
+def draw_table(
     comparison: HeadComparison,
     screen: Screen,
     *,
@@ -66,8 +60,9 @@ def draw_heads(
     role: Sequence[str] = (),
     layers: Sequence[int] = (),
     heads: Sequence[int] = (),
+    language: str = "en",
 ) -> list[Text]:
-    """The whole view of a comparison.
+    """The table of all heads, clusters of heads that look alike, and all relations.
 
     Args:
         comparison: what to show.
@@ -76,73 +71,69 @@ def draw_heads(
         role: names of roles; a head that has any of them is shown. ``none`` is no clear role.
         layers: their numbers, negative from the end.
         heads: likewise, of each of these layers.
+        language: ``en`` or ``ko``.
 
     Raises:
         SelectionError: there is no such measure, role, layer or head.
     """
     is_chosen = bool(role or layers or heads)
     rows = chosen(comparison, sort=sort, role=role, layers=layers, heads=heads)
-    lines = prose(f"What each head does · {comparison.model}", screen, "bold")
-    lines += prose(wording.described(comparison), screen)
-    lines += prose(wording.sample(comparison), screen)
+    lines = prose(say("title", language, model=comparison.model), screen, "bold")
+    lines += prose(described(comparison, language), screen)
+    lines += prose(sample(comparison, language), screen)
     lines.append(Text())
-    lines += prose(_order(comparison, sort), screen, "dim") if sort != "head" else []
-    lines += _rows(rows, comparison, screen, sort) if rows else prose("no head has such a role here", screen)
-    if len(rows) < len(comparison.heads):
-        lines += prose(_hidden(rows, comparison, is_chosen=is_chosen), screen)
-    lines += [Text(), *_roles(comparison, screen)]
-    lines += _clusters(comparison, screen)
+    lines += prose(_order(comparison, sort, language), screen, "dim") if sort != "head" else []
+    view = _View(comparison, rows, screen, language)
+    lines += _rows(view, sort) if rows else prose(say("no_such_role", language), screen)
+    if hidden := len(comparison.heads) - len(rows):
+        lines += prose(_hidden(hidden, language, is_chosen=is_chosen), screen)
+    lines += _clusters(comparison, screen, language)
     if comparison.relations:
-        lines += [Text(), *draw_relations(comparison.relations, screen)]
-    return [*lines, Text(), *draw_notes(comparison, screen, _legend(comparison, screen))]
+        lines += [Text(), *draw_relations(comparison.relations, screen, language)]
+    lines.append(Text())
+    for text in _legend(view):
+        lines += prose(text, screen, "dim")
+    return [*lines, *draw_notes(comparison, comparison.notes, screen, language)]
 
 
-def draw_notes(comparison: HeadComparison, screen: Screen, legend: Sequence[str]) -> Iterator[Text]:
-    """What stands below every view: how to read it, what to know, which lines were bad; the proof last."""
-    for text in legend:
-        yield from prose(text, screen, "dim")
-    for note in comparison.notes:
-        yield from prose(f"note: {notes.note_words(note)}", screen)
-    for line, reason in comparison.bad[:BAD_SHOWN]:
-        yield from prose(f"line {line:,} not used: {reason}", screen, indent=2)
-    more = comparison.n_bad - min(len(comparison.bad), BAD_SHOWN)
-    if more > 0:
-        yield from prose(f"{counted(more, 'more line')} not used", screen)
-    yield from prose(notes.proof(comparison), screen, "bold")
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The heads that are shown, and where."""
+
+    comparison: HeadComparison
+    heads: Sequence[HeadRow]
+    screen: Screen
+    language: str
 
 
-def _order(comparison: HeadComparison, sort: str) -> str:
+def _order(comparison: HeadComparison, sort: str, language: str) -> str:
     if sort in {"role", "score"}:
-        return f"sorted by {sort}, the largest score first"
+        return say("sorted", language, what=sort)
     one = selection.measure_named(sort, comparison.measures)
-    meaning = f" ({one.meaning})" if one.meaning else ""
-    return f"sorted by {one.name}{meaning}, the largest first"
+    meaning = one.say(language)
+    return say("sorted", language, what=one.name + (f" ({meaning})" if meaning else ""))
 
 
-def _hidden(heads: Sequence[HeadRow], comparison: HeadComparison, *, is_chosen: bool) -> str:
+def _hidden(n: int, language: str, *, is_chosen: bool) -> str:
     """How many heads are not shown, and how to see them."""
-    hidden = len(comparison.heads) - len(heads)
     if is_chosen:
-        return f"{counted(hidden, 'other head')} not shown"
-    return (
-        f"{counted(hidden, 'head')} with no clear role not shown, since there are more than {MOST} heads: "
-        "--role none shows them, --layer N all of a layer"
-    )
+        return say("others_hidden", language, heads=counted(n, "other head"), n=n)
+    return say("many_hidden", language, heads=counted(n, "head"), n=n, most=MOST)
 
 
-def _rows(heads: Sequence[HeadRow], comparison: HeadComparison, screen: Screen, sort: str) -> Iterator[Text]:
+def _rows(view: _View, sort: str) -> Iterator[Text]:
     """The table of heads; the measure that it is sorted by has a column."""
+    comparison, heads, screen, language = view.comparison, view.heads, view.screen, view.language
     wide = screen.width
     gap = 1 if wide < AIRY else 2
     least = LEAST_ROLE[(wide >= WITH_CONTROLS) + (wide >= WITH_BARS)]
     reach = MAX_OFFSET if wide >= WITH_BARS else MAX_OFFSET // 2
-    nan = math.nan
-    scores = [number(one.role.score if one.role else nan, screen) for one in heads]
+    scores = [number(one.role.score if one.role else math.nan, screen) for one in heads]
     intervals = [interval(one.role.low, one.role.high, screen) if one.role else "" for one in heads]
     columns = [
-        Column("head", [one.profile.name for one in heads]),
-        Column("  role", [_role(one, screen) for one in heads], least=least),
-        Column("score", scores, right=True),
+        Column(say("head", language), [one.profile.name for one in heads]),
+        Column(f"  {say('role', language)}", [_role(one, screen, language) for one in heads], least=least),
+        Column(say("score", language), scores, right=True),
         Column("95 %", intervals, right=True),
     ]
     if _has_patterns(comparison):
@@ -156,13 +147,18 @@ def _rows(heads: Sequence[HeadRow], comparison: HeadComparison, screen: Screen, 
         values = [number(_value(comparison, measure.name, one), screen) for one in heads]
         columns.insert(-2, Column(measure.label, values, right=True))
     if wide >= WITH_CONTROLS:
-        for name in CONTROLS:
-            if name in comparison.controls:
-                controls = [_control(one, name, screen) for one in heads]
-                columns.append(Column(CONTROL_TITLES[name][wide >= WITH_NUMBERS], controls, right=True))
+        columns += [
+            Column(kind.titles[wide >= WITH_NUMBERS], [_control(one, kind.name, screen) for one in heads], right=True)
+            for kind in _controls(comparison)
+        ]
     if wide >= WITH_BARS:
         columns += _bars(heads, comparison, screen)
     yield from table(columns, screen, gap=gap)
+
+
+def _controls(comparison: HeadComparison) -> list[ControlKind]:
+    """The controls that have a column."""
+    return [kind for name, kind in CONTROLS.items() if kind.table and name in comparison.controls]
 
 
 def _value(comparison: HeadComparison, measure: str, one: HeadRow) -> float:
@@ -186,10 +182,10 @@ def by_offset(comparison: HeadComparison, profile: HeadProfile, reach: int) -> l
     return [selection.at_offset(comparison, offset, profile)[0] for offset in range(-reach, reach + 1)]
 
 
-def _role(one: HeadRow, screen: Screen) -> Text:
+def _role(one: HeadRow, screen: Screen, language: str) -> Text:
     """The role that is shown of a head, and why it is not established."""
-    text = name_role(one.role, one.role.words if one.role else one.profile.words, screen)
-    if one.role is not None and (why := why_not(one.role)):
+    text = name_role(one.role, one.role.rule.short if one.role else say("no_role", language), screen)
+    if one.role is not None and (why := why_not(one.role.doubt, language)):
         text.append(spell(f" · {why}", screen), "dim")
     return text
 
@@ -223,49 +219,28 @@ def _bars(heads: Sequence[HeadRow], comparison: HeadComparison, screen: Screen) 
         yield Column(measure.label, cells, gap=2 if with_numbers or index == 0 else 1)
 
 
-def _legend(comparison: HeadComparison, screen: Screen) -> list[str]:
+def _legend(view: _View) -> list[str]:
     """How to read the table: what it has."""
-    controls = [LEGEND[name] for name in CONTROLS if name in comparison.controls]
-    controls = controls if screen.width >= WITH_CONTROLS else [f"shown in a window of {WITH_CONTROLS} cells"]
-    marks = (
-        f"how to read: {ESTABLISHED} the score's 95 % interval lies above the controls that could rule the role out, "
-        f"{DOUBTFUL} it does not: not established{'. Controls: ' if controls else ''}{', '.join(controls)}"
-    )
-    patterns = (
-        f"small pattern: mean weight by offset, 0 the token itself, its height the head's largest, {LEAST_TOP} at least"
-    )
-    bars = f"bars end at 1, that of dist(ance) at {FARTHEST:.0f} tokens; even: entropy as a share of the largest"
+    comparison, screen, language = view.comparison, view.screen, view.language
+    rules = {one.role.rule.short: one.role.rule.say(language) for one in view.heads if one.role is not None}
+    words = "; ".join(f"{short}: {words}" for short, words in rules.items())
+    kinds = _controls(comparison)
+    if screen.width >= WITH_CONTROLS:
+        named = ", ".join(f"{kind.titles[screen.width >= WITH_NUMBERS]}: {kind.say(language)}" for kind in kinds)
+        controls = say("columns", language, controls=named)
+    else:
+        controls = say("columns_hidden", language, cells=WITH_CONTROLS)
     how = [
-        *([patterns] if _has_patterns(comparison) else []),
-        *([bars] if screen.width >= WITH_BARS else []),
-        "layers and heads count from 0",
+        *([say("pattern", language, least=LEAST_TOP)] if _has_patterns(comparison) else []),
+        *([say("bars", language, most=FARTHEST)] if screen.width >= WITH_BARS else []),
+        say("count_from_0", language),
     ]
-    return [marks, "; ".join(how), NOT_EXPLANATION]
+    marks = say("marks", language, yes=ESTABLISHED, no=DOUBTFUL, doubt="")
+    return [words, marks, *([controls] if kinds else []), "; ".join(how), say("not_explanation", language)]
 
 
-def _roles(comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
-    """How many heads have each role first, how many of them establish it, and which they are; then further roles."""
-    for _, words, heads, n_established in tallied(comparison):
-        how_many = f", {n_established or 'none'} established" if heads[0].roles else ""
-        style = family_style(heads[0].roles[0], screen) if heads[0].roles else "dim"
-        what = fit(words, screen.width - 6 - len(how_many), screen)
-        title = Text.assemble(f"{len(heads):>4}  ", (what, style), how_many)
-        yield from list_heads(title, [head.name for head in heads], screen, 50)
-    others: dict[str, tuple[Role, list[str]]] = {}
-    for head in comparison.heads:
-        for role in head.roles[1:]:
-            if role.established:
-                others.setdefault(role.name, (role, []))[1].append(head.name)
-    if others:
-        yield from prose("beside what is clearest of them, established too:", screen)
-    for role, names in others.values():
-        what = fit(role.words, screen.width - 6, screen)
-        title = Text.assemble(f"{len(names):>4}  ", (what, family_style(role, screen)))
-        yield from list_heads(title, names, screen, 50)
-
-
-def _clusters(comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
-    """Which heads look alike; those that look like no other in one line."""
+def _clusters(comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
+    """Which heads look alike, after a blank line; those that look like no other in one line."""
     clusters: dict[int, list[str]] = {}
     for head in comparison.heads:
         if head.cluster is not None:
@@ -273,35 +248,36 @@ def _clusters(comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
     if len(comparison.heads) < 2 or not clusters:
         return
     yield Text()
-    yield from prose("heads that look alike (average linkage of Jensen-Shannon distances)", screen)
-    groups = [(f"cluster {cluster}", names) for cluster, names in sorted(clusters.items()) if len(names) > 1]
+    yield from prose(say("alike", language), screen)
+    groups = [
+        (say("cluster", language, n=cluster), names) for cluster, names in sorted(clusters.items()) if len(names) > 1
+    ]
     alone = [names[0] for names in clusters.values() if len(names) == 1]
-    for what, names in [*groups, *([("each alone", alone)] if alone else [])]:
-        yield from list_heads(Text.assemble((f"{len(names):>4}  {what}", "dim")), names, screen, 18)
+    for what, names in [*groups, *([(say("alone", language), alone)] if alone else [])]:
+        title = Text.assemble((f"{len(names):>4}  {spell(what, screen)}", "dim"))
+        yield from list_heads(title, names, screen, 18, language)
 
 
-def draw_relations(relations: Sequence[Relation], screen: Screen) -> Iterator[Text]:
-    """The table of what heads find in a treebank."""
+def draw_relations(relations: Sequence[Relation], screen: Screen, language: str = "en") -> Iterator[Text]:
+    """The table of what heads find in a treebank, established or not."""
     gap = 1 if screen.width < AIRY_RELATIONS else 2
-    names = [f"{mark(one.established, screen)} {spell(one.name, screen)}" for one in relations]
-    looks = [spell("head→dep" if one.reverse else "dep→head", screen) for one in relations]
+    rules = [rule_of(one.name, reverse=one.reverse) for one in relations]
+    names = []
+    for one, rule in zip(relations, rules, strict=True):
+        text = Text(f"{mark(screen, established=one.established)} {spell(rule.short, screen)}")
+        why = why_not(one.doubt, language)
+        text.append(spell(f" · {why}", screen) if why else "", "dim")
+        names.append(text)
     offsets = [f"{one.offset:+d} {number(one.offset_accuracy, screen)}" for one in relations]
     columns = [
-        Column("  relation", names, least=8),
+        Column(f"  {say('relation', language)}", names, least=20),
         Column("n", [f"{one.n:,}" for one in relations], right=True),
-        Column("head", [f"{one.layer}.{one.head}" for one in relations]),
-        Column("looks", looks),
-        Column("right", [number(one.accuracy, screen) for one in relations], right=True),
+        Column(say("head", language), [f"{one.layer}.{one.head}" for one in relations]),
+        Column(say("right", language), [number(one.accuracy, screen) for one in relations], right=True),
         Column("95 %", [interval(one.low, one.high, screen) for one in relations], right=True),
-        Column("offset", offsets, right=True),
+        Column(say("offset", language), offsets, right=True),
         Column("rand", [number(one.untrained, screen) for one in relations], right=True),
     ]
-    yield from prose("relations between words, and the head that finds each best", screen)
+    yield from prose(say("relations_title", language), screen)
     yield from table(columns, screen, gap=gap)
-    yield from prose(
-        "head: chosen on one half of the sentences, scored on the other (roles are scored on all); right: how often "
-        "its largest weight is on the right word; offset: the best fixed one, in words; rand: the best head of random "
-        "weights",
-        screen,
-        "dim",
-    )
+    yield from prose(say("relations_columns", language), screen, "dim")

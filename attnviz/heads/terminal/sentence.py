@@ -1,0 +1,169 @@
+"""The heads of a model side by side on one sentence: what each looks at most, which look alike, the strongest links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float32
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.attention import Attention
+from attnviz.heads.record import HeadComparison
+from attnviz.heads.terminal.cells import bar, draw_grid, draw_notes, number, prose
+from attnviz.heads.wording import described, sample, say
+from attnviz.render.palette import LEVELS
+from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.table import Column, table
+from attnviz.render.terminal.text import fit, spell
+
+LINKS = 8
+"""So many of the strongest links are shown, each of another head and between other words."""
+GROUPS = 5
+"""So many groups of heads that look alike are shown."""
+WIDEST_TOKEN = 10
+"""Cells that a head takes on the map at most."""
+SHARES = ("self", "previous", "next", "first", "separator")
+"""The shares that the table of all heads has."""
+
+
+def draw_sentence(
+    comparison: HeadComparison, record: Attention, screen: Screen, language: str = "en", *, full: bool = False
+) -> list[Text]:
+    """What the heads do on one sentence.
+
+    Args:
+        comparison: of that sentence.
+        record: its weights, all heads of all layers.
+        screen: where.
+        language: ``en`` or ``ko``.
+        full: whether all heads stand in a table.
+    """
+    lines = prose(say("one_title", language, model=comparison.model), screen, "bold")
+    lines += prose(f"{sample(comparison, language)}; {described(comparison, language, 'mapped')}", screen)
+    lines += prose(say("one_few", language), screen)
+    lines.append(Text())
+    if full:
+        lines += _table(comparison, record, screen, language)
+        return [*lines, Text(), *draw_notes(comparison, comparison.notes, screen, language)]
+    received = received_by_words(record)
+    labels = [token.text for token in record.key_tokens]
+
+    def cell(layer: int, head: int, room: int) -> Text:
+        most = int(received[layer, head].argmax())
+        share = float(received[layer, head, most])
+        style = screen.paint(round(min(share, 1.0) * (LEVELS - 1))) if screen.colour else Style()
+        return Text(fit(labels[most], room, screen), style)
+
+    lines += prose(say("one_map", language), screen)
+    lines += draw_grid(comparison, screen, lambda one, room: cell(one.layer, one.head, room), WIDEST_TOKEN)
+    lines += [Text(), *_links(record, screen, language)]
+    if groups := list(_groups(comparison, screen, language)):
+        lines += [Text(), *groups]
+    notes = [note for note in comparison.notes if note.code != "few_sentences"]
+    lines += [Text(), *draw_notes(comparison, notes, screen, language)]
+    return [*lines, *prose(say("more_one", language), screen, "dim")]
+
+
+def received_by_words(record: Attention) -> Float32[np.ndarray, "layer head key"]:
+    """The mean weight that each key gets of the rows; special tokens get none, unless there is nothing else."""
+    words = np.array([not token.special for token in record.key_tokens])
+    return np.asarray(record.weights.mean(axis=2) * (words if words.any() else 1))
+
+
+def strongest_link(record: Attention, layer: int, head: int) -> tuple[int, int, float] | None:
+    """The largest weight of a head from a word to another: query, key, weight; None where there are no two words.
+
+    Special tokens are left out.
+    """
+    weights = record.weights[layer, head].copy()
+    for at, token in enumerate(record.query_tokens):
+        if token.special:
+            weights[at] = -1.0
+    for at, token in enumerate(record.key_tokens):
+        if token.special:
+            weights[:, at] = -1.0
+    if record.kind != "cross":
+        np.fill_diagonal(weights, -1.0)
+    query, key = (int(one) for one in np.unravel_index(int(weights.argmax()), weights.shape))
+    return (query, key, float(weights[query, key])) if weights[query, key] > 0 else None
+
+
+def _links(record: Attention, screen: Screen, language: str) -> Iterator[Text]:
+    """The strongest links between words, each of another head and between other words."""
+    every = [
+        (link, f"{layer}.{head}")
+        for layer, head in np.ndindex(*record.weights.shape[:2])
+        if (link := strongest_link(record, layer, head)) is not None
+    ]
+    shown: dict[tuple[int, int], tuple[float, str]] = {}
+    for (query, key, weight), name in sorted(every, key=lambda one: -one[0][2]):
+        if len(shown) < LINKS:
+            shown.setdefault((query, key), (weight, name))
+    if not shown:
+        return
+    yield from prose(say("one_links", language), screen)
+    columns = [
+        Column(say("head", language), [name for _, name in shown.values()]),
+        Column(spell(say("from_to", language), screen), [_arrow(record, *link, screen) for link in shown], least=12),
+        Column(say("weight", language), [number(weight, screen) for weight, _ in shown.values()], right=True),
+        Column("", [bar(weight, 10, screen) for weight, _ in shown.values()]),
+    ]
+    yield from table(columns, screen)
+
+
+def _arrow(record: Attention, query: int, key: int, screen: Screen) -> str:
+    return spell(f"{record.query_tokens[query].text} → {record.key_tokens[key].text}", screen)
+
+
+def _groups(comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
+    """The heads that look alike on this sentence, the largest group first."""
+    groups: dict[int, list[str]] = {}
+    for head in comparison.heads:
+        if head.cluster is not None:
+            groups.setdefault(head.cluster, []).append(head.name)
+    several = sorted((names for names in groups.values() if len(names) > 1), key=len, reverse=True)
+    if not several:
+        return
+    yield from prose(say("alike", language), screen)
+    for names in several[:GROUPS]:
+        start = f"{len(names):>4}  "
+        yield Text(start + fit(" ".join(names), screen.width - len(start), screen), no_wrap=True)
+
+
+def _table(comparison: HeadComparison, record: Attention, screen: Screen, language: str) -> Iterator[Text]:
+    """A line a head: its shares, the token that gets most of its weight, its strongest link between words."""
+    received = received_by_words(record)
+    most = [int(received[one.layer, one.head].argmax()) for one in comparison.heads]
+    links = [strongest_link(record, one.layer, one.head) for one in comparison.heads]
+    names = [name for name in SHARES if name in comparison.names]
+    columns = [
+        Column(say("head", language), [one.name for one in comparison.heads]),
+        *(
+            Column(
+                comparison.measures[comparison.names.index(name)].label,
+                [number(comparison.estimate(name, one.layer, one.head)[0], screen) for one in comparison.heads],
+                right=True,
+            )
+            for name in names
+        ),
+        Column(say("most", language), [spell(record.key_tokens[at].text, screen) for at in most], least=8),
+        Column(
+            say("share", language),
+            [
+                number(float(received[one.layer, one.head, at]), screen)
+                for one, at in zip(comparison.heads, most, strict=True)
+            ],
+            right=True,
+        ),
+        Column(
+            say("top_link", language),
+            [
+                "" if link is None else f"{_arrow(record, *link[:2], screen)} {number(link[2], screen)}"
+                for link in links
+            ],
+            least=12,
+        ),
+    ]
+    yield from table(columns, screen)
