@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Float32
@@ -202,11 +202,11 @@ class Attention:
         layer, head = place
         return self.pattern(layer, head)
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, **look: Any) -> Path:  # noqa: ANN401 - fields of a group
         """Write the record to a file, by its ending.
 
         `.safetensors`, `.npz` and `.json` lose nothing, and can be loaded again; `.png`, `.svg` and `.pdf` are its
-        picture.
+        picture, for which `look` is as for `figure`.
 
         Raises:
             OutputError: another ending, or a file that cannot be written.
@@ -217,17 +217,21 @@ class Attention:
         if Path(path).suffix.lower() in PICTURES:
             from attnviz.heatmaps.figure import save as save_picture
 
-            return save_picture(self, path)
+            return save_picture(self, path, **look)
         from attnviz.storage import save
 
         return save(self, path)
 
-    def figure(self) -> Figure:
-        """Its picture as a Matplotlib figure, as `attnviz.heatmap` draws it."""
-        from attnviz.heatmaps.figure import draw
-        from attnviz.render.sheet import resolve
+    def figure(self, **look: Any) -> Figure:  # noqa: ANN401 - fields of a group
+        """Its picture as a Matplotlib figure, as `attnviz.heatmap` draws it.
 
-        return draw(resolve(self)).figure
+        Args:
+            look: what the picture is for and its size there, such as ``style="paper", width="8cm"``: the fields of
+                `attnviz.settings.FigureSettings`.
+        """
+        from attnviz.heatmaps.figure import draw_record
+
+        return draw_record(self, **look).figure
 
     def to_frame(self) -> DataFrame:
         """The weights as a pandas frame: a row for each layer, head, query and key, with both tokens."""

@@ -18,7 +18,7 @@ from attnviz.models.registry import RANDOM, is_random
 from attnviz.render.names import DEFAULT, PALETTES, PICTURES, outputs, slug
 
 if TYPE_CHECKING:
-    pass
+    from attnviz.render.figure.style import Style
 
 Kind = Literal["encoder", "decoder", "cross"]
 """As `attnviz.attention.Kind`, which help must not load."""
@@ -342,6 +342,58 @@ def background_option() -> Any:  # noqa: ANN401 - as option
 
 
 Background = Literal["auto", "dark", "light"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureSettings:
+    """What a picture is for, and its size there.
+
+    Attributes:
+        style: a sheet by itself, a slide, or a column of a paper.
+        width: with its unit; None as the style has it.
+        dpi: dots an inch of a PNG, likewise.
+        font_size: of labels, in points, likewise.
+        title: `auto` as the style has it, `none`, or another title.
+        no_caption: whether nothing stands below the picture.
+        transparent: whether what is the colour of the page is left open.
+    """
+
+    style: Literal["sheet", "slides", "paper"] = option(
+        "--style", default="sheet", help="What the picture is for: a sheet by itself, a slide, a column of a paper.",
+        panel=LOOK,
+    )  # fmt: skip
+    width: str | None = option(
+        "--width", help="How wide the picture stands there: 3.3in, 8cm, 84mm, 240pt [default: by style].",
+        metavar="LENGTH", panel=LOOK,
+    )  # fmt: skip
+    dpi: int | None = option(
+        "--dpi", help="Dots an inch of a PNG [default: by style].", metavar="N", least=20, most=2400, panel=LOOK
+    )
+    font_size: float | None = option(
+        "--font-size", help="Of labels, in points [default: by style and room].", metavar="POINTS", least=4, most=72,
+        panel=LOOK,
+    )  # fmt: skip
+    title: str = option("--title", default="auto", help="Another title; none for none.", metavar="TEXT", panel=LOOK)
+    no_caption: bool = option("--no-caption", default=False, help="Nothing below the picture.", panel=LOOK)
+    transparent: bool = option("--transparent", default=False, help="Leave the page's colour open.", panel=LOOK)
+
+    def __post_init__(self) -> None:
+        _ = self.look  # refused here, before any work
+
+    @property
+    def look(self) -> Style:
+        """The style, with what is wanted otherwise."""
+        from attnviz.render.figure.style import style_of
+
+        return style_of(
+            self.style, width=self.width, dpi=self.dpi, font_size=self.font_size, caption=not self.no_caption,
+            transparent=self.transparent,
+        )  # fmt: skip
+
+    @property
+    def heading(self) -> str | None:
+        """The title: `auto`, another one, or None for none."""
+        return None if self.title == "none" else self.title
 
 
 def lang_option() -> Any:  # noqa: ANN401 - as option

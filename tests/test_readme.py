@@ -379,4 +379,4 @@ def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
     measured = [value for what, value in quality.items() if what not in {"reference layer", "reference head"}]
     assert figures == [f"{100 * value:.1f} %" for value in measured]
     assert f"| head {layer:.0f}.{head:.0f} looks from *it* at the right noun |" in text
-    assert f"--layer {layer:.0f} --head {head:.0f} -o outputs/gallery/toy.png" in README.text
+    assert f"--head {layer:.0f}.{head:.0f} -o outputs/gallery/toy.png" in README.text

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from attnviz.attention import Attention
-from attnviz.errors import RecordError
+from attnviz.errors import RecordError, SelectionError
 from attnviz.heatmaps.figure import draw, draw_on
 from attnviz.render.palette import DEFAULT
 from attnviz.render.sheet import Scale, resolve
+from attnviz.settings import FigureSettings
 from attnviz.storage.record import adopt
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def heatmap(
     cbar: bool | None = None,
     annot: bool | None = None,
     title: str | None = "auto",
+    **look: Any,
 ) -> Axes:
     """Draw attention: one head's pattern where layer and head are given, else all heads on one sheet.
 
@@ -53,6 +55,8 @@ def heatmap(
         cbar: whether there is a colour bar; None: on a new figure.
         annot: whether weights stand in the cells; None: where they can be read there.
         title: another title; None for none.
+        look: what a new figure is for and its size there, such as ``style="paper", width="8cm"``: the other fields of
+            `attnviz.settings.FigureSettings`.
 
     Returns:
         The axes drawn on; its `figure` can be saved.
@@ -65,7 +69,10 @@ def heatmap(
     chosen = record.select(None if layer is None else [layer], None if head is None else [head])
     sheet = resolve(chosen, scale)
     if ax is None:
-        return draw(sheet, cmap, title=title, cbar=cbar is not False, annot=annot).figure.axes[0]
+        style = FigureSettings(**look).look
+        return draw(sheet, cmap, title=title, cbar=cbar is not False, annot=annot, style=style).figure.axes[0]
+    if look:
+        raise SelectionError(f"{', '.join(look)}: of a new figure; an ax has its size")
     draw_on(ax, sheet, cmap, title=title, cbar=bool(cbar), annot=annot)
     return ax
 

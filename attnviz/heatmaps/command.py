@@ -10,7 +10,7 @@ from attnviz.commands import check_writable, opened, print_json, print_lines, re
 from attnviz.errors import SettingsError
 from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapSelection, HeatmapText
 from attnviz.render.names import picture_path
-from attnviz.settings import RECORDS, ModelSettings, OutputSettings, changed, name_parts
+from attnviz.settings import RECORDS, FigureSettings, ModelSettings, OutputSettings, changed, name_parts
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
@@ -31,6 +31,7 @@ def command(
     model: ModelSettings,
     selection: HeatmapSelection,
     appearance: HeatmapAppearance,
+    figure: FigureSettings,
     output: OutputSettings,
 ) -> None:
     """See where every head of a model looks in a sentence.
@@ -51,7 +52,7 @@ def command(
         print_lines(view, appearance.background, appearance.palette)
     target = record.target if text.load else text.target
     more = [*name_parts(model, "dtype", "revision"), *name_parts(selection, "words", "hide_special")]
-    more += name_parts(appearance)
+    more += [*name_parts(appearance), *name_parts(figure)]
     overview = not (selection.layer or selection.head)
     usual = () if output.json else (_usual_path(record, target, more, everything=overview),)
     for path in output.output or usual:
@@ -62,7 +63,7 @@ def command(
             from attnviz.render.sheet import resolve
 
             sheet = resolve(record, appearance.scale)
-            write_picture(path, draw(sheet, appearance.palette))
+            write_picture(path, draw(sheet, appearance.palette, title=figure.heading, style=figure.look))
 
 
 def _record(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection, output: OutputSettings) -> Attention:

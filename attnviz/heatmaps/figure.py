@@ -6,15 +6,16 @@ One pattern is drawn large; more stand on a grid, layers down and heads across.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attnviz.attention import Attention
-from attnviz.errors import SelectionError
+from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pattern import draw_pattern, number_size, write_numbers
@@ -37,6 +38,7 @@ from attnviz.render.figure.pen import (
     clipped,
     ordinal,
 )
+from attnviz.render.figure.style import STYLES, Style, enlarge, fit
 from attnviz.render.fonts import typefaces_for
 from attnviz.render.palette import DEFAULT, colours, luminance, pixels
 from attnviz.render.sheet import AXES, Sheet, pool, resolve
@@ -52,6 +54,10 @@ BAR = 0.7
 """Inches that a colour bar takes beside the panels, numbers included."""
 MOST_CELLS = 2000
 """Rows or columns that one pattern may have before it is pooled: about two pixels each."""
+NAMED = PITCH * 0.9
+"""Inches of a cell beside which a token has room for its name."""
+NARROWEST_CELL = 0.02
+"""Inches of the smallest cell that can be seen."""
 ROUNDED = "numbers: weights, rounded to 2 decimals"
 
 
@@ -87,6 +93,7 @@ def draw(
     title: str | None = "auto",
     cbar: bool = True,
     annot: bool | None = None,
+    style: Style = STYLES["sheet"],
 ) -> Picture:
     """A picture of a sheet: one pattern large, or all panels on a grid.
 
@@ -96,24 +103,40 @@ def draw(
         title: `auto`, which is the sentence, or another title; None leaves out the title and the model below it.
         cbar: whether a colour bar stands beside the panels.
         annot: whether the weights stand in the cells; None: where one pattern has room for them.
+        style: what the picture is for. One pattern is drawn for its width; a sheet of many is made smaller or larger.
 
     Raises:
         SelectionError: a palette that is not there.
+        SettingsError: a width on which one pattern has no room.
     """
+    if title == "auto" and not style.has_title:
+        title = None
     with usual_settings():
         pen = blank_figure([*_texts(sheet), title or ""])
-        on_page = _draw_one if len(sheet.panels) == 1 else _draw_grid
-        on_page(sheet, palette, pen, title=title, cbar=cbar, annot=annot)
-    return Picture(pen, sheet.model, sheet.description)
+        if len(sheet.panels) == 1:
+            _draw_one(sheet, palette, pen, style, title=title, cbar=cbar, annot=annot)
+        else:
+            _draw_grid(sheet, palette, pen, style, title=title, cbar=cbar, annot=annot)
+            fit(pen, style)
+    return Picture(pen, sheet.model, sheet.description, style)
 
 
-def save(record: Attention, path: str | Path) -> Path:
+def draw_record(record: Attention, **look: Any) -> Picture:
+    """The picture of a record; `look` is what `attnviz.settings.FigureSettings` takes, such as ``style="paper"``."""
+    from attnviz.settings import FigureSettings
+
+    settings = FigureSettings(**look)
+    return draw(resolve(record), title=settings.heading, style=settings.look)
+
+
+def save(record: Attention, path: str | Path, **look: Any) -> Path:
     """Write the picture of a record, whole or not at all, in the format that the path's ending names.
 
     Raises:
         OutputError: the file cannot be written.
     """
-    return write_whole(path, lambda temporary: draw(resolve(record)).write(temporary, temporary.suffix.lower()))
+    picture = draw_record(record, **look)
+    return write_whole(path, lambda temporary: picture.write(temporary, temporary.suffix.lower()))
 
 
 def png(record: Attention) -> bytes:
@@ -144,23 +167,30 @@ class _Caption:
         below: the lines below.
         head: the height of those above with their margin, in inches.
         foot: likewise of those below.
+        margin: round the page, in inches.
     """
 
     above: list[Line]
     below: list[Line]
     head: float
     foot: float
+    margin: float
 
     def write(self, page: Page) -> None:
         """Write the words: the last line stands on the lower margin."""
-        page.write(self.above, MARGIN)
-        last = self.below[-1].pitch
-        page.write(self.below, page.size[1] - MARGIN - height_of(self.below) + last, va="baseline")
+        page.write(self.above, self.margin, self.margin)
+        if self.below:
+            last = self.below[-1].pitch
+            page.write(
+                self.below, page.size[1] - self.margin - height_of(self.below) + last, self.margin, va="baseline"
+            )
 
 
-def _caption(sheet: Sheet, pen: Pen, width: float, title: str | None, *more: str) -> _Caption:
-    """The words of a sheet and `more` on a page of this width, under the title given."""
-    room = width - 2 * MARGIN
+def _caption(
+    sheet: Sheet, pen: Pen, style: Style, width: float, title: str | None, *more: str, margin: float = MARGIN
+) -> _Caption:
+    """The words of a sheet and `more` on a page of this width, under the title given, as far as the style has them."""
+    room = width - 2 * margin
     title_size, size = TITLE * pen.larger, TEXT * pen.larger
     shown = sheet.sentence if title == "auto" else title or ""
     above = lines(pen, [shown], room, title_size, most=SENTENCE_LINES + 1)
@@ -171,12 +201,14 @@ def _caption(sheet: Sheet, pen: Pen, width: float, title: str | None, *more: str
         what = sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size
         model = lines(pen, [f"{sheet.model} · {what}"], room, size + 0.5, colour=GREY)
         above += [replace(line, pitch=1.35 * size * POINT) for line in model]
-    below = lines(pen, [sheet.proof, AXES, sheet.legend, *more, *sheet.notes], room, size, leading=1.3)
+    said = {"all": [sheet.proof, AXES, sheet.legend, *more, *sheet.notes], "receipt": [sheet.proof], "": []}
+    below = lines(pen, said[style.caption], room, size, leading=1.3)
     return _Caption(
         above=above,
         below=below,
-        head=MARGIN + height_of(above) + 0.25 * size * POINT + 0.1,
-        foot=MARGIN + height_of(below) + 0.06,
+        head=margin + height_of(above) + (0.25 * size * POINT + 0.1) * bool(above or style.has_title),
+        foot=margin + height_of(below) + 0.06 * bool(below or style.has_title),
+        margin=margin,
     )
 
 
@@ -187,27 +219,101 @@ def _colour_bar(page: Page, sheet: Sheet, palette: str | Colormap, place: tuple[
 
 
 def _draw_one(
-    sheet: Sheet, palette: str | Colormap, pen: Pen, *, title: str | None, cbar: bool, annot: bool | None
+    sheet: Sheet, palette: str | Colormap, pen: Pen, style: Style, *, title: str | None, cbar: bool, annot: bool | None
 ) -> None:
-    """Draw one pattern, large."""
+    """Draw one pattern, large: with the largest letters of the style in which every token has room for its name."""
     sheet = pool(sheet, MOST_CELLS, MOST_CELLS)
-    queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
-    n_rows, n_columns = len(queries), len(keys)
-    longest = max(n_rows, n_columns)
-    cell = min(0.5, max(PITCH, 6.0 / longest), LARGEST / longest)
-    left = MARGIN + 0.3 + pen.widest(queries) + 0.08
-    width = max(left + n_columns * cell + BAR * cbar + MARGIN, 4.5)
-    caption = _caption(sheet, pen, width, title, *([ROUNDED] if number_size(cell, annot) else []))
-    upright = pen.widest(keys) > cell - 0.06
-    top = caption.head + (pen.widest(keys) if upright else PITCH) + 0.36
-    height = top + max(n_rows * cell, 0.8 * cbar) + 0.12 + caption.foot  # as high as the colour bar at least
+    for size in style.sizes:
+        pen = replace(pen, least=style.least * TEXT / size)
+        place = _place_one(sheet, pen, style, size / TEXT, title=title, cbar=cbar, annot=annot)
+        if place.cell >= NAMED:
+            break
+    n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
+    left, top, cell = place.left, place.top, place.cell
     pattern = pen.figure.add_axes((0, 0, 1, 1))
-    page = page_of(pen, width, height)
+    page = page_of(pen, place.width, place.height)
     page.move(pattern, (left, top, n_columns * cell, n_rows * cell))
-    draw_pattern(pattern, sheet, palette, pen, cell=cell, upright=upright, annot=annot)
-    caption.write(page)
+    draw_pattern(pattern, sheet, palette, pen, cell=cell, upright=place.upright, annot=annot)
+    place.caption.write(page)
     if cbar:
-        _colour_bar(page, sheet, palette, (left + n_columns * cell + 0.15, top, max(0.8, n_rows * cell * 0.6)))
+        _colour_bar(
+            page, sheet, palette, (left + n_columns * cell + 0.12, top, min(max(0.8, n_rows * cell * 0.6), 2.5))
+        )
+    enlarge(pen.figure, size / TEXT)
+    if style.width and cell < NAMED:
+        _tell_of_room(sheet, style, place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _One:
+    """Where one pattern stands on its page, in inches for letters of the usual size.
+
+    Attributes:
+        width: of the page.
+        height: likewise.
+        left: where the pattern begins.
+        top: likewise, from above.
+        cell: the side of a cell.
+        upright: whether the keys' names stand upright.
+        caption: the words above and below.
+    """
+
+    width: float
+    height: float
+    left: float
+    top: float
+    cell: float
+    upright: bool
+    caption: _Caption
+
+
+def _place_one(
+    sheet: Sheet, pen: Pen, style: Style, zoom: float, *, title: str | None, cbar: bool, annot: bool | None
+) -> _One:
+    """The largest cells in which one pattern fits its style, whose page is made larger by `zoom` afterwards.
+
+    Raises:
+        SettingsError: its labels leave no room for it.
+    """
+    queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
+    longest, margin = max(len(queries), len(keys)), style.margin / zoom
+    before = margin + 0.3 + pen.widest(queries) + 0.08
+    after = (BAR if style.width is None else 0.26 + pen.widest(["0.25"], max(SMALL, pen.least))) * cbar + margin
+    cell = min(0.5, max(PITCH, 6.0 / longest), LARGEST / longest)
+    width = max(before + len(keys) * cell + after, 4.5)
+    if style.width is not None:
+        width = style.width / zoom
+        cell = min((width - before - after) / len(keys), 0.5 if style.height is None else LARGEST)
+    caption = _caption(
+        sheet, pen, style, width, title, *([ROUNDED] if number_size(cell, annot, pen.least) else []), margin=margin
+    )
+    upright = pen.widest(keys) > cell - 0.06
+    top = caption.head + (pen.widest(keys) if upright else PITCH) + (0.36 if style.width is None else 0.26)
+    if style.height is not None:
+        cell = min(cell, (style.height / zoom - top - 0.12 - caption.foot) / len(queries))
+        upright = pen.widest(keys) > cell - 0.06
+    if cell * zoom < NARROWEST_CELL:
+        least = (before + after + len(keys) * NARROWEST_CELL / zoom) * zoom
+        raise SettingsError(
+            f"{style.width:.3g}in is too narrow for {len(keys)} tokens and their names: it takes {least + 0.05:.1f}in"
+        )
+    height = top + max(len(queries) * cell, 0.8 * cbar) + 0.12 + caption.foot  # as high as the colour bar at least
+    spare = width - before - after - len(keys) * cell if style.width is not None else 0.0
+    return _One(
+        width=width, height=height, left=before + spare / 2, top=top, cell=cell, upright=upright, caption=caption
+    )
+
+
+def _tell_of_room(sheet: Sheet, style: Style, place: _One) -> None:
+    """Tell where a page has no room for the name of every token."""
+    zoom = style.sizes[-1] / TEXT
+    needed = style.width + (NAMED - place.cell) * len(sheet.key_labels) * zoom if style.width else 0.0
+    warnings.warn(
+        f"at {style.width:.3g}in not every token can be named in letters of {style.sizes[-1]:g} pt: all of them need "
+        f"{math.ceil(10 * needed) / 10:g}in",
+        AttnvizWarning,
+        stacklevel=5,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +361,7 @@ class _Grid:
 
 
 def _draw_grid(
-    sheet: Sheet, palette: str | Colormap, pen: Pen, *, title: str | None, cbar: bool, annot: bool | None
+    sheet: Sheet, palette: str | Colormap, pen: Pen, style: Style, *, title: str | None, cbar: bool, annot: bool | None
 ) -> None:
     """Draw all panels of a sheet on one figure."""
     wrapped = len(sheet.layers) == 1 or len(sheet.heads) == 1
@@ -269,7 +375,7 @@ def _draw_grid(
     right = grid.end[0] + grid.gaps[0] - GAP
     width = max(right + BAR * cbar + MARGIN, 4.5)
     thinned = [f"every {ordinal(grid.step)} token is named"] if grid.step > 1 else []
-    caption = _caption(sheet, pen, width, title, *thinned, *([ROUNDED] if annot else []))
+    caption = _caption(sheet, pen, style, width, title, *thinned, *([ROUNDED] if annot else []))
     grid = _grid(sheet, pen, (across, down), least=least, above=caption.head, size=grid.print)
     page = page_of(pen, width, grid.end[1] + max(0.15, grid.gaps[1] - GAP) + caption.foot)
     caption.write(page)

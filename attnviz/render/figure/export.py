@@ -13,12 +13,21 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from attnviz.render.figure.pen import DPI, PIXELS, Pen
+from attnviz.render.figure.style import MOST_PIXELS, STYLES, Style
 from attnviz.render.fonts import Typefaces, typefaces_for
 from attnviz.render.names import PICTURES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+LETTERS = {"svg.hashsalt": "attnviz", "image.composite_image": False, "svg.fonttype": "none", "pdf.fonttype": 42}
+FALLBACKS = (
+    b"'DejaVu Sans', Verdana, 'Noto Sans', 'Noto Sans CJK KR', 'Malgun Gothic', 'Apple SD Gothic Neo', sans-serif"
+)
+"""The fonts in which an SVG is read where ours is not installed; the first are as wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +38,13 @@ class Picture:
         pen: what it was drawn with.
         title: what a file calls the picture.
         description: what else it says of it: how it is read, and the receipt.
+        style: what it is for.
     """
 
     pen: Pen
     title: str
     description: str
+    style: Style = STYLES["sheet"]
 
     @property
     def figure(self) -> Figure:
@@ -53,10 +64,31 @@ class Picture:
         words = {"{title}": self.title, "{description}": self.description}
         options = dict(PICTURES[suffix])
         options["metadata"] = {field: words.get(text, text) for field, text in options["metadata"].items()}
+        most = MOST_PIXELS if self.style.exact_dpi else PIXELS
+        dpi = min(self.style.dpi, most / max(self.figure.get_size_inches()))
+        if self.style.transparent:
+            self._open_page()
+        buffer = BytesIO()
         with usual_settings():
-            dpi = min(DPI, PIXELS / max(self.figure.get_size_inches()))
-            self.figure.savefig(path, format=suffix.removeprefix("."), dpi=dpi, **options)
+            self.figure.savefig(buffer, format=suffix.removeprefix("."), dpi=dpi, **options)
+        content = buffer.getvalue()
+        if suffix == ".svg":
+            content = content.replace(b"'DejaVu Sans'", FALLBACKS)
+        if isinstance(path, Path):
+            path.write_bytes(content)
+        else:
+            path.write(content)
         return self.pen.typefaces
+
+    def _open_page(self) -> None:
+        """Leave open what has the colour of the page."""
+        self.figure.patch.set_alpha(0)
+        for ax in self.figure.axes:
+            ax.patch.set_alpha(0)
+            for image in ax.images:
+                pixels = np.asarray(image.get_array())
+                white = (pixels[..., :3] == 255).all(axis=-1)
+                image.set_data(np.dstack([pixels[..., :3], np.where(white, 0, 255).astype(np.uint8)]))
 
 
 def blank_figure(texts: Sequence[str]) -> Pen:
@@ -74,9 +106,10 @@ def usual_settings() -> Iterator[None]:
     """Matplotlib as it comes while a figure is made, the user's settings afterwards.
 
     SVG files get the same names each time, and each panel stays an image of its own, a pixel a cell, sharp at any size.
+    Letters stay letters: in SVG text that can be searched and edited, in PDF TrueType, since publishers refuse Type 3.
     """
     from matplotlib import rc_context, rcParamsDefault
 
     usual: dict[Any, Any] = {name: value for name, value in rcParamsDefault.items() if name != "backend"}
-    with rc_context(usual | {"svg.hashsalt": "attnviz", "image.composite_image": False}):
+    with rc_context(usual | LETTERS):
         yield

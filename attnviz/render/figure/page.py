@@ -165,7 +165,7 @@ class Page:
             along: whether it lies.
         """
         left, top, length = place
-        style: dict[str, Any] = {"size": SMALL, "va": "center", "color": GREY}
+        style: dict[str, Any] = {"size": max(SMALL, self.pen.least), "va": "center", "color": GREY}
         if along:
             self.image(table[None], (left, top, length, 0.1), None)
             self.text(left - 0.05, top + 0.05, marks[0], ha="right", **style)

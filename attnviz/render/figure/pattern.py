@@ -68,7 +68,7 @@ def draw_pattern(
     ax.set_xlabel(f"key: looked at{thinned}", labelpad=4, **pen.style(color=pen.quiet))
     ax.set_ylabel(f"query: looking{thinned}", labelpad=4, **pen.style(color=pen.quiet))
     ax.spines[:].set(color=FRAME, linewidth=0.6)
-    write_numbers(ax, panel, palette, pen, number_size(cell, annot), place=(-0.5, -0.5, 1.0))
+    write_numbers(ax, panel, palette, pen, number_size(cell, annot, pen.least), place=(-0.5, -0.5, 1.0))
 
 
 def _bar_beside(ax: Axes, table: np.ndarray, top: float, pen: Pen) -> None:
@@ -105,15 +105,16 @@ def write_numbers(
         ax.text(*where, _short(float(panel.matrix[row, column])), ha="center", va="center", zorder=4, **style)
 
 
-def number_size(cell: float, annot: bool | None) -> float:  # noqa: FBT001 - as users give it
+def number_size(cell: float, annot: bool | None, least: float = LEAST_TEXT) -> float:  # noqa: FBT001 - as users give it
     """The size, in points, in which a number fits a cell; 0 for none: where it would be too small to read, or unwanted.
 
     Args:
         cell: its side, in inches.
         annot: True: however small it is; False: never.
+        least: the smallest that letters may be, in points.
     """
     size = min(TEXT + 1, cell / POINT * 0.36)
-    return size if (size >= LEAST_TEXT if annot is None else annot) else 0.0
+    return size if (size >= least if annot is None else annot) else 0.0
 
 
 def _short(weight: float) -> str:

@@ -44,6 +44,7 @@ class Pen:
     Attributes:
         figure: the figure drawn on.
         typefaces: its fonts.
+        least: the smallest that letters may be, in points.
         larger: by how much the words round the picture are larger than usual, as they are on a large sheet.
         ink: the colour of what is written on the figure.
         quiet: that of what matters less.
@@ -52,6 +53,7 @@ class Pen:
 
     figure: Figure
     typefaces: Typefaces
+    least: float = LEAST_TEXT
     larger: float = 1.0
     ink: str = BLACK
     quiet: str = GREY

@@ -1,0 +1,191 @@
+"""Pictures for slides and papers: as wide as is wanted, letters that can be read, or a word that they cannot."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import attnviz
+from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
+from attnviz.heatmaps.figure import draw_record
+from attnviz.render.figure.style import inches
+from attnviz.settings import FigureSettings
+from tests.programs import output, printed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from attnviz.attention import Attention
+
+Make = Callable[..., "Attention"]
+SIXTEEN = "[CLS] The animal didn ' t cross the street because it was too tired . [SEP]"
+
+
+def texts(figure: Figure) -> list[Any]:
+    """All that is written on a figure."""
+    from matplotlib.text import Text
+
+    return [text for text in figure.findobj(Text) if text.get_text().strip()]
+
+
+def sizes(figure: Figure) -> list[float]:
+    """Of all letters, in points."""
+    return [float(text.get_fontsize()) for text in texts(figure)]
+
+
+def named(figure: Figure) -> list[str]:
+    """The names along the rows."""
+    return [label.get_text() for label in figure.axes[0].get_yticklabels()]
+
+
+@pytest.mark.parametrize(
+    ("width", "wide"), [(None, 3.3), ("3.5in", 3.5), ("8.4cm", 8.4 / 2.54), ("252pt", 252 / 72.27)]
+)
+def test_a_paper_figure_of_one_head(make_record: Make, width: str | None, wide: float) -> None:
+    """As wide as the column, every token named, letters of 6 points at least, no title and no caption."""
+    record = make_record(SIXTEEN).select([1], [2])
+    made = draw_record(record, style="paper", **({} if width is None else {"width": width})).figure
+    assert made.get_size_inches()[0] == pytest.approx(wide, abs=0.005)
+    assert min(sizes(made)) >= 6
+    assert named(made) == SIXTEEN.split()
+    words = " ".join(text.get_text() for text in texts(made))
+    assert "verified" not in words
+    assert record.model not in words
+
+
+def test_labels_on_the_page_measured(make_record: Make, tmp_path: Path) -> None:
+    """In the PDF of a 3.3 inch figure, as a printer gets it: that width, TrueType alone, letters of 6 points."""
+    make_record("[CLS] 나는 너희 모두를 love [SEP]").select([0], [0]).save(tmp_path / "a.pdf", style="paper")
+    fonts = output("pdffonts", tmp_path / "a.pdf")
+    assert "Type 3" not in fonts
+    assert fonts.count("TrueType") == 2
+    assert "NanumGothicCoding" in fonts
+    assert "모두를" in printed(tmp_path / "a.pdf")
+    page = output("pdftotext", "-bbox", tmp_path / "a.pdf", "-")
+    assert float(re.findall(r'<page width="([\d.]+)', page)[0]) == pytest.approx(3.3 * 72, abs=0.1)
+    upright = re.findall(r'xMin="([\d.]+)" yMin="([\d.]+)" xMax="([\d.]+)" yMax="([\d.]+)">love', page)
+    for x0, y0, x1, y1 in upright:
+        assert min(float(x1) - float(x0), float(y1) - float(y0)) >= 6
+
+
+def test_the_words_of_an_svg_are_text(make_record: Make) -> None:
+    """Every token can be searched, and fonts to fall back on are named."""
+    buffer = BytesIO()
+    draw_record(make_record("나는 너희 love").select([0], [0])).write(buffer, ".svg")
+    tree = ET.fromstring(buffer.getvalue())  # noqa: S314 - our own
+    words = [element.text for element in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"나는", "너희", "love", "“나는 너희 love”"} <= set(words)
+    assert b"sans-serif" in buffer.getvalue()
+    assert b"Malgun Gothic" in buffer.getvalue()
+
+
+def test_a_slide(make_record: Make) -> None:
+    """1,920 x 1,080 dots, letters of 10 points at least, the sentence above and the receipt below."""
+    picture = draw_record(make_record(SIXTEEN).select([1], [2]), style="slides")
+    buffer = BytesIO()
+    picture.write(buffer, ".png")
+    image = Image.open(buffer)
+    assert image.width == 1920
+    assert image.height <= 1081
+    assert min(sizes(picture.figure)) >= 10
+    assert named(picture.figure) == SIXTEEN.split()
+    words = " ".join(text.get_text() for text in texts(picture.figure))
+    assert "verified: " in words
+    assert "The animal" in words
+
+
+@pytest.mark.parametrize("title", [r"a_b $x^2$ \alpha & % {}", "none", "auto"])
+def test_titles(make_record: Make, title: str) -> None:
+    """A title is shown as it is typed; none and auto have a meaning."""
+    figure = draw_record(make_record().select([0], [0]), title=title).figure
+    words = [text.get_text() for text in texts(figure)]
+    assert ("“I love you”" in words) == (title == "auto")
+    assert (title in words) == (title not in {"none", "auto"})
+    assert not any(text.get_parse_math() for text in texts(figure))
+
+
+def test_no_caption_font_size_and_dots(make_record: Make) -> None:
+    """What is wanted otherwise than the style has it."""
+    picture = draw_record(make_record().select([0], [0]), no_caption=True, font_size=15.0, dpi=50)
+    assert not any("verified" in text.get_text() for text in texts(picture.figure))
+    assert {float(label.get_fontsize()) for label in picture.figure.axes[0].get_yticklabels()} == {15.0}
+    buffer = BytesIO()
+    picture.write(buffer, ".png")
+    assert Image.open(buffer).width == int(picture.figure.get_size_inches()[0] * 50)
+
+
+def test_a_transparent_page(make_record: Make) -> None:
+    """What is the page's colour is open, cells of weight are not."""
+    record = make_record().select([0], [0])
+    for transparent in (True, False):
+        picture = draw_record(record, transparent=transparent)
+        buffer = BytesIO()
+        picture.write(buffer, ".png")
+        alpha = np.asarray(Image.open(buffer).convert("RGBA"))[..., 3]
+        assert (alpha[0, 0] == 0) == transparent
+        assert (alpha == 255).any()
+
+
+def test_what_cannot_be_read_is_told(make_record: Make) -> None:
+    """A sheet of many heads at a column's width, and tokens without room for their names: made, with one warning."""
+    with pytest.warns(
+        AttnvizWarning, match=r"at 3.3in the smallest letters are \d.\d pt: they can be read from \d+in on"
+    ):
+        made = draw_record(make_record(SIXTEEN, n_heads=12), width="3.3in").figure
+    assert made.get_size_inches()[0] == pytest.approx(3.3)
+    with pytest.warns(
+        AttnvizWarning, match=r"at 2in not every token can be named in letters of 6 pt: all of them need"
+    ):
+        draw_record(make_record(SIXTEEN).select([0], [0]), style="paper", width="2in")
+
+
+@pytest.mark.parametrize(
+    ("look", "message"),
+    [
+        ({"width": "3.3"}, "'3.3' is no length: give a number and its unit, in, cm, mm, pt"),
+        ({"width": "3 furlongs"}, "'3 furlongs' is no length"),
+        ({"width": "-3in"}, "'-3in' is no length"),
+        ({"width": "1mm"}, "1mm is not between 0.5in and 100in"),
+        ({"width": "90in", "dpi": 2400}, "--dpi 2400 makes a picture of more than 30,000 dots across"),
+    ],
+)
+def test_widths_that_make_no_picture(look: dict[str, Any], message: str) -> None:
+    """Refused in one line, before any work."""
+    with pytest.raises(SettingsError, match=re.escape(message)) as error:
+        FigureSettings(**look)
+    assert "\n" not in str(error.value)
+
+
+def test_a_width_without_room_says_what_would_fit(make_record: Make) -> None:
+    """The width that is named is enough."""
+    record = make_record(SIXTEEN).select([0], [0])
+    with pytest.raises(SettingsError, match=r"0\.9in is too narrow for 16 tokens and their names: it takes") as error:
+        draw_record(record, style="paper", width="0.9in")
+    least = str(error.value).rpartition(" ")[2]
+    with pytest.warns(AttnvizWarning, match="not every token"):
+        assert draw_record(record, style="paper", width=least).figure.get_size_inches()[0] == pytest.approx(
+            inches(least)
+        )
+
+
+def test_python_and_the_command_draw_the_same(make_record: Make, typed: Callable[..., Any], here: Path) -> None:
+    """`heatmap`, `record.figure` and `record.save` take what the command takes; an ax has its own size."""
+    record = make_record().select([0], [1])
+    record.save(here / "r.json")
+    typed("heatmap", "--load", "r.json", "--style", "paper", "--width", "8cm", "-o", "a.pdf")
+    assert (here / "a.pdf").read_bytes() == record.save(here / "b.pdf", style="paper", width="8cm").read_bytes()
+    size = record.figure(style="paper", width="8cm").get_size_inches()
+    made = attnviz.heatmap(record, style="paper", width="8cm").get_figure(root=True)
+    assert made is not None
+    assert made.get_size_inches() == pytest.approx(size)
+    with pytest.raises(SelectionError, match="width: of a new figure"):
+        attnviz.heatmap(record, ax=record.figure().axes[0], width="8cm")
