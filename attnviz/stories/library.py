@@ -57,7 +57,7 @@ def tell() -> Story:
     shares = sorted(zip(weights[1].tolist(), SPINES, strict=True), reverse=True)[:3]
     return Story(
         name="library",
-        title="query, key and value, by the picture of a library",
+        title=f"“{exact}” is found with {best:.2f} of the weight; the next book gets {second:.2f}",
         parts=(
             prose("""You come to a library with a title in mind: the query. You hold it against the titles on the
             spines: the keys. What you take home is not the spine but what is in the book: the value. Here each title is

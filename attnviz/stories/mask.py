@@ -89,7 +89,7 @@ def tell() -> Story:
     scores = scores_of(onward, one, backward)
     return Story(
         name="mask",
-        title="the same sentence read both ways, and from left to right only",
+        title=f"of a row's weight {ways.a_row:.2f} is on later words in toy; {causal.a_row:.2f} in toy-decoder, masked",
         parts=(
             prose(f"""“{SENTENCE}”, read by two models. toy is an encoder, as BERT is: every word looks at every word.
             toy-decoder is a decoder, as GPT is: it learned to predict the next word, so it must not see it. The mask

@@ -95,7 +95,7 @@ def tell() -> Story:
     words = words_of(SENTENCE)
     return Story(
         name="pairs",
-        title="which words look at each other: eating and apple, green and apple, eating and green",
+        title=f"mean weights: {_listed(record.weights.mean(axis=(0, 1)), words)}; alike would be {1 / len(words):.3f}",
         parts=(
             prose(f"""In “{SENTENCE}” one expects eating and apple to look at each other much (one eats an apple), green
             and apple too (the apple is green), eating and green little. Does toy do so? It learned to name hidden words
@@ -138,6 +138,10 @@ def _pairs(weights: np.ndarray, words: Sequence[str]) -> Table:
         rows=tuple(rows),
         shade=(0.0, 1.0),
     )
+
+
+def _listed(mean: np.ndarray, words: Sequence[str]) -> str:
+    return ", ".join(f"{'-'.join(pair)} {sum(between(mean, words, pair)) / 2:.3f}" for pair in PAIRS)
 
 
 def _means(mean: np.ndarray, words: Sequence[str]) -> str:

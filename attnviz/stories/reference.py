@@ -76,7 +76,7 @@ def tell() -> Story:
     shares = measure_shares(model, head)
     return Story(
         name="reference",
-        title="what “it” looks at: tired against wide",
+        title=_found(words, rows),
         parts=(
             prose(f"""“{TIRED[:-1]}”: what is tired? The animal. With “wide” instead it is the street. toy was trained
             to name the noun that “it” stands for, but nobody told it where to look. Of its heads the one shown here,
@@ -88,6 +88,11 @@ def tell() -> Story:
         picture=_picture(records, head, words, rows),
         receipt=records[0].proof,
     )
+
+
+def _found(words: list[list[str]], rows: list[np.ndarray]) -> str:
+    (tired, here), (wide, there) = ((words[i][row.argmax()], row.max()) for i, row in enumerate(rows))
+    return f"“it” looks at {tired} ({here:.2f}); with {words[1][-2]} at {wide} ({there:.2f})"
 
 
 def _looks(words: list[list[str]], rows: list[np.ndarray], named: tuple[str, ...]) -> str:

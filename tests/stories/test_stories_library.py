@@ -78,6 +78,9 @@ def test_multiplied(tables: list[Table]) -> None:
 
 def test_sentences(told: Story) -> None:
     """What the dictionary finds and does not find, what comes back, and which books are nearest."""
+    title = next(iter(SOUGHT))
+    best, second = sorted(look_up(title)[1], reverse=True)[:2]
+    assert told.title == f"“{title}” is found with {best:.2f} of the weight; the next book gets {second:.2f}"
     text = " ".join(part for part in told.parts if isinstance(part, str))
     exact, absent = SOUGHT
     assert exact in CONTENTS

@@ -51,6 +51,7 @@ def test_the_decoder_puts_exactly_nothing_on_the_future(story: Story) -> None:
     assert float(ways[2]) == pytest.approx(future.sum() / rows, abs=6e-4)
     assert f"exactly 0 over all {future.shape[0] * future.shape[1]} heads of all layers" in told(story)
     assert f"in toy a row puts {future.sum() / rows:.3f} there on average" in told(story)
+    assert f"{future.sum() / rows:.2f} is on later words in toy; 0.00 in toy-decoder" in story.title
 
 
 def test_the_last_word_changes_the_encoder_and_not_the_decoder(story: Story) -> None:

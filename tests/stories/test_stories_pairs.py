@@ -117,7 +117,9 @@ def test_the_sentence_on_the_means_says_what_they_are(story: Story, patterns: np
     for first, second in pairs.PAIRS:
         i, j = WORDS.index(first), WORDS.index(second)
         both[f"{first}-{second}"] = (mean[i, j] + mean[j, i]) / 2
-        assert f"{first}-{second} {both[f'{first}-{second}']:.3f}" in told(story)
+        said = f"{first}-{second} {both[f'{first}-{second}']:.3f}"
+        assert said in told(story)
+        assert said in story.title
     text = told(story)
     assert f"if it looked everywhere alike, each would be {1 / len(WORDS):.3f}" in text
     for name, value in both.items():

@@ -53,6 +53,12 @@ def refers(sentence: English) -> Reference:
     return sentence.reference
 
 
+def test_the_title_says_what_was_found(story: Story, head: tuple[int, int]) -> None:
+    """The noun with the largest weight in each sentence, and the weight."""
+    tired, wide = (by_hand.patterns("toy", words)[(*head, IT)].max() for words in (TIRED, WIDE))
+    assert story.title == f"“it” looks at animal ({tired:.2f}); with wide at street ({wide:.2f})"
+
+
 def test_it_is_the_animal_that_was_tired_and_the_street_that_was_wide(story: Story, head: tuple[int, int]) -> None:
     """The head's largest weight from "it" is on the right noun in both, and the model names it in both."""
     for words, noun in ((TIRED, "animal"), (WIDE, "street")):
