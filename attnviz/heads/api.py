@@ -222,17 +222,17 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
         name = visible(str(path))
         if stats.n_lines is not None:
             raise RecordError(f"{name} is a checkpoint of a run that was broken off: let it end first")
-        twice = next((other for other, one in read.items() if survey.same_sentences(one, stats.survey)), None)
-        if twice is not None:
-            raise RecordError(f"{name} has the very sentences of {twice}: no part is counted twice")
-        read[name] = stats.survey
         if whole is None:
-            whole = stats
+            whole, read[name] = stats, stats.survey
             continue
         try:
             together = survey.merge(whole.survey, stats.survey)
         except RecordError as error:
             raise RecordError(f"{name}: {error}") from None
+        twice = next((other for other, one in read.items() if survey.same_sentences(one, stats.survey)), None)
+        if twice is not None:
+            raise RecordError(f"{name} has the very sentences of {twice}: no part is counted twice")
+        read[name] = stats.survey
         whole = Stats(survey=together, corpora=(*whole.corpora, *stats.corpora), run=whole.run)
     if whole is None:
         raise RecordError("give the .stats files of the parts")

@@ -85,13 +85,13 @@ def roles_named(wanted: str, measures: Sequence[Measure], relations: Sequence[st
         SelectionError: there is no such role.
     """
     known = {name: {rule.name} for _, rule in rules_of(measures) for name in names_of(rule)}
-    families = {rule.family for _, rule in rules_of(measures)} | {FAMILY.name, NONE}
+    families = dict.fromkeys([*(rule.family for _, rule in rules_of(measures)), FAMILY.name, NONE])
     known |= {family: {family} for family in families} | names_of_relations(relations)
     typed = spelled(wanted)
     if typed not in known and wanted.startswith(f"{FAMILY.name}_"):
         return {wanted}
     if typed not in known:
-        hint = did_you_mean(typed, known, sorted(families))
+        hint = did_you_mean(typed, known, families)
         raise SelectionError(f"there is no role {clip(wanted, 40)!r}{hint}")
     return known[typed]
 
