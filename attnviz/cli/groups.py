@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from attnviz import commands
 from attnviz.errors import SettingsError
 from attnviz.render.names import PALETTES
-from attnviz.settings import INPUT, PANELS, RARE, REQUIRED, FileSettings, Option, ShellSettings
+from attnviz.settings import INPUT, PANELS, RARE, REQUIRED, SIZES, FileSettings, Option, ShellSettings
 from attnviz.text.names import did_you_mean
 
 
@@ -120,13 +120,26 @@ def panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:  # n
 
 
 class Command(TyperCommand):
-    """A command whose help has its options under headings."""
+    """A command whose help has its options under headings; ``-h`` leaves out those that are rarely used."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - of Typer
+        """Read what was typed."""
+        ctx.meta[_BRIEF] = "-h" in args
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - of Typer
         """Write the options."""
         for name, records in panels(self, ctx).items():
-            with formatter.section(name):
-                formatter.write_dl(records)
+            if not (ctx.meta.get(_BRIEF) and name in {SIZES, RARE}):
+                with formatter.section(name):
+                    formatter.write_dl(records)
+        if ctx.meta.get(_BRIEF):
+            with formatter.section("More options"):
+                formatter.write_text(f"{ctx.command_path} --help")
+
+
+_BRIEF = "attnviz.brief"
+"""Whether the help that is asked for is the short one."""
 
 
 class HeadCommand(Command):

@@ -334,16 +334,27 @@ NEEDED = {
 
 
 def test_help_ends_in_an_example(typed: Callable[..., Result]) -> None:
-    """The help of every command, by either name, ends in an example that the command understands."""
+    """The help of every command ends in an example that the command understands."""
     group = typer.main.get_command(app)
     for arguments in ([], *([name] for name in COMMANDS)):
         result = typed(*arguments, "--help")
         assert (result.status, result.errors) == (0, "")
-        assert typed(*arguments, "-h") == result
+        assert (typed(*arguments, "-h") == result) == (not arguments)
         example = shlex.split(result.output.rstrip().rpartition("attnviz ")[2])
         command = group.commands[example[0]]  # type: ignore[attr-defined]
         with command.make_context(example[0], example[1:]) as context:
             assert context.params[NEEDED[example[0]]]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_short_help(typed: Callable[..., Result], name: str) -> None:
+    """``-h`` leaves out what is rarely used, says where it is, and ends in the same examples."""
+    short, whole = typed(name, "-h"), typed(name, "--help")
+    assert (short.status, short.errors) == (0, "")
+    assert "--no-pager" in whole.output
+    assert "--no-pager" not in short.output
+    assert f"attnviz {name} --help\n" in short.output
+    assert short.output.partition("Examples:")[2] == whole.output.partition("Examples:")[2]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
