@@ -357,7 +357,7 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
         (["--example", "seq2seq", "--seed", "1"], "--seed goes with --exercise, or with --model toy-random"),
         (["--toy", "--d-model", "8"], "--d-model can be chosen for --model toy-random alone"),
         (["--toy", "-o", "walk.doc"], f"Invalid value for '--output' / '-o': walk.doc: {ENDINGS}"),
-        (["--toy", "--palette", "pink"], None),
+        (["--toy", "--palette", "pinkish"], None),
         (["--toy", "--precision", "99"], None),
         (["--toy", "--precision", "-1"], None),
         (["--toy", "--layer", "0-1"], "Invalid value for '--layer': one is followed, not several"),
