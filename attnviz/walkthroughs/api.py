@@ -217,6 +217,6 @@ def _by_hand(text: WalkthroughText, seed: int, query: str | None) -> Walkthrough
         from attnviz.walkthroughs.homework import read
 
         return read(text.numbers, query=query)
-    from attnviz.walkthroughs.exercise import make
+    from attnviz.walkthroughs.examples import make
 
     return make(seed)

@@ -75,7 +75,7 @@ def command(
     if uses_model:
         model.loading(exercise=text.exercise)
     if appearance.interactive:
-        from attnviz.walkthroughs.keyboard import expect_terminal
+        from attnviz.walkthroughs.terminal.keyboard import expect_terminal
 
         expect_terminal()
     _check_writable(output.planned(writes_picture=not appearance.interactive))
@@ -92,7 +92,7 @@ def command(
 
         print_json(to_json(walk))
     elif appearance.interactive:
-        from attnviz.walkthroughs.keyboard import browse
+        from attnviz.walkthroughs.terminal.keyboard import browse
 
         browse(walk, view, appearance.palette, appearance.background, first)
     else:
@@ -101,7 +101,7 @@ def command(
         every = appearance.full or appearance.steps is not None or appearance.jump is not None
         draw = partial(draw_walk, walk, first=first, **view) if every else partial(draw_overview, walk, **view)
         print_lines(draw, appearance.background, appearance.palette)
-    from attnviz.walkthroughs.export import content
+    from attnviz.walkthroughs.files import content
 
     usual = () if output.json or appearance.interactive else (_usual_path(walk, text, model, selection, appearance),)
     for path in output.output or usual:
@@ -141,8 +141,8 @@ def _read(text: WalkthroughText) -> WalkthroughText:
 def _view(
     walk: Walkthrough, text: WalkthroughText, model: WalkthroughModel, appearance: WalkthroughAppearance
 ) -> dict[str, Any]:
-    """What every view of the calculation is told, as `attnviz.walkthroughs.selection.ViewOptions` has it."""
-    from attnviz.walkthroughs.selection import NO_BLANKS, steps_named
+    """What every view of the calculation is told, as `attnviz.walkthroughs.wording.ViewOptions` has it."""
+    from attnviz.walkthroughs.wording import NO_BLANKS, steps_named
 
     usual = PRECISION.get(text.example or "", 3)
     return {
@@ -161,8 +161,7 @@ def _usual_path(
     appearance: WalkthroughAppearance,
 ) -> Path:
     """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
-    from attnviz.walkthroughs.selection import steps_named
-    from attnviz.walkthroughs.wording import title_line
+    from attnviz.walkthroughs.wording import steps_named, title_line
 
     numbers = f"example {text.example}" if text.example else text.numbers.stem if text.numbers else None
     parts = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -36,10 +37,19 @@ SEVERAL = 3
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a step or a grid is: a title and a sentence in each language."""
+    """What a step or a grid is.
+
+    Attributes:
+        en: a title and a sentence.
+        ko: the same in Korean.
+        short: what a column of it is called, in both languages; empty where it has none of its own.
+        role: whether the step makes what attention works on, or something for each key of a query.
+    """
 
     en: tuple[str, str]
     ko: tuple[str, str]
+    short: tuple[str, str] = ("", "")
+    role: Literal["", "before", "by key"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +388,8 @@ OPERATIONS: dict[str, Operation] = {
         text=Text(
             en=("Soft cap", "Scores are bent so that none passes the cap."),
             ko=("소프트 캡", "어떤 스코어도 상한을 넘지 않도록 부드럽게 눌러 줍니다."),
+            short=("capped", "소프트 캡"),
+            role="by key",
         ),
     ),
     "mask": Operation(
@@ -390,6 +402,8 @@ OPERATIONS: dict[str, Operation] = {
         text=Text(
             en=("Mask", "What the query may not look at gets minus infinity, which the softmax turns into 0."),
             ko=("마스크", "쿼리가 보면 안 되는 자리는 -∞가 되고, 소프트맥스를 거치면 0이 됩니다."),
+            short=("masked", "마스크"),
+            role="by key",
         ),
     ),
     "softmax": Operation(
@@ -410,6 +424,8 @@ OPERATIONS: dict[str, Operation] = {
                 "소프트맥스: 어텐션 분포",
                 "스코어가 0과 1 사이의, 합이 1인 어텐션 가중치가 됩니다. 쿼리의 주의가 어떻게 나뉘는지 보여 줍니다.",
             ),
+            short=("weight", "가중치"),
+            role="by key",
         ),
     ),
     "weigh": Operation(
@@ -533,6 +549,7 @@ OPERATIONS: dict[str, Operation] = {
         text=Text(
             en=("The query's row", "Of the whole input the row that belongs to the query's token."),
             ko=("쿼리의 행", "전체 입력에서 쿼리 토큰에 해당하는 행 하나를 꺼냅니다."),
+            role="before",
         ),
     ),
 }

@@ -168,14 +168,14 @@ class Walkthrough:
             OutputError: another ending, or a file that cannot be written.
             SelectionError: a step, a language or a palette that is not there.
         """
-        from attnviz.walkthroughs.export import write
+        from attnviz.walkthroughs.files import write
 
         write([self], Path(path), **view)
         return Path(path)
 
     def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
         """Computed cells that a learner fills in, the same for the same seed: grid, row, column."""
-        from attnviz.walkthroughs.exercise import blanks
+        from attnviz.walkthroughs.examples import blanks
 
         return blanks(self, seed)
 
@@ -190,7 +190,7 @@ class Walkthrough:
         """
         from pandas import DataFrame, MultiIndex
 
-        from attnviz.walkthroughs.selection import keyed_columns
+        from attnviz.walkthroughs.wording import keyed_columns
 
         queries, keys, columns = keyed_columns(self)
         return DataFrame(columns, index=MultiIndex.from_product([queries, keys], names=("query", "key")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attnviz.text.notes import NOTES as OF_RECORDS
 from attnviz.text.notes import Templates
-from attnviz.walkthroughs.operations import Text
+from attnviz.walkthroughs.operations import OPERATIONS, Text
 
 LANGUAGES = ("en", "ko")
 
@@ -136,6 +136,7 @@ TEXTS: dict[str, Text] = {
     "input": Text(
         ("Input", "Each token's embedding plus its position is what the layer reads."),
         ("입력", "토큰 임베딩에 위치 인코딩을 더한 것이 이 층의 입력입니다."),
+        role="before",
     ),
     "input_norm": Text(
         (
@@ -143,6 +144,7 @@ TEXTS: dict[str, Text] = {
             "Each row is brought to mean 0 and variance 1, then stretched and moved: what attention reads.",
         ),
         ("정규화한 입력", "각 줄을 평균 0, 분산 1로 맞춘 뒤, 게인을 곱하고 시프트를 더합니다. 어텐션의 입력입니다."),
+        role="before",
     ),
     "input_rms_norm": Text(
         (
@@ -154,18 +156,23 @@ TEXTS: dict[str, Text] = {
     "query": Text(
         ("Query", "The input is projected to a query."),
         ("쿼리", "입력을, 그 토큰이 무엇을 찾는지 나타내는 쿼리로 바꿉니다."),
+        role="before",
     ),
     "keys": Text(
         ("Keys", "Each input is projected to a key."),
         ("키", "각 입력을, 그 토큰이 무엇으로 찾아지는지 나타내는 키로 바꿉니다."),
+        role="before",
     ),
     "values": Text(
         ("Values", "Each input is projected to a value."),
         ("밸류", "각 입력을, 그 토큰이 넘겨줄 내용인 밸류로 바꿉니다."),
+        role="before",
     ),
     "scores": Text(
         ("Attention scores", "The query is compared with each key: the better they fit, the larger the score."),
         ("어텐션 스코어", "쿼리를 각 키와 비교합니다. 서로 잘 맞을수록 어텐션 스코어가 커집니다."),
+        short=("score", "스코어"),
+        role="by key",
     ),
     "scaled": Text(
         ("Scaled scores", "Long vectors give large scores; this brings them back, so that the softmax stays soft."),
@@ -173,14 +180,20 @@ TEXTS: dict[str, Text] = {
             "스케일된 어텐션 스코어",
             "벡터가 길수록 스코어가 커지므로, 소프트맥스가 한쪽으로 쏠리지 않도록 크기를 줄입니다.",
         ),
+        short=("scaled", "스케일"),
+        role="by key",
     ),
     "bias": Text(
         ("Position bias", "A number for how far apart query and key stand is added to each score."),
         ("위치 편향", "쿼리와 키가 서로 얼마나 떨어져 있는지에 따른 값을 각 스코어에 더합니다."),
+        short=("with bias", "편향 더함"),
+        role="by key",
     ),
     "alignment": Text(
         ("Alignment vectors", "Each value is multiplied by its weight: what each key contributes."),
         ("정렬(alignment) 벡터", "각 밸류에 가중치를 곱합니다. 각 키가 얼마나 보태는지를 나타냅니다."),
+        short=("alignment", "정렬 벡터"),
+        role="by key",
     ),
     "context": Text(
         ("Context vector", "What all keys contribute is added up: this is the head's result for the query."),
@@ -240,6 +253,21 @@ TEXTS: dict[str, Text] = {
 }
 """Grids that are given, and steps; a step that has the name of its operation is explained by that."""
 
+
+def words_of(name: str) -> Text | None:
+    """The words of a step or a grid: its own, or those of the operation of this name."""
+    return TEXTS.get(name) or (OPERATIONS[name].text if name in OPERATIONS else None)
+
+
+def _of_role(role: str) -> tuple[str, ...]:
+    return tuple(name for name in (*OPERATIONS, *TEXTS) if (text := words_of(name)) is not None and text.role == role)
+
+
+BY_KEY = _of_role("by key")
+"""Steps that make a number or a vector for each key of a query."""
+BEFORE = _of_role("before")
+"""Steps that make what attention works on."""
+
 PHRASES = {
     "en": {
         "finds": "“{query}” looks most at {key}: {weight}",
@@ -253,13 +281,6 @@ PHRASES = {
         "row": "row {n}",
         "number": "number {n}",
         "key": "key",
-        "scores": "score",
-        "scaled": "scaled",
-        "bias": "with bias",
-        "softcap": "capped",
-        "mask": "masked",
-        "softmax": "weight",
-        "alignment": "alignment",
         "value": "value",
         "context sum": "context = sum of the alignment vectors",
         "lengths": "vectors have {n} numbers: … stands for those left out",
@@ -309,13 +330,6 @@ PHRASES = {
         "row": "{n}행",
         "number": "{n}번 수",
         "key": "키",
-        "scores": "스코어",
-        "scaled": "스케일",
-        "bias": "편향 더함",
-        "softcap": "소프트 캡",
-        "mask": "마스크",
-        "softmax": "가중치",
-        "alignment": "정렬 벡터",
         "value": "밸류",
         "context sum": "컨텍스트 = 정렬 벡터의 합",
         "lengths": "벡터의 수는 {n}개: …는 생략한 수",

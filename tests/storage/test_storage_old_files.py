@@ -17,7 +17,7 @@ from attnviz.heads.files import load_pair, load_stats, save_pair, save_stats
 from attnviz.storage import load, save
 from attnviz.walkthroughs.files import load as load_walkthrough
 from attnviz.walkthroughs.files import to_json
-from attnviz.walkthroughs.markdown import markdown
+from attnviz.walkthroughs.pages.markdown import markdown
 from tests.heads.test_heads_files_surveys import same
 
 if TYPE_CHECKING:

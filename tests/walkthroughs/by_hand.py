@@ -9,8 +9,7 @@ import numpy as np
 
 from attnviz.attention import Note, Receipt
 from attnviz.walkthroughs.calculation import Calculation, Terms, compute, largest_difference, write_attention
-from attnviz.walkthroughs.examples import example
-from attnviz.walkthroughs.exercise import make
+from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.record import Grid, Walkthrough
 
 WORDS = ("나는", "love", "a|b_c", "<you>")

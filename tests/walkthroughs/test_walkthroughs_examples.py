@@ -11,8 +11,7 @@ import pytest
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.walkthroughs.examples import EXAMPLES, WORDS, example
-from attnviz.walkthroughs.exercise import LARGEST, MOST_KEYS, blanks, make
+from attnviz.walkthroughs.examples import EXAMPLES, LARGEST, MOST_KEYS, WORDS, blanks, example, make
 
 SEEDS = range(40)
 
@@ -161,7 +160,7 @@ def test_shares_that_are_none(share: float) -> None:
 def test_no_torch() -> None:
     """Examples and exercises start without it."""
     code = (
-        "import sys; from attnviz.walkthroughs import examples, exercise; examples.example('self-attention'); "
-        "exercise.make(0); sys.exit('torch' in sys.modules)"
+        "import sys; from attnviz.walkthroughs import examples; examples.example('self-attention'); "
+        "examples.make(0); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -13,10 +13,9 @@ from attnviz.attention import Note
 from attnviz.capture.source import open_source
 from attnviz.text.notes import NOTES as OF_RECORDS
 from attnviz.text.notes import sentence
-from attnviz.walkthroughs.examples import EXAMPLES, example
-from attnviz.walkthroughs.exercise import make
+from attnviz.walkthroughs.examples import EXAMPLES, example, make
 from attnviz.walkthroughs.files import load
-from attnviz.walkthroughs.html import html
+from attnviz.walkthroughs.pages.html import html
 from attnviz.walkthroughs.texts import NOTES
 from attnviz.walkthroughs.wording import note_lines, title_line
 from tests.walkthroughs.followed import walk

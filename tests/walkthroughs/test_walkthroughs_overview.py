@@ -14,8 +14,7 @@ from rich.console import Console
 
 from attnviz.capture.source import open_source
 from attnviz.render.terminal.screen import Screen
-from attnviz.walkthroughs.examples import example
-from attnviz.walkthroughs.exercise import make
+from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.homework import read
 from attnviz.walkthroughs.terminal.steps import SHOWN_KEYS, draw_overview
 from tests.walkthroughs.by_hand import attention_walk, grid, walks

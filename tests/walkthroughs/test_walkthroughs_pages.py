@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from attnviz.errors import SelectionError
-from attnviz.walkthroughs.exercise import blanks, make
+from attnviz.walkthroughs.examples import blanks, make
 from attnviz.walkthroughs.files import to_json
-from attnviz.walkthroughs.html import html
-from attnviz.walkthroughs.latex import arithmetic, latex
-from attnviz.walkthroughs.latex import escaped as latex_escaped
-from attnviz.walkthroughs.markdown import COLUMNS, csv, markdown
-from attnviz.walkthroughs.markdown import escaped as markdown_escaped
-from attnviz.walkthroughs.mathematics import mathml, tex
-from attnviz.walkthroughs.page import BLUE, DEPTH, FIRST, LAST, MOST, RED, TEAL
+from attnviz.walkthroughs.pages.content import BLUE, DEPTH, FIRST, LAST, MOST, RED, TEAL
+from attnviz.walkthroughs.pages.html import html
+from attnviz.walkthroughs.pages.latex import arithmetic, latex
+from attnviz.walkthroughs.pages.latex import escaped as latex_escaped
+from attnviz.walkthroughs.pages.markdown import COLUMNS, csv, markdown
+from attnviz.walkthroughs.pages.markdown import escaped as markdown_escaped
+from attnviz.walkthroughs.pages.mathematics import mathml, tex
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
 from tests.walkthroughs.by_hand import RECEIPT, grid, layer, told, walks

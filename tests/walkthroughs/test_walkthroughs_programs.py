@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.walkthroughs.exercise import blanks, make
+from attnviz.walkthroughs.examples import blanks, make
 from attnviz.walkthroughs.hand import one_format
-from attnviz.walkthroughs.html import html
-from attnviz.walkthroughs.latex import latex
-from attnviz.walkthroughs.markdown import markdown
-from attnviz.walkthroughs.page import FIRST, FIRST_ROWS, LAST, LAST_ROWS, MOST, MOST_ROWS, lay_out
+from attnviz.walkthroughs.pages.content import FIRST, FIRST_ROWS, LAST, LAST_ROWS, MOST, MOST_ROWS, lay_out
+from attnviz.walkthroughs.pages.html import html
+from attnviz.walkthroughs.pages.latex import latex
+from attnviz.walkthroughs.pages.markdown import markdown
 from tests.programs import PACKAGES, browser, output, printed, program
 from tests.walkthroughs.by_hand import attention_walk, grid, walks
 

@@ -15,10 +15,10 @@ from attnviz.walkthroughs.calculation import Calculation, spell_out
 from attnviz.walkthroughs.figure.plan import cards
 from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.files import load, save
-from attnviz.walkthroughs.html import html
-from attnviz.walkthroughs.latex import latex
-from attnviz.walkthroughs.markdown import markdown
 from attnviz.walkthroughs.operations import CELLS, Operation, Text
+from attnviz.walkthroughs.pages.html import html
+from attnviz.walkthroughs.pages.latex import latex
+from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.verify import arithmetic, verify

@@ -17,7 +17,7 @@ from attnviz.attention import Receipt
 from attnviz.errors import SelectionError
 from attnviz.render.terminal.screen import Screen
 from attnviz.walkthroughs.calculation import Calculation
-from attnviz.walkthroughs.markdown import markdown
+from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.terminal.steps import draw_keys, draw_overview, draw_walk
 from attnviz.walkthroughs.wording import source_line

@@ -16,11 +16,18 @@ import numpy as np
 
 from attnviz.walkthroughs.operations import ARROW
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
-from attnviz.walkthroughs.selection import BY_KEY, Blanks, chosen, followed
-from attnviz.walkthroughs.wording import between, explain, formula_of, shapes_of, shown_formula
+from attnviz.walkthroughs.texts import BEFORE, BY_KEY
+from attnviz.walkthroughs.wording import (
+    Blanks,
+    between,
+    chosen,
+    explain,
+    followed,
+    formula_of,
+    shapes_of,
+    shown_formula,
+)
 
-BEFORE = ("input", "input_norm", "row", "query", "keys", "values")
-"""Steps that make what attention works on."""
 HEADED = {"query", "keys", "values", *BY_KEY, "context"}
 """Steps that each of several heads has."""
 MOST_JOINED = 3

@@ -16,11 +16,16 @@ from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, draw_flow, flow_of
 from attnviz.walkthroughs.figure.panel import Style, bold
 from attnviz.walkthroughs.figure.plan import KEYS, Card, blocks, cards, fresh
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.selection import BLANK, BY_KEY, NO_BLANKS, Blanks, ViewOptions, followed, whole_formula
+from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.wording import (
+    BLANK,
+    NO_BLANKS,
+    Blanks,
+    ViewOptions,
     by_cells,
     explain,
     finding,
+    followed,
     note_lines,
     receipt_line,
     say,
@@ -28,6 +33,7 @@ from attnviz.walkthroughs.wording import (
     source_line,
     strongest,
     title_line,
+    whole_formula,
 )
 
 FOUND, SOURCE = 15.0, 8.5
@@ -110,7 +116,7 @@ def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOpt
     Args:
         walk: what to draw.
         palette: one of `attnviz.render.names.PALETTES`, or any other colormap's name.
-        options: as in `attnviz.walkthroughs.selection.ViewOptions`.
+        options: as in `attnviz.walkthroughs.wording.ViewOptions`.
 
     Raises:
         SelectionError: a step, language or palette that is not there.

@@ -18,8 +18,7 @@ from attnviz.render.terminal.table import GAP
 from attnviz.render.terminal.text import MARKS, fit, spell, wrap
 from attnviz.walkthroughs.hand import one_format, shown
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.selection import BLANK, LEAST, Blanks
-from attnviz.walkthroughs.wording import say
+from attnviz.walkthroughs.wording import BLANK, LEAST, Blanks, say
 
 LABEL = 14
 """Cells that a row's name may take."""

@@ -14,17 +14,25 @@ from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, behind
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
-from attnviz.walkthroughs.selection import BY_KEY, LEAST, NO_BLANKS, Blanks, ViewOptions, by_hand, chosen, followed
 from attnviz.walkthroughs.terminal.numbers import GridTable, Group, View, draw_numbers, kept_rows
+from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.wording import (
+    LEAST,
+    NO_BLANKS,
+    Blanks,
+    ViewOptions,
     by_cells,
+    by_hand,
+    chosen,
     explain,
+    followed,
     formula_for_key,
     formula_of,
     multiplied,
     note_lines,
     receipt_line,
     shapes_of,
+    short_title,
     shown_formula,
     source_line,
     title_line,
@@ -46,7 +54,7 @@ def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOpti
     Args:
         walk: what to show.
         screen: where; one that knows no more than ASCII gets English.
-        settings: as in `attnviz.walkthroughs.selection.ViewOptions`; all steps are looked at.
+        settings: as in `attnviz.walkthroughs.wording.ViewOptions`; all steps are looked at.
 
     Raises:
         SelectionError: there is no such language.
@@ -73,7 +81,7 @@ def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: 
         walk: what to show.
         screen: where; one that knows no more than ASCII gets English.
         first: the number of the step to begin at.
-        settings: as in `attnviz.walkthroughs.selection.ViewOptions`.
+        settings: as in `attnviz.walkthroughs.wording.ViewOptions`.
 
     Raises:
         SelectionError: a step or a language that is not there.
@@ -350,7 +358,7 @@ def _keys(view: View, steps: Sequence[CalculationStep]) -> Iterator[Text]:
 
     groups = [group("K", "k")] if steps[0].name == "scores" and "K" in steps[0].operands else []
     for step in steps:
-        title = view.say(step.name)
+        title = short_title(step.name, view.language)
         if step.operation == "softmax":
             bar = max(BAR if view.screen.width < WIDE else WIDE_BAR, cell_len(view.say("masked")) if masked else 0)
             remarks = dict.fromkeys(masked, view.say("masked"))

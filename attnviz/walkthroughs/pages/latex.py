@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import Unpack
 
-from attnviz.walkthroughs.mathematics import tex
-from attnviz.walkthroughs.page import DEPTH, PageCell, PageContent, PageTable, Section, lay_out
+from attnviz.walkthroughs.pages.content import DEPTH, PageCell, PageContent, PageTable, Section, lay_out
+from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.selection import ViewOptions
+from attnviz.walkthroughs.wording import ViewOptions
 
 _PACKAGES = "amsmath, booktabs, colortbl, graphicx"
 

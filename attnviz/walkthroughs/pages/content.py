@@ -12,16 +12,23 @@ from attnviz.render.sheet import BLANK as UNSEEN
 from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.operations import CELLS
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
-from attnviz.walkthroughs.selection import BLANK, BY_KEY, NO_BLANKS, Blanks, by_hand, chosen, followed
+from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.wording import (
+    BLANK,
+    NO_BLANKS,
+    Blanks,
+    by_hand,
+    chosen,
     expect_language,
     explain,
+    followed,
     formula_of,
     multiplied,
     note_lines,
     receipt_line,
     say,
     shapes_of,
+    short_title,
     source_line,
     title_line,
 )
@@ -242,7 +249,7 @@ def _keyed(view: _View, steps: Sequence[CalculationStep]) -> Section:
             for step, one in numbers
         )
 
-    columns = tuple(say(step.name, view.language) for step in steps)
+    columns = tuple(short_title(step.name, view.language) for step in steps)
     rows = _rows(view, labels, cells, len(columns), named=True)
     table = PageTable(corner=say("key", view.language), columns=columns, rows=rows)
     return Section(title=say("by key", view.language).rstrip(":"), table=table)

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Unpack
 
-from attnviz.walkthroughs.mathematics import tex
-from attnviz.walkthroughs.page import PageContent, PageTable, Section, lay_out, signs
+from attnviz.walkthroughs.pages.content import PageContent, PageTable, Section, lay_out, signs
+from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.selection import NO_BLANKS, Blanks, ViewOptions, chosen
-from attnviz.walkthroughs.wording import expect_language
+from attnviz.walkthroughs.wording import NO_BLANKS, Blanks, ViewOptions, chosen, expect_language
 
 COLUMNS = ("step", "name", "grid", "row", "row_name", "column", "column_name", "value")
 """Of the table of numbers."""

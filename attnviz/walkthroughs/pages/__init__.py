@@ -1,0 +1,1 @@
+"""A walkthrough as a page: its content, then LaTeX, HTML and Markdown."""
