@@ -150,6 +150,8 @@ def test_film(typed: Typed, here: Path) -> None:
         with Image.open(here / "a.gif") as film:
             assert getattr(film, "n_frames", 1) == n_pictures
         assert load(here / "a.json").query == ("--query" in more)
+        (here / "a.gif").unlink()
+        (here / "a.json").unlink()
 
 
 def test_film_without_ffmpeg(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,8 +400,10 @@ def test_no_model_library(typed: Typed, monkeypatch: pytest.MonkeyPatch, here: P
     (here / "mine.json").write_text(NUMBERS)
     for chosen in (("--example", "seq2seq"), ("--input", "mine.json"), ("--exercise",)):
         with_it = typed("walkthrough", *chosen, "-o", "a.md")
+        (here / "a.md").unlink()
         with monkeypatch.context() as without:
             for name in ("torch", "transformers"):
                 without.setitem(sys.modules, name, None)
             assert typed("walkthrough", *chosen, "-o", "a.md") == with_it
+        (here / "a.md").unlink()
         assert with_it.status == 0
