@@ -49,11 +49,11 @@ TEXTS: Templates = {
             "established{doubt}"
         ),
         (
-            "{yes} 확인됨: 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 대조값보다 모두 위에 있음; {no} 확립되지 "
+            "{yes} 확인됨: 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 대조값보다 모두 위에 있음; {no} 확인되지 "
             "않음{doubt}"
         ),
     ),
-    "marked_so": (", ? in the map", " (표에서는 ?)"),
+    "marked_so": (", ? in the map", " (위 표에서는 ?)"),
     "because": ("not established: {role}: {why}", "확인되지 않음: {role}: {why}"),
     "halves": (
         "a relation's heads are chosen on one half of the sentences and scored on the other",
