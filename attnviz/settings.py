@@ -345,16 +345,13 @@ Background = Literal["auto", "dark", "light"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FigureSettings:
+class PageSettings:
     """What a picture is for, and its size there.
 
     Attributes:
         style: a sheet by itself, a slide, or a column of a paper.
         width: with its unit; None as the style has it.
         dpi: dots an inch of a PNG, likewise.
-        font_size: of labels, in points, likewise.
-        title: `auto` as the style has it, `none`, or another title.
-        no_caption: whether nothing stands below the picture.
         transparent: whether what is the colour of the page is left open.
     """
 
@@ -369,16 +366,35 @@ class FigureSettings:
     dpi: int | None = option(
         "--dpi", help="Dots an inch of a PNG [default: by style].", metavar="N", least=20, most=2400, panel=LOOK
     )
+    transparent: bool = option("--transparent", default=False, help="Leave the page's colour open.", panel=LOOK)
+
+    def __post_init__(self) -> None:
+        _ = self.look  # refused here, before any work
+
+    @property
+    def look(self) -> Style:
+        """The style, with what is wanted otherwise."""
+        from attnviz.render.figure.style import style_of
+
+        return style_of(self.style, width=self.width, dpi=self.dpi, transparent=self.transparent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureSettings(PageSettings):
+    """What a picture is for, its size there, and the words that go with it.
+
+    Attributes:
+        font_size: of labels, in points; None as the style has it.
+        title: `auto` as the style has it, `none`, or another title.
+        no_caption: whether nothing stands below the picture.
+    """
+
     font_size: float | None = option(
         "--font-size", help="Of labels, in points [default: by style and room].", metavar="POINTS", least=4, most=72,
         panel=LOOK,
     )  # fmt: skip
     title: str = option("--title", default="auto", help="Another title; none for none.", metavar="TEXT", panel=LOOK)
     no_caption: bool = option("--no-caption", default=False, help="Nothing below the picture.", panel=LOOK)
-    transparent: bool = option("--transparent", default=False, help="Leave the page's colour open.", panel=LOOK)
-
-    def __post_init__(self) -> None:
-        _ = self.look  # refused here, before any work
 
     @property
     def look(self) -> Style:

@@ -117,7 +117,7 @@ def draw(
             _draw_one(sheet, palette, pen, style, title=title, cbar=cbar, annot=annot)
         else:
             _draw_grid(sheet, palette, pen, style, title=title, cbar=cbar, annot=annot)
-            fit(pen, style)
+            fit(pen, style, "; one head (--head) needs less")
     return Picture(pen, sheet.model, sheet.description, style)
 
 

@@ -15,6 +15,7 @@ from attnviz.settings import (
     FILES,
     Background,
     OutputSettings,
+    PageSettings,
     background_option,
     check_palette,
     name_parts,
@@ -63,7 +64,7 @@ class StoryOutput(OutputSettings):
     )
 
 
-def command(story: StorySettings, output: StoryOutput) -> None:
+def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> None:
     """Tell a short story about attention, with its numbers.
 
     All numbers are computed when you ask, by the formulas and models that come with attnviz.
@@ -76,7 +77,11 @@ def command(story: StorySettings, output: StoryOutput) -> None:
         print_lines(partial(terminal.draw_list, DEMOS), story.background, story.palette)
         sys.stdout.write("\nTell one: attnviz demo NAME\n")
         return
-    usual = () if output.json else (outputs() / f"{'-'.join(['demo', story.name, *name_parts(story, 'palette')])}.png",)
+    usual = (
+        ()
+        if output.json
+        else (outputs() / f"{'-'.join(['demo', story.name, *name_parts(story, 'palette'), *name_parts(page)])}.png",)
+    )
     paths = output.output or usual
     check_writable(paths)
     from attnviz.stories import tell
@@ -97,4 +102,4 @@ def command(story: StorySettings, output: StoryOutput) -> None:
         else:
             from attnviz.stories.figure.sheet import draw
 
-            write_picture(path, draw(shown, story.palette))
+            write_picture(path, draw(shown, story.palette).fitted(page.look))

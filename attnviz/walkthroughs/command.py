@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import typer
 from attnviz.commands import check_writable, opened, print_json, print_lines, read_text, write_content
 from attnviz.errors import SettingsError
 from attnviz.render.names import picture_path
-from attnviz.settings import name_parts
+from attnviz.settings import PageSettings, name_parts
 from attnviz.text.display import visible
 from attnviz.walkthroughs.settings import (
     FILMS,
@@ -62,6 +62,7 @@ def command(
     model: WalkthroughModel,
     selection: WalkthroughSelection,
     appearance: WalkthroughAppearance,
+    page: PageSettings,
     output: WalkthroughOutput,
 ) -> None:
     """Follow one word through one head, number by number.
@@ -103,9 +104,11 @@ def command(
         print_lines(draw, appearance.background, appearance.palette)
     from attnviz.walkthroughs.files import content
 
-    usual = () if output.json or appearance.interactive else (_usual_path(walk, text, model, selection, appearance),)
+    usual = (
+        () if output.json or appearance.interactive else (_usual_path(walk, text, model, selection, appearance, page),)
+    )
     for path in output.output or usual:
-        write_content(path, partial(content, walks, path, palette=appearance.palette, **view))
+        write_content(path, partial(content, walks, path, palette=appearance.palette, **asdict(page), **view))
 
 
 def _check_together(text: WalkthroughText, appearance: WalkthroughAppearance, output: WalkthroughOutput) -> None:
@@ -159,6 +162,7 @@ def _usual_path(
     model: WalkthroughModel,
     selection: WalkthroughSelection,
     appearance: WalkthroughAppearance,
+    page: PageSettings,
 ) -> Path:
     """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
     from attnviz.walkthroughs.wording import steps_named, title_line
@@ -173,6 +177,7 @@ def _usual_path(
     parts += [selection.score] if selection.score != "scaled" else []
     parts += [*name_parts(model, "dtype", "revision"), *name_parts(selection, "causal")]
     parts += [*name_parts(appearance, "precision", "palette"), *([appearance.lang] if appearance.lang != "en" else [])]
+    parts += name_parts(page)
     parts += ["-".join(steps_named(walk, appearance.steps))] if appearance.steps is not None else []
     parts += [f"{'solution' if text.solution else 'exercise'}-{model.seed or 0}"] if text.exercise else []
     shown = walk.text or numbers or title_line(walk, "en")

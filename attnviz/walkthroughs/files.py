@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
 from attnviz.attention import Receipt
 from attnviz.errors import FileFormatError, RecordError
+from attnviz.settings import PageSettings
 from attnviz.storage.encoding import decode_fields, to_text
 from attnviz.storage.files import check_ending, write_whole
 from attnviz.storage.record import full_note, harmless_note, plain_note
@@ -27,6 +28,9 @@ from attnviz.walkthroughs.pages.markdown import csv, markdown
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.verify.saved import FORMAT, HIDDEN, VERSION, Saved, digest
 from attnviz.walkthroughs.verify.saved import read as read_saved
+
+if TYPE_CHECKING:
+    from attnviz.render.figure.export import Picture
 
 
 def to_json(walk: Walkthrough) -> str:
@@ -148,14 +152,29 @@ def _json(walks: Sequence[Walkthrough], _: str, __: dict[str, Any]) -> Content:
 
 
 def _page(write: Callable[..., str], walks: Sequence[Walkthrough], _: str, view: dict[str, Any]) -> Content:
-    return write(walks[0], **{name: value for name, value in view.items() if name != "palette"}).encode(), ""
+    return write(walks[0], **{name: value for name, value in _apart(view)[0].items() if name != "palette"}).encode(), ""
+
+
+def _apart(view: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is shown, apart from what a picture is for."""
+    page = {field.name for field in fields(PageSettings)}
+    return (
+        {name: value for name, value in view.items() if name not in page},
+        {name: value for name, value in view.items() if name in page},
+    )
+
+
+def draw_picture(walk: Walkthrough, **view: Any) -> Picture:
+    """The sheet of a calculation; the arguments, and what is raised, are those of `Walkthrough.figure`."""
+    from attnviz.walkthroughs.figure.sheet import draw
+
+    shown, page = _apart(view)
+    return draw(walk, **shown).fitted(PageSettings(**page).look)
 
 
 def _picture(walks: Sequence[Walkthrough], suffix: str, view: dict[str, Any]) -> Content:
-    from attnviz.walkthroughs.figure.sheet import draw
-
     drawn = BytesIO()
-    typefaces = draw(walks[0], **view).write(drawn, suffix)
+    typefaces = draw_picture(walks[0], **view).write(drawn, suffix)
     return drawn.getvalue(), typefaces.missing
 
 
@@ -164,7 +183,7 @@ def _film(walks: Sequence[Walkthrough], suffix: str, view: dict[str, Any]) -> Co
 
     with TemporaryDirectory(prefix="attnviz-") as folder:  # ffmpeg needs a file
         path = Path(folder) / f"film{suffix}"
-        typefaces = film(walks, path, suffix, **view)
+        typefaces = film(walks, path, suffix, **_apart(view)[0])
         return path.read_bytes(), typefaces.missing
 
 
@@ -189,7 +208,7 @@ def content(walks: Sequence[Walkthrough], path: Path, **view: Any) -> Content:
     Args:
         walks: the calculations: a film shows all of them, another file the first.
         path: the file; its ending, one of `FORMATS`, says what it holds.
-        view: ``language``, ``precision``, ``steps``, ``blanks`` and ``palette``.
+        view: as of `Walkthrough.figure`.
 
     Returns:
         The content, and the characters in it that no font has.

@@ -142,14 +142,16 @@ class Walkthrough:
 
         Args:
             view: ``language`` (``en`` or ``ko``), ``precision`` (digits after the point), ``steps`` (their names),
-                ``blanks`` (cells left blank) and ``palette``.
+                ``blanks`` (cells left blank), ``palette``, and what the picture is for: the fields of `PageSettings`,
+                such as ``style="slides"``.
 
         Raises:
             SelectionError: a step, a language or a palette that is not there.
+            SettingsError: a width that no picture has.
         """
-        from attnviz.walkthroughs.figure.sheet import draw
+        from attnviz.walkthroughs.files import draw_picture
 
-        return draw(self, **view).figure
+        return draw_picture(self, **view).figure
 
     def save(self, path: str | os.PathLike[str], **view: Any) -> Path:
         """Write the calculation to a file, by its ending.

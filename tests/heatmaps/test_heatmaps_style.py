@@ -189,3 +189,33 @@ def test_python_and_the_command_draw_the_same(make_record: Make, typed: Callable
     assert made.get_size_inches() == pytest.approx(size)
     with pytest.raises(SelectionError, match="width: of a new figure"):
         attnviz.heatmap(record, ax=record.figure().axes[0], width="8cm")
+
+
+def dots(path: Path) -> tuple[int, int]:
+    """Width and height of a picture in a file."""
+    with Image.open(path) as image:
+        return image.size
+
+
+@pytest.mark.parametrize("command", [("walkthrough", "--example", "seq2seq"), ("demo", "library")])
+def test_other_pictures_for_a_slide(typed: Callable[..., Any], here: Path, command: tuple[str, ...]) -> None:
+    """They are made as large as a slide is, and what has too small letters there is told."""
+    result = typed(*command, "--style", "slides", "-o", "slide.png")
+    assert result.status == 0, result.errors
+    wide, high = dots(here / "slide.png")
+    assert wide == pytest.approx(1920, abs=1) or high == pytest.approx(1080, abs=1)
+    assert wide <= 1921
+    assert high <= 1081
+    typed(*command, "--width", "2in", "-o", "small.png")
+    assert dots(here / "small.png")[0] == pytest.approx(300, abs=1)
+
+
+def test_a_walkthrough_in_python_for_a_slide(typed: Callable[..., Any], here: Path) -> None:
+    """`walk.save` and `walk.figure` take what the command takes, and tell of letters that are too small."""
+    typed("walkthrough", "--example", "seq2seq", "--width", "20in", "-o", "a.png")
+    walk = attnviz.walkthrough(example="seq2seq")
+    walk.save(here / "b.png", width="20in", precision=8)
+    assert (here / "a.png").read_bytes() == (here / "b.png").read_bytes()
+    with pytest.warns(AttnvizWarning, match=r"at 2in the smallest letters are \d.\d pt: they can be read from"):
+        made = walk.figure(width="2in")
+    assert made.get_size_inches()[0] == pytest.approx(2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnviz.render.figure.pen import DPI, PIXELS, Pen
-from attnviz.render.figure.style import MOST_PIXELS, STYLES, Style
+from attnviz.render.figure.style import MOST_PIXELS, STYLES, Style, fit
 from attnviz.render.fonts import Typefaces, typefaces_for
 from attnviz.render.names import PICTURES
 
@@ -50,6 +50,11 @@ class Picture:
     def figure(self) -> Figure:
         """The figure itself."""
         return self.pen.figure
+
+    def fitted(self, style: Style) -> Picture:
+        """The same figure, made as large as a style has it; an `AttnvizWarning` tells where it cannot be read."""
+        fit(self.pen, style)
+        return replace(self, style=style)
 
     def write(self, path: Path | BytesIO, suffix: str) -> Typefaces:
         """Write the picture into a file; the same picture gives the same bytes each time.

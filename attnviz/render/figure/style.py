@@ -123,7 +123,7 @@ def style_of(
     return replace(style, caption=style.caption if caption else "", transparent=transparent)
 
 
-def fit(pen: Pen, style: Style) -> None:
+def fit(pen: Pen, style: Style, advice: str = "") -> None:
     """Give a picture that is drawn already the size of a style; an `AttnvizWarning` tells where it cannot be read."""
     width, height = map(float, pen.figure.get_size_inches())
     if style.width is None:
@@ -135,7 +135,7 @@ def fit(pen: Pen, style: Style) -> None:
     if smallest < style.least - 0.05:
         warnings.warn(
             f"at {width * factor:.3g}in the smallest letters are {smallest:.1f} pt: they can be read from "
-            f"{width * factor * style.least / smallest:.2g}in on; one head (--head) needs less",
+            f"{width * factor * style.least / smallest:.2g}in on{advice}",
             AttnvizWarning,
             stacklevel=4,
         )
