@@ -14,6 +14,7 @@ from attnviz.errors import (
     ModelError,
     OutputError,
     RecordError,
+    SelectionError,
     SettingsError,
     UnreachableModelError,
 )
@@ -48,6 +49,9 @@ from attnviz.heads.runs import (
     open_model,
     saved_in,
 )
+
+VIEWS = ("sheet", "clustermap", "scatter")
+"""The pictures of all heads."""
 
 Model: TypeAlias = "str | ModelSettings | Source | None"
 """A model by its name or folder, with how it is loaded, or open already; None is the default."""
@@ -240,7 +244,9 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     return whole
 
 
-def save_comparison(comparison: HeadComparison, path: Path, head: tuple[int, int] | None = None) -> Path:
+def save_comparison(
+    comparison: HeadComparison, path: Path, head: tuple[int, int] | None = None, view: str = "sheet", lang: str = "en"
+) -> Path:
     """Write a comparison by its ending (see `HeadComparison.save`)."""
     from attnviz.heads import files
 
@@ -251,7 +257,7 @@ def save_comparison(comparison: HeadComparison, path: Path, head: tuple[int, int
         return save_stats(comparison.origin.stats, path)
     if suffix not in PICTURES:
         return files.save(comparison, path)
-    return _write_picture(comparison, path, head)
+    return _write_picture(comparison, path, head, view, lang)
 
 
 def save_changes(changes: Changes, path: Path) -> Path:
@@ -261,16 +267,20 @@ def save_changes(changes: Changes, path: Path) -> Path:
     return _write_picture(changes, path) if path.suffix.lower() in PICTURES else files.save(changes, path)
 
 
-def figure_of(shown: HeadComparison | Changes, head: tuple[int, int] | None = None) -> Figure:
+def figure_of(
+    shown: HeadComparison | Changes, head: tuple[int, int] | None = None, view: str = "sheet", lang: str = "en"
+) -> Figure:
     """The figure of a comparison, of one of its heads, or of what changed between two models."""
-    return draw(shown, head=head, examples=example_patterns).figure
+    return draw(shown, head=head, examples=example_patterns, view=view, lang=lang).figure
 
 
 def draw(
     shown: HeadComparison | Changes,
     *,
     head: tuple[int, int] | None = None,
-    examples: Callable[[HeadComparison], tuple[Mapping[str, Attention], str]] | None = None,
+    examples: Callable[..., tuple[Mapping[str, Attention], str]] | None = None,
+    view: str = "sheet",
+    lang: str = "en",
 ) -> Picture:
     """The picture of a comparison, of one of its heads, or of what changed.
 
@@ -278,6 +288,11 @@ def draw(
         shown: what to draw.
         head: layer and head, of the page of one head.
         examples: gives the patterns of examples, and why there are none; None draws none.
+        view: of all heads: ``sheet``, ``clustermap`` (all pairs) or ``scatter`` (heads as points).
+        lang: ``en`` or ``ko``.
+
+    Raises:
+        SelectionError: there is no such head, no such view, or heads were not compared with one another.
     """
     from attnviz.heads.record import HeadComparison
 
@@ -285,14 +300,18 @@ def draw(
         from attnviz.heads.changes.figure import draw as draw_changes
 
         return draw_changes(shown)
+    if view not in VIEWS:
+        raise SelectionError(f"there is no view {view!r}: there are {', '.join(VIEWS)}")
+    if head is None and view != "sheet":
+        from attnviz.heads.figure import scatter, similarity
+
+        return scatter.draw(shown, lang) if view == "scatter" else similarity.draw(shown, language=lang)
+    from attnviz.heads.figure import page, sheet
+
+    patterns, unseen = ({}, "") if examples is None else examples(shown) if head is None else examples(shown, head)
     if head is not None:
-        from attnviz.heads.figure.page import draw as draw_page
-
-        return draw_page(shown, *head)
-    from attnviz.heads.figure.sheet import draw as draw_sheet
-
-    patterns, unseen = ({}, "") if examples is None else examples(shown)
-    return draw_sheet(shown, patterns=patterns, unseen=unseen)
+        return page.draw(shown, *head, patterns=patterns, language=lang)
+    return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang)
 
 
 def png_of(shown: HeadComparison | Changes) -> bytes:
@@ -302,9 +321,15 @@ def png_of(shown: HeadComparison | Changes) -> bytes:
     return drawn.getvalue()
 
 
-def _write_picture(shown: HeadComparison | Changes, path: Path, head: tuple[int, int] | None = None) -> Path:
+def _write_picture(
+    shown: HeadComparison | Changes,
+    path: Path,
+    head: tuple[int, int] | None = None,
+    view: str = "sheet",
+    lang: str = "en",
+) -> Path:
     drawn = BytesIO()
-    draw(shown, head=head, examples=example_patterns).write(drawn, path.suffix.lower())
+    draw(shown, head=head, examples=example_patterns, view=view, lang=lang).write(drawn, path.suffix.lower())
     return write_whole(path, drawn.getvalue())
 
 
@@ -318,14 +343,19 @@ def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | No
     return attend(texts[0][0], origin.source, kind=comparison.kind, truncate=True)
 
 
-def example_patterns(comparison: HeadComparison) -> tuple[dict[str, Attention], str]:
-    """By role the pattern of the sentence where a head has it most clearly; or none, and why.
+def example_patterns(
+    comparison: HeadComparison, head: tuple[int, int] | None = None
+) -> tuple[dict[str, Attention], str]:
+    """By role the pattern of the sentence where a head has it most clearly, of one head where it has its role.
+
+    None, and why, where the model is not at hand.
 
     The model is opened again where that needs no download, and proved to be the one that was measured.
     """
-    from attnviz.heads.selection import strongest
+    from attnviz.heads.selection import own_card, strongest
 
-    cards = [card for card in strongest(comparison) if card.example is not None]
+    every = strongest(comparison) if head is None else own_card(comparison.head(*head), comparison)
+    cards = [card for card in every if card.example is not None]
     origin = comparison.origin
     if not cards or not isinstance(origin, Origin):
         return {}, ""

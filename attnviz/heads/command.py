@@ -100,9 +100,8 @@ def command(
     check_together(text, model, survey, output.checkpoint)
     _check_table(table, json=output.json, against=against.against)
     _check_against(text, against, output)
-    if output.clustermap is not None:
-        _check_clustermap(output.clustermap, similarity=survey.similarity, against=against.against)
-    check_writable(output.planned(output.clustermap))
+    _check_views(output, similarity=survey.similarity, against=against.against)
+    check_writable(output.planned(*output.views.values()))
     if against.against is not None:
         _show_changes(text, model, table, survey, against, output)
         return
@@ -129,11 +128,9 @@ def command(
         return patterns, unseen
 
     for path in output.output or (() if output.json else (usual,)):
-        _write(path, comparison, partial(draw, comparison, examples=examples))
-    if output.clustermap is not None:
-        from attnviz.heads.figure import similarity
-
-        write_picture(output.clustermap, similarity.draw(comparison))
+        _write(path, comparison, partial(draw, comparison, examples=examples, lang=table.lang))
+    for view, path in output.views.items():
+        write_picture(path, draw(comparison, view=view, lang=table.lang))
 
 
 def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
@@ -167,7 +164,7 @@ def head_command(
     check_together(text, model, survey, output.checkpoint)
     check_writable(output.planned())
     layer, number = page.numbers
-    from attnviz.heads.api import compare_heads, draw
+    from attnviz.heads.api import compare_heads, draw, example_patterns
 
     with _progress_bar(text, expect=partial(_expect_head, layer, number)) as progress:
         comparison = compare_heads(
@@ -185,7 +182,11 @@ def head_command(
     usual = _usual_path("head", f"{profile.name} {text.shown}", comparison.model, model, survey, page)
 
     for path in output.output or (usual,):
-        _write(path, comparison, partial(draw, comparison, head=(layer, number)))
+        _write(
+            path,
+            comparison,
+            partial(draw, comparison, head=(layer, number), examples=example_patterns, lang=page.lang),
+        )
 
 
 def merge_command(merge: MergeSettings) -> None:
@@ -300,15 +301,16 @@ def _check_against(text: CorpusSettings, against: AgainstSettings, output: Compa
             raise SettingsError(f"a pattern changes by 0 nats to ln 2 = {MOST:.3f}, not {above:g}")
 
 
-def _check_clustermap(path: Path, *, similarity: bool, against: str | None) -> None:
-    """Refuse a picture of all pairs of heads that are not compared.
+def _check_views(output: ComparisonOutput, *, similarity: bool, against: str | None) -> None:
+    """Refuse pictures of how alike heads are that are not compared.
 
     Raises:
-        SettingsError: there are no such pairs, or the file has another ending.
+        SettingsError: there are no such pairs, or a file has another ending.
     """
-    if against is not None or not similarity:
-        raise SettingsError("--clustermap is of all pairs of heads of one model: not with --against, --no-similarity")
-    check_endings([path], tuple(PICTURES))
+    for view, path in output.views.items():
+        if against is not None or not similarity:
+            raise SettingsError(f"--{view} is of all pairs of heads of one model: not with --against, --no-similarity")
+        check_endings([path], tuple(PICTURES))
 
 
 def _chosen_places(table: TableSettings, n_layers: int, n_heads: int) -> tuple[list[int], list[int]]:

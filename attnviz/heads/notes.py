@@ -98,6 +98,9 @@ def note_words(note: Note, language: str = "en") -> str:
     return sentence(note, language, NOTES)
 
 
+MINOR = {"relations_lost", "relations_in_one_half", "relations_uncounted", "relations_of_other_words"}
+"""Notes that stand neither on the first screen nor on the page of a comparison."""
+
 NOTES: Templates = {
     "text": ("{text}", "{text}"),
     "one_sentence": (

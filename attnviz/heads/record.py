@@ -321,34 +321,40 @@ class HeadComparison:
 
         return frame(self)
 
-    def figure(self, head: tuple[int, int] | None = None) -> Any:
+    def figure(self, head: tuple[int, int] | None = None, *, view: str = "sheet", lang: str = "en") -> Any:
         """The sheet of all heads, or of one head its page, as a Matplotlib figure of its own.
 
         Args:
             head: layer and head; None draws all of them, with the patterns of examples where the model is at hand.
+            view: of all heads: ``sheet``, ``clustermap`` (all pairs) or ``scatter`` (heads as points).
+            lang: ``en`` or ``ko``.
 
         Raises:
-            SelectionError: there is no such head.
+            SelectionError: there is no such head or view, or heads were not compared with one another.
         """
         # What draws and writes is the step against the stream of imports: what users expect of a result.
         from attnviz.heads.api import figure_of
 
-        return figure_of(self, head)
+        return figure_of(self, head, view, lang)
 
-    def save(self, path: str | Path, head: tuple[int, int] | None = None) -> Path:
+    def save(
+        self, path: str | Path, head: tuple[int, int] | None = None, *, view: str = "sheet", lang: str = "en"
+    ) -> Path:
         """Write it, whole or not at all, by its ending: png, svg, pdf, csv, json, or stats to go on from and to merge.
 
         Args:
             path: the file.
-            head: of pictures: layer and head of the page to draw; None draws the sheet of all heads.
+            head: of pictures: layer and head of the page to draw; None draws all heads.
+            view: likewise, as of `figure`.
+            lang: likewise.
 
         Raises:
             OutputError: another ending, or the file cannot be written.
-            SelectionError: there is no such head.
+            SelectionError: there is no such head or view, or heads were not compared with one another.
         """
         from attnviz.heads.api import save_comparison
 
-        return save_comparison(self, Path(path), head)
+        return save_comparison(self, Path(path), head, view, lang)
 
     def _repr_png_(self) -> bytes:
         """How a notebook shows it: the sheet of all heads, without the patterns of examples."""

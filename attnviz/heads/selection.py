@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float32
 
-from attnviz.attention import Note, positions
+from attnviz.attention import Attention, Note, positions
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import (
     MEASURES,
@@ -30,8 +31,10 @@ NONE = "none"
 """Stands for no clear role, where roles are chosen or sorted."""
 ORDERS = ("head", "role", "score")
 """How heads can be sorted, beside by a measure."""
-MOST_CARDS = 12
-"""So many roles have a card with their strongest example."""
+MOST_CARDS = 8
+"""So many roles have a card with their strongest example; so many of the strongest links of a sentence are shown."""
+SHORT = 12
+"""Words of an example, at most, where one of those kept is as short: its words stand beside its pattern."""
 MOST = 144
 """Heads that are all shown where nothing was chosen: those of a base model. Of more, those that have a role."""
 
@@ -304,16 +307,28 @@ class RoleCard:
 
 
 def strongest(comparison: HeadComparison) -> list[RoleCard]:
-    """For each role the head that has it most clearly, in the order of the legend; `MOST_CARDS` roles at most.
+    """For each established role the head that has it most clearly, in the order of the legend; `MOST_CARDS` at most.
 
-    What is established comes before what is not, then the clearest.
+    Where none is established, for each other role.
     """
     cards: dict[str, RoleCard] = {}
-    for head, role in sorted(_had(comparison), key=lambda had: had[1].clearness, reverse=True):
-        if role.name not in cards and len(cards) < MOST_CARDS:
-            example = next(iter(comparison.examples.get((head.name, role.measure), ())), None)
-            cards[role.name] = RoleCard(head=head, role=role, example=example)
+    had = _had(comparison)
+    sure = any(role.established for _, role in had)
+    for head, role in sorted(had, key=lambda had: had[1].clearness, reverse=True):
+        if role.established == sure and role.name not in cards and len(cards) < MOST_CARDS:
+            cards[role.name] = RoleCard(head=head, role=role, example=example_of(comparison, head, role))
     return [cards[name] for name in role_names(comparison) if name in cards]
+
+
+def own_card(head: HeadProfile, comparison: HeadComparison) -> list[RoleCard]:
+    """The card of a head's clearest role; none of a head without one."""
+    return [RoleCard(head=head, role=one, example=example_of(comparison, head, one)) for one in head.roles[:1]]
+
+
+def example_of(comparison: HeadComparison, head: HeadProfile, role: Role) -> Example | None:
+    """The sentence where a head has a role most, of those that are short if there is one; None where none was kept."""
+    kept = comparison.examples.get((head.name, role.measure), ())
+    return next((one for one in kept if len(one.text.split()) <= SHORT), next(iter(kept), None))
 
 
 def _had(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
@@ -324,5 +339,44 @@ def _had(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
 
 
 def without_card(comparison: HeadComparison) -> int:
-    """How many roles have no card."""
-    return len({role.name for _, role in _had(comparison)}) - len(strongest(comparison))
+    """How many roles of which there are cards have none."""
+    had = _had(comparison)
+    sure = any(role.established for _, role in had)
+    return len({role.name for _, role in had if role.established == sure}) - len(strongest(comparison))
+
+
+def received_by_words(record: Attention) -> Float32[np.ndarray, "layer head key"]:
+    """The mean weight that each key gets of the rows; special tokens get none, unless there is nothing else."""
+    words = np.array([not token.special for token in record.key_tokens])
+    return np.asarray(record.weights.mean(axis=2) * (words if words.any() else 1))
+
+
+def strongest_link(record: Attention, layer: int, head: int) -> tuple[int, int, float] | None:
+    """The largest weight of a head from a word to another: query, key, weight; None where there are no two words.
+
+    Special tokens are left out.
+    """
+    weights = record.weights[layer, head].copy()
+    for at, token in enumerate(record.query_tokens):
+        if token.special:
+            weights[at] = -1.0
+    for at, token in enumerate(record.key_tokens):
+        if token.special:
+            weights[:, at] = -1.0
+    if record.kind != "cross":
+        np.fill_diagonal(weights, -1.0)
+    query, key = (int(one) for one in np.unravel_index(int(weights.argmax()), weights.shape))
+    return (query, key, float(weights[query, key])) if weights[query, key] > 0 else None
+
+
+def strongest_links(record: Attention) -> list[tuple[tuple[int, int], tuple[float, int, int]]]:
+    """The strongest links between words, between other words each: query and key; weight, layer and head."""
+    every = [
+        (link, layer, head)
+        for layer, head in np.ndindex(*record.weights.shape[:2])
+        if (link := strongest_link(record, layer, head)) is not None
+    ]
+    shown: dict[tuple[int, int], tuple[float, int, int]] = {}
+    for (query, key, weight), layer, head in sorted(every, key=lambda one: -one[0][2]):
+        shown.setdefault((query, key), (weight, layer, head))
+    return list(shown.items())[:MOST_CARDS]

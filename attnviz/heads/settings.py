@@ -286,6 +286,7 @@ class ComparisonOutput(OutputSettings):
 
     Attributes:
         clustermap: a picture of all pairs of heads.
+        scatter: a picture of the heads as points.
         checkpoint: what a run goes on from.
         json: whether JSON is printed, and no picture drawn.
     """
@@ -297,7 +298,17 @@ class ComparisonOutput(OutputSettings):
         "--clustermap", help="A picture (png, svg, pdf) of all pairs of heads, in the order of their tree.",
         metavar="FILE", panel=FILES,
     )  # fmt: skip
+    scatter: Path | None = option(
+        "--scatter", help="A picture (png, svg, pdf) of the heads as points: those that look alike stand close.",
+        metavar="FILE", panel=FILES,
+    )  # fmt: skip
     checkpoint: Path | None = _checkpoint_option()  # noqa: RUF009 - a field of both
+
+    @property
+    def views(self) -> dict[str, Path]:
+        """The pictures of how alike heads are that are asked for, by their names."""
+        named = {"clustermap": self.clustermap, "scatter": self.scatter}
+        return {name: path for name, path in named.items() if path is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,9 +51,9 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def words_of(path: Path) -> str:
-    """What an SVG says, in one line; no two hyphens stand together in the comments that say it."""
-    said = " ".join(unescape(text) for text in re.findall(r"<!-- (.*?) -->", path.read_text()))
-    return " ".join(said.replace("- -", "--").split())
+    """What an SVG says, in one line."""
+    said = " ".join(unescape(text) for text in re.findall(r"<text[^>]*>(.*?)</text>", path.read_text(), re.DOTALL))
+    return " ".join(re.sub(r"<[^>]*>", " ", said).split())
 
 
 def with_model(path: Path, model: ModelSettings) -> None:
@@ -87,7 +87,7 @@ def test_the_picture_of_the_run(typed: Callable[..., Result], here: Path, argume
     set_again = [word for at, word in enumerate(arguments) if "--threshold" in {word, arguments[at - 1]}]
     again = typed("compare-heads", "--load", "a.stats", *set_again, "-o", "b.png", "-o", "b.svg")
     assert (again.status, again.errors) == (0, "wrote b.png\nwrote b.svg\n")
-    assert "key: looked at" in words_of(here / "a.svg")
+    assert "rows are queries" in words_of(here / "a.svg")
     assert (here / "a.png").read_bytes() == (here / "b.png").read_bytes()
     assert words_of(here / "a.svg") == words_of(here / "b.svg")
 
@@ -111,13 +111,13 @@ def test_merged_parts(typed: Callable[..., Result], corpus: Path, here: Path, mo
         with_model(here / "all.stats", model)
     shown = typed("compare-heads", "--load", "all.stats", "-o", "all.svg")
     assert shown.errors == "wrote all.svg\n"
-    assert "key: looked at" in words_of(here / "all.svg")
+    assert "rows are queries" in words_of(here / "all.svg")
 
 
 def test_opened_once_and_only_for_a_picture(
     typed: Callable[..., Result], corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tables, the page of a head and JSON need no model; two pictures need one."""
+    """Tables and JSON need no model; two pictures need one, and so does the page of a head, for its example."""
     from attnviz.capture import source
 
     assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "a.stats").status == 0
@@ -131,10 +131,11 @@ def test_opened_once_and_only_for_a_picture(
     monkeypatch.setattr(source, "open_source", count)
     assert typed("compare-heads", "--load", "a.stats", "-o", "a.csv", "-o", "a.json", "-o", "b.stats").status == 0
     assert typed("compare-heads", "--load", "a.stats", "--json").status == 0
-    assert typed("head", "1.1", "--load", "a.stats", "-o", "a.png").status == 0
     assert opened == []
     assert typed("compare-heads", "--load", "a.stats", "-o", "a.png", "-o", "a.pdf").status == 0
     assert len(opened) == 1
+    assert typed("head", "2.3", "--load", "a.stats", "-o", "a.png").status == 0
+    assert len(opened) == 2
 
 
 @pytest.mark.usefixtures("offline")
@@ -159,9 +160,9 @@ def refused(typed: Callable[..., Result], here: Path, *arguments: str) -> str:
     assert line.startswith(NONE)
     assert shown.output == typed("compare-heads", "--load", "a.stats", *arguments, "-o", "b.csv").output
     words = words_of(here / "b.svg")
-    assert "key: looked at" not in words
+    assert "rows are queries" not in words
     assert " ".join(f"no patterns: {line.removeprefix(NONE)}".split()) in words
-    assert "each role's clearest head, and the sentence where it is strongest" in words
+    assert "The strongest example of each role" in words
     return line.removeprefix(NONE)
 
 
@@ -219,7 +220,9 @@ def test_another_shape_and_another_vocabulary(
     examples = replace(surveyed.survey.examples, texts=texts)
     sample = replace(surveyed.survey.sample, own={})
     surveys.save_stats(replace(surveyed, survey=replace(surveyed.survey, examples=examples, sample=sample)), "a.stats")
-    shown = typed("compare-heads", "--load", "a.stats", "-o", "b.png", "--threshold", "broad=0.5")
+    shown = typed(
+        "compare-heads", "--load", "a.stats", "-o", "b.png", "--threshold", "broad=0.5", "--threshold", "relation=1"
+    )
     assert shown.status == 0
     assert shown.errors.startswith(f"{NONE}toy knows none of these words (qwxz)")
 
@@ -233,37 +236,27 @@ def test_code_runs_for_who_lets_it(typed: Callable[..., Result], here: Path, mea
     assert shown.errors == "wrote c.png\n"
 
 
-# --------------------------------------------------------------------------------------------------- the cards
+# --------------------------------------------------------------------------------------------------- the pictures
 
 
-def test_no_sentence_to_show(typed: Callable[..., Result], here: Path) -> None:
-    """A role that one token speaks for has no example, and the card says why."""
-    limits = ("--threshold", "offset=0.3", "--threshold", "broad=1")
-    assert typed("compare-heads", "--toy", "she is eating a green apple", *limits, "-o", "a.svg").status == 0
+def test_one_sentence_is_a_map_of_words(typed: Callable[..., Result], here: Path) -> None:
+    """What each head looks at most there, and the strongest links; roles need more sentences."""
+    assert typed("compare-heads", "--toy", "she is eating a green apple", "-o", "a.svg").status == 0
     words = words_of(here / "a.svg")
-    said = r"peak_[-+]4 \d\.\d\d · not established no example: no sentence has 3 rows that it is counted for"
-    assert re.search(said, words)
+    assert "What each of 18 heads looks at most in one sentence" in words
+    assert re.search(r"head \d\.\d \w+ → \w+ \d\.\d\d", words)
+    assert "roles need more sentences" in words
     assert "from resampling sentences" not in words  # there is no interval
 
 
-@pytest.mark.parametrize("model", ["toy", "toy-random"])
-def test_cards_side_by_side(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, model: str) -> None:
-    """Two cards stand side by side."""
-    from attnviz.heads.figure import sheet as heads_sheet
-
-    drawn = []
-    real = heads_sheet._draw_card
-
-    def watch(page: Any, card: Any, sheet: Any, place: Any, palette: str) -> None:
-        drawn.append((*place, page.size[0]))
-        real(page, card, sheet, place, palette)
-
-    monkeypatch.setattr(heads_sheet, "_draw_card", watch)
-    text = "the dog didn't pass the road because it was icy ."
-    limits = ("--threshold", "broad=0.9", "--threshold", "previous=0.1", "--threshold", "self=0.1")
-    assert typed("compare-heads", "-m", model, text, *limits, "-o", "a.png").status == 0
-    (left, top, wide, whole), (right, other, _, _), *_ = drawn
-    assert left + wide <= whole
-    assert top == other
-    assert left + wide < right
-    assert right + wide <= whole
+def test_how_alike_heads_are_has_files_of_its_own(typed: Callable[..., Result], here: Path) -> None:
+    """Pairs and points, in English and Korean; neither is on the page of all heads."""
+    lines = here / "lines.txt"
+    lines.write_text("the dog saw the bird .\nthe cat saw the dog .\n")
+    views = ("--clustermap", "pairs.svg", "--scatter", "points.svg", "-o", "all.svg")
+    assert typed("compare-heads", "--toy", "--corpus", str(lines), *views).status == 0
+    assert "Which heads are alike" in words_of(here / "pairs.svg")
+    assert "Heads that look alike stand close" in words_of(here / "points.svg")
+    assert "look alike" not in words_of(here / "all.svg")
+    assert typed("compare-heads", "--toy", "--corpus", str(lines), "--lang", "ko", *views).status == 0
+    assert "비슷한 헤드끼리 가까이" in words_of(here / "points.svg")

@@ -15,7 +15,7 @@ from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.heads.figure import page as heads_page_figure
 from attnviz.heads.figure import sheet
-from attnviz.heads.figure.sheet import pattern_of
+from attnviz.heads.figure.card import card_of
 from attnviz.heads.files import to_csv
 from attnviz.heads.selection import strongest
 from attnviz.heads.settings import SurveySettings
@@ -76,7 +76,7 @@ def test_the_strongest_sentences_are_drawn(
     }
     assert patterns
     card = next(card for card in cards if card.role.name == "previous")
-    pattern = pattern_of(card, patterns)
+    pattern = card_of(card, patterns[card.role.name], "en").sheet
     assert pattern is not None
     assert card.example is not None
     before = np.diagonal(pattern.panels[0].matrix, -1)

@@ -13,7 +13,7 @@ import pytest
 
 from attnviz.errors import RecordError, SelectionError
 from attnviz.heads.figure.scatter import DOT, draw_scatter, places
-from attnviz.heads.figure.similarity import FARTHEST, UNIT, draw
+from attnviz.heads.figure.similarity import FARTHEST, STRIP, UNIT, draw
 from attnviz.heads.notes import proof
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadSimilarity
 from attnviz.heads.similarity import cluster, leaves, scaled_to_two
@@ -114,7 +114,7 @@ def test_trees_stand_beside_their_heads() -> None:
     made = draw(comparison(12)).figure
     matrix = images_of(made)[0].get_extent()
     beside, above = (np.array([path.vertices for path in lines.get_paths()]) for lines in made.axes[0].collections)
-    for forks, along, away, start in ((beside, 1, 0, matrix[0]), (above, 0, 1, matrix[3])):
+    for forks, along, away, start in ((beside, 1, 0, matrix[0] - STRIP - 0.04), (above, 0, 1, matrix[3])):
         heights = start - forks[:, :, away].min(axis=1)
         np.testing.assert_allclose((heights - 0.03) / (heights - 0.03).max(), tree[:, 2] / tree[:, 2].max())
         ends = forks[:, [0, 3]][np.isclose(forks[:, [0, 3], away], start - 0.03)][:, along]
@@ -262,8 +262,9 @@ def test_more_groups_than_colours() -> None:
 
 
 def test_heads_on_one_point(texts_of: Texts) -> None:
-    """Forty heads that are all equal: their labels stand round the point, with lines to it."""
+    """Forty heads that are all equal: labels stand round the point, with lines to it; those without room do not."""
     made = drawn(40, np.zeros((40, 40)))
+    assert 20 < len(made.axes[0].texts) <= 40
     assert_clear([(text, box) for text, box in texts_of(made) if "." in text and len(text) < 5], made)
     assert len(made.axes[0].lines) > 20
 
@@ -272,8 +273,9 @@ def test_places_cover_no_dot() -> None:
     """Labels of spread points stand beside their own dot, on no other, and need no line."""
     dots = np.array([[100.0, 100], [112, 100], [100, 140], [190, 190], [10, 10]])
     sizes = np.tile([12.0, 6.0], (5, 1))
-    offsets, away = places(dots, sizes, np.array([0.0, 0, 200, 200]))
+    offsets, away, free = places(dots, sizes, np.array([0.0, 0, 200, 200]))
     assert not away.any()
+    assert free.all()
     middles = dots + offsets
     for middle, size in zip(middles, sizes, strict=True):
         apart = np.abs(middle - dots) - size / 2 - DOT / 2

@@ -66,7 +66,7 @@ def draw(found: Changes, palette: str = DEFAULT) -> Picture:
 def _draw(pen: Pen, found: Changes, palette: str) -> None:
     shape = found.before.n_layers, found.before.n_heads
     cell = cell_of(*shape, CELL, WIDEST)
-    grid = grid_size(*shape, cell)
+    grid = grid_size(*shape, (cell, cell))
     width = max(LEAST_WIDTH, grid[0] + SCALE + 2 * MARGIN)
     room = width - 2 * MARGIN
     above = [
@@ -85,7 +85,7 @@ def _draw(pen: Pen, found: Changes, palette: str) -> None:
     largest = float(np.nanmax(values)) if np.isfinite(values).any() else 0.0
     limit = largest if largest > 0 else 1.0 if found.pattern is None else MOST
     _draw_grid(page, found, (MARGIN, top, cell), (values, limit, palette))
-    number_grid(page, shape, cell, MARGIN, top)
+    number_grid(page, shape, (cell, cell), (MARGIN, top))
     bar = (MARGIN + grid[0] + 0.25, top + ABOVE, min(1.6, max(0.6, shape[0] * cell)))
     page.colour_bar(colours(palette), bar, scale_marks(0.0, limit))
     page.text(bar[0], bar[1] - 0.1, "nats" if found.pattern is not None else "share", SMALL, va="bottom", color=GREY)

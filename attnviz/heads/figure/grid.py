@@ -1,4 +1,4 @@
-"""The heads of a model as a grid of layers x heads, each in the colour of its role, and what the colours mean."""
+"""The heads of a model as a grid of layers x heads: each with the sign and the colour of its role."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ import math
 
 import numpy as np
 
-from attnviz.heads.notes import doubts
 from attnviz.heads.record import HeadComparison, Role
-from attnviz.heads.selection import tallied
-from attnviz.heads.wording import counted
-from attnviz.render.figure.page import Line, Page, Place, height_of, lines
+from attnviz.heads.wording import say
+from attnviz.render.figure.page import Page, Place
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen
 from attnviz.render.palette import hexed, luminance
-from attnviz.text.display import clip, visible
 
-CELLS = (0.16, 0.54)
+CELLS = (0.16, 0.42)
 """Inches of a cell: the least, the most."""
-WIDEST, HIGHEST = 6.5, 8.4
+HIGH = 0.75
+"""How high a cell of the map is, in widths."""
+WIDEST, HIGHEST = 5.1, 7.0
 """Inches for which cells are made smaller."""
-BESIDE, ABOVE = 0.5, 0.42
+BESIDE, ABOVE = 0.45, 0.4
 """Inches that the numbers of layers and heads take, and what they are."""
-EMPTY = "#f1f1f1"
+EMPTY = "#f4f4f4"
 """Of a head with no clear role."""
-SWATCH, ENTRY = 0.2, 0.25
-"""Inches of the colours of the legend, and of its entries."""
-KEY = 1.7 * SWATCH
-"""Inches across of a colour with its sign."""
+KEY = 0.17
+"""Inches that a colour with its sign is high."""
 
 
 def colour_of(role: Role | None) -> str:
@@ -55,47 +52,52 @@ def cell_of(n_layers: int, n_heads: int, most: float = CELLS[1], widest: float =
     return max(CELLS[0], min(most, widest / n_heads, HIGHEST / n_layers))
 
 
-def grid_size(n_layers: int, n_heads: int, cell: float) -> tuple[float, float]:
+def map_cell(n_layers: int, n_heads: int) -> tuple[float, float]:
+    """Width and height of a cell of the map, in inches."""
+    side = cell_of(n_layers, n_heads)
+    return side, max(CELLS[0], HIGH * side)
+
+
+def grid_size(n_layers: int, n_heads: int, cell: tuple[float, float]) -> tuple[float, float]:
     """Width and height of a grid with its numbers, in inches."""
-    return BESIDE + n_heads * cell, ABOVE + n_layers * cell
+    return BESIDE + n_heads * cell[0], ABOVE + n_layers * cell[1]
 
 
-def draw_grid(page: Page, comparison: HeadComparison, left: float, top: float) -> None:
+def draw_grid(page: Page, comparison: HeadComparison, left: float, top: float, language: str) -> None:
     """Draw the grid: a cell a head, layers from top to bottom, heads from left to right, with their numbers."""
-    cell = cell_of(comparison.n_layers, comparison.n_heads)
+    shape = comparison.n_layers, comparison.n_heads
+    across, down = map_cell(*shape)
     for head in comparison.heads:
-        place = (left + BESIDE + head.head * cell, top + ABOVE + head.layer * cell, cell, cell)
-        role = head.roles[0] if head.roles else None
-        swatch(page, role, place)
-        if role is not None:
-            size = min(TEXT, (cell - 0.05) / max(page.pen.width(role.rule.sign, 1.0), POINT))
-            if size >= LEAST_TEXT:
-                _write_sign(page, role, place, size)
-    number_grid(page, (comparison.n_layers, comparison.n_heads), cell, left, top)
+        swatch(
+            page,
+            head.roles[0] if head.roles else None,
+            (left + BESIDE + head.head * across, top + ABOVE + head.layer * down, across, down),
+        )
+    number_grid(page, shape, (across, down), (left, top), language)
 
 
-def number_grid(page: Page, shape: tuple[int, int], cell: float, left: float, top: float) -> None:
+def number_grid(
+    page: Page,
+    shape: tuple[int, int],
+    cell: tuple[float, float],
+    corner: tuple[float, float],
+    language: str = "en",
+) -> None:
     """Write the numbers of layers and heads along a grid of so many, as many as have room, and what they are."""
-    n_layers, n_heads = shape
+    (n_layers, n_heads), (across, down), (left, top) = shape, cell, corner
     x, y = left + BESIDE, top + ABOVE
-    step = max(1, math.ceil(PITCH / cell))
-    for head in range(0, n_heads, step):
-        page.text(x + (head + 0.5) * cell, y - 0.05, str(head), ha="center", va="bottom")
-    for layer in range(0, n_layers, step):
-        page.text(x - 0.06, y + (layer + 0.5) * cell, str(layer), ha="right", va="center")
-    page.text(x, top + 0.02, "head, counted from 0", va="top", color=GREY)
-    page.text(left, y + 0.01, "layer", va="top", rotation=90, ha="left", color=GREY)
-
-
-def _write_sign(page: Page, role: Role, place: Place, size: float) -> None:
-    left, top, width, height = place
-    ink = ink_on(colour_of(role)) if role.established else BLACK
-    page.text(left + width / 2, top + height / 2, role.rule.sign, size, ha="center", va="center", zorder=4, color=ink)
+    for head in range(0, n_heads, max(1, math.ceil(PITCH / across))):
+        page.text(x + (head + 0.5) * across, y - 0.05, str(head), ha="center", va="bottom")
+    for layer in range(0, n_layers, max(1, math.ceil(PITCH / down))):
+        page.text(x - 0.06, y + (layer + 0.5) * down, str(layer), ha="right", va="center")
+    page.text(x, top + 0.02, say("heads_from_0", language), va="top", color=GREY)
+    page.text(left, y + 0.01, say("layer", language), va="top", rotation=90, ha="left", color=GREY)
 
 
 def swatch(page: Page, role: Role | None, place: Place) -> None:
-    """A rectangle in the colour of a role; hatched and pale where it is not established."""
-    colour, height = colour_of(role), place[3]
+    """A rectangle in the colour of a role with its sign, where that has room; not established: hatched and pale."""
+    left, top, width, height = place
+    colour = colour_of(role)
     doubtful = role is not None and not role.established
     patch = page.box(
         place,
@@ -107,60 +109,22 @@ def swatch(page: Page, role: Role | None, place: Place) -> None:
     )
     patch.set_hatch_linewidth(0.7)
     page.box(place, fill=False, edgecolor="white", linewidth=1.0 if height > 0.15 else 0.3, zorder=3)
-    if role is None and height > 0.15:
-        page.box(place, fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3)
+    if role is None:
+        return
+    size = min(TEXT, (width - 0.04) / max(page.pen.width(role.rule.sign, 1.0), POINT), height / POINT / 1.4)
+    if size >= LEAST_TEXT:
+        ink = BLACK if doubtful else ink_on(colour)
+        middle = (left + width / 2, top + height / 2)
+        page.text(*middle, role.rule.sign, size, ha="center", va="center", zorder=4, color=ink)
 
 
-def legend_entries(comparison: HeadComparison) -> list[tuple[Role | None, str]]:
-    """The signs and colours of the grid and what they mean, in words, with how many heads have them."""
-    entries: list[tuple[Role | None, str]] = []
-    for _, words, heads, n_established in tallied(comparison):
-        roles = [head.roles[0] for head in heads if head.roles]
-        if not roles:
-            entries.append((None, f"{words}: {counted(len(heads), 'head')}"))
-            continue
-        shown = next((role for role in roles if role.established), roles[0])
-        how_many = "established" if n_established == len(roles) else f"{n_established or 'none'} established"
-        entries.append((shown, f"{visible(words)}: {counted(len(roles), 'head')}, {how_many}"))
-    return entries
-
-
-def legend_notes(comparison: HeadComparison) -> list[str]:
-    """How to read the grid, where there is something to read."""
-    signs = any(role is not None for role, _ in legend_entries(comparison))
-    why = doubts(comparison.heads)
-    return [
-        *(["each head has the colour of its clearest role, and that role's sign"] if signs else []),
-        *([f"hatched and pale: not established, since {why}"] if why else []),
-    ]
-
-
-def _note_lines(comparison: HeadComparison, pen: Pen, width: float) -> list[Line]:
-    written = lines(pen, legend_notes(comparison), width, SMALL + 0.5, colour=GREY)
-    return [Line(line.text, line.size, line.colour, 1.5 * SMALL * POINT) for line in written]
-
-
-def legend_height(comparison: HeadComparison, pen: Pen, width: float) -> float:
-    """How high the legend is, in inches."""
-    return ENTRY * len(legend_entries(comparison)) + height_of(_note_lines(comparison, pen, width)) + 0.05
-
-
-def draw_legend(page: Page, comparison: HeadComparison, place: tuple[float, float, float]) -> None:
-    """Draw what the colours and signs of the grid mean, at (left, top, width)."""
-    left, top, width = place
-    entries = legend_entries(comparison)
-    for index, (role, words) in enumerate(entries):
-        y = top + index * ENTRY
-        draw_key(page, role, (left, y))
-        (line, *more) = page.pen.wrap(words, width - KEY - 0.1, TEXT, 2)
-        line = clip(line, len(line) - 1) if more else line
-        page.text(left + KEY + 0.1, y + SWATCH / 2, line, va="center")
-    page.write(_note_lines(comparison, page.pen, width), top + ENTRY * len(entries) + 0.05, left)
+def key_width(role: Role | None, pen: Pen) -> float:
+    """How wide a colour with its sign is, in inches."""
+    return max(0.34, 0 if role is None else pen.width(role.rule.sign, SMALL + 0.5) + 0.08)
 
 
 def draw_key(page: Page, role: Role | None, corner: tuple[float, float]) -> None:
     """Draw the colour and the sign of a role, beside which its words stand."""
-    place = (*corner, KEY, SWATCH)
-    swatch(page, role, place)
-    if role is not None:
-        _write_sign(page, role, place, min(SMALL, (KEY - 0.04) / page.pen.width(role.rule.sign, 1.0)))
+    swatch(page, role, (*corner, key_width(role, page.pen), KEY))
+    if role is None:
+        page.box((*corner, key_width(role, page.pen), KEY), fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3)

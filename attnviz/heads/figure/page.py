@@ -1,37 +1,39 @@
-"""One head's page as a figure: its weight by offset, its measures beside their controls, its roles, its sentences."""
+"""One head's page as a figure: what it does, its example, its measures beside their controls, its weight by offset."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnviz.attention import Attention
+from attnviz.heads.figure.card import Card, card_of, draw_weights, labels_of
 from attnviz.heads.figure.grid import colour_of
-from attnviz.heads.notes import note_words, proof, reason_of
+from attnviz.heads.notes import MINOR, note_words, proof, reason_of
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, strongest_shown
-from attnviz.heads.wording import described, sample, say
+from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, own_card
+from attnviz.heads.wording import described, role_words, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
-from attnviz.render.figure.page import Line, height_of, lines, page_of
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
-from attnviz.text.display import clip, visible
+from attnviz.render.figure.page import height_of, lines, page_of
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, SMALL, TEXT, TITLE, Pen
+from attnviz.render.palette import DEFAULT
+from attnviz.text.display import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BARS = (5.6, 2.5)
-"""Inches of the bars by offset."""
-DOTS = 4.2
-"""Inches across of the measures."""
-GAP = 0.5
-NAMES = 1.15
+WIDTH = 10.0
+"""Inches of the page."""
+LEFT, GAP = 4.2, 0.5
+"""Inches of the left column, which has words and the example; and between the columns."""
+SIDE, BARS = 3.2, 1.4
+"""Inches of the example, and the height of the bars by offset."""
+NAMES = 0.95
 """Inches of the names of measures."""
-LEADING = 1.45
-"""From line to line, in sizes of the letters."""
-ROW = 0.19
+ROW = 0.24
 """Inches of a measure."""
 MARKS = {
     "shuffled": ("x", "#d55e00"),
@@ -46,159 +48,163 @@ MOST_TICKS = 17
 """More offsets than this are not all named below their bars, and none has a bar's room where nothing was measured."""
 
 
-def draw(comparison: HeadComparison, layer: int, head: int) -> Picture:
+def draw(
+    comparison: HeadComparison,
+    layer: int,
+    head: int,
+    *,
+    patterns: Mapping[str, Attention] | None = None,
+    palette: str = DEFAULT,
+    language: str = "en",
+) -> Picture:
     """A picture of one head.
 
     Args:
         comparison: of heads.
         layer: its layer, counted from 0, negative from the end.
         head: its number, likewise.
+        patterns: by role the attention on the sentence where the head has it most clearly.
+        palette: one of `attnviz.render.names.PALETTES`, for the example.
+        language: ``en`` or ``ko``.
 
     Raises:
         SelectionError: there is no such head.
     """
     profile = comparison.head(layer, head)
+    cards = [card_of(card, (patterns or {}).get(card.role.name), language) for card in own_card(profile, comparison)]
+    title = finding(profile, language)
     with usual_settings():
-        pen = blank_figure(_texts(comparison, profile))
-        _draw(pen, comparison, profile)
-    title = f"Head {profile.name} of {visible(comparison.model)}"
-    return Picture(pen, title, f"{sample(comparison)}; {proof(comparison)}")
+        pen = _pen(comparison, profile, cards, language)
+        _draw(pen, comparison, profile, cards, palette=palette, language=language)
+    return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
 
 
-def _draw(pen: Pen, comparison: HeadComparison, profile: HeadProfile) -> None:
+def finding(profile: HeadProfile, language: str = "en") -> str:
+    """What the head does, in a line."""
+    role = profile.roles[0] if profile.roles else None
+    phrase = "head_none" if role is None else "head_does" if role.established else "head_may"
+    return say(phrase, language, head=profile.name, role=visible(role_words(role, language)))
+
+
+def _pen(comparison: HeadComparison, profile: HeadProfile, cards: list[Card], language: str) -> Pen:
+    words = [_about(comparison, language), *_notes(comparison, profile, language), "√→–·—“”…"]  # noqa: RUF001
+    texts = [text for card in cards for text in card.texts] + [text for text, _ in _roles(profile, language)]
+    return blank_figure([finding(profile, language), *words, *texts])
+
+
+def _about(comparison: HeadComparison, language: str) -> str:
+    return " · ".join(
+        visible(text) for text in (comparison.model, described(comparison, language), sample(comparison, language))
+    )
+
+
+def _draw(
+    pen: Pen, comparison: HeadComparison, profile: HeadProfile, cards: list[Card], *, palette: str, language: str
+) -> None:
     """Measure the words, give the figure its size, then draw."""
-    n_shares = len(shares(comparison))
-    right = MARGIN + 0.5 + BARS[0] + GAP + NAMES
-    width = right + DOTS + MARGIN + 0.1
-    full = width - 2 * MARGIN
-    title = f"Head {profile.name} · {visible(comparison.model)}"
-    about = [described(comparison), visible(sample(comparison))]
+    full = WIDTH - 2 * MARGIN
     above = [
-        *lines(pen, [title], full, TITLE * 1.2, leading=1.4),
-        *lines(pen, about, full, colour=GREY, leading=1.4),
+        *lines(pen, [finding(profile, language)], full, TITLE * 1.35, leading=1.5),
+        *lines(pen, [_about(comparison, language)], full, colour=GREY),
     ]
-    top = MARGIN + height_of(above) + 0.6
-    column = BARS[0] + 0.4
-    left = [line for text, colour in _roles(profile) for line in _spaced(pen, [text], column, colour)]
-    alike = _spaced(pen, _alike(comparison, profile), column, BLACK)
-    left += [Line("", TEXT, BLACK, LEADING * TEXT * POINT), *alike] if alike else []
-    left_top = top + BARS[1] + 0.6
-    dots = ROW * n_shares
-    lower = max(left_top + height_of(left), top + dots + 0.6) + 0.25
-    sentences = _sentences(comparison, profile, pen, full)
-    notes = lines(pen, _notes(comparison, profile), full, leading=LEADING)
-    pitch = LEADING * TEXT * POINT
-    foot = lower + (0.3 + pitch * len(sentences) + 0.2 if sentences else 0.0)
-    page = page_of(pen, width, foot + height_of(notes) + MARGIN)
+    top = MARGIN + height_of(above) + 0.25
+    words = [line for text, colour in _roles(profile, language) for line in lines(pen, [text], LEFT, colour=colour)]
+    sheet = next((card.sheet for card in cards), None)
+    sentences = lines(pen, [card.sentence for card in cards], LEFT, colour=GREY)
+    shown_from = top + height_of(words) + 0.12 * bool(sentences)
+    beside, over = (
+        (0.0, 0.0)
+        if sheet is None
+        else (pen.widest(labels_of(side)) + 0.05 for side in (sheet.query_labels, sheet.key_labels))
+    )
+    end = shown_from + height_of(sentences)
+    weights_from = end + over + 0.1
+    end = weights_from + SIDE + 0.1 if sheet is not None else end
+    offsets = shown_offsets(comparison, profile)
+    right = MARGIN + LEFT + GAP + NAMES
+    dots = ROW * len(shares(comparison))
+    bars_from = top + 0.2 + dots + 1.0
+    foot = max(end, bars_from + (BARS + 0.35 if offsets else -0.25)) + 0.15
+    notes = lines(pen, _notes(comparison, profile, language), full)
+    page = page_of(pen, WIDTH, foot + height_of(notes) + MARGIN)
     page.write(above, MARGIN)
-    page.write(left, left_top)
+    page.write(words, top)
+    page.write(sentences, shown_from)
     page.write(notes, foot)
-    if sentences:
-        named = pen.widest([name for name, _, _ in sentences])
-        page.text(MARGIN, lower, "where it is strongest", TEXT + 1, va="top")
-        for index, (name, score, text) in enumerate(sentences):
-            y = lower + 0.3 + pitch * index
-            page.text(MARGIN, y, name, va="top", color=GREY)
-            page.text(MARGIN + named + 0.4, y, score, va="top", ha="right")
-            page.text(MARGIN + named + 0.5, y, text, va="top")
-    draw_offsets(page.axes((MARGIN + 0.5, top, *BARS)), pen, comparison, profile)
-    draw_measures(page.axes((right, top, DOTS, dots)), pen, comparison, profile)
+    if sheet is not None:
+        draw_weights(page, sheet, (MARGIN + beside, weights_from, SIDE), palette, 0.3)
+    if offsets:
+        draw_offsets(
+            page.axes((right, bars_from, WIDTH - MARGIN - 0.1 - right, BARS)), pen, comparison, profile, language
+        )
+    if dots:
+        ax = page.axes((right, top + 0.2, WIDTH - MARGIN - 0.1 - right, dots))
+        draw_measures(ax, pen, comparison, profile, language)
 
 
-def _spaced(pen: Pen, texts: Sequence[str], width: float, colour: str) -> list[Line]:
-    return lines(pen, texts, width, colour=colour, leading=LEADING)
-
-
-def _roles(profile: HeadProfile) -> list[tuple[str, str]]:
+def _roles(profile: HeadProfile, language: str) -> list[tuple[str, str]]:
     """The roles with what they are held against, in lines and their colours."""
     if not profile.roles:
-        return [(f"{profile.words}: no measure reaches the threshold of a role", BLACK)]
+        return [(say("no_threshold", language), BLACK)]
     written = []
     for role in profile.roles:
-        score = f"{role.score:.2f}" + ("" if math.isnan(role.low) else f" ({role.low:.2f} to {role.high:.2f})")
-        state = "established" if role.established else f"not established: {visible(reason_of(role.doubt))}"
-        written.append((f"{visible(role.rule.words)} · {role.measure} {score} · {state}", BLACK))
-        against = [
-            f"{CONTROLS[one.name].say(control=one)} {one.value:.2f}" + (" *" if one.rules_out else "")
-            for one in role.controls
-        ]
-        if against:
-            written.append((f"    held against: {'; '.join(against)}", GREY))
-    if any(control.rules_out for role in profile.roles for control in role.controls):
-        written.append(("    * could rule the role out", GREY))
+        score = f"{role.score:.2f}" + ("" if math.isnan(role.low) else f" ({role.low:.2f}–{role.high:.2f})")  # noqa: RUF001
+        written.append((f"{visible(role.rule.short)} {score}: {visible(role.rule.say(language))}", BLACK))
+        against = "; ".join(
+            f"{CONTROLS[one.name].say(language, one)} {one.value:.2f}" for one in role.controls if one.rules_out
+        )
+        why = visible(reason_of(role.doubt, language))
+        yes = say("established", language, controls=against or say("no_controls", language))
+        written.append((yes if role.established else say("not_established", language, why=why), GREY))
     return written
 
 
-def _alike(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
-    """The heads most like it, in a line."""
-    near = nearest(comparison, profile.layer, profile.head, 5)
-    if not near:
-        return []
-    heads = ", ".join(f"{other.name} ({far:.3f})" for other, far in near)
-    return [f"most like it (mean Jensen-Shannon divergence, nats): {heads}"]
-
-
-def _sentences(comparison: HeadComparison, profile: HeadProfile, pen: Pen, width: float) -> list[tuple[str, str, str]]:
-    """Each measure's name, its score, and the sentence where it is strongest, in a line."""
-    names = dict.fromkeys([*(role.measure for role in profile.roles), *strongest_shown(comparison)])
-    kept = {name: comparison.examples.get((profile.name, name), ()) for name in names}
-    first = {name: several[0] for name, several in kept.items() if several}
-    room = width - pen.widest(list(first)) - 0.5
-    found = []
-    for name, example in first.items():
-        (line, *more) = pen.wrap(f"“{visible(example.text)}”", room, TEXT, 2)
-        found.append((name, f"{example.score:.2f}", clip(line, len(line) - 1) if more else line))
-    return found
-
-
-def _notes(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
-    """What stands below: the proof, the measures that are no shares, relations, notes, how to read it."""
+def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> list[str]:
+    """What stands below: the proof, the measures that are no shares, heads like it, notes, how to read it."""
     others = []
     for measure in comparison.measures:
         if measure.unit in {"nats", "tokens"}:
             value, low, high = estimate_of(comparison, measure.name, profile)
             if not math.isnan(value):
-                ends = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
+                ends = "" if math.isnan(low) else f" ({low:.2f}–{high:.2f})"  # noqa: RUF001
                 others.append(f"{measure.name} {value:.2f} {measure.unit}{ends}")
-    relations = [
-        f"{visible(one.name)}{' (reversed)' * one.reverse} {one.accuracy:.2f} ({one.low:.2f} to {one.high:.2f})"
-        for one in comparison.relations
-        if (one.layer, one.head) == (profile.layer, profile.head)
-    ]
-    how = [f"{kind.titles[1]}: {kind.say()}" for name, kind in CONTROLS.items() if name in comparison.controls]
+    near = ", ".join(
+        f"{other.name} ({visible(other.roles[0].rule.short) if other.roles else say('no_role', language)})"
+        for other, _ in nearest(comparison, profile.layer, profile.head, 4)
+    )
+    own = [one for one in comparison.relations if (one.layer, one.head) == (profile.layer, profile.head)]
+    how = [f"{kind.titles[1]}: {kind.say(language)}" for name, kind in CONTROLS.items() if name in comparison.controls]
     return [
-        proof(comparison),
+        proof(comparison, language),
         *([" · ".join(others)] if others else []),
-        *([f"best of all heads at, on half of the sentences: {', '.join(relations)}"] if relations else []),
-        *(note_words(note) for note in comparison.notes),
-        *([say("halves")] if relations and profile.roles else []),
-        "; ".join(["layers and heads count from 0", *how, say("not_explanation")]),
+        *([say("most_alike", language, heads=near)] if near else []),
+        *(note_words(note, language) for note in comparison.notes if note.code not in MINOR),
+        "; ".join([*how, *[say("halves", language)] * bool(own), say("not_explanation", language)]),
     ]
-
-
-def _texts(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
-    """All that the picture says, for its fonts."""
-    examples = [
-        visible(one.text)
-        for (name, _), several in comparison.examples.items()
-        if name == profile.name
-        for one in several[:1]
-    ]
-    words = [visible(comparison.model), visible(comparison.corpus), *_notes(comparison, profile), "√→–·—“”…"]  # noqa: RUF001
-    return [*words, *examples, *(text for text, _ in _roles(profile))]
 
 
 # The plots.
 
 
 def shares(comparison: HeadComparison) -> list[str]:
-    """The measures that are shares of 1, but for those by offset, which have a picture of their own."""
-    return [one.name for one in comparison.measures if one.unit == "share" and one.offset is None]
+    """The measures that are shares of 1, but for those by offset, which have a picture of their own, and of norms."""
+    return [
+        one.name for one in comparison.measures if one.unit == "share" and one.offset is None and one.takes != "norms"
+    ]
 
 
-def draw_offsets(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile) -> None:
+def shown_offsets(comparison: HeadComparison, profile: HeadProfile) -> tuple[int, ...]:
+    """The offsets to draw: none where nothing was measured; of very many, from the first to the last that is seen."""
+    offsets = comparison.offsets
+    seen = [at for at in offsets if not math.isnan(at_offset(comparison, at, profile)[0])]
+    if len(offsets) <= MOST_TICKS or not seen:
+        return offsets if seen else ()
+    return tuple(at for at in offsets if seen[0] <= at <= seen[-1])
+
+
+def draw_offsets(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str) -> None:
     """Draw the mean weight at each offset as bars with their intervals."""
-    offsets = _shown_offsets(comparison, profile)
+    offsets = shown_offsets(comparison, profile)
     found = np.array([at_offset(comparison, offset, profile) for offset in offsets])
     colour = colour_of(profile.roles[0]) if profile.roles else PLAIN
     values = np.nan_to_num(found[:, 0])
@@ -213,21 +219,11 @@ def draw_offsets(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadPr
     step = -(-len(offsets) // MOST_TICKS)
     ticks = [offset for offset in offsets if offset % step == 0]
     ax.set_xticks(ticks, [f"{offset:+d}" if offset else "0" for offset in ticks], **pen.style(SMALL))
-    ax.set_title("mean weight by offset, with its 95 % interval", loc="left", pad=8, **pen.style(TEXT + 1))
-    ax.set_xlabel("offset of the key in tokens: 0 is the token itself, -1 the one before", **pen.style(color=GREY))
+    ax.set_title(say("at_offsets", language), loc="left", pad=6, **pen.style(TEXT + 0.5))
     _plain(ax, pen)
 
 
-def _shown_offsets(comparison: HeadComparison, profile: HeadProfile) -> tuple[int, ...]:
-    """The offsets to draw: of very many, from the first to the last that some row sees."""
-    offsets = comparison.offsets
-    seen = [at for at in offsets if not math.isnan(at_offset(comparison, at, profile)[0])]
-    if len(offsets) <= MOST_TICKS or not seen:
-        return offsets
-    return tuple(at for at in offsets if seen[0] <= at <= seen[-1])
-
-
-def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile) -> None:
+def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str) -> None:
     """Draw each share as a dot with its interval, and its controls beside it."""
     names = shares(comparison)
     colour = colour_of(profile.roles[0]) if profile.roles else PLAIN
@@ -248,11 +244,20 @@ def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadP
             ax.text(0.0, row, "—", ha="center", va="center", **pen.style(SMALL, color=GREY))
         if not math.isnan(low):
             ax.plot([low, high], [row, row], color=colour, linewidth=2.4, alpha=0.6, zorder=4, solid_capstyle="butt")
-    ax.scatter(found[:, 0], rows, s=30, color=colour, edgecolor="white", linewidth=0.5, label="this head", zorder=5)
+    ax.scatter(
+        found[:, 0],
+        rows,
+        s=30,
+        color=colour,
+        edgecolor="white",
+        linewidth=0.5,
+        label=say("this_head", language),
+        zorder=5,
+    )
     ax.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
     ax.set_yticks(rows, names, **pen.style(SMALL + 0.5))
     ax.set_xticks(np.linspace(0, 1, 6), [f"{x:.1f}" for x in np.linspace(0, 1, 6)], **pen.style(SMALL))
-    ax.set_title("measures, with 95 % intervals, and controls", loc="left", pad=8, **pen.style(TEXT + 1))
+    ax.set_title(say("measures_title", language), loc="left", pad=6, **pen.style(TEXT + 0.5))
     handles, labels = ax.get_legend_handles_labels()
     legend = ax.legend(
         handles[::-1],

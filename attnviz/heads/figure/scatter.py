@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,76 +11,74 @@ from jaxtyping import Bool, Float64
 
 from attnviz.errors import RecordError
 from attnviz.heads.figure.grid import colour_of
-from attnviz.heads.figure.similarity import UNIT
-from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, HeadSimilarity
-from attnviz.render.figure.page import legend_above
-from attnviz.render.figure.pen import FRAME, POINT, SMALL, TEXT, Pen
+from attnviz.heads.figure.similarity import UNIT, compared
+from attnviz.heads.notes import proof
+from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile
+from attnviz.heads.wording import counted, described, sample, say
+from attnviz.render.figure.export import Picture, blank_figure, usual_settings
+from attnviz.render.figure.page import height_of, legend_above, lines, page_of
+from attnviz.render.figure.pen import FRAME, GREY, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
 from attnviz.render.palette import MARKERS, readable
+from attnviz.text.display import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-HEIGHTS = (3.2, 5.8)
-"""Inches of the axes, the least and the most: as high as the points need, one scale on both axes."""
-LABELLED, NAMED = 144, 48
-"""Of more heads only so many are named: those of the rarest established roles."""
-RARER = "; heads of the rarer roles are named"
+WIDTH, HEIGHTS = 7.0, (3.2, 6.4)
+"""Inches of the axes: across; the least and the most in height, one scale on both axes."""
 PLAIN = {"facecolor": "#a0a0a0", "edgecolor": "white", "linewidth": 0.4}
 """The look of heads with no clear role."""
+AROUND = 0.45
+"""Inches at the left of the axes and below them."""
 DOT = 5.0
 """The diameter of a point, in points."""
 _GAP = 2.0
 """Points that a label keeps from a dot."""
-_RINGS = 16
+_RINGS = 6
 """How far from its point, in rings, a place for a label is looked for."""
 
 Points = Float64[np.ndarray, "head 2"]
 
 
-def heading(comparison: HeadComparison, similarity: HeadSimilarity) -> str:
-    """What the points show."""
-    return (
-        f"heads as points: those that look alike stand close (two axes keep {100 * similarity.kept:.0f} % of the "
-        f"squared distances){RARER if len(comparison.heads) > LABELLED else ''}"
-    )
+def draw(comparison: HeadComparison, language: str = "en") -> Picture:
+    """A page of the heads as points, in the colours of their roles; names that have no room are left out, and said.
+
+    Raises:
+        SelectionError: heads were not compared with one another, or there is one only.
+    """
+    similarity = compared(comparison)
+    title = say("scatter_title", language, model=visible(comparison.model))
+    about = [visible(text) for text in (described(comparison, language), sample(comparison, language))]
+    groups = [_group(head, language) for head in comparison.heads]
+    notes = [proof(comparison, language), say("kept", language, share=100 * similarity.kept)]
+    with usual_settings():
+        pen = blank_figure([title, *about, *groups, *notes, UNIT])
+        above = [*lines(pen, [title], WIDTH, TITLE * 1.2, leading=1.4), *lines(pen, about, WIDTH, colour=GREY)]
+        across, up = np.ptp(similarity.points, axis=0)
+        height = min(HEIGHTS[1], max(HEIGHTS[0], WIDTH * up / across)) if across else HEIGHTS[0]
+        pen.figure.set_size_inches(10, 10)
+        ax = pen.figure.add_axes((0.1, 0.1, WIDTH / 10, height / 10))
+        looks = {group: _look(head) for head, group in zip(comparison.heads, groups, strict=True)}
+        none = say("no_role", language)
+        legend, unnamed = draw_scatter(
+            ax, similarity.points, [head.name for head in comparison.heads], groups, pen, looks=looks, last=none
+        )
+        if unnamed:
+            notes.append(say("unnamed", language, heads=counted(unnamed, "head"), n=unnamed))
+        noted = lines(pen, [*notes, say("not_explanation", language)], WIDTH)
+        top = MARGIN + height_of(above) + 0.2 + legend
+        page = page_of(pen, AROUND + WIDTH + 2 * MARGIN, top + height + AROUND + height_of(noted) + MARGIN)
+        page.write(above, MARGIN)
+        page.move(ax, (MARGIN + AROUND, top, WIDTH, height))
+        page.write(noted, top + height + AROUND)
+    return Picture(pen, title, proof(comparison))
 
 
-def draw_heads(
-    pen: Pen, comparison: HeadComparison, similarity: HeadSimilarity, width: float
-) -> tuple[Axes, tuple[float, float]]:
-    """Draw the heads on axes of this width that have no place yet; the heights of their legend and of the axes."""
-    across, up = np.ptp(similarity.points, axis=0)
-    low, high = HEIGHTS
-    height = min(high, max(low, width * up / across)) if across else low
-    pen.figure.set_size_inches(10, 10)
-    ax = pen.figure.add_axes((0.1, 0.1, width / 10, height / 10))
-    groups = [_group(head) for head in comparison.heads]
-    looks = {_group(head): _look(head) for head in comparison.heads}
-    legend = draw_scatter(ax, similarity.points, _names(comparison.heads, groups), groups, pen, looks=looks)
-    return ax, (legend, height)
-
-
-def _names(heads: Sequence[HeadProfile], groups: Sequence[str]) -> list[str]:
-    """What is written beside each point: where there are very many nothing, but for heads of rare roles."""
-    if len(heads) <= LABELLED:
-        return [head.name for head in heads]
-    sizes = Counter(
-        group for head, group in zip(heads, groups, strict=True) if head.roles and head.roles[0].established
-    )
-    named: set[str] = set()
-    room = NAMED
-    for group, n in sorted(sizes.items(), key=lambda item: item[1]):
-        room -= n
-        if room >= 0:
-            named.add(group)
-    return [head.name if group in named else "" for head, group in zip(heads, groups, strict=True)]
-
-
-def _group(head: HeadProfile) -> str:
+def _group(head: HeadProfile, language: str) -> str:
     if not head.roles:
-        return NO_ROLE
+        return say("no_role", language)
     role = head.roles[0]
-    return role.rule.family_words + ("" if role.established else " (not established)")
+    return role.rule.short if role.established else say("doubtful_group", language, role=role.rule.short)
 
 
 def _look(head: HeadProfile) -> dict[str, Any]:
@@ -102,7 +99,8 @@ def draw_scatter(
     pen: Pen,
     *,
     looks: Mapping[str, Mapping[str, Any]],
-) -> float:
+    last: str = NO_ROLE,
+) -> tuple[float, int]:
     """Draw heads as points with their labels, one scale on both axes.
 
     The axes must have their size: labels are put where there is room on it.
@@ -114,29 +112,30 @@ def draw_scatter(
         groups: of the heads: a mark for each group, the largest group first, what has no clear role last.
         pen: for the figure of these axes.
         looks: the look of each group, as Matplotlib's `scatter` takes it.
+        last: the group of what has no clear role.
 
     Returns:
-        The height of the legend above the axes, in inches.
+        The height of the legend above the axes, in inches, and how many labels had no room.
 
     Raises:
         RecordError: not as many labels or groups as points.
     """
     if not len(points) == len(labels) == len(groups):
         raise RecordError(f"{len(points)} points, {len(labels)} labels and {len(groups)} groups do not fit")
-    named = sorted(dict.fromkeys(groups), key=lambda group: (group == NO_ROLE, -groups.count(group)))
+    named = sorted(dict.fromkeys(groups), key=lambda group: (group == last, -groups.count(group)))
     for index, group in enumerate(named):
         here = points[[one == group for one in groups]]
         marker = MARKERS[(index + index // len(MARKERS)) % len(MARKERS)]
         ax.scatter(here[:, 0], here[:, 1], s=DOT**2, marker=marker, label=group, zorder=3, **looks[group])
     _limit(ax, points)
-    _label(ax, points, labels, pen)
+    unnamed = _label(ax, points, labels, pen)
     ax.grid(color="#eeeeee", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.tick_params(length=0, labelsize=SMALL, labelcolor=pen.quiet)
     ax.set_xlabel(f"first axis ({UNIT})", **pen.style(color=pen.quiet))
     ax.set_ylabel("second axis", **pen.style(color=pen.quiet))
     ax.spines[:].set(color=FRAME, linewidth=0.6)
-    return legend_above(ax, pen, named, 3.0, handletextpad=0.2, columnspacing=1.2)
+    return legend_above(ax, pen, named, 3.0, handletextpad=0.2, columnspacing=1.2), unnamed
 
 
 def _limit(ax: Axes, points: Points) -> None:
@@ -155,17 +154,17 @@ def _limit(ax: Axes, points: Points) -> None:
         axis.set_ticks(np.arange(math.ceil(first / step), math.floor(last / step) + 1) * step)
 
 
-def _label(ax: Axes, points: Points, labels: Sequence[str], pen: Pen) -> None:
-    """Write the labels, with a thin line to the point where a label stands away from it."""
+def _label(ax: Axes, points: Points, labels: Sequence[str], pen: Pen) -> int:
+    """Write the labels that have room, with a thin line to the point of one that stands away; how many have none."""
     scale = ax.figure.dpi * POINT
     size = SMALL if len(points) > 24 else TEXT
     dots = ax.transData.transform(points) / scale
     sizes = np.array([(pen.width(label, size) / POINT, size) for label in labels])
     frame = np.array(ax.get_window_extent().extents) / scale
-    offsets, away = places(dots, sizes, frame)
+    offsets, away, free = places(dots, sizes, frame)
     from_dots = ax.transData.inverted()
     for head, label in enumerate(labels):
-        if not label:
+        if not (label and free[head]):
             continue
         ax.annotate(
             label,
@@ -182,13 +181,16 @@ def _label(ax: Axes, points: Points, labels: Sequence[str], pen: Pen) -> None:
             end = dots[head] + offsets[head] * (1 - part)
             ends = from_dots.transform(np.array([dots[head], end]) * scale).T
             ax.plot(*ends, color=pen.quiet, linewidth=0.4, zorder=2)
+    return sum(bool(label) and not there for label, there in zip(labels, free, strict=True))
 
 
-def places(dots: Points, sizes: Points, frame: Float64[np.ndarray, " 4"]) -> tuple[Points, Bool[np.ndarray, " head"]]:
+def places(
+    dots: Points, sizes: Points, frame: Float64[np.ndarray, " 4"]
+) -> tuple[Points, Bool[np.ndarray, " head"], Bool[np.ndarray, " head"]]:
     """Where the middles of labels stand beside their dots, so that they cover neither one another nor a dot.
 
-    The most crowded dot comes first. Places are tried on rings round the dot, from the nearest; the first that is free
-    is taken, else the one that covers least.
+    The most crowded dot comes last. Places are tried on rings round the dot, from the nearest; the first that is free
+    is taken.
 
     Args:
         dots: in points of print, as everything here.
@@ -196,15 +198,16 @@ def places(dots: Points, sizes: Points, frame: Float64[np.ndarray, " 4"]) -> tup
         frame: left, bottom, right, top of the axes: no label leaves it.
 
     Returns:
-        The offset of each label from its dot, and whether it stands so far away that a line must lead there.
+        The offset of each label from its dot, whether it stands so far away that a line must lead there, and whether
+        there is a place for it at all.
     """
     n = len(dots)
     apart = np.hypot(*(dots[:, None] - dots).transpose(2, 0, 1))
     crowded = (apart < 30).sum(1)
     taken = np.concatenate([dots - DOT / 2, dots + DOT / 2], axis=1)
-    offsets, away = np.zeros((n, 2)), np.zeros(n, dtype=np.bool_)
+    offsets, away, free = np.zeros((n, 2)), np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
     angles = np.deg2rad([0, 180, 90, 270, 45, 135, 225, 315, 22, 158, 202, 338, 68, 112, 248, 292])
-    for head in np.argsort(-crowded, kind="stable"):
+    for head in np.argsort(crowded, kind="stable"):
         width, height = sizes[head]
         rings = np.arange(_RINGS)[:, None]
         # On a ring the label's edge, not its middle, keeps its distance from the dot.
@@ -218,9 +221,11 @@ def places(dots: Points, sizes: Points, frame: Float64[np.ndarray, " 4"]) -> tup
         costs = _covered(boxes, taken) + np.where(inside, 0.0, 1e6)
         best = int(costs.argmin())
         offsets[head] = tried[best]
-        away[head] = best >= len(angles)
-        taken = np.concatenate([taken, boxes[best : best + 1]])
-    return offsets, away
+        free[head] = costs[best] <= 0
+        if free[head]:
+            away[head] = best >= len(angles)
+            taken = np.concatenate([taken, boxes[best : best + 1]])
+    return offsets, away, free
 
 
 def _covered(boxes: Float64[np.ndarray, "box 4"], taken: Float64[np.ndarray, "there 4"]) -> Float64[np.ndarray, " box"]:

@@ -13,7 +13,7 @@ from attnviz.heads.figure.grid import swatch
 from attnviz.heads.notes import proof
 from attnviz.heads.record import HeadComparison, HeadSimilarity
 from attnviz.heads.similarity import leaves
-from attnviz.heads.wording import sample
+from attnviz.heads.wording import described, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pen import GREY, LEAST_TEXT, MARGIN, PITCH, SMALL, TEXT, TITLE, ordinal
@@ -26,52 +26,49 @@ FARTHEST = math.sqrt(math.log(2))
 """The distance of two heads that never look at the same token."""
 CELL = 0.24
 """Inches of the largest cell."""
-SIDES = (1.6, 6.0)
-"""Inches of the matrix on the sheet: the least, the most."""
-LARGE_SIDES = (2.4, 8.0, 11.3)
-"""Inches of the matrix on a page of its own: the least; the usual; the most, for heads whose labels have no room on
+SIDES = (2.4, 8.0, 11.3)
+"""Inches of the matrix: the least; the usual; the most, for heads whose labels have no room on
 less: up to 144."""
 TREE, STRIP = 1.0, 0.12
 """Inches that the tree takes beside the matrix, and the colours of the roles."""
-BELOW = 0.4
-"""Inches that the scale takes below the matrix."""
-NAMES = 0.32
-"""Inches of the heads' names beside the matrix."""
 BAR = 0.62
 """Inches of the upright scale, with its numbers and its unit."""
 
 
-def draw(comparison: HeadComparison, palette: str = DEFAULT) -> Picture:
+def draw(comparison: HeadComparison, palette: str = DEFAULT, language: str = "en") -> Picture:
     """A page of all pairs of heads: dark where they are alike, with a tree above and one at the left.
 
     Raises:
         SelectionError: heads were not compared with one another, there is one only, or there is no such palette.
     """
-    similarity = comparison.similarity
-    if similarity is None:
-        raise SelectionError("the heads were not compared with one another: there are no clusters to draw")
+    similarity = compared(comparison)
     names = [head.name for head in comparison.heads]
     n = len(names)
-    if n < 2:
-        raise SelectionError("a picture of clusters needs two heads or more")
-    least, usual, most = LARGE_SIDES
+    least, usual, most = SIDES
     side = max(least, min(n * CELL, max(usual, min(most, n * PITCH * LEAST_TEXT / TEXT))))
     size, step = _thinned(side / n)
-    title = f"Which heads are alike: {visible(comparison.model)}; {sample(comparison)}"
+    title = say("clusters_title", language, model=visible(comparison.model))
+    about = [visible(text) for text in (described(comparison, language), sample(comparison, language))]
     with usual_settings():
-        pen = blank_figure([title, proof(comparison), UNIT])
+        pen = blank_figure([title, *about, proof(comparison, language), UNIT])
         reach = pen.widest(names, size) + 0.06
-        left = MARGIN + TREE
+        left = MARGIN + TREE + STRIP + 0.04
         bar = left + side + reach + 0.22
         width = bar + BAR + MARGIN
         larger = min(1.4, max(1.0, width / 10))
-        above = lines(pen, [title], width - 2 * MARGIN, TITLE * larger)
+        above = [
+            *lines(pen, [title], width - 2 * MARGIN, TITLE * larger, leading=1.5),
+            *lines(pen, about, width - 2 * MARGIN, TEXT * larger, colour=GREY),
+        ]
         top = MARGIN + height_of(above) + TREE + 0.1
         end = top + side + reach + 0.15
-        below = lines(pen, _words_below(comparison, similarity, step), width - 2 * MARGIN, TEXT * larger)
+        below = lines(pen, _words_below(comparison, similarity, step, language), width - 2 * MARGIN, TEXT * larger)
         page = page_of(pen, width, end + height_of(below) + MARGIN)
         page.write(above, MARGIN)
         order, largest = _draw_pairs(page, similarity, names, (left, top, side), palette)
+        for row, head in enumerate(order):
+            roles = comparison.heads[head].roles
+            swatch(page, roles[0] if roles else None, (left - STRIP - 0.04, top + row * side / n, STRIP, side / n))
         for column in range(0, n, step):
             name, middle = names[order[column]], left + (column + 0.5) * side / n
             page.text(middle, top + side + 0.05, name, size, rotation=90, ha="center", va="top")
@@ -82,27 +79,17 @@ def draw(comparison: HeadComparison, palette: str = DEFAULT) -> Picture:
     return Picture(pen, title, proof(comparison))
 
 
-def tree_size(n_heads: int) -> tuple[float, float]:
-    """Width and height of tree, matrix, names and scale on the sheet, in inches."""
-    side = _side(n_heads)
-    return TREE + STRIP + 0.04 + side + NAMES, side + BELOW
+def compared(comparison: HeadComparison) -> HeadSimilarity:
+    """How alike its heads are.
 
-
-def draw_with_roles(
-    page: Page, comparison: HeadComparison, similarity: HeadSimilarity, corner: tuple[float, float], palette: str
-) -> None:
-    """Draw tree, roles, matrix and scale on the sheet, in the size of `tree_size`."""
-    left, top = corner
-    names = [head.name for head in comparison.heads]
-    n = len(names)
-    side = _side(n)
-    x = left + TREE + STRIP + 0.04
-    order, largest = _draw_pairs(page, similarity, names, (x, top, side), palette, strip=STRIP + 0.04)
-    for row, head in enumerate(order):
-        roles = comparison.heads[head].roles
-        swatch(page, roles[0] if roles else None, (left + TREE, top + row * side / n, STRIP, side / n))
-    marks = {0.0: "0 alike", 1.0: f"{largest:.2g} √nats"}
-    page.colour_bar(colours(palette)[::-1], (x, top + side + 0.12, 1.0), marks, along=True)
+    Raises:
+        SelectionError: heads were not compared with one another, or there is one only.
+    """
+    if comparison.similarity is None:
+        raise SelectionError("the heads were not compared with one another: there are no clusters to draw")
+    if len(comparison.heads) < 2:
+        raise SelectionError("a picture of clusters needs two heads or more")
+    return comparison.similarity
 
 
 def branches(similarity: HeadSimilarity) -> tuple[list[np.ndarray], Int64[np.ndarray, " head"]]:
@@ -124,12 +111,6 @@ def branches(similarity: HeadSimilarity) -> tuple[list[np.ndarray], Int64[np.nda
     return forks, order
 
 
-def _side(n_heads: int) -> float:
-    """The side of the matrix on the sheet, in inches."""
-    least, most = SIDES
-    return max(least, min(most, n_heads * CELL))
-
-
 def _thinned(cell: float) -> tuple[float, int]:
     """The size of the names beside cells of this side, in points, and every how many heads one is named."""
     size = max(LEAST_TEXT, min(TEXT, TEXT * cell / PITCH))
@@ -142,10 +123,8 @@ def _draw_pairs(
     names: Sequence[str],
     place: tuple[float, float, float],
     palette: str,
-    *,
-    strip: float = 0.0,
 ) -> tuple[Int64[np.ndarray, " head"], float]:
-    """Draw the matrix at (left, top, side), the names of its rows, and the tree at its left, behind a strip.
+    """Draw the matrix at (left, top, side), the names of its rows, and the tree at its left.
 
     Returns:
         The heads in the order of the tree, and the distance at the pale end of the colours.
@@ -160,7 +139,7 @@ def _draw_pairs(
     size, step = _thinned(cell)
     for row in range(0, len(order), step):
         page.text(left + side + 0.05, top + (row + 0.5) * cell, names[order[row]], size, va="center")
-    _draw_tree(page, similarity, (left - strip, top, side))
+    _draw_tree(page, similarity, (left - STRIP - 0.04, top, side))
     return order, largest
 
 
@@ -183,7 +162,7 @@ def _distances(similarity: HeadSimilarity) -> Float64[np.ndarray, "head head"]:
     return np.asarray(np.sqrt(np.maximum(similarity.divergences, 0.0)))
 
 
-def _words_below(comparison: HeadComparison, similarity: HeadSimilarity, step: int) -> list[str]:
+def _words_below(comparison: HeadComparison, similarity: HeadSimilarity, step: int, language: str) -> list[str]:
     """What stands below the page: the receipt, and how to read it."""
     largest = float(_distances(similarity).max())
     ends = (
@@ -191,7 +170,7 @@ def _words_below(comparison: HeadComparison, similarity: HeadSimilarity, step: i
     )
     names = f" · each {ordinal(step)} head is named" if step > 1 else ""
     return [
-        proof(comparison),
+        proof(comparison, language),
         f"rows and columns: heads as layer.head, counted from 0, in the order of the tree (average linkage){names}",
         f"dark: alike · the largest distance here is {largest:.2g}; {ends} token",
     ]

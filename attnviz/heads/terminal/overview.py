@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from attnviz.heads.notes import reason_of
+from attnviz.heads.notes import MINOR, reason_of
 from attnviz.heads.record import HeadComparison, Relation, Role
 from attnviz.heads.relations import rule_of
 from attnviz.heads.selection import RoleHeads, by_role
@@ -22,8 +22,6 @@ WITH_WORDS = 116
 """The windows, in cells, from which on a role stands with its words; in narrower ones these stand below."""
 NO_SIGN = "·"
 """Stands on the map for a head without a clear role."""
-MINOR = {"relations_lost", "relations_in_one_half", "relations_uncounted", "relations_of_other_words"}
-"""Notes that stand below the table alone."""
 
 
 def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "en") -> list[Text]:

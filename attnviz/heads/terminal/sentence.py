@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-from jaxtyping import Float32
 from rich.style import Style
 from rich.text import Text
 
 from attnviz.attention import Attention
 from attnviz.heads.record import HeadComparison
+from attnviz.heads.selection import received_by_words, strongest_link, strongest_links
 from attnviz.heads.terminal.cells import bar, draw_grid, draw_notes, number, prose
 from attnviz.heads.wording import described, sample, say
 from attnviz.render.palette import LEVELS
@@ -18,8 +17,6 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
 
-LINKS = 8
-"""So many of the strongest links are shown, each of another head and between other words."""
 GROUPS = 5
 """So many groups of heads that look alike are shown."""
 WIDEST_TOKEN = 10
@@ -66,49 +63,17 @@ def draw_sentence(
     return [*lines, *prose(say("more_one", language), screen, "dim")]
 
 
-def received_by_words(record: Attention) -> Float32[np.ndarray, "layer head key"]:
-    """The mean weight that each key gets of the rows; special tokens get none, unless there is nothing else."""
-    words = np.array([not token.special for token in record.key_tokens])
-    return np.asarray(record.weights.mean(axis=2) * (words if words.any() else 1))
-
-
-def strongest_link(record: Attention, layer: int, head: int) -> tuple[int, int, float] | None:
-    """The largest weight of a head from a word to another: query, key, weight; None where there are no two words.
-
-    Special tokens are left out.
-    """
-    weights = record.weights[layer, head].copy()
-    for at, token in enumerate(record.query_tokens):
-        if token.special:
-            weights[at] = -1.0
-    for at, token in enumerate(record.key_tokens):
-        if token.special:
-            weights[:, at] = -1.0
-    if record.kind != "cross":
-        np.fill_diagonal(weights, -1.0)
-    query, key = (int(one) for one in np.unravel_index(int(weights.argmax()), weights.shape))
-    return (query, key, float(weights[query, key])) if weights[query, key] > 0 else None
-
-
 def _links(record: Attention, screen: Screen, language: str) -> Iterator[Text]:
     """The strongest links between words, each of another head and between other words."""
-    every = [
-        (link, f"{layer}.{head}")
-        for layer, head in np.ndindex(*record.weights.shape[:2])
-        if (link := strongest_link(record, layer, head)) is not None
-    ]
-    shown: dict[tuple[int, int], tuple[float, str]] = {}
-    for (query, key, weight), name in sorted(every, key=lambda one: -one[0][2]):
-        if len(shown) < LINKS:
-            shown.setdefault((query, key), (weight, name))
+    shown = dict(strongest_links(record))
     if not shown:
         return
     yield from prose(say("one_links", language), screen)
     columns = [
-        Column(say("head", language), [name for _, name in shown.values()]),
+        Column(say("head", language), [f"{layer}.{head}" for _, layer, head in shown.values()]),
         Column(spell(say("from_to", language), screen), [_arrow(record, *link, screen) for link in shown], least=12),
-        Column(say("weight", language), [number(weight, screen) for weight, _ in shown.values()], right=True),
-        Column("", [bar(weight, 10, screen) for weight, _ in shown.values()]),
+        Column(say("weight", language), [number(weight, screen) for weight, _, _ in shown.values()], right=True),
+        Column("", [bar(weight, 10, screen) for weight, _, _ in shown.values()]),
     ]
     yield from table(columns, screen)
 
