@@ -96,7 +96,7 @@ def test_a_screen_of_ascii(shell: Callable[..., subprocess.CompletedProcess[byte
     result = shell("attnviz heatmap --load 나.json -o 너.json", PYTHONIOENCODING="ascii")
     assert result.returncode == 0
     assert result.stdout.isascii()
-    assert b"[ .:*#] colour" in result.stdout
+    assert b"[ .:*#] weight" in result.stdout
     assert result.stderr == b"wrote \\ub108.json\n"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -352,7 +353,7 @@ def test_other_sentences_are_not_paired_and_that_is_said(of_toys: PairSurvey) ->
 def of_coreference() -> PairSurvey:
     """The home-built encoder and its twin of random weights on sentences of which is known what “it” stands for."""
     source = open_source("toy")
-    return survey_pair(corpus_lines(60), source, source.untrained(), SurveySettings(controls=60))
+    return survey_pair(corpus_lines(150), source, source.untrained(), SurveySettings(controls=60))
 
 
 def links(n: int, right: float, seed: int) -> np.ndarray:
@@ -360,20 +361,26 @@ def links(n: int, right: float, seed: int) -> np.ndarray:
     return np.random.Generator(np.random.PCG64(seed)).random(n) < right
 
 
+def scored(n: int) -> list[int]:
+    """The keys of so many sentences of the half on which relations are scored."""
+    keys = (tally.key_of(f"sentence {number}") for number in count())
+    return list(islice((key for key in keys if structure.half_of(key) == structure.SCORE), n))
+
+
 def relations(hits: np.ndarray) -> structure.Relations:
     """One relation, a link a sentence, of a model of one head; the sentences are the same ones for the same length."""
     found = [
         (
-            tally.key_of(f"sentence {number}"),
+            key,
             structure.LinkHits(names=("obj",), hits=np.full((1, 2, 1, 1), hit), distances=np.array([1]), lost=()),
         )
-        for number, hit in enumerate(hits)
+        for key, hit in zip(scored(len(hits)), hits, strict=True)
     ]
     return structure.tallied(found, 1, 1)
 
 
 def apart(hits: np.ndarray, hits_after: np.ndarray) -> tuple[float, float, float]:
-    """How much more often the one head is right after, over all sentences."""
+    """How much more often the one head is right after, on the half that scores."""
     found = role_difference(relations(hits), relations(hits_after), "relation_obj", (0, 0))
     assert found is not None
     return found
@@ -383,7 +390,7 @@ def test_a_difference_of_shares_is_that_of_its_replicates() -> None:
     """Straight from the definition: each sentence as often as it is drawn, in both models alike."""
     one = links(300, 0.6, 1)
     other = np.where(links(300, 0.8, 2), one, links(300, 0.9, 3))
-    often = tally.frequencies([tally.key_of(f"sentence {number}") for number in range(300)], tally.REPLICATES)[1:]
+    often = tally.frequencies(scored(300), tally.REPLICATES)[1:]
     differences = (often @ (other.astype(float) - one)) / often.sum(axis=1)
     low, high = np.quantile(differences, (0.025, 0.975))
     value, *ends = apart(one, other)

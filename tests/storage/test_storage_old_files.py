@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import lzma
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,16 +71,20 @@ def test_a_walkthrough(typed: Callable[..., Result], here: Path, name: str) -> N
 
 
 def test_a_survey_of_one_model(typed: Callable[..., Result], here: Path) -> None:
-    """A treebank with relations and coreference: merged with itself, compared with itself and drawn as it was."""
+    """A treebank with relations and coreference: the numbers of then; not merged with itself, but compared with it."""
     old = unpacked("one.stats", here)
     stats = load_stats(old)
     again = save_stats(stats, here / "again.stats")
     assert same(load_stats(again), stats)
     assert save_stats(load_stats(again), here / "once_more.stats").read_bytes() == again.read_bytes()
-    shown = typed("compare-heads", "--load", "one.stats", "-o", "a.csv")
-    assert (shown.status, shown.output) == (0, printed("one.txt"))
-    assert typed("merge", "one.stats", "again.stats", "-o", "both.stats").status == 0
-    assert load_stats(here / "both.stats").survey.n_sentences == 4
+    shown = typed("compare-heads", "--load", "one.stats", "--table", "-o", "a.csv")
+    assert shown.status == 0
+    then = next(line for line in printed("one.txt").splitlines() if line.startswith("0.1"))
+    now = next(line for line in shown.output.splitlines() if line.startswith("0.1"))
+    assert re.findall(r"\d\.\d\d", now) == re.findall(r"\d\.\d\d", then)
+    assert shown.output.splitlines()[-1] == printed("one.txt").splitlines()[-1]
+    merged = typed("merge", "one.stats", "again.stats", "-o", "both.stats")
+    assert (merged.status, "no part is counted twice" in merged.errors) == (1, True)
     assert typed("compare-heads", "--load", "one.stats", "--against", "again.stats", "-o", "b.csv").status == 0
 
 
