@@ -253,6 +253,12 @@ def test_one_part_is_itself(typed: Callable[..., Result], numbers: Callable[...,
         refused = typed("merge", "a.stats", again, "-o", "c.stats")
         assert refused.status == 1
         assert f"{again} has the very sentences of a.stats: no part is counted twice" in refused.errors
+    corpus.write_text(corpus.read_text(encoding="utf-8") * 2, encoding="utf-8")
+    assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "twice.stats").status == 0
+    twice, once = numbers("--load", "twice.stats"), numbers("--load", "b.stats")
+    assert twice["n_sentences"] == 2 * once["n_sentences"]
+    # How far a pattern varies is said of all sentences that there could be, of which copies are no more.
+    assert differing(twice, once, "variability") < 1e-6, "copies make no interval narrower"
 
 
 # ------------------------------------------------------------------------------------------------- screens
