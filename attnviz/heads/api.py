@@ -23,13 +23,11 @@ from attnviz.heads.measures import MEASURES, Entry
 from attnviz.heads.settings import STATS, SurveySettings
 from attnviz.models.registry import names
 from attnviz.render.names import PICTURES
-from attnviz.settings import ModelSettings
+from attnviz.settings import ModelSettings, PageSettings
 from attnviz.storage.files import check_writable, write_whole
 from attnviz.text.display import clip, visible
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from attnviz.attention import Attention
     from attnviz.capture.source import Source
     from attnviz.heads.changes.record import Changes
@@ -52,6 +50,9 @@ from attnviz.heads.runs import (
 
 VIEWS = ("sheet", "clustermap", "scatter")
 """The pictures of all heads."""
+
+Examples: TypeAlias = "Callable[[HeadComparison, tuple[int, int] | None], tuple[Mapping[str, Attention], str]]"
+"""Gives the patterns of examples by role, and why there are none."""
 
 Model: TypeAlias = "str | ModelSettings | Source | None"
 """A model by its name or folder, with how it is loaded, or open already; None is the default."""
@@ -244,105 +245,6 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     return whole
 
 
-def save_comparison(
-    comparison: HeadComparison, path: Path, head: tuple[int, int] | None = None, view: str = "sheet", lang: str = "en"
-) -> Path:
-    """Write a comparison by its ending (see `HeadComparison.save`)."""
-    from attnviz.heads import files
-
-    suffix = path.suffix.lower()
-    if suffix == STATS:
-        if not isinstance(comparison.origin, Origin):
-            raise OutputError(f"{visible(str(path))}: this comparison was not measured here: there is no {STATS} of it")
-        return save_stats(comparison.origin.stats, path)
-    if suffix not in PICTURES:
-        return files.save(comparison, path)
-    return _write_picture(comparison, path, head, view, lang)
-
-
-def save_changes(changes: Changes, path: Path) -> Path:
-    """Write what changed by its ending (see `Changes.save`)."""
-    from attnviz.heads.changes import files
-
-    return _write_picture(changes, path) if path.suffix.lower() in PICTURES else files.save(changes, path)
-
-
-def figure_of(
-    shown: HeadComparison | Changes, head: tuple[int, int] | None = None, view: str = "sheet", lang: str = "en"
-) -> Figure:
-    """The figure of a comparison, of one of its heads, or of what changed between two models."""
-    return draw(shown, head=head, examples=example_patterns, view=view, lang=lang).figure
-
-
-def draw(
-    shown: HeadComparison | Changes,
-    *,
-    head: tuple[int, int] | None = None,
-    examples: Callable[..., tuple[Mapping[str, Attention], str]] | None = None,
-    view: str = "sheet",
-    lang: str = "en",
-) -> Picture:
-    """The picture of a comparison, of one of its heads, or of what changed.
-
-    Args:
-        shown: what to draw.
-        head: layer and head, of the page of one head.
-        examples: gives the patterns of examples, and why there are none; None draws none.
-        view: of all heads: ``sheet``, ``clustermap`` (all pairs) or ``scatter`` (heads as points).
-        lang: ``en`` or ``ko``.
-
-    Raises:
-        SelectionError: there is no such head, no such view, or heads were not compared with one another.
-    """
-    from attnviz.heads.record import HeadComparison
-
-    if not isinstance(shown, HeadComparison):
-        from attnviz.heads.changes.figure import draw as draw_changes
-
-        return draw_changes(shown)
-    if view not in VIEWS:
-        raise SelectionError(f"there is no view {view!r}: there are {', '.join(VIEWS)}")
-    if head is None and view != "sheet":
-        from attnviz.heads.figure import scatter, similarity
-
-        return scatter.draw(shown, lang) if view == "scatter" else similarity.draw(shown, language=lang)
-    from attnviz.heads.figure import page, sheet
-
-    patterns, unseen = ({}, "") if examples is None else examples(shown) if head is None else examples(shown, head)
-    if head is not None:
-        return page.draw(shown, *head, patterns=patterns, language=lang)
-    return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang)
-
-
-def png_of(shown: HeadComparison | Changes) -> bytes:
-    """Its picture as a notebook shows it, without the patterns of examples."""
-    drawn = BytesIO()
-    draw(shown).write(drawn, ".png")
-    return drawn.getvalue()
-
-
-def _write_picture(
-    shown: HeadComparison | Changes,
-    path: Path,
-    head: tuple[int, int] | None = None,
-    view: str = "sheet",
-    lang: str = "en",
-) -> Path:
-    drawn = BytesIO()
-    draw(shown, head=head, examples=example_patterns, view=view, lang=lang).write(drawn, path.suffix.lower())
-    return write_whole(path, drawn.getvalue())
-
-
-def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:
-    """The weights of the one sentence that was measured; None of several, or where no model was run."""
-    texts = list(origin.stats.survey.sample.texts.values())
-    if origin.source is None or comparison.n_sentences != 1 or len(texts) != 1 or texts[0][1] is not None:
-        return None
-    from attnviz.capture.attend import attend
-
-    return attend(texts[0][0], origin.source, kind=comparison.kind, truncate=True)
-
-
 def example_patterns(
     comparison: HeadComparison, head: tuple[int, int] | None = None
 ) -> tuple[dict[str, Attention], str]:
@@ -373,6 +275,93 @@ def example_patterns(
         }, ""  # fmt: skip
     except AttnvizError as error:
         return {}, clip(str(error), 300)
+
+
+def save(
+    shown: HeadComparison | Changes, path: Path, head: tuple[int, int] | None = None, *, lang: str = "en", **view: Any
+) -> Path:
+    """Write a comparison, or what changed between two models, by its ending (see `HeadComparison.save`)."""
+    from attnviz.heads.record import HeadComparison
+
+    suffix = path.suffix.lower()
+    if suffix in PICTURES:
+        drawn = BytesIO()
+        draw(shown, head, lang=lang, **view).write(drawn, suffix)
+        return write_whole(path, drawn.getvalue())
+    if not isinstance(shown, HeadComparison):
+        from attnviz.heads.changes import files as changes
+
+        return changes.save(shown, path)
+    if suffix == STATS:
+        if not isinstance(shown.origin, Origin):
+            raise OutputError(f"{visible(str(path))}: this comparison was not measured here: there is no {STATS} of it")
+        return save_stats(shown.origin.stats, path)
+    from attnviz.heads import files
+
+    return files.save(shown, path)
+
+
+def draw(
+    shown: HeadComparison | Changes,
+    head: tuple[int, int] | None = None,
+    *,
+    examples: Examples | None = example_patterns,
+    view: str = "sheet",
+    lang: str = "en",
+    **page: Any,
+) -> Picture:
+    """The picture of a comparison, of one of its heads, or of what changed.
+
+    Args:
+        shown: what to draw.
+        head: layer and head, of the page of one head.
+        examples: gives the patterns of examples, and why there are none; None draws none.
+        view: of all heads: ``sheet``, ``clustermap`` (all pairs) or ``scatter`` (heads as points).
+        lang: ``en`` or ``ko``.
+        page: what the picture is for: the fields of `PageSettings`.
+
+    Raises:
+        SelectionError: there is no such head, no such view, or heads were not compared with one another.
+        SettingsError: a width that no picture has.
+    """
+    from attnviz.heads.record import HeadComparison
+
+    style = PageSettings(**page).look
+    if not isinstance(shown, HeadComparison):
+        from attnviz.heads.changes import figure
+
+        return figure.draw(shown).fitted(style)
+    if view not in VIEWS:
+        raise SelectionError(f"there is no view {view!r}: there are {', '.join(VIEWS)}")
+    if head is None and view != "sheet":
+        from attnviz.heads.figure import scatter, similarity
+
+        made = scatter.draw(shown, lang) if view == "scatter" else similarity.draw(shown, language=lang)
+        return made.fitted(style)
+    from attnviz.heads.figure import page as pages
+    from attnviz.heads.figure import sheet
+
+    patterns, unseen = ({}, "") if examples is None else examples(shown, head)
+    if head is not None:
+        return pages.draw(shown, *head, patterns=patterns, language=lang).fitted(style)
+    return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=style).fitted(style)
+
+
+def png_of(shown: HeadComparison | Changes) -> bytes:
+    """Its picture as a notebook shows it, without the patterns of examples."""
+    drawn = BytesIO()
+    draw(shown, examples=None).write(drawn, ".png")
+    return drawn.getvalue()
+
+
+def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:
+    """The weights of the one sentence that was measured; None of several, or where no model was run."""
+    texts = list(origin.stats.survey.sample.texts.values())
+    if origin.source is None or comparison.n_sentences != 1 or len(texts) != 1 or texts[0][1] is not None:
+        return None
+    from attnviz.capture.attend import attend
+
+    return attend(texts[0][0], origin.source, kind=comparison.kind, truncate=True)
 
 
 def _again(origin: Origin) -> Source:

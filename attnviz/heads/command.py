@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,10 +36,11 @@ from attnviz.heads.settings import (
     MergeSettings,
     SurveySettings,
     TableSettings,
+    ViewSettings,
     check_together,
 )
 from attnviz.render.names import PICTURES, picture_path
-from attnviz.settings import ModelSettings, changed, check_endings, name_parts
+from attnviz.settings import ModelSettings, PageSettings, changed, check_endings, name_parts
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def command(
     table: TableSettings,
     survey: SurveySettings,
     against: AgainstSettings,
+    page: PageSettings,
     output: ComparisonOutput,
 ) -> None:
     """Say what each head of a model does, and how sure that is.
@@ -101,9 +103,9 @@ def command(
     _check_table(table, json=output.json, against=against.against)
     _check_against(text, against, output)
     _check_views(output, similarity=survey.similarity, against=against.against)
-    check_writable(output.planned(*output.views.values()))
+    check_writable(output.planned())
     if against.against is not None:
-        _show_changes(text, model, table, survey, against, output)
+        _show_changes(text, model, table, survey, against, page, output)
         return
     from attnviz.heads.api import compare_heads, draw, example_patterns
 
@@ -118,19 +120,19 @@ def command(
         print_json(to_json(comparison))
     else:
         _print_heads(comparison, table)
-    usual = _usual_path("compare-heads", text.shown, comparison.model, model, survey, table)
+    usual = _usual_path("compare-heads", text.shown, comparison.model, model, survey, table, page)
 
     @cache
-    def examples(shown: HeadComparison) -> tuple[dict[str, Attention], str]:
-        patterns, unseen = example_patterns(shown)
+    def examples(shown: HeadComparison, head: None = None) -> tuple[dict[str, Attention], str]:
+        patterns, unseen = example_patterns(shown, head)
         if unseen:
             sys.stderr.write(f"attnviz: the picture shows no patterns of examples: {unseen}\n")
         return patterns, unseen
 
     for path in output.output or (() if output.json else (usual,)):
-        _write(path, comparison, partial(draw, comparison, examples=examples, lang=table.lang))
+        _write(path, comparison, partial(draw, comparison, examples=examples), table, page)
     for view, path in output.views.items():
-        write_picture(path, draw(comparison, view=view, lang=table.lang))
+        _write(path, comparison, partial(draw, comparison, view=view), table, page)
 
 
 def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
@@ -155,38 +157,35 @@ def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
 
 
 def head_command(
-    page: HeadSettings, text: CorpusSettings, model: ModelSettings, survey: SurveySettings, output: HeadOutput
-) -> None:
+    head: HeadSettings, text: CorpusSettings, model: ModelSettings, survey: SurveySettings, page: PageSettings,
+    output: HeadOutput,
+) -> None:  # fmt: skip
     """Show one head: what it does, and where it does it most.
 
     Every measure stands with its interval and its controls, and with the sentences where it is largest.
     """
     check_together(text, model, survey, output.checkpoint)
     check_writable(output.planned())
-    layer, number = page.numbers
-    from attnviz.heads.api import compare_heads, draw, example_patterns
+    layer, number = head.numbers
+    from attnviz.heads.api import compare_heads, draw
 
     with _progress_bar(text, expect=partial(_expect_head, layer, number)) as progress:
         comparison = compare_heads(
-            _sentences(text), model=model, settings=survey, thresholds=page.thresholds, checkpoint=output.checkpoint,
+            _sentences(text), model=model, settings=survey, thresholds=head.thresholds, checkpoint=output.checkpoint,
             progress=progress, opening=_opening,
         )  # fmt: skip
     profile = comparison.head(layer, number)
     from attnviz.heads.terminal.page import draw_head
 
     def view(screen: Screen) -> list[Text]:
-        lang = page.lang if screen.unicode else "en"
-        return draw_head(comparison, layer, number, screen, full=page.full, language=lang)
+        lang = head.lang if screen.unicode else "en"
+        return draw_head(comparison, layer, number, screen, full=head.full, language=lang)
 
-    print_lines(view, page.background)
-    usual = _usual_path("head", f"{profile.name} {text.shown}", comparison.model, model, survey, page)
+    print_lines(view, head.background)
+    usual = _usual_path("head", f"{profile.name} {text.shown}", comparison.model, model, survey, head, page)
 
     for path in output.output or (usual,):
-        _write(
-            path,
-            comparison,
-            partial(draw, comparison, head=(layer, number), examples=example_patterns, lang=page.lang),
-        )
+        _write(path, comparison, partial(draw, comparison, (layer, number)), head, page)
 
 
 def merge_command(merge: MergeSettings) -> None:
@@ -204,7 +203,7 @@ def merge_command(merge: MergeSettings) -> None:
 
 def _show_changes(
     text: CorpusSettings, model: ModelSettings, table: TableSettings, survey: SurveySettings, against: AgainstSettings,
-    output: ComparisonOutput,
+    page: PageSettings, output: ComparisonOutput,
 ) -> None:  # fmt: skip
     """Compare two models, print, write; exit with `CHANGED` where a head changed too much.
 
@@ -239,10 +238,10 @@ def _show_changes(
             table.background,
         )  # fmt: skip
     names = f"{changes.before.model} against {changes.after.model}"
-    usual = _usual_path("compare-heads", names, "", model, survey, table)
+    usual = _usual_path("compare-heads", names, "", model, survey, table, page)
 
     for path in output.output or (() if output.json else (usual,)):
-        _write(path, changes, partial(draw, changes))
+        _write(path, changes, partial(draw, changes), table, page)
     if above:
         raise typer.Exit(CHANGED)
 
@@ -374,21 +373,20 @@ def _progress_bar(
 
 
 def _usual_path(
-    command: str,
-    shown: str,
-    name: str,
-    model: ModelSettings,
-    survey: SurveySettings,
-    table: TableSettings | HeadSettings,
-) -> Path:
+    command: str, shown: str, name: str, model: ModelSettings, survey: SurveySettings, view: ViewSettings,
+    page: PageSettings,
+) -> Path:  # fmt: skip
     """A file in `outputs` named after what it shows, and how it was measured."""
-    more = [*name_parts(model, "dtype", "revision"), *name_parts(survey), *name_parts(table, "threshold")]
+    more = [*name_parts(model, "dtype", "revision"), *name_parts(survey), *name_parts(view, "threshold")]
+    more += [*([view.lang] if view.lang != "en" else []), *name_parts(page)]
     return picture_path(command, shown, name, more, pair=None, target=None)
 
 
-def _write(path: Path, shown: HeadComparison | Changes, draw: Callable[[], Picture]) -> None:
+def _write(
+    path: Path, shown: HeadComparison | Changes, draw: Callable[..., Picture], view: ViewSettings, page: PageSettings
+) -> None:
     """Write one file by its ending: a table, what was measured, or a picture."""
     if path.suffix.lower() in TABLES:
-        write(path, partial(shown.save, path))
+        write(path, partial(shown.save, path, lang=view.lang))
     else:
-        write_picture(path, draw())
+        write_picture(path, draw(lang=view.lang, **asdict(page)))

@@ -171,15 +171,20 @@ Entry: TypeAlias = Measure | AtOffsets
 
 
 def _keys(
-    name: str, label: str, meaning: str, compute: Callable[[Rows], Target], role: RoleRule, **more: Any
+    name: str, label: str, words: tuple[str, str], compute: Callable[[Rows], Target], role: RoleRule, **more: Any
 ) -> Measure:
     return Measure(
-        name=name, label=label, unit="share", meaning=meaning, takes="keys", compute=compute, role=role, **more
+        name=name, label=label, unit="share", meaning=words[0], korean=words[1], takes="keys", compute=compute,
+        role=role, **more,
+    )  # fmt: skip
+
+
+def _rows(
+    name: str, label: str, unit: str, words: tuple[str, str], compute: Callable[[Rows], Sums], **more: Any
+) -> Measure:
+    return Measure(
+        name=name, label=label, unit=unit, meaning=words[0], korean=words[1], takes="rows", compute=compute, **more
     )
-
-
-def _rows(name: str, label: str, unit: str, meaning: str, compute: Callable[[Rows], Sums], **more: Any) -> Measure:
-    return Measure(name=name, label=label, unit=unit, meaning=meaning, takes="rows", compute=compute, **more)
 
 
 def _at(offset: int, rows: Rows) -> Target:
@@ -189,7 +194,8 @@ def _at(offset: int, rows: Rows) -> Target:
 def _weight_at(offset: int) -> Measure:
     return Measure(
         name=f"offset_{offset:+d}", label=f"{offset:+d}", unit="share", meaning=f"weight at offset {offset:+d}",
-        takes="keys", compute=partial(_at, offset), offset=offset, family="offset",
+        korean=f"거리 {offset:+d}의 가중치", takes="keys", compute=partial(_at, offset), offset=offset,
+        family="offset",
     )  # fmt: skip
 
 
@@ -203,7 +209,8 @@ def _peak_at(offset: int) -> Measure:
     )  # fmt: skip
     return Measure(
         name=f"peak_{offset:+d}", label=f"top {offset:+d}", unit="share", takes="peaks", offset=offset, family="peak",
-        meaning=f"rows whose largest weight is at offset {offset:+d}", role=role if abs(offset) > 1 else None,
+        meaning=f"rows whose largest weight is at offset {offset:+d}",
+        korean=f"최대 가중치가 거리 {offset:+d}에 있는 행", role=role if abs(offset) > 1 else None,
     )  # fmt: skip
 
 
@@ -221,69 +228,84 @@ def _sink(received: Received) -> Sums:
 
 MEASURES: tuple[Entry, ...] = (
     # A[i, i] (Clark et al. 2019, section 3)
-    _keys("self", "self", "weight on the token itself", lambda rows: rows.at(0), RoleRule(
+    _keys("self", "self", ("weight on the token itself", "자기 자신에 주는 가중치"),
+          lambda rows: rows.at(0), RoleRule(
         name="self", words="looks at itself", korean="자기 자신을 봄", threshold=0.5, about="position", sign="self",
         colour="#117733",
     )),
     # A[i, i - 1] (Clark et al. 2019, section 3.1)
-    _keys("previous", "prev", "weight on the token before", lambda rows: rows.at(-1), RoleRule(
+    _keys("previous", "prev", ("weight on the token before", "바로 앞 토큰에 주는 가중치"),
+          lambda rows: rows.at(-1), RoleRule(
         name="previous", words="looks at the previous token", korean="바로 앞 토큰을 봄", also=("prev", "-1"),
         threshold=0.5, about="position", sign="-1",
         colour="#332288",
     )),
     # A[i, i + 1] (Clark et al. 2019, section 3.1)
-    _keys("next", "next", "weight on the token after", lambda rows: rows.at(1), RoleRule(
+    _keys("next", "next", ("weight on the token after", "바로 뒤 토큰에 주는 가중치"),
+          lambda rows: rows.at(1), RoleRule(
         name="next", words="looks at the next token", korean="바로 뒤 토큰을 봄", also=("+1",), threshold=0.5,
         about="position", sign="+1", colour="#88ccee",
     )),
     # A[i, 0], such as [CLS] (Clark et al. 2019, section 3.2)
-    _keys("first", "1st", "weight on the first token", lambda rows: rows.on(rows.marks.first), RoleRule(
+    _keys("first", "1st", ("weight on the first token", "첫 토큰에 주는 가중치"),
+          lambda rows: rows.on(rows.marks.first), RoleRule(
         name="first", words="rests on the first token", korean="첫 토큰에 머묾 (어텐션 싱크)",
         also=("sink", "sink [cls]", "[cls]", "cls", "bos"), threshold=0.6, sign="1st", colour="#cc6677",
     )),
     # such as [SEP]: the sum of A over them (Clark et al. 2019, section 3.2)
-    _keys("separator", "sep", "weight on special tokens other than the first",
+    _keys("separator", "sep", ("weight on special tokens other than the first", "첫 토큰이 아닌 특수 토큰에 주는 가중치"),
           lambda rows: rows.on(rows.marks.separator), RoleRule(
         name="separator", words="rests on the separator", korean="구분 토큰에 머묾", also=("[sep]", "sep"),
         threshold=0.6, sign="sep", colour="#882255",
     )),
     # the sum of A over them (Clark et al. 2019, section 3.2)
-    _keys("punctuation", "punct", "weight on punctuation marks", lambda rows: rows.on(rows.marks.punctuation), RoleRule(
+    _keys("punctuation", "punct", ("weight on punctuation marks", "문장 부호에 주는 가중치"),
+          lambda rows: rows.on(rows.marks.punctuation), RoleRule(
         name="punctuation", words="rests on punctuation", korean="문장 부호에 머묾", also=("punct",), threshold=0.6,
         sign=".,", colour="#ee8866",
     )),
     # the sum of A over them (Wang et al. 2023, duplicate token heads)
-    _keys("same_word", "same", "of a token seen before: weight on its earlier copies",
+    _keys("same_word", "same",
+          ("of a token seen before: weight on its earlier copies", "앞에 나온 토큰: 앞선 같은 토큰에 주는 가중치"),
           lambda rows: rows.copies(), RoleRule(
         name="same_word", words="looks back at the same word", korean="앞에 나온 같은 단어를 봄", also=("duplicate",),
         threshold=0.5, sign="same", colour="#aa4499",
     ), enough_rows=1),
     # what came right after its earlier copies: the sum of A over it (Olsson et al. 2022)
-    _keys("induction", "induct", "of a token seen before: weight on what followed its earlier copies",
+    _keys("induction", "induct",
+          ("of a token seen before: weight on what followed its earlier copies",
+           "앞에 나온 토큰: 앞선 같은 토큰의 다음 토큰에 주는 가중치"),
           lambda rows: rows.after_copies(), RoleRule(
         name="induction", words="repeats what followed last time", korean="전에 같은 단어 다음에 나온 것을 봄",
         threshold=0.5, sign="ind", colour="#999933",
     ), enough_rows=1),
     # mean of -sum over j of A ln A (Clark et al. 2019, section 3.3)
-    _rows("entropy", "entropy", "nats", "how spread a row is", lambda rows: rows.total(rows.entropy)),
-    _rows("entropy_share", "even", "share", "entropy as a share of the largest there can be",
+    _rows("entropy", "entropy", "nats", ("how spread a row is", "행이 퍼진 정도"),
+          lambda rows: rows.total(rows.entropy)),
+    _rows("entropy_share", "even", "share",
+          ("entropy as a share of the largest there can be", "최댓값에 대한 엔트로피의 비율"),
           lambda rows: rows.total(rows.entropy / rows.largest_entropy), role=RoleRule(
         name="broad", words="spreads over many tokens", korean="여러 토큰을 고루 봄", threshold=BROAD, about="spread",
         sign="all", colour="#ddcc77",
     )),
-    _rows("distance", "dist", "tokens", "mean distance of the keys", _distance),
-    _rows("spread", "± tokens", "tokens", "standard deviation of that distance within a row", _spread),
+    _rows("distance", "dist", "tokens", ("mean distance of the keys", "키까지의 평균 거리"), _distance),
+    _rows("spread", "± tokens", "tokens",
+          ("standard deviation of that distance within a row", "행 안에서 그 거리의 표준편차"),
+          _spread),
     # mean of max A (Voita et al. 2019, section 4)
-    _rows("confidence", "max", "share", "largest weight of a row, the end of the sentence left out",
+    _rows("confidence", "max", "share",
+          ("largest weight of a row, the end of the sentence left out", "행의 최대 가중치 (문장 끝 제외)"),
           lambda rows: rows.confidence()),
     # Gu et al. 2025, "attention sink"
     Measure(name="sink", label="sink", unit="share", takes="received", compute=_sink,
-            meaning="largest mean weight that a single key draws from the rows that see it"),
+            meaning="largest mean weight that a single key draws from the rows that see it",
+            korean="키 하나가 자기를 보는 행들에서 받는 평균 가중치의 최댓값"),
     AtOffsets(family="offset", at=_weight_at), # A[i, i + o]
     AtOffsets(family="peak", at=_peak_at), # Voita et al. 2019, section 5.1, positional heads: there 0.9 of the rows
     # after Vig and Belinkov 2019: `attnviz.heads.survey.variability`
     Measure(name="variability", label="varies", unit="share", takes="places",
-            meaning="how far the pattern changes with what the words are"),
+            meaning="how far the pattern changes with what the words are",
+            korean="단어에 따라 패턴이 달라지는 정도"),
 )  # fmt: skip
 """All that is measured of a head, where nothing else is set."""
 
@@ -315,7 +337,7 @@ def measures_of(entries: Iterable[Entry] = MEASURES, max_offset: int = MAX_OFFSE
 def _norm_based(share: Measure) -> Measure:
     return replace(
         share, name=f"norm_{share.name}", label=f"|{share.label}|", meaning=f"norm-based {share.meaning}",
-        takes="norms", role=None,
+        korean=f"노름 기준: {share.korean or share.meaning}", takes="norms", role=None,
     )  # fmt: skip
 
 

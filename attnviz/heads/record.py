@@ -321,40 +321,42 @@ class HeadComparison:
 
         return frame(self)
 
-    def figure(self, head: tuple[int, int] | None = None, *, view: str = "sheet", lang: str = "en") -> Any:
+    def figure(self, head: tuple[int, int] | None = None, *, view: str = "sheet", lang: str = "en", **page: Any) -> Any:
         """The sheet of all heads, or of one head its page, as a Matplotlib figure of its own.
 
         Args:
             head: layer and head; None draws all of them, with the patterns of examples where the model is at hand.
             view: of all heads: ``sheet``, ``clustermap`` (all pairs) or ``scatter`` (heads as points).
             lang: ``en`` or ``ko``.
+            page: what the picture is for: the fields of `PageSettings`, such as ``style="slides"``.
 
         Raises:
             SelectionError: there is no such head or view, or heads were not compared with one another.
+            SettingsError: a width that no picture has.
         """
         # What draws and writes is the step against the stream of imports: what users expect of a result.
-        from attnviz.heads.api import figure_of
+        from attnviz.heads.api import draw
 
-        return figure_of(self, head, view, lang)
+        return draw(self, head, view=view, lang=lang, **page).figure
 
-    def save(
-        self, path: str | Path, head: tuple[int, int] | None = None, *, view: str = "sheet", lang: str = "en"
-    ) -> Path:
-        """Write it, whole or not at all, by its ending: png, svg, pdf, csv, json, or stats to go on from and to merge.
+    def save(self, path: str | Path, head: tuple[int, int] | None = None, **view: Any) -> Path:
+        """Write it, whole or not at all, by its ending.
+
+        png, svg and pdf are pictures, tex is a table of roles for a paper, csv and json are tables of all numbers,
+        stats is what a run goes on from and what is merged.
 
         Args:
             path: the file.
             head: of pictures: layer and head of the page to draw; None draws all heads.
-            view: likewise, as of `figure`.
-            lang: likewise.
+            view: of pictures and tex, as of `figure`.
 
         Raises:
             OutputError: another ending, or the file cannot be written.
             SelectionError: there is no such head or view, or heads were not compared with one another.
         """
-        from attnviz.heads.api import save_comparison
+        from attnviz.heads.api import save
 
-        return save_comparison(self, Path(path), head, view, lang)
+        return save(self, Path(path), head, **view)
 
     def _repr_png_(self) -> bytes:
         """How a notebook shows it: the sheet of all heads, without the patterns of examples."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.render.names import PICTURES
@@ -19,12 +19,12 @@ from attnviz.settings import (
     FileSettings,
     Kind,
     ModelSettings,
-    OutputSettings,
     Ranges,
     background_option,
     changed,
     head_option,
     kind_option,
+    lang_option,
     layer_option,
     layers_and_heads,
     option,
@@ -143,20 +143,32 @@ class SurveySettings:
             )
 
 
-def _threshold_option() -> Any:
-    return option(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewSettings:
+    """How heads are shown, and from when on one has a role.
+
+    Attributes:
+        threshold: of roles, such as ``previous=0.4``.
+        lang: the language.
+        background: the terminal's.
+    """
+
+    threshold: tuple[str, ...] = option(
         "--threshold", default=(), help="From when on a head has a role, such as previous=0.4; repeatable.",
         metavar="ROLE=X", panel=RARE,
     )  # fmt: skip
+    lang: Literal["en", "ko"] = lang_option()
+    background: Background = background_option()
 
-
-Language: TypeAlias = Literal["en", "ko"]
-"""English or Korean."""
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Of roles, by name."""
+        return read_thresholds(self.threshold)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableSettings:
-    """Which heads the table shows, in which order, and from when on a head has a role.
+class TableSettings(ViewSettings):
+    """Which heads the table shows, in which order.
 
     Attributes:
         table: whether all heads are shown.
@@ -164,9 +176,6 @@ class TableSettings:
         role: only heads of these roles.
         layer: only these layers.
         head: only these heads of each, or ``layer.head``.
-        threshold: of roles, such as ``previous=0.4``.
-        lang: the language.
-        background: the terminal's.
     """
 
     table: bool = option("--table", default=False, help="A table of all heads, and of all relations.", panel=SHOWN)
@@ -180,9 +189,6 @@ class TableSettings:
     )  # fmt: skip
     layer: tuple[str, ...] = layer_option()
     head: tuple[str, ...] = head_option()
-    threshold: tuple[str, ...] = _threshold_option()
-    lang: Language = option("--lang", default="en", help="English or Korean.", panel=SHOWN)
-    background: Background = background_option()
 
     def __post_init__(self) -> None:
         _ = self.places, self.thresholds  # refused here, before any work
@@ -191,11 +197,6 @@ class TableSettings:
     def places(self) -> tuple[Ranges | None, Ranges | None]:
         """The layers and the heads chosen; None for all."""
         return layers_and_heads(self.layer, self.head)
-
-    @property
-    def thresholds(self) -> dict[str, float]:
-        """Of roles, by name."""
-        return read_thresholds(self.threshold)
 
     def check(self, max_offset: int) -> None:
         """Find out whether there is such an order, and such roles: hours of a corpus are no time to learn it.
@@ -273,25 +274,31 @@ class AgainstSettings:
         return self.against is not None and self.against.lower().endswith(STATS)
 
 
-def _checkpoint_option() -> Any:
-    return option(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadOutput(FileSettings):
+    """The files of one head's page.
+
+    Attributes:
+        checkpoint: what a run goes on from.
+    """
+
+    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *TABLES)
+
+    checkpoint: Path | None = option(
         "--checkpoint", help="A .stats file to write as it goes, and to go on from after a break.", metavar="FILE",
         panel=FILES,
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonOutput(OutputSettings):
+class ComparisonOutput(HeadOutput):
     """The files of a comparison.
 
     Attributes:
         clustermap: a picture of all pairs of heads.
         scatter: a picture of the heads as points.
-        checkpoint: what a run goes on from.
         json: whether JSON is printed, and no picture drawn.
     """
-
-    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *TABLES)
 
     json: bool = option("--json", default=False, help="Print all of it as JSON, and no picture.", panel=FILES)
     clustermap: Path | None = option(
@@ -302,7 +309,10 @@ class ComparisonOutput(OutputSettings):
         "--scatter", help="A picture (png, svg, pdf) of the heads as points: those that look alike stand close.",
         metavar="FILE", panel=FILES,
     )  # fmt: skip
-    checkpoint: Path | None = _checkpoint_option()  # noqa: RUF009 - a field of both
+
+    def planned(self, *more: Path | None, writes_picture: bool = True) -> list[Path]:
+        """The same, and the pictures of views; with ``--json`` there is no usual picture."""
+        return HeadOutput.planned(self, *self.views.values(), *more, writes_picture=writes_picture and not self.json)
 
     @property
     def views(self) -> dict[str, Path]:
@@ -312,24 +322,18 @@ class ComparisonOutput(OutputSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeadSettings:
+class HeadSettings(ViewSettings):
     """Which head is shown.
 
     Attributes:
         head: its layer and its number, ``layer.head``.
         full: whether all is shown that is known of it.
-        threshold: of roles, such as ``previous=0.4``.
-        lang: the language.
-        background: the terminal's.
     """
 
     head: str = option(
         default=REQUIRED, help="The head: its layer and its number, counted from 0.", metavar="LAYER.HEAD"
     )
     full: bool = option("--full", default=False, help="All its measures, controls, offsets and sentences.", panel=SHOWN)
-    threshold: tuple[str, ...] = _threshold_option()
-    lang: Language = option("--lang", default="en", help="English or Korean.", panel=SHOWN)
-    background: Background = background_option()
 
     def __post_init__(self) -> None:
         _ = self.numbers, self.thresholds
@@ -347,24 +351,6 @@ class HeadSettings:
             f"Invalid value for 'LAYER.HEAD': {self.head.strip()!r} is no head: give its layer and its number, such as "
             "3.7"
         )
-
-    @property
-    def thresholds(self) -> dict[str, float]:
-        """Of roles, by name."""
-        return read_thresholds(self.threshold)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadOutput(FileSettings):
-    """The files of one head's page.
-
-    Attributes:
-        checkpoint: what a run goes on from.
-    """
-
-    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *TABLES)
-
-    checkpoint: Path | None = _checkpoint_option()  # noqa: RUF009 - a field of both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,6 +85,24 @@ TEXTS: Templates = {
     "unnamed": ("{heads} not named: no room", "이름을 쓸 자리가 없는 헤드 {n}개"),
     "doubtful_group": ("{role} (not established)", "{role} (확인되지 않음)"),
     "clusters_title": ("Which heads are alike · {model}", "어떤 헤드가 서로 비슷한가 · {model}"),
+    "distance": ("Jensen-Shannon distance, √nats", "젠슨-섀넌 거리, √nat"),
+    "axis_one": ("first axis ({unit})", "첫째 축 ({unit})"),
+    "axis_two": ("second axis", "둘째 축"),
+    "each_named": (" · each {nth} head is named", " · 이름은 헤드 {n}개마다 하나씩"),
+    "pairs_axes": (
+        "rows and columns: heads as layer.head, counted from 0, in the order of the tree (average linkage){names}",
+        "행과 열: 헤드(층.헤드, 번호는 0부터), 트리 순서(평균 연결){names}",
+    ),
+    "pairs_colour": (
+        (
+            "dark: alike · the largest distance here is {largest}; 0 is that of heads whose weights are always equal, "
+            "{farthest} that of heads that never look at the same token"
+        ),
+        (
+            "진할수록 비슷함 · 여기서 가장 먼 거리는 {largest}; 0은 가중치가 늘 같은 헤드, {farthest}는 같은 토큰을 "
+            "보는 일이 없는 헤드 사이의 거리"
+        ),
+    ),
     "count_from_0": ("layers and heads count from 0", "층과 헤드의 번호는 0부터"),
     # all heads
     "title": ("What each head does · {model}", "각 헤드가 하는 일 · {model}"),

@@ -13,7 +13,7 @@ import pytest
 
 from attnviz.errors import RecordError, SelectionError
 from attnviz.heads.figure.scatter import DOT, draw_scatter, places
-from attnviz.heads.figure.similarity import FARTHEST, STRIP, UNIT, draw
+from attnviz.heads.figure.similarity import FARTHEST, STRIP, draw
 from attnviz.heads.notes import proof
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadSimilarity
 from attnviz.heads.similarity import cluster, leaves, scaled_to_two
@@ -128,7 +128,7 @@ def test_a_page_of_clusters_says_what_it_is(texts_of: Texts) -> None:
     """Title, receipt, order, unit, and what the least and the most stand for."""
     alike = comparison(12)
     said = " ".join(text for text, _ in texts_of(draw(alike).figure))
-    for part in (alike.model, proof(alike), "layer.head, counted from 0", "average linkage", UNIT, "dark: alike",
+    for part in (alike.model, proof(alike), "layer.head, counted from 0", "average linkage", "√nats", "dark: alike",
                  "largest distance here is 0.75", f"{FARTHEST:.2f}"):  # fmt: skip
         assert part in said
 

@@ -228,21 +228,28 @@ class Changes:
 
         return frame(self)
 
-    def figure(self) -> Any:
-        """The sheet of both models as a Matplotlib figure of its own."""
-        from attnviz.heads.api import figure_of
+    def figure(self, **view: Any) -> Any:
+        """The sheet of both models as a Matplotlib figure of its own.
 
-        return figure_of(self)
+        Args:
+            view: ``lang`` (``en`` or ``ko``), and what the picture is for: the fields of `PageSettings`.
 
-    def save(self, path: str | Path) -> Path:
-        """Write it, whole or not at all, by its ending: png, svg, pdf, csv or json.
+        Raises:
+            SettingsError: a width that no picture has.
+        """
+        from attnviz.heads.api import draw
+
+        return draw(self, **view).figure
+
+    def save(self, path: str | Path, **view: Any) -> Path:
+        """Write it, whole or not at all, by its ending: png, svg, pdf, csv or json; `view` as of `figure`.
 
         Raises:
             OutputError: another ending, or the file cannot be written.
         """
-        from attnviz.heads.api import save_changes
+        from attnviz.heads.api import save
 
-        return save_changes(self, Path(path))
+        return save(self, Path(path), **view)
 
     def _repr_png_(self) -> bytes:
         """How a notebook shows it."""

@@ -9,7 +9,7 @@ import numpy as np
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.wording import say
 from attnviz.render.figure.page import Page, Place
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, PITCH, POINT, SMALL, TEXT, Pen
 from attnviz.render.palette import hexed, luminance
 
 CELLS = (0.16, 0.42)
@@ -52,9 +52,9 @@ def cell_of(n_layers: int, n_heads: int, most: float = CELLS[1], widest: float =
     return max(CELLS[0], min(most, widest / n_heads, HIGHEST / n_layers))
 
 
-def map_cell(n_layers: int, n_heads: int) -> tuple[float, float]:
+def map_cell(n_layers: int, n_heads: int, widest: float = WIDEST) -> tuple[float, float]:
     """Width and height of a cell of the map, in inches."""
-    side = cell_of(n_layers, n_heads)
+    side = cell_of(n_layers, n_heads, widest=widest)
     return side, max(CELLS[0], HIGH * side)
 
 
@@ -63,10 +63,16 @@ def grid_size(n_layers: int, n_heads: int, cell: tuple[float, float]) -> tuple[f
     return BESIDE + n_heads * cell[0], ABOVE + n_layers * cell[1]
 
 
-def draw_grid(page: Page, comparison: HeadComparison, left: float, top: float, language: str) -> None:
+def draw_grid(
+    page: Page,
+    comparison: HeadComparison,
+    corner: tuple[float, float],
+    language: str,
+    cell: tuple[float, float] | None = None,
+) -> None:
     """Draw the grid: a cell a head, layers from top to bottom, heads from left to right, with their numbers."""
-    shape = comparison.n_layers, comparison.n_heads
-    across, down = map_cell(*shape)
+    shape, (left, top) = (comparison.n_layers, comparison.n_heads), corner
+    across, down = cell or map_cell(*shape)
     for head in comparison.heads:
         swatch(
             page,
@@ -112,7 +118,7 @@ def swatch(page: Page, role: Role | None, place: Place) -> None:
     if role is None:
         return
     size = min(TEXT, (width - 0.04) / max(page.pen.width(role.rule.sign, 1.0), POINT), height / POINT / 1.4)
-    if size >= LEAST_TEXT:
+    if size >= page.pen.least:
         ink = BLACK if doubtful else ink_on(colour)
         middle = (left + width / 2, top + height / 2)
         page.text(*middle, role.rule.sign, size, ha="center", va="center", zorder=4, color=ink)

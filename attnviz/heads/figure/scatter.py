@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float64
 
 from attnviz.errors import RecordError
 from attnviz.heads.figure.grid import colour_of
-from attnviz.heads.figure.similarity import UNIT, compared
+from attnviz.heads.figure.similarity import compared
 from attnviz.heads.notes import proof
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile
 from attnviz.heads.wording import counted, described, sample, say
@@ -52,7 +52,7 @@ def draw(comparison: HeadComparison, language: str = "en") -> Picture:
     groups = [_group(head, language) for head in comparison.heads]
     notes = [proof(comparison, language), say("kept", language, share=100 * similarity.kept)]
     with usual_settings():
-        pen = blank_figure([title, *about, *groups, *notes, UNIT])
+        pen = blank_figure([title, *about, *groups, *notes, *_axes(language)])
         above = [*lines(pen, [title], WIDTH, TITLE * 1.2, leading=1.4), *lines(pen, about, WIDTH, colour=GREY)]
         across, up = np.ptp(similarity.points, axis=0)
         height = min(HEIGHTS[1], max(HEIGHTS[0], WIDTH * up / across)) if across else HEIGHTS[0]
@@ -61,7 +61,14 @@ def draw(comparison: HeadComparison, language: str = "en") -> Picture:
         looks = {group: _look(head) for head, group in zip(comparison.heads, groups, strict=True)}
         none = say("no_role", language)
         legend, unnamed = draw_scatter(
-            ax, similarity.points, [head.name for head in comparison.heads], groups, pen, looks=looks, last=none
+            ax,
+            similarity.points,
+            [head.name for head in comparison.heads],
+            groups,
+            pen,
+            looks=looks,
+            last=none,
+            axes=_axes(language),
         )
         if unnamed:
             notes.append(say("unnamed", language, heads=counted(unnamed, "head"), n=unnamed))
@@ -72,6 +79,11 @@ def draw(comparison: HeadComparison, language: str = "en") -> Picture:
         page.move(ax, (MARGIN + AROUND, top, WIDTH, height))
         page.write(noted, top + height + AROUND)
     return Picture(pen, title, proof(comparison))
+
+
+def _axes(language: str) -> tuple[str, str]:
+    """What the axes are."""
+    return say("axis_one", language, unit=say("distance", language)), say("axis_two", language)
 
 
 def _group(head: HeadProfile, language: str) -> str:
@@ -100,6 +112,7 @@ def draw_scatter(
     *,
     looks: Mapping[str, Mapping[str, Any]],
     last: str = NO_ROLE,
+    axes: tuple[str, str] = ("", ""),
 ) -> tuple[float, int]:
     """Draw heads as points with their labels, one scale on both axes.
 
@@ -113,6 +126,7 @@ def draw_scatter(
         pen: for the figure of these axes.
         looks: the look of each group, as Matplotlib's `scatter` takes it.
         last: the group of what has no clear role.
+        axes: what is written along them.
 
     Returns:
         The height of the legend above the axes, in inches, and how many labels had no room.
@@ -132,8 +146,8 @@ def draw_scatter(
     ax.grid(color="#eeeeee", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.tick_params(length=0, labelsize=SMALL, labelcolor=pen.quiet)
-    ax.set_xlabel(f"first axis ({UNIT})", **pen.style(color=pen.quiet))
-    ax.set_ylabel("second axis", **pen.style(color=pen.quiet))
+    ax.set_xlabel(axes[0], **pen.style(color=pen.quiet))
+    ax.set_ylabel(axes[1], **pen.style(color=pen.quiet))
     ax.spines[:].set(color=FRAME, linewidth=0.6)
     return legend_above(ax, pen, named, 3.0, handletextpad=0.2, columnspacing=1.2), unnamed
 

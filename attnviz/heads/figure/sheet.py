@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,7 +27,8 @@ from attnviz.heads.selection import RoleHeads, by_role, received_by_words, witho
 from attnviz.heads.wording import counted, described, role_words, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of
-from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT, TITLE
+from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
+from attnviz.render.figure.style import STYLES, Style
 from attnviz.render.palette import DEFAULT, colours, hexed, ink, levels
 from attnviz.text.display import clip, visible
 
@@ -47,6 +49,10 @@ NAMED = 4
 """So many roles are named in the title where each is that of one head."""
 BAR = 0.9
 """Inches of the scale of colours."""
+BETWEEN = 0.16
+"""Inches between the columns of roles."""
+COLUMN, SLIDE = 7.0, 8.2
+"""Inches of the widest picture that has the map and the roles alone; and of one of them on a slide, before it grows."""
 
 
 def draw(
@@ -56,8 +62,11 @@ def draw(
     unseen: str = "",
     palette: str = DEFAULT,
     language: str = "en",
+    style: Style = STYLES["sheet"],
 ) -> Picture:
     """A picture of a comparison; of one sentence, where its weights are known, what each head looks at in it.
+
+    On a slide and in a column stand the map and the roles alone, in letters that can be read there.
 
     Args:
         comparison: of heads.
@@ -66,10 +75,13 @@ def draw(
         unseen: why there are no patterns, which is said where they would be; empty says nothing.
         palette: one of `attnviz.render.names.PALETTES`, for patterns.
         language: ``en`` or ``ko``.
+        style: what the picture is for.
 
     Raises:
         SelectionError: a pattern without the head that it is given for, or no such palette.
     """
+    if style.width is not None and (style.height or style.width < COLUMN) and comparison.attention is None:
+        return _draw_brief(comparison, style, language)
     cards, rows = cards_of(comparison, patterns or {}, language), by_role(comparison)
     title, notes = finding(comparison, language), _notes(comparison, language)
     about = f"{visible(comparison.model)} · {described(comparison, language)} · {visible(sample(comparison, language))}"
@@ -101,8 +113,9 @@ def draw(
         if comparison.attention is not None:
             _draw_words(page, comparison, comparison.attention, top, palette=palette, language=language)
         else:
-            draw_grid(page, comparison, MARGIN, top, language)
-            _draw_roles(page, rows, (MARGIN + max(size[0], LEAST) + GAP, top), language)
+            draw_grid(page, comparison, (MARGIN, top), language)
+            columns = _columns(rows, pen, FULL - max(size[0], LEAST) - GAP, language)
+            _draw_roles(page, rows, columns, (MARGIN + max(size[0], LEAST) + GAP, top))
         page.write(what, below)
         if placed.side:
             page.colour_bar(
@@ -198,34 +211,91 @@ def _draw_words(
     page.text(WIDTH - MARGIN, top + 0.02, say("one_map_colour", language), SMALL + 1, va="top", ha="right", color=GREY)
 
 
-def _draw_roles(page: Page, rows: Sequence[RoleHeads], corner: tuple[float, float], language: str) -> None:
-    """Draw a line a role at (left, top): its colour and sign, its name, how many heads, the best of them, its words."""
-    left, top = corner
-    pen = page.pen
+Columns = list[tuple[str, list[str]]]
+
+
+def _columns(rows: Sequence[RoleHeads], pen: Pen, room: float, language: str) -> Columns:
+    """The table of roles: what it has room for of name, number of heads, best head, its score, interval and words."""
     roles = [row.heads[0][1] for row in rows]
-    columns = [
+    every = [
         (say("role", language), [say("no_role", language) if row.rule is None else row.rule.short for row in rows]),
         (say("n_heads", language), [f"{len(row.heads):,}" for row in rows]),
         (say("best", language), ["" if row.rule is None else row.heads[0][0].name for row in rows]),
         (say("score", language), ["" if role is None else f"{role.score:.2f}" for role in roles]),
         (
             "95 %",
-            ["" if role is None or role.low != role.low else f"{role.low:.2f}–{role.high:.2f}" for role in roles],  # noqa: RUF001
+            ["" if role is None or math.isnan(role.low) else f"{role.low:.2f}–{role.high:.2f}" for role in roles],  # noqa: RUF001
         ),
+        (say("meaning", language), ["" if row.rule is None else row.rule.say(language) for row in rows]),
     ]
-    meanings = ["" if row.rule is None else visible(row.rule.say(language)) for row in rows]
-    keys = max(key_width(role, pen) for role in roles)
-    x = left + keys + 0.1
-    room = WIDTH - MARGIN - x - sum(pen.widest([title, *cells]) + 0.16 for title, cells in columns)
-    if pen.widest(meanings) <= room:
-        columns.append((say("meaning", language), meanings))
-    for row, role in enumerate(roles):
-        draw_key(page, role, (left, top + (row + 1) * ENTRY + (ENTRY - KEY) / 2))
+    found: Columns = []
+    left = room - _keys(rows, pen)
+    for title, cells in every:
+        texts = list(map(visible, cells))
+        left -= pen.widest([title, *texts]) + BETWEEN
+        if found and left < 0:
+            break
+        found.append((title, texts))
+    return found
+
+
+def _keys(rows: Sequence[RoleHeads], pen: Pen) -> float:
+    return max(key_width(row.heads[0][1], pen) for row in rows) + 0.1
+
+
+def _width(rows: Sequence[RoleHeads], columns: Columns, pen: Pen) -> float:
+    return _keys(rows, pen) + sum(pen.widest([title, *cells]) + BETWEEN for title, cells in columns)
+
+
+def _draw_roles(page: Page, rows: Sequence[RoleHeads], columns: Columns, corner: tuple[float, float]) -> None:
+    """Draw a line a role at (left, top): its colour and sign, and its columns."""
+    left, top = corner
+    for number, one in enumerate(rows, 1):
+        draw_key(page, one.heads[0][1], (left, top + number * ENTRY + (ENTRY - KEY) / 2))
+    x = left + _keys(rows, page.pen)
     for number, (title, cells) in enumerate(columns):
-        wide = pen.widest([title, *map(visible, cells)])
+        wide = page.pen.widest([title, *cells])
         right = number in {1, 3}
-        for row, text in enumerate([title, *map(visible, cells)]):
+        for row, text in enumerate([title, *cells]):
             colour = GREY if row == 0 or rows[row - 1].doubt is not None or rows[row - 1].rule is None else BLACK
             at = x + wide if right else x
             page.text(at, top + (row + 0.5) * ENTRY, text, ha="right" if right else "left", va="center", color=colour)
-        x += wide + 0.16
+        x += wide + BETWEEN
+
+
+def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Picture:
+    """The map with the roles below it, in a column; on a slide beside it."""
+    rows, title = by_role(comparison), finding(comparison, language)
+    notes = {"all": _notes(comparison, language), "receipt": [proof(comparison, language)], "": []}[style.caption]
+    shape, margin = (comparison.n_layers, comparison.n_heads), style.margin
+    with usual_settings():
+        pen = blank_figure([title, *notes, "–·", *(text for row in rows for text in _said(row, language))])  # noqa: RUF001
+        beside = bool(style.height)
+        if beside:
+            cell = map_cell(*shape)
+            size = grid_size(*shape, cell)
+            columns = _columns(rows, pen, SLIDE - size[0] - GAP, language)
+            width = size[0] + GAP + _width(rows, columns, pen) + 2 * margin
+        else:
+            pen = replace(pen, least=style.least)
+            columns = _columns(rows, pen, (style.width or 0.0) - 2 * margin, language)
+            width = max(style.width or 0.0, _width(rows, columns, pen) + 2 * margin)
+            cell = map_cell(*shape, width - 2 * margin - BESIDE)
+            size = grid_size(*shape, cell)
+            width = max(width, size[0] + 2 * margin)
+        room = width - 2 * margin
+        above = lines(pen, [title] * style.has_title, room, TITLE, leading=1.5)
+        noted = lines(pen, notes, room)
+        top = margin + height_of(above) + 0.1 * bool(above)
+        table = (margin + size[0] + GAP, top) if beside else (margin, top + size[1] + 0.12)
+        foot = max(top + size[1], table[1] + ENTRY * (len(rows) + 1)) + 0.1 * bool(noted)
+        page = page_of(pen, width, foot + height_of(noted) + margin)
+        page.write(above, margin, margin)
+        draw_grid(page, comparison, (margin, top), language, cell)
+        _draw_roles(page, rows, columns, table)
+        page.write(noted, foot, margin)
+    return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
+
+
+def _said(row: RoleHeads, language: str) -> list[str]:
+    return [] if row.rule is None else [row.rule.short, row.rule.sign, row.rule.say(language)]

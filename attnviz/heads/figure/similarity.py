@@ -20,8 +20,6 @@ from attnviz.render.figure.pen import GREY, LEAST_TEXT, MARGIN, PITCH, SMALL, TE
 from attnviz.render.palette import DEFAULT, colours, levels
 from attnviz.text.display import visible
 
-UNIT = "Jensen-Shannon distance, √nats"
-"""What the distances are measured in: the square root of a divergence in nats."""
 FARTHEST = math.sqrt(math.log(2))
 """The distance of two heads that never look at the same token."""
 CELL = 0.24
@@ -50,7 +48,9 @@ def draw(comparison: HeadComparison, palette: str = DEFAULT, language: str = "en
     title = say("clusters_title", language, model=visible(comparison.model))
     about = [visible(text) for text in (described(comparison, language), sample(comparison, language))]
     with usual_settings():
-        pen = blank_figure([title, *about, proof(comparison, language), UNIT])
+        pen = blank_figure(
+            [title, *about, say("distance", language), *_words_below(comparison, similarity, step, language)]
+        )
         reach = pen.widest(names, size) + 0.06
         left = MARGIN + TREE + STRIP + 0.04
         bar = left + side + reach + 0.22
@@ -74,7 +74,9 @@ def draw(comparison: HeadComparison, palette: str = DEFAULT, language: str = "en
             page.text(middle, top + side + 0.05, name, size, rotation=90, ha="center", va="top")
         _draw_tree(page, similarity, (left, top, side), upright=True)
         page.colour_bar(colours(palette)[::-1], (bar, top, 2.4), scale_marks(0.0, largest))
-        page.text(bar + BAR, top + 1.2, UNIT, SMALL, rotation=90, ha="right", va="center", color=GREY)
+        page.text(
+            bar + BAR, top + 1.2, say("distance", language), SMALL, rotation=90, ha="right", va="center", color=GREY
+        )
         page.write(below, end)
     return Picture(pen, title, proof(comparison))
 
@@ -165,12 +167,9 @@ def _distances(similarity: HeadSimilarity) -> Float64[np.ndarray, "head head"]:
 def _words_below(comparison: HeadComparison, similarity: HeadSimilarity, step: int, language: str) -> list[str]:
     """What stands below the page: the receipt, and how to read it."""
     largest = float(_distances(similarity).max())
-    ends = (
-        f"0 is that of heads whose weights are always equal, {FARTHEST:.2f} that of heads that never look at the same"
-    )
-    names = f" · each {ordinal(step)} head is named" if step > 1 else ""
+    names = say("each_named", language, n=step, nth=ordinal(step)) if step > 1 else ""
     return [
         proof(comparison, language),
-        f"rows and columns: heads as layer.head, counted from 0, in the order of the tree (average linkage){names}",
-        f"dark: alike · the largest distance here is {largest:.2g}; {ends} token",
+        say("pairs_axes", language, names=names),
+        say("pairs_colour", language, largest=f"{largest:.2g}", farthest=f"{FARTHEST:.2f}"),
     ]
