@@ -253,7 +253,8 @@ MEASURES: tuple[Entry, ...] = (
         also=("sink", "sink [cls]", "[cls]", "cls", "bos"), threshold=0.6, sign="1st", colour="#cc6677",
     )),
     # such as [SEP]: the sum of A over them (Clark et al. 2019, section 3.2)
-    _keys("separator", "sep", ("weight on special tokens other than the first", "첫 토큰이 아닌 특수 토큰에 주는 가중치"),
+    _keys("separator", "sep",
+          ("weight on special tokens other than the first", "첫 토큰이 아닌 특수 토큰에 주는 가중치"),
           lambda rows: rows.on(rows.marks.separator), RoleRule(
         name="separator", words="rests on the separator", korean="구분 토큰에 머묾", also=("[sep]", "sep"),
         threshold=0.6, sign="sep", colour="#882255",
