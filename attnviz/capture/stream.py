@@ -19,6 +19,10 @@ BLOCK_BYTES = 64 * 2**20
 """How large a block of weights may be: large enough to keep the cores busy, small beside any model."""
 
 
+LOAD_INSTEAD = "weights that you saved with their tokens as .npz or .json are drawn by attnviz heatmap --load FILE"
+"""What can be done where a model is refused."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoring:
     """How a layer turns queries and keys into weights, beyond the dot product.
@@ -210,7 +214,7 @@ class ForwardPass:
         if not self._differences or self.dtype is None:
             raise NoAttentionError(
                 f"{name} has no attention that attnviz can see: its layers do not go through the library's attention "
-                "interface (or it has none)"
+                f"interface (or it has none); {LOAD_INSTEAD}"
             )
         return Receipt(
             native=self.native,

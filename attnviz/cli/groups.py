@@ -147,7 +147,13 @@ class HeadCommand(Command):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - of Typer
         """Read what was typed."""
-        return super().parse_args(ctx, [f" {one}" if re.match(r"-\d", one) else one for one in args])
+        takers = {name for one in self.params for name in one.opts if not getattr(one, "is_flag", True)}
+        typed = list(args)
+        for i, (before, one) in enumerate(zip(["", *args], args, strict=False)):
+            is_value = before in takers or (not before.startswith("--") and f"-{before[-1:]}" in takers)
+            if re.match(r"-\d", one) and not (before.startswith("-") and is_value):
+                typed[i] = f" {one}"
+        return super().parse_args(ctx, typed)
 
 
 class Group(TyperGroup):

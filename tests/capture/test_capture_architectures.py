@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
 
 from attnviz.attention import Note
 from attnviz.capture.attend import attend
-from attnviz.capture.source import open_source
 from attnviz.capture.sources import interface
 from attnviz.errors import ModelError, NoAttentionError, NotVerifiedError, TooLongError
 
@@ -100,22 +98,6 @@ class TestNothingToSee:
         """BLOOM's attention goes another way; Mamba has none."""
         with pytest.raises(NoAttentionError, match=rf"^zoo0/{name} has no attention that attnviz can see: [^\n]*$"):
             attend(LONG, zoo.source(name))
-
-    def test_images(self, zoo: Zoo, tmp_path: Path) -> None:
-        """A model that looks at images has no tokenizer, and with a borrowed one cannot be run."""
-        import transformers
-
-        config = transformers.ViTConfig(
-            hidden_size=6, num_hidden_layers=1, num_attention_heads=1, intermediate_size=7, image_size=4, patch_size=2
-        )
-        with torch.random.fork_rng(devices=[]):
-            transformers.ViTModel(config).save_pretrained(tmp_path)
-        with pytest.raises(ModelError, match=r"cannot be loaded: [^\n]*$"):
-            open_source(str(tmp_path))
-        for file in zoo.folder("distilbert").glob("tokenizer*"):
-            shutil.copy(file, tmp_path)
-        with pytest.raises(NoAttentionError, match=r"cannot be run on this text: [^\n]*$"):
-            attend(LONG, str(tmp_path))
 
     def test_a_vocabulary_too_large(self, zoo: Zoo, tmp_path: Path) -> None:
         """A tokenizer that knows tokens the model does not is the model's fault, not a traceback."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -154,3 +154,140 @@ class TestOtherFiles:
         """A folder's name is shown, never obeyed."""
         odd = folder.rename(tmp_path / "나의 [red]\x1b[2J모델")
         assert attend(TEXT, str(odd), device="cpu").model == f"{tmp_path.name}/나의 [red]\\x1b[2J모델"
+
+
+def plant(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A library that would load kernels from the hub; what it is asked for is listed."""
+    from transformers.integrations import hub_kernels
+
+    asked: list[str] = []
+
+    def get_kernel(name: str, **_: Any) -> object:
+        asked.append(name)
+        raise ValueError("planted")
+
+    monkeypatch.setattr(hub_kernels, "is_kernels_available", lambda: True)
+    monkeypatch.setattr(hub_kernels, "get_kernel", get_kernel)
+    return asked
+
+
+KERNEL = "somebody/kernel"
+
+
+class TestKernels:
+    """Attention that is somebody's code."""
+
+    @pytest.mark.parametrize(
+        "named",
+        [
+            {"attn_implementation": KERNEL},
+            {"_attn_implementation": KERNEL},
+            {"_attn_implementation_internal": KERNEL},
+            {"attn_implementation": {"": "sdpa", "text_config": KERNEL}},
+            {"text_config": {"attn_implementation": KERNEL}},
+            {"parts": [{"deep": {"_attn_implementation": f"{KERNEL}@main:flash"}}]},
+            {"attn_implementation": f"paged|{KERNEL}"},
+        ],
+    )
+    @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "processor_config.json"])
+    def test_refused(self, folder: Path, named: dict[str, Any], file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Wherever a file names it, it is refused by name, and nothing is asked of the hub."""
+        asked = plant(monkeypatch)
+        path = folder / file
+        before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        path.write_text(json.dumps(before | named), encoding="utf-8")
+        said = refusal(folder)
+        assert f"its {file} names the attention " in said
+        assert KERNEL in said
+        assert asked == []
+
+    def test_the_plant(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The library alone asks the hub for it."""
+        import transformers
+
+        asked = plant(monkeypatch)
+        change_config(folder, attn_implementation=KERNEL)
+        with pytest.raises(ValueError, match="planted"):
+            transformers.AutoModel.from_pretrained(folder)
+        assert asked == [KERNEL]
+
+    @pytest.mark.parametrize("name", ["flash_attention_2", "flex_attention", "eager", "sdpa"])
+    def test_own(self, folder: Path, name: str, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The library's own names are no code of somebody's; attnviz runs what it can look on at instead."""
+        asked = plant(monkeypatch)
+        change_config(folder, attn_implementation=name, _attn_implementation_autoset=True)
+        record = attend(TEXT, str(folder), device="cpu")
+        np.testing.assert_array_equal(record.weights, zoo.eager("distilbert", TEXT)[0])
+        assert asked == []
+
+
+class TestOtherSenses:
+    """Models that read no text, or not text alone; others that are refused."""
+
+    SIZES: ClassVar = {
+        "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 40
+    }  # fmt: skip
+
+    def save(self, kind: str, folder: Path, zoo: Zoo, **sizes: Any) -> str:
+        """A tiny model of the library's, with a tokenizer."""
+        import transformers
+
+        tokenizer = zoo.library("distilbert")[0]
+        model = getattr(transformers, f"{kind}Model")(getattr(transformers, f"{kind}Config")(**sizes))
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return refusal_to_read(folder)
+
+    def test_pictures(self, tmp_path: Path, zoo: Zoo) -> None:
+        """ViT reads pictures: said before its weights are loaded, and whether or not there is a tokenizer."""
+        said = self.save("ViT", tmp_path / "vit", zoo, image_size=32, **self.SIZES)
+        assert " reads pictures, and attnviz runs models on text alone; " in said
+        assert said.endswith("heatmap --load FILE")
+        for file in (tmp_path / "vit").glob("*token*"):
+            file.unlink()
+        assert refusal_to_read(tmp_path / "vit") == said
+
+    def test_sound(self, tmp_path: Path, zoo: Zoo) -> None:
+        """So does Whisper sound, which writes text."""
+        sizes = {f"{part}_{what}": 2 for part in ("encoder", "decoder") for what in ("layers", "attention_heads")}
+        tokens = {f"{name}_token_id": 1 for name in ("pad", "bos", "eos", "decoder_start")}
+        said = self.save("Whisper", tmp_path / "whisper", zoo, d_model=32, vocab_size=30522, **sizes, **tokens)
+        assert " reads sound, and attnviz runs models on text alone; " in said
+
+    def test_pictures_and_text(self, tmp_path: Path, zoo: Zoo) -> None:
+        """CLIP reads both at once."""
+        text = {**self.SIZES, "vocab_size": 30522, "bos_token_id": 101, "eos_token_id": 102}
+        said = self.save(
+            "CLIP", tmp_path / "clip", zoo, text_config=text, vision_config={**self.SIZES, "image_size": 32}
+        )
+        assert " reads pictures too, and cannot be run on text alone; " in said
+
+    def test_not_on_the_interface(self, tmp_path: Path, zoo: Zoo) -> None:
+        """XLNet, whose number of positions is -1, and MPNet: what can be done is said."""
+        sizes = {"vocab_size": 30522, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 40}
+        for said in (
+            self.save("XLNet", tmp_path / "xlnet", zoo, **sizes),
+            self.save("MPNet", tmp_path / "mpnet", zoo, vocab_size=30522, **self.SIZES),
+        ):
+            assert " has no attention that attnviz can see: " in said
+            assert said.endswith("heatmap --load FILE")
+
+
+def refusal_to_read(folder: Path) -> str:
+    """What is said of a sentence for a model that cannot be run on it."""
+    with pytest.raises(ModelError) as refused:
+        attend(TEXT, str(folder), device="cpu")
+    said = str(refused.value)
+    assert said.isprintable()
+    return said
+
+
+def test_limit_is_a_text(folder: Path) -> None:
+    """A number of positions that is none is refused; one below 0 says that there is no limit."""
+    path = folder / "tokenizer_config.json"
+    for limit in ("many", [512], None, "\x1b[2J"):
+        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"model_max_length": limit}))
+        if limit is None:
+            assert attend(TEXT, str(folder), device="cpu").weights.shape == (5, 3, 6, 6)
+        else:
+            assert "model_max_length must be a number, not " in refusal(folder)

@@ -104,6 +104,28 @@ class TestLabels:
         (token,) = generated_tokens(tokenizer, [len(tokenizer) + 5], "")
         assert token.piece == f"<{len(tokenizer) + 5}>"
 
+    @pytest.mark.parametrize("name", ["bart_wordpiece", "marian_wordpiece"])
+    def test_cut(self, zoo: Zoo, name: str) -> None:
+        """A target that is cut, of a tokenizer that writes it otherwise: each token stands where the text has it."""
+        target = "The Animal Didn't Cross The Street, Because It Was Too Tired: The Street Was Much Too Wide For It."
+        record = attend("I love all you", zoo.source(name), target=target, truncate=True)
+        said = record.query_tokens
+        assert len(said) == 24
+        assert record.notes[0] == Note.of("target_truncated", kept=24, total=26)
+        marked = [token.text.removeprefix("·").lower() for token in said if not token.special]
+        assert [target[slice(*token.span)].lower() for token in said if token.span] == marked
+
+    def test_written_otherwise(self, zoo: Zoo) -> None:
+        """Tokens that mean another text than the one given: they stand somewhere in it, and nothing ends."""
+        tokenizer, _ = zoo.library("bart_wordpiece")
+        said = generated_tokens(tokenizer, tokenizer.convert_tokens_to_ids(["the", "##ani", "##mal"]), "THE ANIMAL")
+        assert all(token.span is not None and 0 <= token.span[0] <= token.span[1] <= 10 for token in said)
+
+    def test_nothing(self, zoo: Zoo) -> None:
+        """What another model generated may be its end alone: it is a row as others are."""
+        batch = zoo.source("t5").encode(["I love all you"], kind="cross", targets=[""])
+        assert [token.piece for token in batch.sentences[0].tokens] == ["<s>"]
+
     def test_words(self, zoo: Zoo) -> None:
         """Pieces merge into words on both sides, and specials may be left out."""
         record = attend("The animal didn't cross", zoo.source("bart"), target="unloved animals")

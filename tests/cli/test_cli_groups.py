@@ -55,6 +55,25 @@ def test_every_option_comes_from_a_group(name: str) -> None:
     assert listed == fields_of
 
 
+@pytest.mark.parametrize(
+    ("arguments", "place", "output"),
+    [
+        (["-1.-1", "-o", "-1.png"], "-1.-1", "-1.png"),
+        (["-o", "-1.png", "-1.-1"], "-1.-1", "-1.png"),
+        (["-o-1.png", "-1.0"], "-1.0", "-1.png"),
+        (["--output=-1.png", "0.-1"], "0.-1", "-1.png"),
+        (["--strict", "-1.-1", "-qo", "-2.png"], "-1.-1", "-2.png"),
+    ],
+)
+def test_values_that_begin_with_a_minus(arguments: list[str], place: str, output: str) -> None:
+    """Of ``attnviz head`` the head itself may be counted from the end; a value of an option stays as it was typed."""
+    import typer
+
+    command = typer.main.get_command(app).commands["head"]  # type: ignore[attr-defined]
+    values = command.make_context("head", arguments).params
+    assert (values["head"].strip(), values["output"]) == (place, [Path(output)])
+
+
 def test_what_is_no_group() -> None:
     """A command cannot take an option beside the groups."""
 

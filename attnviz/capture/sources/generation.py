@@ -110,7 +110,8 @@ class Generator:
             ids = self._tokenizer(text_target=target, truncation=True, max_length=self._limit)["input_ids"]
             notes = (Note.of("target_truncated", kept=len(ids), total=n_tokens),)
         tokens = generated_tokens(self._tokenizer, ids, target)
-        if all(token.special for token in tokens):
+        # What another model generated may be its end alone.
+        if not tokens or (target and all(token.special for token in tokens)):
             raise InputError(f"{self._name} finds no token in this target: {visible(target)[:40]!r}")
         try:
             read = _read_before(self._model, torch.tensor([ids], device=self._model.device))[0].tolist()

@@ -269,7 +269,7 @@ class TrainedSource(_HomeBuilt):
         else:
             words, ended = [given[start:end] for start, end in split_words(given)], True
             most = config.max_length - 1
-            if not words:
+            if given and not words:  # what another model generated may be its end alone
                 raise InputError(f"there is no word in this target: {visible(given)[:40]!r}")
             if len(words) > most and not truncate:
                 raise TooLongError(f"the target has {len(words):,} words, but {self.name} generates at most {most:,}")

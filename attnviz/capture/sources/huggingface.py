@@ -18,9 +18,9 @@ from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources.generation import Generator
 from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
-from attnviz.capture.sources.loading import Loaded, adopt, in_one_line, keep_state, limit_of, load, quiet
+from attnviz.capture.sources.loading import Loaded, adopt, in_one_line, keep_state, limit_of, load, quiet, senses
 from attnviz.capture.sources.tokens import read_tokens, run_together
-from attnviz.capture.stream import ForwardPass
+from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
 
@@ -174,6 +174,8 @@ class PretrainedSource:
                 if run.observing:
                     raise
                 problem = f"{self.name} cannot be run on this text: {first_line(error)}"
+                if (other := senses(model)) and isinstance(error, AttributeError | TypeError | ValueError):
+                    problem = f"{self.name} reads {other} too, and cannot be run on text alone; {LOAD_INSTEAD}"
                 raise (NoAttentionError if run.dtype is None else ModelError)(problem) from error
         self.has_sinks = run.has_sinks
         return run.receipt(self.name)

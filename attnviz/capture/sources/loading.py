@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,10 +16,24 @@ from torch import nn
 
 from attnviz.attention import Note
 from attnviz.capture.sources.hub import Location, first_line
+from attnviz.capture.stream import LOAD_INSTEAD
 from attnviz.errors import ModelError, UnreachableModelError
+from attnviz.text.display import clip, visible
 
 UNLIMITED = 1_000_000
 """Tokenizers without a limit give an astronomic number; so do some configurations."""
+
+IMPLEMENTATIONS = frozenset({
+    "eager", "sdpa", "flex_attention", "flash_attention_2", "flash_attention_3", "flash_attention_4"
+})  # fmt: skip
+"""The library's own names of attention. It takes any other for a kernel on the hub, whose code it loads and runs,
+whether or not code is trusted."""
+
+BESIDE = ("generation_config.json", "tokenizer_config.json", "processor_config.json", "preprocessor_config.json")
+"""Files beside config.json that may name one too."""
+
+SENSES = {"image": "pictures", "video": "films", "audio": "sound"}
+"""What models may read that is no text, as their library names it and as a message does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +58,12 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
     from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
     from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
 
+    _check_implementations(location, options)
     config = AutoConfig.from_pretrained(location.path, **options)
     config.use_cache = False
+    if config._attn_implementation not in {"eager", "sdpa"}:  # noqa: SLF001 - the library's only name for it
+        config._attn_implementation = None  # noqa: SLF001 - attnviz runs these two alone
+    _check_senses(AutoModel._model_mapping.get(type(config), None), location.name)  # noqa: SLF001 - as above
     tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
     # Where the files are missing, the library makes a tokenizer that knows its special tokens and at most a space.
     if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
@@ -83,6 +103,57 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
         whole=model,
         has_head=bool(head) and not is_borrowed and not any(name in head for name in report["missing_keys"]),
     )
+
+
+def _check_implementations(location: Location, options: dict[str, Any]) -> None:
+    """Refuse attention that is not the library's own, wherever a model's files name it, before the library sees it."""
+    from huggingface_hub import try_to_load_from_cache
+    from transformers import PreTrainedConfig
+    from transformers.utils.hub import cached_file
+
+    where = {name: option for name, option in options.items() if name != "trust_remote_code"}
+    files: dict[str, Any] = {"config.json": PreTrainedConfig.get_config_dict(location.path, **where)[0]}
+    for name in BESIDE:
+        if location.where == "cache":  # where the hub is not asked for what is not there
+            path: object = try_to_load_from_cache(location.path, name, revision=options["revision"])
+        else:
+            path = cached_file(location.path, name, _raise_exceptions_for_missing_entries=False, **where)
+        if isinstance(path, str):
+            files[name] = json.loads(Path(path).read_text(encoding="utf-8"))
+    for name, held in files.items():
+        for wanted in _implementations(held, is_named=False):
+            if wanted not in IMPLEMENTATIONS:
+                raise ModelError(
+                    f"{location.name} is refused: its {name} names the attention {clip(visible(wanted), 60)!r}, which "
+                    "is not the library's own: to load it would run somebody's code"
+                )
+
+
+def _implementations(held: Any, *, is_named: bool) -> Iterator[str]:
+    """The names of attention in a configuration, at any depth."""
+    if isinstance(held, dict):
+        for key, value in held.items():
+            own = key in {"attn_implementation", "_attn_implementation", "_attn_implementation_internal"}
+            yield from _implementations(value, is_named=is_named or own)
+    elif isinstance(held, list):
+        for value in held:
+            yield from _implementations(value, is_named=is_named)
+    elif is_named and held is not None:
+        yield str(held)
+
+
+def _check_senses(kind: Any, name: str) -> None:
+    """Refuse a model that reads no text, by its class, before its weights are loaded."""
+    for one in kind if isinstance(kind, tuple) else (kind,):
+        if one is not None and (one.main_input_name != "input_ids" or "text" not in one.input_modalities):
+            read = senses(one) or "something else than text"
+            raise ModelError(f"{name} reads {read}, and attnviz runs models on text alone; {LOAD_INSTEAD}")
+
+
+def senses(model: Any) -> str:
+    """What a model or its class reads that is no text, in words; empty where there is nothing."""
+    read = model.input_modalities
+    return " and ".join(SENSES[one] for one in ((read,) if isinstance(read, str) else read) if one in SENSES)
 
 
 LEAST_SHARE = 0.98
@@ -168,16 +239,26 @@ def _head_of(model: Any) -> tuple[str, ...]:
 
 
 def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
-    """How many tokens the model has positions for; None where it has no such limit."""
+    """How many tokens the model has positions for; None where it has no such limit.
+
+    Raises:
+        ModelError: what should be this number is none.
+    """
     config: Any = model.config
-    limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None) or UNLIMITED]
     if getattr(config, "model_type", "") in {"t5", "mt5", "umt5", "longt5"}:
         return None  # relative positions: the tokenizer's number is what it was trained on, not a limit
+    named = {
+        "model_max_length": tokenizer.model_max_length,
+        "max_position_embeddings": getattr(config, "max_position_embeddings", None) or UNLIMITED,
+    }
+    for name, value in named.items():
+        if not isinstance(value, int | float):
+            raise ModelError(f"the model's {name} must be a number, not {clip(visible(repr(value)), 40)}")
     for name, module in model.named_modules():
         # RoBERTa and its kin count positions from behind the padding token's.
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
-            limits.append(module.num_embeddings - module.padding_idx - 1)
-    limit = min(limits)
+            named[name] = module.num_embeddings - module.padding_idx - 1
+    limit = min((value for value in named.values() if value > 0), default=UNLIMITED)  # XLNet says -1
     return int(limit) if limit < UNLIMITED else None
 
 
@@ -188,11 +269,18 @@ def in_one_line(location: Location) -> Iterator[None]:
         yield
     except (ModelError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not (isinstance(error, Exception) or is_panic(error)):
+            raise
         broken = _connection_error(error) if location.where == "hub" else None
         if broken is not None:
             raise UnreachableModelError(f"{location.name} cannot be downloaded: {first_line(broken)}") from error
         raise ModelError(f"{location.name} cannot be loaded: {first_line(error)}") from error
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether it is how the tokenizers' own language says that it did not expect a file."""
+    return type(error).__name__ == "PanicException"
 
 
 def _connection_error(error: BaseException | None) -> BaseException | None:

@@ -68,17 +68,20 @@ def run_together(tokens: Sequence[Token]) -> bool:
 def _spans(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int]]:
     """Where in the text each token stands."""
     again = tokenizer(text_target=text, return_offsets_mapping=True, verbose=False)
-    if again["input_ids"] == list(ids):
-        return [(start, end) for start, end in again["offset_mapping"]]
+    special = tokenizer.all_special_ids  # where the text was cut, its end stands earlier
+    if len(ids) <= len(again["input_ids"]) and all(
+        one == other or one in special for one, other in zip(ids, again["input_ids"], strict=False)
+    ):
+        return [(start, end) for start, end in again["offset_mapping"][: len(ids)]]
     # Some bytes of a character mean nothing yet: they are all at the place of the whole.
     grown = [meaning(tokenizer, ids[:n]) for n in range(len(ids) + 1)]
     ends = [len(so_far) if text.startswith(so_far) else None for so_far in grown]
-    return [(_known(reversed(ends[: n + 1])), _known(ends[n + 1 :])) for n in range(len(ids))]
+    return [(_known(reversed(ends[: n + 1]), 0), _known(ends[n + 1 :], len(text))) for n in range(len(ids))]
 
 
-def _known(ends: Iterable[int | None]) -> int:
+def _known(ends: Iterable[int | None], otherwise: int) -> int:
     """The first that is known."""
-    return next(end for end in ends if end is not None)
+    return next((end for end in ends if end is not None), otherwise)
 
 
 def _label(tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[Token, ...]:
