@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,7 @@ def heatmap(
     cbar: bool | None = None,
     annot: bool | None = None,
     title: str | None = "auto",
+    lang: Literal["en", "ko"] = "en",
     **look: Any,
 ) -> Axes:
     """Draw attention: one head's pattern where layer and head are given, else all heads on one sheet.
@@ -55,6 +56,7 @@ def heatmap(
         cbar: whether there is a colour bar; None: on a new figure.
         annot: whether weights stand in the cells; None: where they can be read there.
         title: another title; None for none.
+        lang: the language of the words around it, English or Korean.
         look: what a new figure is for and its size there, such as ``style="paper", width="8cm"``: the other fields of
             `attnviz.settings.FigureSettings`.
 
@@ -67,7 +69,7 @@ def heatmap(
     """
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
     chosen = record.select(None if layer is None else [layer], None if head is None else [head])
-    sheet = resolve(chosen, scale)
+    sheet = resolve(chosen, scale, lang)
     if ax is None:
         style = FigureSettings(**look).look
         return draw(sheet, cmap, title=title, cbar=cbar is not False, annot=annot, style=style).figure.axes[0]

@@ -13,7 +13,10 @@ from attnviz.render.names import picture_path
 from attnviz.settings import RECORDS, FigureSettings, ModelSettings, OutputSettings, changed, name_parts
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from attnviz.attention import Attention
+    from attnviz.render.terminal.screen import Screen
 
 EXAMPLES = """Examples:
 
@@ -48,7 +51,10 @@ def command(
         from attnviz.heatmaps import terminal
         from attnviz.render.sheet import resolve
 
-        view = partial(terminal.draw, resolve(record, appearance.scale), full=selection.full)
+        def view(screen: Screen) -> list[Text]:
+            lang = appearance.lang if screen.unicode else "en"
+            return terminal.draw(resolve(record, appearance.scale, lang), screen, full=selection.full)
+
         print_lines(view, appearance.background, appearance.palette)
     target = record.target if text.load else text.target
     more = [*name_parts(model, "dtype", "revision"), *name_parts(selection, "words", "hide_special")]
@@ -62,7 +68,7 @@ def command(
             from attnviz.heatmaps.figure import draw
             from attnviz.render.sheet import resolve
 
-            sheet = resolve(record, appearance.scale)
+            sheet = resolve(record, appearance.scale, appearance.lang)
             write_picture(path, draw(sheet, appearance.palette, title=figure.heading, style=figure.look))
 
 

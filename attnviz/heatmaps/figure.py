@@ -26,7 +26,6 @@ from attnviz.render.figure.pen import (
     GREY,
     LARGEST,
     LEAST_TEXT,
-    MARGIN,
     PITCH,
     PIXELS,
     POINT,
@@ -38,7 +37,7 @@ from attnviz.render.figure.pen import (
     clipped,
     ordinal,
 )
-from attnviz.render.figure.style import STYLES, Style, enlarge, fit
+from attnviz.render.figure.style import STYLES, Style, enlarge
 from attnviz.render.fonts import typefaces_for
 from attnviz.render.palette import DEFAULT, colours, luminance, pixels
 from attnviz.render.sheet import AXES, Sheet, pool, resolve
@@ -58,7 +57,12 @@ NAMED = PITCH * 0.9
 """Inches of a cell beside which a token has room for its name."""
 NARROWEST_CELL = 0.02
 """Inches of the smallest cell that can be seen."""
-ROUNDED = "numbers: weights, rounded to 2 decimals"
+CLOSE = 0.05
+"""Inches between panels on a page of a given width."""
+MOST_STEP = 3
+"""Where fewer tokens than every so many could be named on such a page, none is."""
+LEAST_CELLS = 8
+"""Rows and columns that a panel keeps, however small it is."""
 
 
 def draw_on(
@@ -103,7 +107,8 @@ def draw(
         title: `auto`, which is the sentence, or another title; None leaves out the title and the model below it.
         cbar: whether a colour bar stands beside the panels.
         annot: whether the weights stand in the cells; None: where one pattern has room for them.
-        style: what the picture is for. One pattern is drawn for its width; a sheet of many is made smaller or larger.
+        style: what the picture is for; it is laid out for its width, and an `AttnvizWarning` tells of names that have
+            no room there.
 
     Raises:
         SelectionError: a palette that is not there.
@@ -113,20 +118,17 @@ def draw(
         title = None
     with usual_settings():
         pen = blank_figure([*_texts(sheet), title or ""])
-        if len(sheet.panels) == 1:
-            _draw_one(sheet, palette, pen, style, title=title, cbar=cbar, annot=annot)
-        else:
-            _draw_grid(sheet, palette, pen, style, title=title, cbar=cbar, annot=annot)
-            fit(pen, style, "; one head (--head) needs less")
+        wanted = _Wanted(palette=palette, style=style, title=title, cbar=cbar, annot=annot)
+        (_draw_one if len(sheet.panels) == 1 else _draw_grid)(sheet, wanted, pen)
     return Picture(pen, sheet.model, sheet.description, style)
 
 
-def draw_record(record: Attention, **look: Any) -> Picture:
-    """The picture of a record; `look` is what `attnviz.settings.FigureSettings` takes, such as ``style="paper"``."""
+def draw_record(record: Attention, *, lang: str = "en", **look: Any) -> Picture:
+    """The picture of a record, in English or Korean; `look` are the fields of `attnviz.settings.FigureSettings`."""
     from attnviz.settings import FigureSettings
 
     settings = FigureSettings(**look)
-    return draw(resolve(record), title=settings.heading, style=settings.look)
+    return draw(resolve(record, language=lang), title=settings.heading, style=settings.look)
 
 
 def save(record: Attention, path: str | Path, **look: Any) -> Path:
@@ -155,20 +157,31 @@ def _is_light(figure: Figure) -> bool:
 
 
 def _texts(sheet: Sheet) -> list[str]:
-    return [*sheet.query_labels, *sheet.key_labels, sheet.model, sheet.sentence, *sheet.notes]
+    return [*sheet.query_labels, *sheet.key_labels, sheet.description, sheet.size, *sheet.notes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What a picture is made with.
+
+    Attributes:
+        palette: the colours.
+        style: what the picture is for.
+        title: `auto`, another one, or None for none.
+        cbar: whether there is a colour bar.
+        annot: whether weights stand in the cells; None: where one pattern has room for them.
+    """
+
+    palette: str | Colormap
+    style: Style
+    title: str | None
+    cbar: bool
+    annot: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Caption:
-    """The words of a figure: the title and the model above the picture, what must be said below it.
-
-    Attributes:
-        above: the lines above.
-        below: the lines below.
-        head: the height of those above with their margin, in inches.
-        foot: likewise of those below.
-        margin: round the page, in inches.
-    """
+    """The words above the picture and those below it, with the inches that each takes with its margin."""
 
     above: list[Line]
     below: list[Line]
@@ -180,29 +193,24 @@ class _Caption:
         """Write the words: the last line stands on the lower margin."""
         page.write(self.above, self.margin, self.margin)
         if self.below:
-            last = self.below[-1].pitch
-            page.write(
-                self.below, page.size[1] - self.margin - height_of(self.below) + last, self.margin, va="baseline"
-            )
+            top = page.size[1] - self.margin - height_of(self.below) + self.below[-1].pitch
+            page.write(self.below, top, self.margin, va="baseline")
 
 
-def _caption(
-    sheet: Sheet, pen: Pen, style: Style, width: float, title: str | None, *more: str, margin: float = MARGIN
-) -> _Caption:
-    """The words of a sheet and `more` on a page of this width, under the title given, as far as the style has them."""
-    room = width - 2 * margin
-    title_size, size = TITLE * pen.larger, TEXT * pen.larger
-    shown = sheet.sentence if title == "auto" else title or ""
-    above = lines(pen, [shown], room, title_size, most=SENTENCE_LINES + 1)
+def _caption(sheet: Sheet, pen: Pen, wanted: _Wanted, width: float, margin: float, *more: str) -> _Caption:
+    """The words of a sheet and `more` on a page of this width, as far as its style has them."""
+    style, room = wanted.style, width - 2 * margin
+    size = TEXT * pen.larger
+    shown = sheet.sentence if wanted.title == "auto" else wanted.title or ""
+    above = lines(pen, [shown], room, TITLE * pen.larger, most=SENTENCE_LINES + 1)
     if len(above) > SENTENCE_LINES:
         last = above[SENTENCE_LINES - 1]
         above = [*above[: SENTENCE_LINES - 1], replace(last, text=clip(last.text, len(last.text) - 1))]
-    if title is not None:
-        what = sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size
-        model = lines(pen, [f"{sheet.model} · {what}"], room, size + 0.5, colour=GREY)
+    if wanted.title is not None:
+        model = lines(pen, [f"{sheet.model} · {sheet.size}"], room, size + 0.5, colour=GREY)
         above += [replace(line, pitch=1.35 * size * POINT) for line in model]
-    said = {"all": [sheet.proof, AXES, sheet.legend, *more, *sheet.notes], "receipt": [sheet.proof], "": []}
-    below = lines(pen, said[style.caption], room, size, leading=1.3)
+    said = {"all": [sheet.proof, sheet.say(*AXES), sheet.legend, *more, *sheet.notes], "receipt": [sheet.proof]}
+    below = lines(pen, said.get(style.caption, []), room, size, leading=1.3)
     return _Caption(
         above=above,
         below=below,
@@ -212,81 +220,79 @@ def _caption(
     )
 
 
+def _rounded(sheet: Sheet) -> str:
+    return sheet.say("numbers: weights, rounded to 2 decimals", "숫자: 가중치, 소수점 아래 둘째 자리까지")
+
+
 def _colour_bar(page: Page, sheet: Sheet, palette: str | Colormap, place: tuple[float, float, float]) -> None:
     own = sheet.scale == "panel" and len(sheet.panels) > 1
     marks = {0.0: "0", 1.0: "max"} if own else scale_marks(0.0, max(panel.top for panel in sheet.panels))
     page.colour_bar(colours(palette), place, marks)
 
 
-def _draw_one(
-    sheet: Sheet, palette: str | Colormap, pen: Pen, style: Style, *, title: str | None, cbar: bool, annot: bool | None
-) -> None:
-    """Draw one pattern, large: with the largest letters of the style in which every token has room for its name."""
-    sheet = pool(sheet, MOST_CELLS, MOST_CELLS)
-    for size in style.sizes:
-        pen = replace(pen, least=style.least * TEXT / size)
-        place = _place_one(sheet, pen, style, size / TEXT, title=title, cbar=cbar, annot=annot)
-        if place.cell >= NAMED:
-            break
-    n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
-    left, top, cell = place.left, place.top, place.cell
-    pattern = pen.figure.add_axes((0, 0, 1, 1))
-    page = page_of(pen, place.width, place.height)
-    page.move(pattern, (left, top, n_columns * cell, n_rows * cell))
-    draw_pattern(pattern, sheet, palette, pen, cell=cell, upright=place.upright, annot=annot)
-    place.caption.write(page)
-    if cbar:
-        _colour_bar(
-            page, sheet, palette, (left + n_columns * cell + 0.12, top, min(max(0.8, n_rows * cell * 0.6), 2.5))
-        )
-    enlarge(pen.figure, size / TEXT)
-    if style.width and cell < NAMED:
-        _tell_of_room(sheet, style, place)
+def _tell(style: Style, what: str, needed: float) -> None:
+    """Tell what a page has no room for, and the width that has it, in inches."""
+    warnings.warn(
+        f"at {style.width:.3g}in {what} in letters of {style.sizes[-1]:g} pt: all of them need "
+        f"{math.ceil(10 * needed) / 10:g}in",
+        AttnvizWarning,
+        stacklevel=6,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _One:
-    """Where one pattern stands on its page, in inches for letters of the usual size.
-
-    Attributes:
-        width: of the page.
-        height: likewise.
-        left: where the pattern begins.
-        top: likewise, from above.
-        cell: the side of a cell.
-        upright: whether the keys' names stand upright.
-        caption: the words above and below.
-    """
+    """Where one pattern stands on its page, in inches for letters of the usual size."""
 
     width: float
     height: float
     left: float
     top: float
     cell: float
-    upright: bool
+    upright: bool  # whether the keys' names stand upright
     caption: _Caption
 
 
-def _place_one(
-    sheet: Sheet, pen: Pen, style: Style, zoom: float, *, title: str | None, cbar: bool, annot: bool | None
-) -> _One:
+def _draw_one(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
+    """Draw one pattern, large: with the largest letters of the style in which every token has room for its name."""
+    sheet, style = pool(sheet, MOST_CELLS, MOST_CELLS), wanted.style
+    for size in style.sizes:
+        pen = replace(pen, least=style.least * TEXT / size)
+        it = _place_one(sheet, pen, wanted, size / TEXT)
+        if it.cell >= NAMED:
+            break
+    n_rows, n_columns, cell = len(sheet.query_labels), len(sheet.key_labels), it.cell
+    pattern = pen.figure.add_axes((0, 0, 1, 1))
+    page = page_of(pen, it.width, it.height)
+    page.move(pattern, (it.left, it.top, n_columns * cell, n_rows * cell))
+    draw_pattern(pattern, sheet, wanted.palette, pen, cell=cell, upright=it.upright, annot=wanted.annot)
+    it.caption.write(page)
+    if wanted.cbar:
+        place = (it.left + n_columns * cell + 0.12, it.top, min(max(0.8, n_rows * cell * 0.6), 2.5))
+        _colour_bar(page, sheet, wanted.palette, place)
+    enlarge(pen.figure, size / TEXT)
+    if style.width and cell < NAMED:
+        _tell(style, "not every token can be named", style.width + (NAMED - cell) * n_columns * size / TEXT)
+
+
+def _place_one(sheet: Sheet, pen: Pen, wanted: _Wanted, zoom: float) -> _One:
     """The largest cells in which one pattern fits its style, whose page is made larger by `zoom` afterwards.
 
     Raises:
         SettingsError: its labels leave no room for it.
     """
+    style = wanted.style
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     longest, margin = max(len(queries), len(keys)), style.margin / zoom
     before = margin + 0.3 + pen.widest(queries) + 0.08
-    after = (BAR if style.width is None else 0.26 + pen.widest(["0.25"], max(SMALL, pen.least))) * cbar + margin
+    after = (BAR if style.width is None else 0.26 + pen.widest(["0.25"], max(SMALL, pen.least))) * wanted.cbar + margin
     cell = min(0.5, max(PITCH, 6.0 / longest), LARGEST / longest)
     width = max(before + len(keys) * cell + after, 4.5)
     if style.width is not None:
         width = style.width / zoom
         cell = min((width - before - after) / len(keys), 0.5 if style.height is None else LARGEST)
-    caption = _caption(
-        sheet, pen, style, width, title, *([ROUNDED] if number_size(cell, annot, pen.least) else []), margin=margin
-    )
+    more = [_rounded(sheet)] if number_size(cell, wanted.annot, pen.least) else []
+    caption = _caption(sheet, pen, wanted, width, margin, *more)
     upright = pen.widest(keys) > cell - 0.06
     top = caption.head + (pen.widest(keys) if upright else PITCH) + (0.36 if style.width is None else 0.26)
     if style.height is not None:
@@ -297,55 +303,28 @@ def _place_one(
         raise SettingsError(
             f"{style.width:.3g}in is too narrow for {len(keys)} tokens and their names: it takes {least + 0.05:.1f}in"
         )
-    height = top + max(len(queries) * cell, 0.8 * cbar) + 0.12 + caption.foot  # as high as the colour bar at least
+    height = top + max(len(queries) * cell, 0.8 * wanted.cbar) + 0.12 + caption.foot  # the colour bar's at least
     spare = width - before - after - len(keys) * cell if style.width is not None else 0.0
     return _One(
         width=width, height=height, left=before + spare / 2, top=top, cell=cell, upright=upright, caption=caption
     )
 
 
-def _tell_of_room(sheet: Sheet, style: Style, place: _One) -> None:
-    """Tell where a page has no room for the name of every token."""
-    zoom = style.sizes[-1] / TEXT
-    needed = style.width + (NAMED - place.cell) * len(sheet.key_labels) * zoom if style.width else 0.0
-    warnings.warn(
-        f"at {style.width:.3g}in not every token can be named in letters of {style.sizes[-1]:g} pt: all of them need "
-        f"{math.ceil(10 * needed) / 10:g}in",
-        AttnvizWarning,
-        stacklevel=5,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Grid:
-    """Where everything on a sheet of many panels stands, in inches from its upper left corner.
+    """Where everything on a sheet of many panels stands, in inches from its upper left corner."""
 
-    Attributes:
-        across: panels side by side.
-        down: lines of panels.
-        wrapped: whether panels are a run that goes on in the next line, each with its name, rather than a matrix of
-            layers and heads with names at its edges.
-        cell: the side of a cell.
-        left: where the first panel begins.
-        top: likewise, from above.
-        panel: width and height of a panel.
-        gaps: between panels, across and down.
-        names: what stands above each panel; empty where nothing does.
-        print: the size of the tokens' labels, in points.
-        step: every how many tokens one is named.
-    """
-
-    across: int
-    down: int
-    wrapped: bool
+    across: int  # panels side by side
+    wrapped: bool  # whether panels run on in the next line, each with its name; else layers stand down, heads across
+    numbered: bool  # whether layers and heads have only room for their numbers along the edges
     cell: float
     left: float
     top: float
     panel: tuple[float, float]
     gaps: tuple[float, float]
-    names: tuple[str, ...]
-    print: float
-    step: int
+    names: tuple[str, ...]  # above each panel; empty where nothing is
+    print: float  # the size of the tokens' labels, in points
+    step: int  # every how many tokens one is named; 0 for none
 
     def place(self, index: int) -> tuple[float, float, float, float]:
         """The place of a panel."""
@@ -353,119 +332,149 @@ class _Grid:
         across, down = self.panel[0] + self.gaps[0], self.panel[1] + self.gaps[1]
         return self.left + column * across, self.top + row * down, *self.panel
 
-    @property
-    def end(self) -> tuple[float, float]:
-        """The right and the lower end of the panels."""
-        left, top, width, height = self.place(self.across * self.down - 1)
-        return left + width, top + height
 
-
-def _draw_grid(
-    sheet: Sheet, palette: str | Colormap, pen: Pen, style: Style, *, title: str | None, cbar: bool, annot: bool | None
-) -> None:
+def _draw_grid(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
     """Draw all panels of a sheet on one figure."""
-    wrapped = len(sheet.layers) == 1 or len(sheet.heads) == 1
-    across = _near_square(len(sheet.panels)) if wrapped else len(sheet.heads)
-    down = math.ceil(len(sheet.panels) / across)
-    sheet = pool(sheet, int(PIXELS * 0.8 / down), int(PIXELS * 0.8 / across))
-    least = LEAST_TEXT * POINT / 0.35 if annot else PITCH
-    grid = _grid(sheet, pen, (across, down), least=least)
-    pen = replace(pen, larger=min(1.6, max(1.0, grid.panel[0] * across / 10)))
-    grid = _grid(sheet, pen, (across, down), least=least, size=grid.print)
-    right = grid.end[0] + grid.gaps[0] - GAP
-    width = max(right + BAR * cbar + MARGIN, 4.5)
-    thinned = [f"every {ordinal(grid.step)} token is named"] if grid.step > 1 else []
-    caption = _caption(sheet, pen, style, width, title, *thinned, *([ROUNDED] if annot else []))
-    grid = _grid(sheet, pen, (across, down), least=least, above=caption.head, size=grid.print)
-    page = page_of(pen, width, grid.end[1] + max(0.15, grid.gaps[1] - GAP) + caption.foot)
+    style = wanted.style
+    zoom, n = style.sizes[-1] / TEXT, len(sheet.panels)
+    wrapped, margin = len(sheet.layers) == 1 or len(sheet.heads) == 1, style.margin / zoom
+    pen = replace(pen, least=style.least / zoom)
+    around = 1.5
+    if style.width:
+        words = _caption(sheet, pen, wanted, style.width / zoom, margin)
+        around = words.head + words.foot + 0.15
+    across = _near_square(n) if wrapped else len(sheet.heads)
+    if wrapped and style.height:  # on a slide as many side by side as make the largest
+        across = max(range(1, n + 1), key=lambda a: _grid(sheet, pen, wanted, (a, math.ceil(n / a)), around).cell)
+    down = math.ceil(n / across)
+    most = [int((style.width or PIXELS / 125) * 100 * 0.8 / many) for many in (down, across)]
+    sheet = pool(sheet, max(most[0], LEAST_CELLS), max(most[1], LEAST_CELLS))
+    grid = _grid(sheet, pen, wanted, (across, down), around)
+    if style.width is None:
+        pen = replace(pen, larger=min(1.6, max(1.0, grid.panel[0] * across / 10)))
+        grid = _grid(sheet, pen, wanted, (across, down), around, size=grid.print)
+    x, y, wide, high = grid.place(across * down - 1)
+    right = x + wide + (grid.gaps[0] - GAP if style.width is None else 0.0)
+    width = style.width / zoom if style.width else max(right + BAR * wanted.cbar + margin, 4.5)
+    more = []
+    if grid.step > 1:
+        more = [sheet.say(f"every {ordinal(grid.step)} token is named", f"토큰 이름은 {grid.step}개마다 씀")]
+    more += [_rounded(sheet)] if wanted.annot else []
+    caption = _caption(sheet, pen, wanted, width, margin, *more)
+    spare = max(0.0, width - margin - 0.6 * wanted.cbar - right) / 2 if style.width else 0.0
+    grid = replace(grid, top=grid.top + caption.head, left=grid.left + spare)
+    page = page_of(pen, width, caption.head + y + high + max(0.15, grid.gaps[1] - GAP) + caption.foot)
     caption.write(page)
     # With an alpha channel Matplotlib resamples each panel in one pass instead of two.
-    table = np.pad(colours(palette), ((0, 0), (0, 1)), constant_values=255)
+    table = np.pad(colours(wanted.palette), ((0, 0), (0, 1)), constant_values=255)
     for index, panel in enumerate(sheet.panels):
         place = grid.place(index)
         page.image(pixels(panel.matrix, panel.top, table), place)
-        if annot:
+        if wanted.annot:
             corner = (*place[:2], grid.cell)
-            write_numbers(page.ax, panel, palette, pen, number_size(grid.cell, annot), place=corner)
-    _label(page, sheet, grid, caption.head)
-    if cbar:
-        _colour_bar(page, sheet, palette, (right + 0.15, grid.top, min(1.5, max(0.6, grid.panel[1]))))
+            write_numbers(page.ax, panel, wanted.palette, pen, number_size(grid.cell, annot=True), place=corner)
+    _label(page, sheet, grid, caption.head, margin)
+    if wanted.cbar:
+        length = min(1.5, max(0.6, grid.panel[1]))
+        _colour_bar(page, sheet, wanted.palette, (spare + right + 0.15, grid.top, length))
+    enlarge(pen.figure, zoom)
+    if style.width and grid.step != 1:
+        needed = style.width + (PITCH - grid.cell) * len(sheet.key_labels) * across * zoom
+        _tell(style, "not every token can be named" if grid.step else "no token can be named", needed)
 
 
 def _grid(
-    sheet: Sheet, pen: Pen, shape: tuple[int, int], *, least: float, above: float = 1.0, size: float = TEXT
+    sheet: Sheet, pen: Pen, wanted: _Wanted, shape: tuple[int, int], around: float, *, size: float = TEXT
 ) -> _Grid:
-    """Cells as large as their labels need, smaller where the sheet would grow too large.
+    """Cells as large as their labels need, smaller where the sheet would grow too large; from below its words on.
 
     Args:
         sheet: what is drawn.
         pen: what with.
+        wanted: how.
         shape: panels side by side, and lines of them.
-        least: the side of a cell at least, unless the sheet would grow too large.
-        above: the height of what stands above the picture.
+        around: the height of what stands above and below, in inches.
         size: the size that labels are expected to get, in points.
     """
     across, down = shape
+    style, zoom = wanted.style, wanted.style.sizes[-1] / TEXT
+    margin, room = style.margin / zoom, (style.width / zoom if style.width else LARGEST)
     wrapped, own = len(sheet.layers) == 1 or len(sheet.heads) == 1, sheet.scale == "panel"
+    bar = BAR if style.width is None else 0.3 + pen.widest(["0.25"], max(SMALL, pen.least))
     names = tuple(
-        " · ".join([*([panel.name] if wrapped else []), *([f"max {panel.top:.3g}"] if own else [])])
+        " · ".join([*([sheet.name(panel)] if wrapped else []), *([f"max {panel.top:.3g}"] if own else [])])
         for panel in sheet.panels
     )
-    n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
-    label_width, label_height = (
-        pen.widest(clipped(labels), size) + 0.1 for labels in (sheet.query_labels, sheet.key_labels)
-    )
-    named = PITCH if wrapped or own else 0.0
-    edge = 0 if wrapped else 0.22 * pen.larger
-    left = MARGIN + edge + label_width
-    top = above + edge + label_height + named
-    gaps = (GAP, GAP + named)
-    cell = min(
-        max(least, (1.5 if wrapped else 0.9) / max(n_rows, n_columns), pen.widest(names, SMALL) / n_columns),
-        (LARGEST - left - BAR - across * gaps[0]) / (across * n_columns),
-        (LARGEST - top - 1.5 - down * gaps[1]) / (down * n_rows),
-    )
+    small, n_rows, n_columns = max(SMALL, pen.least), len(sheet.query_labels), len(sheet.key_labels)
+    numbered = bool(style.width) and not wrapped
+    named, edge = (PITCH if wrapped or own else 0.0), (0.0 if wrapped else 0.36 if numbered else 0.22 * pen.larger)
+    least = LEAST_TEXT * POINT / 0.35 if wanted.annot else PITCH
+    if style.width:
+        least = room
+    for labels in ((sheet.query_labels, sheet.key_labels), ((), ())):
+        label_width, label_height = (pen.widest(clipped(those), size) + 0.1 * bool(those) for those in labels)
+        left, top = margin + edge + label_width, edge + label_height + named
+        gap = GAP if labels[0] else CLOSE
+        cell = min(
+            max(least, (1.5 if wrapped else 0.9) / max(n_rows, n_columns), pen.widest(names, small) / n_columns),
+            (room - left - bar * wanted.cbar - margin - across * gap) / (across * n_columns),
+            ((style.height / zoom if style.height else LARGEST) - top - around - down * (gap + named))
+            / (down * n_rows),
+        )
+        size = max(pen.least, min(TEXT, cell / POINT / 1.15))
+        step = max(1, math.ceil(1.15 * size * POINT / cell - 0.01)) if labels[0] else 0
+        if style.width is None or (cell > 0 and step <= MOST_STEP):
+            break
     # Where panels are narrower or lower than the names along them, they stand further apart.
-    wide, high = pen.widest(names, SMALL), 0.0
-    if not wrapped:
+    wide, high = pen.widest(names, small), 0.0
+    if not wrapped and not numbered:
         wide = max(wide, pen.widest([f"head {head}" for head in sheet.heads], TEXT * pen.larger))
         high = pen.widest([f"layer {layer}" for layer in sheet.layers], TEXT * pen.larger)
-    size = max(LEAST_TEXT, min(TEXT, cell / POINT / 1.15))
     return _Grid(
         across=across,
-        down=down,
         wrapped=wrapped,
+        numbered=numbered,
         cell=cell,
         left=left,
         top=top,
         panel=(n_columns * cell, n_rows * cell),
-        gaps=(max(gaps[0], wide + 0.06 - n_columns * cell), max(gaps[1], high + 0.06 - n_rows * cell)),
+        gaps=(max(gap, wide + 0.06 - n_columns * cell), max(gap + named, high + 0.06 - n_rows * cell)),
         names=names,
         print=size,
-        step=max(1, math.ceil(1.15 * size * POINT / cell - 0.01)),
+        step=step,
     )
 
 
-def _label(page: Page, sheet: Sheet, grid: _Grid, head: float) -> None:
+def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) -> None:
     """Tokens along the first column and the first row; names of layers and heads, or of each panel."""
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
-    large = TEXT * page.pen.larger
+    large, small = TEXT * page.pen.larger, max(SMALL, page.pen.least)
+    shown = range(0, max(len(queries), len(keys)) if grid.step else 0, grid.step or 1)
+    layer, number = sheet.say("layer", "층"), sheet.say("head", "헤드")
+    apart = math.ceil((page.pen.widest([f"{sheet.heads[-1]}"], large) + 0.04) / (grid.panel[0] + grid.gaps[0]))
     for index, (panel, name) in enumerate(zip(sheet.panels, grid.names, strict=True)):
         x, y, width, height = grid.place(index)
         if name:
-            page.text(x, y - 0.03, name, SMALL, va="bottom", color=GREY)
+            page.text(x, y - 0.03, name, small, va="bottom", color=GREY)
         if index % grid.across == 0:
-            for i in range(0, len(queries), grid.step):
+            edge = margin + (0.14 if grid.numbered else 0.0)
+            for i in shown[: math.ceil(len(queries) / (grid.step or 1))]:
                 page.text(x - 0.04, y + (i + 0.5) * grid.cell, queries[i], grid.print, ha="right", va="center")
             if not grid.wrapped:
-                page.text(MARGIN, y + height / 2, f"layer {panel.layer}", large, rotation=90, va="center")
+                text = f"{panel.layer}" if grid.numbered else f"{layer} {panel.layer}"
+                page.text(edge, y + height / 2, text, large, rotation=0 if grid.numbered else 90, va="center")
         if index < grid.across:
             above = y - 0.04 - (PITCH if name else 0)
-            for i in range(0, len(keys), grid.step):
+            for i in shown[: math.ceil(len(keys) / (grid.step or 1))]:
                 middle = x + (i + 0.5) * grid.cell
                 page.text(middle, above, keys[i], grid.print, rotation=90, ha="center", va="bottom")
-            if not grid.wrapped:
-                page.text(x + width / 2, head + 0.08, f"head {panel.head}", large, ha="center", va="center")
+            if not grid.wrapped and (not grid.numbered or index % apart == 0):
+                text = f"{panel.head}" if grid.numbered else f"{number} {panel.head}"
+                page.text(x + width / 2, head + 0.08 + edge - margin, text, large, ha="center", va="center")
+    if grid.numbered:
+        x, y, width, height = grid.place(len(sheet.panels) - 1)
+        page.text((grid.left + x + width) / 2, head + 0.06, number, small, ha="center", va="center", color=GREY)
+        page.text(margin, (grid.top + y + height) / 2, layer, small, rotation=90, va="center", color=GREY)
 
 
 def _near_square(n: int) -> int:

@@ -18,6 +18,7 @@ from attnviz.settings import (
     check_palette,
     head_option,
     kind_option,
+    lang_option,
     layer_option,
     layers_and_heads,
     option,
@@ -82,6 +83,7 @@ class HeatmapAppearance:
         scale: where colours end.
         palette: the colours.
         background: the terminal's.
+        lang: the language.
     """
 
     scale: Literal["shared", "panel", "unit"] = option(
@@ -90,6 +92,7 @@ class HeatmapAppearance:
     )  # fmt: skip
     palette: str = palette_option()
     background: Background = background_option()
+    lang: Literal["en", "ko"] = lang_option()
 
     def __post_init__(self) -> None:
         check_palette(self.palette)

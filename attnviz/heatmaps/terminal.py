@@ -68,26 +68,35 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     if full or len(sheet.panels) == 1:
         scaled, cell = (_fit_one if len(sheet.panels) == 1 else _fit_many)(sheet, screen)
         body = list(_bands(scaled, screen, cell))
-        return [*_head(sheet, screen), *body, *_foot(sheet, scaled, cell, screen)]
+        return [*_head(sheet, screen, sheet.size), *body, *_foot(sheet, scaled, cell, screen)]
     one = sheet.distinct
     large = replace(sheet, panels=(one,), layers=(one.layer,), heads=(one.head,))
     scaled, cell = _fit_one(large, screen)
-    place = f"{one.layer}.{one.head}"
-    what = f"all {len(sheet.panels)} heads, layers down, heads across; {place} (below) differs most"
-    above = [*_head(sheet, screen), *_wrap(what, screen)]
-    title = f"{one.name}: its pattern differs most from the other heads'"
+    place = one.place
+    what = sheet.say(
+        f"{sheet.size}, layers down; {place} (below) differs most",
+        f"{sheet.size}, 세로는 층; {place}(아래)이 나머지와 가장 다름",
+    )
+    above = [*_head(sheet, screen, ""), *_wrap(what, screen)]
+    title = sheet.say(
+        f"head {place}: its pattern differs most from the others'", f"헤드 {place}: 다른 헤드와 가장 다른 패턴"
+    )
     below = [*_wrap(title, screen, "bold"), *list(_bands(scaled, screen, cell))[1:]]
-    more = [f"more: --head {place} shows one head; --full shows them all, one by one"]
+    more = [
+        sheet.say(
+            f"more: --head {place} one head; --full every head, one by one",
+            f"더 보기: --head {place} 이 헤드만, --full 모든 헤드를 하나씩",
+        )
+    ]
     room = SCREEN_LINES - len(above) - len(below) - len(_foot(sheet, scaled, cell, screen, [*more, "-"])) - 1
     thumbnails, note = _thumbnails(sheet, screen, room)
     foot = _foot(sheet, scaled, cell, screen, [*note, *more])
     return [*above, *thumbnails, Text(), *below, *foot]
 
 
-def _head(sheet: Sheet, screen: Screen) -> list[Text]:
-    """The sentence, the model and how much is shown."""
-    name = sheet.panels[0].name if len(sheet.panels) == 1 else sheet.size
-    return [*_wrap(sheet.sentence, screen, "bold"), *_wrap(f"{sheet.model} · {name}", screen)]
+def _head(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
+    """The sentence, the model and how much is shown, where that is not said below."""
+    return [*_wrap(sheet.sentence, screen, "bold"), *_wrap(" · ".join(filter(None, [sheet.model, size])), screen)]
 
 
 def _foot(sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: Sequence[str] = ()) -> list[Text]:
@@ -100,12 +109,17 @@ def _foot(sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: S
         screen: where.
         more: what else there is to say.
     """
-    numbers = {"percent": "; numbers: percent", "decimals": "; numbers: rounded", "": ""}[cell.digits]
-    remarks = [AXES, *(note for note in scaled.notes if note not in sheet.notes)]
+    percent = cell.digits == "percent"
+    numbers = sheet.say("percent" if percent else "rounded", "%" if percent else "반올림한 값")
+    numbers = f"; {sheet.say('numbers', '숫자')}: {numbers}" if cell.digits else ""
+    how = [sheet.say(*AXES)]
     if not cell.digits and not screen.colour:
-        remarks.append(f"{screen.dot} is a small weight")
+        how.append(sheet.say(f"{screen.dot} is a small weight", f"{screen.dot}: 작은 가중치"))
+    remarks = ["; ".join(how), *(note for note in scaled.notes if note not in sheet.notes)]
     if cell.halves:
-        remarks.append("each line holds two rows, and names the upper one")
+        remarks.append(
+            sheet.say("each line holds two rows, and names the upper one", "한 줄에 두 행이 있고, 위쪽 행의 이름을 씀")
+        )
     return [
         Text(),
         *legend(scaled.legend + numbers, screen, most=screen.width),
@@ -163,8 +177,7 @@ def _title_width(sheet: Sheet) -> int:
 
 
 def _title(panel: Panel, sheet: Sheet) -> str:
-    name = f"head {panel.head}" if len(sheet.layers) == 1 else f"L{panel.layer} head {panel.head}"
-    return f"{name} max {panel.top:.3g}" if sheet.scale == "panel" else name
+    return f"{sheet.name(panel)} max {panel.top:.3g}" if sheet.scale == "panel" else sheet.name(panel)
 
 
 def _label_width(sheet: Sheet) -> int:
@@ -276,7 +289,7 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
 
     They are as large as so many lines have room for; heads go on in further lines where the screen is narrow.
     """
-    margin = len(f"layer {sheet.layers[-1]} ")
+    margin = _margin(sheet)
     halves = screen.colour and screen.unicode
     across = len(sheet.heads)
     while across > 1 and (screen.width - margin) // across - 1 < min(len(sheet.key_labels), LEAST_THUMBNAIL):
@@ -300,16 +313,27 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
         math.ceil(len(many) / len(few))
         for many, few in ((sheet.query_labels, small.query_labels), (sheet.key_labels, small.key_labels))
     )
-    end = (
-        "each to its own largest" if sheet.scale == "panel" else f"0 to {max(panel.top for panel in small.panels):.3g}"
+    top = f"{max(panel.top for panel in small.panels):.3g}"
+    if sheet.scale == "panel":
+        end = sheet.say("each to its own largest", "저마다 최댓값까지")
+    else:
+        end = sheet.say(f"0 to {top}", f"0~{top}")
+    note = sheet.say(
+        f"thumbnails: {tall} x {broad} tokens a cell (keys: sum, queries: mean), {end}",
+        f"작은 그림: 한 칸이 토큰 {tall} x {broad}개 (키는 합, 쿼리는 평균), {end}",
     )
-    return lines, [f"thumbnails: {tall} x {broad} tokens a cell (sum over keys, mean over queries), {end}"]
+    return lines, [note]
+
+
+def _margin(sheet: Sheet) -> int:
+    """The cells that the names of layers take."""
+    return cell_len(sheet.say(f"layer {sheet.layers[-1]} ", f"층 {sheet.layers[-1]} "))
 
 
 def _thumbnail_lines(sheet: Sheet, small: Sheet, screen: Screen, across: int, *, apart: bool) -> Iterator[Text]:
     """Thumbnails, so many side by side; with a line between layers where they stand apart."""
     width = max(len(small.key_labels), len(str(sheet.heads[-1])))
-    margin, halves = len(f"layer {sheet.layers[-1]} "), screen.colour and screen.unicode
+    margin, halves = _margin(sheet), screen.colour and screen.unicode
     for start in range(0, len(sheet.heads), across):
         chosen = range(start, min(start + across, len(sheet.heads)))
         if start:
@@ -319,7 +343,8 @@ def _thumbnail_lines(sheet: Sheet, small: Sheet, screen: Screen, across: int, *,
             panels = [small.panels[index * len(sheet.heads) + i] for i in chosen]
             matrices = [_matrix(panel, screen, CellFormat(1, "", halves=halves)) for panel in panels]
             for row in range(len(matrices[0])):
-                line = Text((f"layer {layer} " if row == 0 else "").ljust(margin), no_wrap=True)
+                name = sheet.say(f"layer {layer}", f"층 {layer}") if row == 0 else ""
+                line = Text(set_cell_size(name, margin), no_wrap=True)
                 for thumb in matrices:
                     line = Text.assemble(line, thumb[row], " " * (width - thumb[row].cell_len + 1))
                 line.rstrip_end(screen.width)

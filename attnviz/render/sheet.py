@@ -13,7 +13,7 @@ from jaxtyping import Float
 from attnviz.attention import Attention, Kind, Note
 from attnviz.errors import SelectionError
 from attnviz.text.display import clip, visible
-from attnviz.text.notes import sentence
+from attnviz.text.notes import proof, sentence
 
 Scale = Literal["shared", "panel", "unit"]
 
@@ -23,12 +23,13 @@ BLANK = 0.005
 MOST_COMPARED = 32
 """Rows and columns of the patterns that are compared with one another."""
 
-AXES = "rows are queries, columns are keys; layers and heads count from 0"
+AXES = ("rows are queries, columns are keys; layers and heads count from 0", "행은 쿼리, 열은 키; 층과 헤드는 0부터 셈")
+"""How every picture is read, in English and in Korean."""
 
-KINDS: dict[Kind, str] = {
-    "encoder": "bidirectional self-attention",
-    "decoder": "causal self-attention",
-    "cross": "cross-attention",
+KINDS: dict[Kind, tuple[str, str]] = {
+    "encoder": ("bidirectional self-attention", "양방향 셀프 어텐션"),
+    "decoder": ("causal self-attention", "마스크드(인과적) 셀프 어텐션"),
+    "cross": ("cross-attention", "크로스 어텐션"),
 }
 
 
@@ -42,9 +43,9 @@ class Panel:
     top: float
 
     @property
-    def name(self) -> str:
-        """As ``layer 2, head 5``."""
-        return f"layer {self.layer}, head {self.head}"
+    def place(self) -> str:
+        """Layer and head, as ``2.5``."""
+        return f"{self.layer}.{self.head}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,7 @@ class Sheet:
         notes: what else must be said.
         proof: the receipt, in words.
         is_proved: whether there is one.
+        language: `en` or `ko`, of all that is said.
     """
 
     panels: tuple[Panel, ...]
@@ -76,19 +78,32 @@ class Sheet:
     notes: tuple[str, ...]
     proof: str
     is_proved: bool
+    language: str = "en"
+
+    def say(self, english: str, korean: str) -> str:
+        """What is said, in the language of the sheet."""
+        return korean if self.language == "ko" else english
+
+    def name(self, panel: Panel) -> str:
+        """As ``head 2.5``."""
+        return self.say(f"head {panel.place}", f"헤드 {panel.place}")
 
     @property
     def legend(self) -> str:
         """What the colours mean, in words."""
         largest = max(panel.top for panel in self.panels)
-        if self.scale == "unit":
-            return f"weight 0 to 1; blank: below {BLANK}"
         if self.scale == "panel" and len(self.panels) > 1:
-            return (
-                f"weight, in each panel 0 to its own largest (given as max); blank: below {BLANK} or a fiftieth of that"
+            return self.say(
+                f"weight, in each panel 0 to its own largest (max); blank: below {BLANK} or a fiftieth of that",
+                f"가중치, 패널마다 0부터 최댓값(max)까지; 빈칸: {BLANK} 또는 그 50분의 1 미만",
             )
-        end = f"0 to {largest:.3g}" + (", one scale for all" if len(self.panels) > 1 else "")
-        return f"weight {end}; blank: below {blank_below(largest):.2g}"
+        if self.scale == "unit":
+            return self.say(f"weight 0 to 1; blank: below {BLANK}", f"가중치 0~1; 빈칸: {BLANK} 미만")
+        shared, least = len(self.panels) > 1, f"{blank_below(largest):.2g}"
+        return self.say(
+            f"weight 0 to {largest:.3g}{', one scale for all' * shared}; blank: below {least}",
+            f"가중치 0~{largest:.3g}{', 모두 같은 눈금' * shared}; 빈칸: {least} 미만",
+        )
 
     @property
     def distinct(self) -> Panel:
@@ -109,23 +124,30 @@ class Sheet:
     @property
     def description(self) -> str:
         """All that is said of a picture without words of its own, as its file keeps it."""
-        return f"{self.model}; {self.sentence}; {AXES}; {self.legend}; {self.proof}"
+        return f"{self.model}; {self.sentence}; {self.say(*AXES)}; {self.legend}; {self.proof}"
 
     @property
     def size(self) -> str:
-        """How much there is, as ``6 layers x 12 heads``, or ``layer 5, 12 heads``."""
-        if len(self.layers) == 1 or len(self.heads) == 1:
-            return f"{_named(self.layers, 'layer')}, {_named(self.heads, 'head')}"
-        return f"{len(self.layers)} layers x {len(self.heads)} heads"
+        """How much there is, as ``6 layers x 12 heads``, or ``layer 5, 12 heads``, or ``head 5.3``."""
+        if len(self.panels) == 1:
+            return self.name(self.panels[0])
+        layers, heads = (
+            self.say(f"{what} {numbers[0]}", f"{korean} {numbers[0]}")
+            if len(numbers) == 1
+            else self.say(f"{len(numbers)} {what}s", f"{korean} {len(numbers)}개")
+            for numbers, what, korean in ((self.layers, "layer", "층"), (self.heads, "head", "헤드"))
+        )
+        return f"{layers}{', ' if 1 in {len(self.layers), len(self.heads)} else ' x '}{heads}"
 
 
-def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
+def resolve(record: Attention, scale: Scale = "shared", language: str = "en") -> Sheet:
     """What to draw of a record.
 
     Args:
         record: with the layers and heads to show.
         scale: `shared`, one colour scale up to the largest weight shown; `panel`, each head's up to its own;
             `unit`, 0 to 1.
+        language: `en` or `ko`, of all that is said.
 
     Raises:
         SelectionError: no such scale.
@@ -149,12 +171,13 @@ def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
         heads=record.heads,
         query_labels=tuple(token.text for token in record.query_tokens),
         key_labels=tuple(token.text for token in record.key_tokens),
-        model=f"{visible(record.model)} · {KINDS[record.kind]}",
+        model=f"{visible(record.model)} · {KINDS[record.kind][language == 'ko']}",
         sentence=text,
         scale=scale,
-        notes=tuple(map(sentence, record.notes)),
-        proof=record.proof,
+        notes=tuple(sentence(note, language) for note in record.notes),
+        proof=proof(record.receipt, language),
         is_proved=record.receipt is not None,
+        language=language,
     )
 
 
@@ -186,7 +209,7 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
         ),
         query_labels=_group_labels(sheet.query_labels, rows),
         key_labels=_group_labels(sheet.key_labels, columns),
-        notes=(*sheet.notes, sentence(note)),
+        notes=(*sheet.notes, sentence(note, sheet.language)),
     )
 
 
@@ -213,8 +236,3 @@ def _group_labels(labels: Sequence[str], edges: Sequence[int]) -> tuple[str, ...
         labels[first] if last - first == 1 else f"{clip(labels[first], 8)}…{clip(labels[last - 1], 8)}"
         for first, last in zip(edges, ends, strict=True)
     )
-
-
-def _named(numbers: Sequence[int], what: str) -> str:
-    """As ``layer 5`` where there is one, as ``12 heads`` where there are more."""
-    return f"{what} {numbers[0]}" if len(numbers) == 1 else f"{len(numbers)} {what}s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attnviz.attention import Note
+from attnviz.attention import NO_RECEIPT, Note, Receipt
 from attnviz.text.display import visible
 
 Templates = Mapping[str, tuple[str, str]]
@@ -95,3 +95,13 @@ def sentence(note: Note, language: str = "en", templates: Templates = NOTES) -> 
         return visible(note.code) + "".join(f", {visible(name)}: {value}" for name, value in fields.items())
     english, korean = templates[note.code]
     return (korean if language == "ko" else english).format(**fields)
+
+
+def proof(receipt: Receipt | None, language: str = "en") -> str:
+    """The receipt in one line, as every view prints it: how far captured weights are from the model's own at most."""
+    if language != "ko":
+        return str(receipt or NO_RECEIPT)
+    if receipt is None:
+        return "검증되지 않음: 이 기록에는 검증 정보가 없음"
+    largest = receipt.max_difference
+    return f"검증됨: 층 {len(receipt.layers)}개에서 최대 차이 {f'{largest:.1e}' if largest else '0'}"

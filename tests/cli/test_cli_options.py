@@ -81,20 +81,20 @@ def test_one_head_is_shown_large(typed: Callable[..., Result], saved: Path) -> N
     """With one layer and one head the numbers stand in the cells, and the picture names them."""
     result = typed("heatmap", "--load", saved.name, "--layer", "1", "--head", "-1", "-o", "a.json")
     pattern = load(saved).pattern(1, 2)
-    assert "layer 1, head 2" in result.output
+    assert "head 1.2" in result.output
     assert "numbers: rounded" in result.output
     assert [f"{weight:.2f}" in result.output for weight in pattern[pattern > 0.05]].count(False) == 0
-    assert "all 6 heads" not in result.output
+    assert "2 layers x 3 heads" not in result.output
 
 
 def test_overview(typed: Callable[..., Result], saved: Path) -> None:
     """All heads are shown small and one large; with --full each of them by itself."""
     result = typed("heatmap", "--load", saved.name, "-o", "a.json")
-    assert "all 6 heads, layers down, heads across; " in result.output
+    assert "2 layers x 3 heads, layers down; " in result.output
     assert result.output.count("its pattern differs most from the other heads'") == 1
     full = typed("heatmap", "--load", saved.name, "--full", "-o", "a.json").output
     assert re.findall(r"L(\d) head (\d)", full) == [(layer, head) for layer in "01" for head in "012"]
-    assert "all 6 heads" not in full
+    assert "2 layers x 3 heads" not in full
 
 
 # --------------------------------------------------------------------------------------------- what is shown

@@ -88,7 +88,7 @@ def test_in_a_grid_of_ones_own(make_record: Callable[..., Attention]) -> None:
     axes = figure.subplots(1, 4)
     for head, ax in enumerate(axes[:3]):
         assert attnviz.heatmap(record, layer=1, head=head, ax=ax, cmap="Purples", annot=False) is ax
-    assert [ax.get_title() for ax in axes[:3]] == [f"layer 1, head {head}" for head in range(3)]
+    assert [ax.get_title() for ax in axes[:3]] == [f"head 1.{head}" for head in range(3)]
     assert len(figure.axes) == 4
     attnviz.heatmap(record, layer=0, head=0, ax=axes[3], title=None, cbar=True)
     assert not axes[3].get_title()

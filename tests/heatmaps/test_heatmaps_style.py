@@ -136,16 +136,55 @@ def test_a_transparent_page(make_record: Make) -> None:
 
 
 def test_what_cannot_be_read_is_told(make_record: Make) -> None:
-    """A sheet of many heads at a column's width, and tokens without room for their names: made, with one warning."""
-    with pytest.warns(
-        AttnvizWarning, match=r"at 3.3in the smallest letters are \d.\d pt: they can be read from \d+in on"
-    ):
-        made = draw_record(make_record(SIXTEEN, n_heads=12), width="3.3in").figure
-    assert made.get_size_inches()[0] == pytest.approx(3.3)
+    """Tokens without room for their names: made, with one warning that names the width that they need."""
     with pytest.warns(
         AttnvizWarning, match=r"at 2in not every token can be named in letters of 6 pt: all of them need"
     ):
         draw_record(make_record(SIXTEEN).select([0], [0]), style="paper", width="2in")
+
+
+@pytest.mark.parametrize("layers", [1, 6])
+def test_many_heads_in_a_column(make_record: Make, layers: int) -> None:
+    """Laid out for 3.3 inches: heads are named in letters of 6 points; that tokens are not is told."""
+    record = make_record(SIXTEEN, n_layers=layers, n_heads=12)
+    with pytest.warns(AttnvizWarning, match=r"at 3.3in no token can be named in letters of 6 pt: all of them need \d"):
+        made = draw_record(record, style="paper").figure
+    assert made.get_size_inches()[0] == pytest.approx(3.3, abs=0.005)
+    assert min(sizes(made)) >= 6
+    words = [text.get_text() for text in texts(made)]
+    heads = [f"head 0.{head}" for head in range(12)] if layers == 1 else [str(head) for head in range(12)]
+    assert set(heads) <= set(words)
+    assert not set(words) & {"animal", "street"}
+    boxes = np.array([text.get_window_extent().extents for text in texts(made)])
+    across = np.minimum.outer(boxes[:, 2], boxes[:, 2]) - np.maximum.outer(boxes[:, 0], boxes[:, 0])
+    down = np.minimum.outer(boxes[:, 3], boxes[:, 3]) - np.maximum.outer(boxes[:, 1], boxes[:, 1])
+    assert not np.triu(np.minimum(across, down) > 1, k=1).any()
+
+
+def test_no_page_is_larger_than_can_be_printed(make_record: Make) -> None:
+    """Of one layer and of all, of few tokens and of many: at most 16 inches, words above and below aside."""
+    for n_layers, n_heads, tokens in ((1, 12, 16), (6, 12, 16), (6, 12, 200), (1, 1, 300), (12, 1, 60)):
+        record = make_record(" ".join(f"w{i}" for i in range(tokens)), n_layers=n_layers, n_heads=n_heads)
+        wide, high = record.figure().get_size_inches()
+        assert wide <= 18
+        assert high <= 19
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_pictures_in_korean(make_record: Make, layers: int) -> None:
+    """Captions, axes and names of heads are Korean; the sentence, its tokens and the model stay as they are."""
+    record = make_record(n_layers=layers, n_heads=3)
+    words = " ".join(text.get_text() for text in texts(record.figure(lang="ko")))
+    for part in (
+        "행은 쿼리, 열은 키",
+        "가중치 0~",
+        "양방향 셀프 어텐션",
+        "층 3개 x 헤드 3개" if layers > 1 else "헤드 0.2",
+    ):
+        assert part in words
+    one = " ".join(text.get_text() for text in texts(record.select([0], [1]).figure(lang="ko")))
+    assert "키: 보이는 쪽" in one
+    assert "쿼리: 보는 쪽" in one
 
 
 @pytest.mark.parametrize(

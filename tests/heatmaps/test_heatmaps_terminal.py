@@ -158,7 +158,7 @@ def test_percents_side_by_side_are_the_records(fixed_record: Make) -> None:
     record = fixed_record(n_heads=3)
     sheet = resolve(record)
     lines = plain(sheet, Screen(width=100))
-    assert sum("head 0" in line and "head 2" in line for line in lines) == 1
+    assert sum("head 0.0" in line and "head 0.2" in line for line in lines) == 1
     expected = np.concatenate(list(record.weights[0]), axis=1)
     assert [percents(row) for row in rows_of(lines, sheet.query_labels)] == weights_in_percent(expected)
 
@@ -207,7 +207,7 @@ def test_panels_say_their_scale(fixed_record: Make, scale: Scale) -> None:
     lines = plain(resolve(record, scale), Screen(width=120))
     text = "\n".join(lines)
     if scale == "panel":
-        assert re.findall(r"head (\d) max ([\d.]+)", text) == [
+        assert re.findall(r"head 0\.(\d) max ([\d.]+)", text) == [
             (str(head), f"{record.pattern(0, head).max():.3g}") for head in range(3)
         ]
     elif scale == "shared":
@@ -235,7 +235,7 @@ def test_everything_is_said(fixed_record: Make) -> None:
     sheet = resolve(record)
     for width in (30, 80, 200):
         text = " ".join(" ".join(plain(sheet, Screen(width=width), overview=True)).split())
-        for part in (sheet.sentence, sheet.model, sheet.size, AXES, "blank: below 0.005", *sheet.notes, sheet.proof):
+        for part in (sheet.sentence, sheet.model, sheet.size, AXES[0], "blank: below 0.005", *sheet.notes, sheet.proof):
             assert " ".join(part.split()) in text, part
 
 
@@ -247,14 +247,14 @@ def test_an_unverified_record_says_so(fixed_record: Make) -> None:
 def test_one_panel_names_its_layer_and_head(fixed_record: Make) -> None:
     """A single pattern says which it is, by the model's numbers."""
     sheet = resolve(fixed_record(layers=(4,), heads=(11,)))
-    assert any("layer 4, head 11" in line for line in plain(sheet))
+    assert any("head 4.11" in line for line in plain(sheet))
 
 
 def test_panels_of_many_layers_name_their_layers(fixed_record: Make) -> None:
     """Panels of several layers without an overview carry layer and head."""
     sheet = resolve(fixed_record(n_layers=2, n_heads=2, layers=(1, 3), heads=(0, 7)))
     text = "\n".join(plain(sheet, Screen(width=120)))
-    assert re.findall(r"L(\d) head (\d)", text) == [("1", "0"), ("1", "7"), ("3", "0"), ("3", "7")]
+    assert re.findall(r"head (\d)\.(\d)", text) == [("1", "0"), ("1", "7"), ("3", "0"), ("3", "7")]
 
 
 def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
@@ -262,12 +262,12 @@ def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
     sheet = resolve(fixed_record(n_layers=3, n_heads=4, layers=(0, 2, 5), heads=(1, 3, 5, 7)))
     lines = plain(sheet, Screen(width=120, colour=False), overview=True)
     one = sheet.distinct
-    assert f"all 12 heads, layers down, heads across; {one.layer}.{one.head} (below) differs most" in lines
+    assert f"3 layers x 4 heads, layers down; {one.place} (below) differs most" in lines
     named = [line.split()[1] for line in lines if re.match(r"layer \d [^,]", line)]
     assert named == ["0", "2", "5"]
     assert any(line.split() == ["1", "3", "5", "7"] for line in lines)
-    assert lines.count(f"{one.name}: its pattern differs most from the other heads'") == 1
-    assert f"more: --head {one.layer}.{one.head} shows one head; --full shows them all, one by one" in lines
+    assert lines.count(f"head {one.place}: its pattern differs most from the others'") == 1
+    assert f"more: --head {one.place} one head; --full every head, one by one" in lines
     rows = rows_of(lines, sheet.query_labels)
     assert [re.findall(r"\d\.\d\d", row) for row in rows] == [
         [f"{weight:.2f}" for weight in row if weight >= 0.005] for row in one.matrix
@@ -275,20 +275,39 @@ def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
 
 
 @pytest.mark.parametrize("colour", [True, False])
-@pytest.mark.parametrize("width", [80, 120, 200])
-def test_the_first_screen_answers(real_record: Attention, width: int, *, colour: bool) -> None:
+@pytest.mark.parametrize(("width", "most"), [(60, 50), (80, 48), (120, 48), (200, 48)])
+def test_the_first_screen_answers(real_record: Attention, width: int, most: int, *, colour: bool) -> None:
     """72 heads and 16 tokens: one window of 50 lines; which head is its own stands in the first ten, large below."""
     for dark in (True, False):
         screen = Screen(width=width, colour=colour, dark=dark)
         lines = plain(resolve(real_record), screen, overview=True)
-        assert len(lines) <= 48
+        assert len(lines) <= most
         assert any("0.2 (below) differs most" in line for line in lines[:10])
         assert any(line.startswith("layer 0 ") for line in lines[:10])
-        start = lines.index("layer 0, head 2: its pattern differs most from the other heads'")
+        start = lines.index("head 0.2: its pattern differs most from the others'")
         header = next(number for number in range(start + 1, start + 5) if lines[number].lstrip().startswith("0 [CLS]"))
+        assert lines[-1].startswith("verified: ")
+        if width == 60:  # keys have no room for their names there: they are numbered as the rows are
+            continue
         named = " ".join(lines[start + 1 : header]).split()
         assert sorted(named) == sorted(token.text for token in real_record.key_tokens)
-        assert lines[-1].startswith("verified: ")
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_in_korean(fixed_record: Make, *, colour: bool) -> None:
+    """All that is said, but for the sentence, the model and options, is in Korean; it fits and has the same numbers."""
+    record = fixed_record(n_layers=3, n_heads=4, notes=(Note("words_merged"),))
+    for width in (60, 80, 200):
+        screen = Screen(width=width, colour=colour)
+        korean = plain(resolve(record, language="ko"), screen, overview=True)
+        assert max(map(cell_len, korean)) <= width
+        said = " ".join(korean).replace(record.text, "").replace(record.model, "")
+        for part in ("층 3개 x 헤드 4개", "행은 쿼리, 열은 키", "가중치 0~", "단어 조각을 합침", "검증됨: 층 3개에서"):
+            assert part in said
+        assert not set(re.findall(r"[A-Za-z]{2,}", said)) - {"CLS", "SEP", "love", "all", "you", "head", "full"}
+        english = plain(resolve(record), screen, overview=True)
+        labels = resolve(record).query_labels
+        assert rows_of(korean, labels) == rows_of(english, labels)
 
 
 def test_every_name_of_a_step_begins_above_its_column(real_record: Attention) -> None:

@@ -85,7 +85,7 @@ def test_panels_come_layer_by_layer_with_the_models_numbers() -> None:
     """The panels of layers 3 and 5, heads 2 and 7, keep these numbers, and each holds its own matrix."""
     sheet = resolve(small(layers=(3, 5), heads=(2, 7)))
     assert [(panel.layer, panel.head) for panel in sheet.panels] == [(3, 2), (3, 7), (5, 2), (5, 7)]
-    assert [panel.name for panel in sheet.panels][1] == "layer 3, head 7"
+    assert [panel.place for panel in sheet.panels][1] == "3.7"
     assert (sheet.layers, sheet.heads) == ((3, 5), (2, 7))
     np.testing.assert_array_equal(sheet.panels[2].matrix, np.array([[0.2, 0.2, 0.6]], np.float32))
 
@@ -167,12 +167,12 @@ def test_the_proof_is_the_receipts(make_record: Make) -> None:
 
 def test_the_axes_are_named() -> None:
     """Every view prints this line: which side is which, and from where layers count."""
-    assert AXES == "rows are queries, columns are keys; layers and heads count from 0"
+    assert AXES[0] == "rows are queries, columns are keys; layers and heads count from 0"
 
 
 @pytest.mark.parametrize(
     ("n_layers", "n_heads", "size"),
-    [(1, 1, "layer 0, head 0"), (2, 3, "2 layers x 3 heads"), (1, 5, "layer 0, 5 heads"), (5, 1, "5 layers, head 0")],
+    [(1, 1, "head 0.0"), (2, 3, "2 layers x 3 heads"), (1, 5, "layer 0, 5 heads"), (5, 1, "5 layers, head 0")],
 )
 def test_the_size_is_counted_in_words(make_record: Make, n_layers: int, n_heads: int, size: str) -> None:
     """Several are counted, one is named."""

@@ -56,7 +56,7 @@ def draw_pattern(
         box = ax.get_window_extent()
         cell = min(box.width / len(keys), box.height / len(queries)) / pen.figure.dpi
         if title is not None:
-            ax.set_title(panel.name if title == "auto" else title, **pen.style(TEXT + 1))
+            ax.set_title(sheet.name(panel) if title == "auto" else title, **pen.style(TEXT + 1))
     else:
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")
@@ -64,9 +64,9 @@ def draw_pattern(
     ax.set_xticks(range(0, len(keys), step), keys[::step], rotation=90 if upright else 0, **pen.style())
     ax.set_yticks(range(0, len(queries), step), queries[::step], **pen.style())
     ax.tick_params(length=0, pad=3)
-    thinned = f" (every {ordinal(step)} is named)" if step > 1 else ""
-    ax.set_xlabel(f"key: looked at{thinned}", labelpad=4, **pen.style(color=pen.quiet))
-    ax.set_ylabel(f"query: looking{thinned}", labelpad=4, **pen.style(color=pen.quiet))
+    thinned = sheet.say(f" (every {ordinal(step)} is named)", f" ({step}개마다 이름을 씀)") if step > 1 else ""
+    ax.set_xlabel(f"{sheet.say('key: looked at', '키: 보이는 쪽')}{thinned}", labelpad=4, **pen.style(color=pen.quiet))
+    ax.set_ylabel(f"{sheet.say('query: looking', '쿼리: 보는 쪽')}{thinned}", labelpad=4, **pen.style(color=pen.quiet))
     ax.spines[:].set(color=FRAME, linewidth=0.6)
     write_numbers(ax, panel, palette, pen, number_size(cell, annot, pen.least), place=(-0.5, -0.5, 1.0))
 
