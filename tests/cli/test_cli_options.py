@@ -91,10 +91,10 @@ def test_overview(typed: Callable[..., Result], saved: Path) -> None:
     """All heads are shown small and one large; with --full each of them by itself."""
     result = typed("heatmap", "--load", saved.name, "-o", "a.json")
     assert "2 layers x 3 heads, layers down; " in result.output
-    assert result.output.count("its pattern differs most from the other heads'") == 1
+    assert result.output.count("its pattern differs most from the others'") == 1
     full = typed("heatmap", "--load", saved.name, "--full", "-o", "a.json").output
-    assert re.findall(r"L(\d) head (\d)", full) == [(layer, head) for layer in "01" for head in "012"]
-    assert "2 layers x 3 heads" not in full
+    assert re.findall(r"head (\d)\.(\d)", full) == [(layer, head) for layer in "01" for head in "012"]
+    assert "layers down" not in full
 
 
 # --------------------------------------------------------------------------------------------- what is shown
@@ -116,10 +116,7 @@ def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> 
         ("shared", "weight 0 to {largest:.3g}, one scale for all; blank: below 0.005; numbers: "),
         (
             "panel",
-            (
-                "weight, in each panel 0 to its own largest (given as max); "
-                "blank: below 0.005 or a fiftieth of that; numbers: "
-            ),
+            "weight, in each panel 0 to its own largest (max); blank: below 0.005 or a fiftieth of that; numbers: ",
         ),
         ("unit", "weight 0 to 1; blank: below 0.005; numbers: "),
     ],
