@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -20,10 +20,13 @@ from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import measure
 from attnviz.models.training.files import ModelCard
 from attnviz.models.wholes import TranslationTransformer
-from attnviz.stories.common import ROWS, head_name, open_model, prose, steps_panel
+from attnviz.stories.common import ROWS, head_name, open_model, steps_panel
 from attnviz.stories.record import Cell, Story, Table
+from attnviz.text.notes import proof
+from attnviz.text.phrase import Phrase
 
-RECURRENT, TRANSFORMER = "toy-seq2seq", "toy-transformer"
+RECURRENT, TRANSFORMER = NAMES = "toy-seq2seq", "toy-transformer"
+STEP, FORCED, WEIGHT = Phrase("step", "단계"), Phrase("forced word", "넣어 준 단어"), Phrase("weight", "가중치")
 SENTENCES = (
     "She is eating a green apple",
     "The animal didn't cross the street because it was too wide",
@@ -94,7 +97,7 @@ def tell() -> Story:
     card, recurrent = open_model(RECURRENT, RecurrentTranslator)
     other, transformer = open_model(TRANSFORMER, TranslationTransformer)
     heads = [alignment_head(card), alignment_head(other)]
-    sources = [open_source(name) for name in (RECURRENT, TRANSFORMER)]
+    sources = [open_source(name) for name in NAMES]
     first, second = (
         [
             AlignmentHead(record=attend(sentence, source, target=right), head=head)
@@ -104,114 +107,179 @@ def tell() -> Story:
     )
     own = [tuple(attend(sentence, source).target for source in sources) for sentence in SENTENCES]
     gold = AlignmentHead(record=attend(" ".join(pair.english), sources[0], target=" ".join(pair.korean)), head=heads[0])
+    pairs = list(islice(splits.pairs("test"), N_PAIRS))
+    models: tuple[measure.Translator, ...] = (recurrent, transformer)
+    errors = [float(measure.alignment_errors(one, pairs)[head]) for one, head in zip(models, heads, strict=True)]
+    errors.append(measure.diagonal_error(pairs))
+    one, two, diagonal = (f"{error:.3f}" for error in errors)
     return Story(
         name="alignment",
-        title="English to Korean: which word each decoding step looks at",
+        title=Phrase(
+            f"alignment error on unseen pairs: {RECURRENT} {one}, {TRANSFORMER} {two}, the diagonal {diagonal}",
+            f"처음 보는 문장 쌍의 정렬 오류율: {RECURRENT} {one}, {TRANSFORMER} {two}, 대각선 {diagonal}",
+        ),
         parts=(
             _what_is_seen(first, recurrent),
-            *(_steps(one, two) for one, two in zip(first, second, strict=True)),
+            *map(_steps, first, second),
             _by_themselves(own),
             _crossing(first),
             _against_gold(gold, pair),
-            *_errors((recurrent, transformer), heads),
+            *_errors(errors, heads, len(pairs)),
         ),
         picture=tuple(
-            steps_panel(f"{one.record.model}, {head_name(one.head)}: “{one.record.text}”", one.record, one.head)
+            steps_panel(
+                Phrase(
+                    f"{one.record.model}, {head_name(one.head)}: “{one.record.text}”",
+                    f"{one.record.model}, {head_name(one.head).ko}: “{one.record.text}”",
+                ),
+                one.record,
+                one.head,
+            )
             for one in (*first, *second)
         ),
-        receipt="; ".join(
-            f"{name}: {_least_proved([one.record for one in found])}, the largest of {len(found)} sentences"
-            for name, found in ((RECURRENT, [*first, gold]), (TRANSFORMER, second))
-        ),
+        receipt=_least_proved({RECURRENT: [*first, gold], TRANSFORMER: second}),
     )
 
 
-def _least_proved(records: Sequence[Attention]) -> str:
-    """The proof of the record with the largest difference; one without a receipt has the largest of all."""
-    return max(records, key=lambda one: one.receipt.max_difference if one.receipt else np.inf).proof
+def _least_proved(shown: Mapping[str, Sequence[AlignmentHead]]) -> Phrase:
+    """The proof of each model's record with the largest difference; one without a receipt has the largest of all."""
+    english, korean = [], []
+    for name, ones in shown.items():
+        least = max(
+            (one.record.receipt for one in ones), key=lambda receipt: receipt.max_difference if receipt else np.inf
+        )
+        english.append(f"{name}: {proof(least)}, the largest of {len(ones)} sentences")
+        korean.append(f"{name}: {proof(least, 'ko')}, 문장 {len(ones)}개 가운데 가장 큰 값")
+    return Phrase("; ".join(english), "; ".join(korean))
 
 
-def _what_is_seen(shown: Sequence[AlignmentHead], model: RecurrentTranslator) -> str:
-    shapes = " and ".join(f"{one.pattern.shape[0]} x {one.pattern.shape[1]}" for one in shown)
+def _what_is_seen(shown: Sequence[AlignmentHead], model: RecurrentTranslator) -> Phrase:
+    sizes = [f"{one.pattern.shape[0]} x {one.pattern.shape[1]}" for one in shown]
     with torch.inference_mode():
         encoded = model.encode(torch.tensor([[token.id or 0 for token in shown[-1].record.key_tokens]]))
-    lengths = ""
+    lengths = Phrase("", "")
     if encoded.key is not None and encoded.value is not None:
-        lengths = f"""Rows and columns need not be equally many; keys and values must: K has {encoded.key.shape[1]} rows
-        for the second sentence, V has {encoded.value.shape[1]}."""
-    return prose(f"""{RECURRENT} reads an English sentence and generates it in Korean, a word a step. At each step the
-    decoder's state is the query; the encoder's states, one for each English word, are the keys and the values. So there
-    is a row for each step and a column for each English word: {shapes} (queries x keys) for the two sentences below.
-    {lengths} Both models are given the right Korean (teacher forcing), so that their steps can be compared.""")
+        keys, values = encoded.key.shape[1], encoded.value.shape[1]
+        lengths = Phrase(
+            f"""Rows and columns need not be equally many; keys and values must: K has {keys} rows for the second
+            sentence, V has {values}.""",
+            f"""행과 열의 수는 달라도 되지만 키와 밸류의 수는 같아야 합니다. 둘째 문장에서 K는 {keys}행, V는
+            {values}행입니다.""",
+        )
+    return Phrase(
+        f"""{RECURRENT} reads an English sentence and generates it in Korean, a word a step. At each step the
+        decoder's state is the query; the encoder's states, one for each English word, are the keys and the values.
+        So there is a row for each step and a column for each English word: {" and ".join(sizes)} (queries x keys)
+        for the two sentences below. {lengths} Both models are given the right Korean (teacher forcing), so that
+        their steps can be compared.""",
+        f"""{RECURRENT}: 영어 문장을 읽고 한 단계에 한 단어씩 한국어로 생성하는 모델입니다. 단계마다 디코더의 상태가
+        쿼리이고, 영어 단어마다 하나씩 있는 인코더의 상태가 키이자 밸류입니다. 그래서 단계마다 행이, 영어 단어마다
+        열이 하나씩 있습니다. 아래의 두 문장에서는 {", ".join(sizes)}입니다(쿼리 x 키). {lengths.ko} 단계를 서로
+        비교할 수 있도록 두 모델 모두에 올바른 한국어를 넣어 줍니다(교사 강요).""",
+    )
 
 
 def _steps(one: AlignmentHead, other: AlignmentHead) -> Table:
     """The steps of both models side by side."""
+    looks = (column for name in NAMES for column in (Phrase(f"{name} looks at", f"{name}: 보는 단어"), WEIGHT))
     return Table(
-        title=f"“{one.record.text}”, step by step",
-        columns=("step", "forced word", f"{RECURRENT} looks at", "weight", f"{TRANSFORMER} looks at", "weight"),
+        title=Phrase(f"“{one.record.text}”, step by step", f"“{one.record.text}”, 단계마다"),
+        columns=(STEP, FORCED, *looks),
         rows=tuple(
             (step, token.text, *one.look(step), *other.look(step)) for step, token in enumerate(one.record.query_tokens)
         ),
     )
 
 
-def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> str:
+def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> Phrase:
     """What each model generates when nothing is forced on it, where that is not the right Korean."""
-    others = [
-        f"by itself {name} generates “{words}” for “{sentence}”, which is not right"
+    wrong = [
+        (name, words, sentence)
         for sentence, right, generated in zip(SENTENCES, RIGHT, own, strict=True)
-        for name, words in zip((RECURRENT, TRANSFORMER), generated, strict=True)
+        for name, words in zip(NAMES, generated, strict=True)
         if words != right
     ]
-    if not others:
-        return "By themselves both models generate these very words for both sentences."
-    text = "; ".join(others)
-    return f"{text[0].upper()}{text[1:]}."
+    if not wrong:
+        return Phrase(
+            "By themselves both models generate these very words for both sentences.",
+            "아무것도 넣어 주지 않아도 두 모델 모두 두 문장에서 바로 이 단어들을 생성합니다.",
+        )
+    english = "; ".join(
+        f"by itself {name} generates “{words}” for “{s}”, which is not right" for name, words, s in wrong
+    )
+    korean = "; ".join(f"{name}: “{s}”에 대해 스스로 생성한 “{words}” (틀림)" for name, words, s in wrong)
+    return Phrase(f"{english[0].upper()}{english[1:]}.", f"{korean}.")
 
 
-def _crossing(shown: Sequence[AlignmentHead]) -> str:
-    paths = [
-        f"""In the {which} sentence {RECURRENT} looks most at words {", ".join(map(str, one.path))} (counted from 0):
-        {backward(one.path)} of {len(one.path) - 1} moves go back to the left."""
-        for one, which in zip(shown, ("first", "second"), strict=True)
-    ]
-    return prose(f"""Korean puts the verb last, so the steps do not walk through the English sentence from left to
-    right. {" ".join(paths)} The weights of {TRANSFORMER} are those of its cross attention.""")
+def _crossing(shown: Sequence[AlignmentHead]) -> Phrase:
+    english, korean = [], []
+    for one, (which, number) in zip(shown, (("first", "첫째"), ("second", "둘째")), strict=True):
+        path, back, moves = ", ".join(map(str, one.path)), backward(one.path), len(one.path) - 1
+        english.append(
+            f"In the {which} sentence {RECURRENT} looks most at words {path} (counted from 0): {back} of {moves} moves "
+            "go back to the left."
+        )
+        korean.append(
+            f"""{number} 문장에서 {RECURRENT} 모델이 가장 많이 보는 단어는 차례로 {path}번(0부터)이고, {moves}번의
+            이동 가운데 {back}번은 왼쪽으로 되돌아갑니다."""
+        )
+    return Phrase(
+        f"""Korean puts the verb last, so the steps do not walk through the English sentence from left to right.
+        {" ".join(english)} The weights of {TRANSFORMER} are those of its cross attention.""",
+        f"""한국어는 동사가 끝에 오므로, 단계는 영어 문장을 왼쪽에서 오른쪽으로 차례로 훑지 않습니다.
+        {" ".join(korean)} {TRANSFORMER}의 가중치는 크로스 어텐션의 가중치입니다.""",
+    )
 
 
 def _against_gold(one: AlignmentHead, pair: Pair) -> Table:
     rows = []
     for step, (word, gold) in enumerate(zip(pair.korean, golds(pair), strict=True)):
-        hit = (step, one.looks[step]) in pair.possible
+        hit = Phrase("yes", "예") if (step, one.looks[step]) in pair.possible else Phrase("no", "아니요")
         meant = ", ".join(f"{pair.english[place]} ({place})" for place in gold)
-        rows.append((step, word, *one.look(step), meant, "yes" if hit else "no"))
+        rows.append((step, word, *one.look(step), meant, hit))
+    english = " ".join(pair.english)
     return Table(
-        title=f"an unseen test sentence with its gold alignment, {RECURRENT}: “{' '.join(pair.english)}”",
-        columns=("step", "forced word", "looks at", "weight", "means", "right"),
+        title=Phrase(
+            f"an unseen test sentence with its gold alignment, {RECURRENT}: “{english}”",
+            f"학습에 쓰지 않은 시험 문장과 정답 정렬, {RECURRENT}: “{english}”",
+        ),
+        columns=(
+            STEP, FORCED, Phrase("looks at", "보는 단어"), WEIGHT, Phrase("means", "뜻하는 단어"),
+            Phrase("right", "정답"),
+        ),
         rows=tuple(rows),
-    )
+    )  # fmt: skip
 
 
-def _errors(models: Sequence[measure.Translator], heads: Sequence[measure.Head]) -> tuple[str | Table, ...]:
-    """The alignment error rate on unseen pairs, against the diagonal."""
-    pairs = list(islice(splits.pairs("test"), N_PAIRS))
-    errors = [float(measure.alignment_errors(model, pairs)[head]) for model, head in zip(models, heads, strict=True)]
-    diagonal = measure.diagonal_error(pairs)
-    names = [f"{name}, {head_name(head)}" for name, head in zip((RECURRENT, TRANSFORMER), heads, strict=True)]
-    compared = " and ".join(
-        f"{name} {'errs less' if error < diagonal else 'errs no less'} ({error:.3f})"
-        for name, error in zip((RECURRENT, TRANSFORMER), errors, strict=True)
-    )
+def _errors(errors: Sequence[float], heads: Sequence[measure.Head], n: int) -> tuple[Phrase | Table, ...]:
+    """The alignment error rate on so many unseen pairs, of each model and of the diagonal."""
+    *own, diagonal = errors
+    english, korean, rows = [], [], list[tuple[Cell, ...]]()
+    for name, head, error in zip(NAMES, map(head_name, heads), own, strict=True):
+        english.append(f"{name} {'errs less' if error < diagonal else 'errs no less'} ({error:.3f})")
+        korean.append(f"{name} {error:.3f}({'대각선보다 적음' if error < diagonal else '대각선보다 적지 않음'})")
+        rows.append((Phrase(f"{name}, {head}", f"{name}, {head.ko}"), error))
     return (
-        prose(f"""The test sentences were made with their alignment, which no model was ever shown. The alignment error
-        rate (Och and Ney 2003) is 0 where the largest weights agree with it, and 1 where none does. Over {len(pairs)}
-        unseen pairs, with the right words forced, {compared} than the diagonal, which looks as far along in English as
-        the step is in Korean ({diagonal:.3f}). A head need not look at the very word that is generated next: the
-        weights show where the model fetched something, and the encoder may have carried it there. {ROWS}"""),
+        Phrase(
+            f"""The test sentences were made with their alignment, which no model was ever shown. The alignment
+            error rate (Och and Ney 2003) is 0 where the largest weights agree with it, and 1 where none does. Over
+            {n} unseen pairs, with the right words forced, {" and ".join(english)} than the diagonal, which looks as
+            far along in English as the step is in Korean ({diagonal:.3f}). A head need not look at the very word
+            that is generated next: the weights show where the model fetched something, and the encoder may have
+            carried it there. {ROWS}""",
+            f"""시험 문장은 정렬과 함께 만들었지만, 어느 모델도 그 정렬을 본 적이 없습니다. 정렬 오류율(Och와 Ney
+            2003)은 가장 큰 가중치들이 정렬과 모두 맞으면 0, 하나도 맞지 않으면 1입니다. 학습에 쓰지 않은 문장 쌍
+            {n}개에 올바른 단어를 넣어 주고 잰 오류율: {", ".join(korean)}. 대각선은 한국어에서 나아간 만큼
+            영어에서도 나아간 자리를 보는 것으로, 오류율이 {diagonal:.3f}입니다. 헤드가 바로 다음에 생성할 단어를 꼭
+            보는 것은 아닙니다. 가중치는 모델이 무언가를 가져온 자리를 보여 주며, 그것을 인코더가 그 자리로 옮겨
+            두었을 수도 있습니다. {ROWS.ko}""",
+        ),
         Table(
-            title=f"alignment error rate on {len(pairs)} unseen test pairs; heads chosen on validation pairs",
-            columns=("what looks", "error rate"),
-            rows=(*zip(names, errors, strict=True), ("the diagonal", diagonal)),
+            title=Phrase(
+                f"alignment error rate on {n} unseen test pairs; heads chosen on validation pairs",
+                f"학습에 쓰지 않은 시험 문장 쌍 {n}개의 정렬 오류율; 헤드는 검증 문장 쌍에서 고름",
+            ),
+            columns=(Phrase("what looks", "보는 것"), Phrase("error rate", "오류율")),
+            rows=(*rows, (Phrase("the diagonal", "대각선"), diagonal)),
         ),
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from attnviz.commands import check_writable, print_json, print_lines, write, write_picture
 from attnviz.errors import SettingsError
@@ -18,6 +18,7 @@ from attnviz.settings import (
     PageSettings,
     background_option,
     check_palette,
+    lang_option,
     name_parts,
     option,
     palette_option,
@@ -25,13 +26,20 @@ from attnviz.settings import (
 from attnviz.stories import DEMOS
 from attnviz.text.names import did_you_mean
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from attnviz.render.terminal.screen import Screen
+
 EXAMPLES = """Examples:
 
 attnviz demo
 
 attnviz demo positions
 
-attnviz demo alignment -o alignment.svg -o alignment.json"""
+attnviz demo alignment -o alignment.svg -o alignment.json
+
+attnviz demo library --lang ko"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +49,7 @@ class StorySettings:
     name: str | None = option(help="Which one; without it they are listed.", completes="stories")
     palette: str = palette_option()
     background: Background = background_option()
+    lang: Literal["en", "ko"] = lang_option()
 
     def __post_init__(self) -> None:
         if self.name is not None and self.name not in DEMOS:
@@ -74,26 +83,35 @@ def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> No
             raise SettingsError(f"give the name of a demo: {', '.join(DEMOS)}")
         from attnviz.stories import terminal
 
-        print_lines(partial(terminal.draw_list, DEMOS), story.background, story.palette)
-        sys.stdout.write("\nTell one: attnviz demo NAME\n")
+        def listed(screen: Screen) -> Iterable[Text]:
+            return terminal.draw_list(DEMOS, screen, story.lang if screen.unicode else "en")
+
+        print_lines(listed, story.background, story.palette)
         return
     usual = (
         ()
         if output.json
-        else (outputs() / f"{'-'.join(['demo', story.name, *name_parts(story, 'palette'), *name_parts(page)])}.png",)
+        else (
+            outputs()
+            / f"{'-'.join(['demo', story.name, *name_parts(story, 'palette', 'lang'), *name_parts(page)])}.png",
+        )
     )
     paths = output.output or usual
     check_writable(paths)
     from attnviz.stories import tell
     from attnviz.stories.record import to_json
 
-    shown = tell(story.name)
+    told = tell(story.name)
+    shown = told.translated(story.lang)
     if output.json:
         print_json(to_json(shown))
     else:
         from attnviz.stories import terminal
 
-        print_lines(partial(terminal.draw, shown), story.background, story.palette)
+        def view(screen: Screen) -> Iterable[Text]:
+            return terminal.draw(shown if screen.unicode else told, screen)
+
+        print_lines(view, story.background, story.palette)
     for path in paths:
         if path.suffix.lower() == ".json":
             from attnviz.storage import write_whole

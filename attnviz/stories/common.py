@@ -15,11 +15,15 @@ from attnviz.models.training.files import ModelCard, load_home_built
 from attnviz.models.training.measure import Head
 from attnviz.models.training.tasks import Model, pad_numbers
 from attnviz.stories.record import Matrix
+from attnviz.text.phrase import Phrase
 from attnviz.text.words import split_words
 
 M = TypeVar("M", bound=Model)
 
-ROWS = "Rows are queries, columns are keys; layers and heads count from 0."
+ROWS = Phrase(
+    "Rows are queries, columns are keys; layers and heads count from 0.",
+    "행은 쿼리, 열은 키이고, 층과 헤드는 0부터 셉니다.",
+)
 """What stands under every picture of patterns."""
 
 LEAST = 1e-3
@@ -35,6 +39,11 @@ class Estimate(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.mean:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+    @property
+    def ko(self) -> str:
+        """The same in Korean."""
+        return f"{self.mean:.3f} ({self.low:.3f}~{self.high:.3f})"
 
 
 def words_of(text: str) -> list[str]:
@@ -77,9 +86,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def head_name(head: Head) -> str:
+def head_name(head: Head) -> Phrase:
     """A head as text: ``head 2.3`` is head 3 of layer 2."""
-    return f"head {head[0]}.{head[1]}"
+    return Phrase("head {}.{}".format(*head), "헤드 {}.{}".format(*head))
 
 
 def square(title: str, values: np.ndarray, words: Sequence[str], top: float = 1.0) -> Matrix:
@@ -90,9 +99,8 @@ def square(title: str, values: np.ndarray, words: Sequence[str], top: float = 1.
 def steps_panel(title: str, record: Attention, head: Head) -> Matrix:
     """A panel of what each step of a decoder looks at in the English sentence."""
     rows, columns = (tuple(token.text for token in tokens) for tokens in (record.query_tokens, record.key_tokens))
-    return Matrix(title, record.pattern(*head), rows, columns, "query: decoding step", "key: English word")
-
-
-def prose(text: str) -> str:
-    """A paragraph that is written over several lines, as one line."""
-    return " ".join(text.split())
+    row_title, column_title = (
+        Phrase("query: decoding step", "쿼리: 디코딩 단계"),
+        Phrase("key: English word", "키: 영어 단어"),
+    )
+    return Matrix(title, record.pattern(*head), rows, columns, row_title, column_title)

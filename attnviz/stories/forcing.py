@@ -23,10 +23,13 @@ from attnviz.models.registry import Recipe
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.alignment import RECURRENT
-from attnviz.stories.common import ROWS, open_model, percent, prose, steps_panel
+from attnviz.stories.alignment import RECURRENT, STEP
+from attnviz.stories.common import ROWS, open_model, percent, steps_panel
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
+from attnviz.text.notes import proof
+from attnviz.text.phrase import Phrase
 
+FREE, FORCING = Phrase("free running", "자유 생성"), Phrase("forced", "교사 강요")
 SENTENCE = "She is eating a green apple"
 FORCED = "그녀는 초록색 사과를 먹는다 있다"
 """It has "eats" where it should have "eating"; the word after it is left as it was."""
@@ -148,7 +151,7 @@ def tell() -> Story:
     steps = [read(model, says, record) for record in (free, forced)]
     return Story(
         name="forcing",
-        title="teacher forcing and free running: a decoder on the right words before, and on its own",
+        title=_found(both),
         parts=(
             _two_ways(card.plan.recipe),
             _wrong_word(*steps),
@@ -157,25 +160,52 @@ def tell() -> Story:
             *_one_sentence(both, pairs, says),
             _patterns(free, forced),
         ),
-        picture=(
-            steps_panel("free running", free, (0, 0)),
-            steps_panel("forced", forced, (0, 0)),
-            *_lines(both),
+        picture=(steps_panel(FREE, free, (0, 0)), steps_panel(FORCING, forced, (0, 0)), *_lines(both)),
+        receipt=Phrase(
+            f"free: {free.proof}; forced: {forced.proof}; the shares are counted on {len(pairs)} test sentences",
+            f"""자유 생성: {proof(free.receipt, "ko")}; 교사 강요: {proof(forced.receipt, "ko")}; 비율은 시험 문장
+            {len(pairs)}개에서 셈""",
         ),
-        receipt=f"free: {free.proof}; forced: {forced.proof}; the shares are counted on {len(pairs)} test sentences",
     )
 
 
-def _two_ways(recipe: Recipe) -> str:
+def _found(both: TwoWays) -> Phrase:
+    """What is right after an error, each way; or in all, where there is none."""
+    after = both.after_error(AFTER)
+    if not after:
+        right, own = (percent(both.accuracy(words)) for words in (both.forced, both.free))
+        return Phrase(
+            f"no error on {len(both.target)} unseen sentences: {right} of the words right forced, {own} free",
+            f"학습에 쓰지 않은 문장 {len(both.target)}개에서 오류 없음: 맞은 단어 교사 강요 {right}, 자유 생성 {own}",
+        )
+    last = after[-1]
+    right, own = percent(last.forced / last.n), percent(last.free / last.n)
+    return Phrase(
+        f"{last.steps} steps after an error {right} of the words are right if errors are mended, {own} if not",
+        f"오류가 난 뒤 {last.steps}단계: 오류를 고쳐 주면 {right}, 그대로 두면 {own}가 맞음",
+    )
+
+
+def _two_ways(recipe: Recipe) -> Phrase:
     """What the two ways are, and how the model was trained."""
-    forgot = ""
+    forgot = Phrase("", "")
     if recipe.forget:
-        forgot = f""", but for {percent(recipe.forget)} of the words before, which were shown as unknown: so it had to
-        look at the English sentence"""
-    return prose(f"""A decoder reads, at each step, the word before. While it is trained that is the right one, whatever
-    it would have chosen itself (teacher forcing); in use there is no right one, and it reads its own (free running).
-    {RECURRENT} was trained by teacher forcing{forgot}. Here it translates “{SENTENCE}” freely, and once more with a
-    wrong word forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right.""")
+        share = percent(recipe.forget)
+        forgot = Phrase(
+            f""", but for {share} of the words before, which were shown as unknown: so it had to look at the English
+            sentence""",
+            f"""다만 앞 단어의 {share}는 모르는 단어로 보여 주어, 영어 문장을 보지 않을 수 없게 했습니다.""",
+        )
+    return Phrase(
+        f"""A decoder reads, at each step, the word before. While it is trained that is the right one, whatever it
+        would have chosen itself (teacher forcing); in use there is no right one, and it reads its own (free
+        running). {RECURRENT} was trained by teacher forcing{forgot}. Here it translates “{SENTENCE}” freely, and
+        once more with a wrong word forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right.""",
+        f"""디코더는 단계마다 바로 앞의 단어를 읽습니다. 학습할 때 그 단어는 모델이 스스로 무엇을 골랐든 언제나
+        올바른 단어입니다(교사 강요). 실제로 쓸 때는 올바른 단어가 없으므로 자기가 생성한 단어를 읽습니다(자유
+        생성). {RECURRENT} 모델은 교사 강요로 학습했습니다. {forgot.ko} 여기서는 “{SENTENCE}”를 자유롭게 한 번, 틀린
+        단어를 넣어 주고 한 번 더 번역합니다. 넣어 주는 단어는 “먹고 있다”가 맞는 자리의 “먹는다”입니다.""",
+    )
 
 
 def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Table:
@@ -185,73 +215,133 @@ def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Tab
         left: tuple[Cell, ...] = (own.word, own.chance) if own else ("", "")
         right: tuple[Cell, ...] = (made.word, made.chance, made.expected, made.expected_chance) if made else ("",) * 4
         rows.append((place, *left, *right))
+    chance = Phrase("chance", "확률")
     return Table(
-        title=f"“{SENTENCE}”: free running, and with “{FORCED}” forced on it",
-        columns=("step", "free: generates", "chance", "forced: given", "chance", "expects itself", "chance"),
+        title=Phrase(
+            f"“{SENTENCE}”: free running, and with “{FORCED}” forced on it",
+            f"“{SENTENCE}”: 자유 생성, 그리고 “{FORCED}” 넣어 주기",
+        ),
+        columns=(
+            STEP, Phrase("free: generates", "자유 생성: 생성한 단어"), chance,
+            Phrase("forced: given", "강요: 넣어 준 단어"),
+            chance, Phrase("expects itself", "스스로 예상한 단어"), chance,
+        ),
         rows=tuple(rows),
-    )
+    )  # fmt: skip
 
 
-def _what_follows(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> str:
+def _what_follows(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Phrase:
     """What the model makes of the wrong word: at that step and at the next."""
     wrong = [place for place, (own, made) in enumerate(zip(free, forced, strict=False)) if own.word != made.word]
     if not wrong or wrong[0] + 1 >= min(len(free), len(forced)):
-        return "The words forced on the model are those that it generates itself, so nothing differs."
+        return Phrase(
+            "The words forced on the model are those that it generates itself, so nothing differs.",
+            "넣어 준 단어가 모델이 스스로 생성하는 단어와 같아서 달라지는 것이 없습니다.",
+        )
     place = wrong[0]
     own, made, after_own, after_made = free[place], forced[place], free[place + 1], forced[place + 1]
-    verdict = "Here the English sentence decides: the wrong word does not change what it generates next."
+    verdict = Phrase(
+        "Here the English sentence decides: the wrong word does not change what it generates next.",
+        "여기서는 영어 문장이 결정합니다. 틀린 단어를 읽어도 다음에 생성할 단어가 바뀌지 않습니다.",
+    )
     if after_own.expected != after_made.expected:
-        verdict = "What it generates next depends on the word it was given, not on the English sentence alone."
-    return prose(f"""At step {place} {made.word} is forced on it, to which it gives a chance of {made.chance:.3f};
-    itself it would generate {made.expected} ({made.expected_chance:.3f}). Up to here both runs have read the same words
-    and expect the same. After its own {own.word} it expects {after_own.expected} ({after_own.expected_chance:.3f});
-    after {made.word} it expects {after_made.expected} ({after_made.expected_chance:.3f}). {verdict}""")
+        verdict = Phrase(
+            "What it generates next depends on the word it was given, not on the English sentence alone.",
+            "다음에 생성할 단어는 영어 문장만이 아니라 방금 받은 단어에도 달려 있습니다.",
+        )
+    return Phrase(
+        f"""At step {place} {made.word} is forced on it, to which it gives a chance of {made.chance:.3f}; itself it
+        would generate {made.expected} ({made.expected_chance:.3f}). Up to here both runs have read the same words
+        and expect the same. After its own {own.word} it expects {after_own.expected}
+        ({after_own.expected_chance:.3f}); after {made.word} it expects {after_made.expected}
+        ({after_made.expected_chance:.3f}). {verdict}""",
+        f"""단계 {place}에서 넣어 준 단어는 “{made.word}”이고, 모델이 이 단어에 준 확률은 {made.chance:.3f}입니다.
+        스스로 생성했을 단어는 “{made.expected}”({made.expected_chance:.3f})입니다. 여기까지는 두 번 모두 같은
+        단어를 읽었고 예상도 같습니다. 다음에 예상하는 단어는 자기 단어 “{own.word}” 뒤에서
+        “{after_own.expected}”({after_own.expected_chance:.3f}), “{made.word}” 뒤에서
+        “{after_made.expected}”({after_made.expected_chance:.3f})입니다. {verdict.ko}""",
+    )
 
 
-def _patterns(free: Attention, forced: Attention) -> str:
+def _patterns(free: Attention, forced: Attention) -> Phrase:
     """From which row on the two patterns differ, and how to draw them."""
     n = min(len(free.query_tokens), len(forced.query_tokens))
     same = [np.allclose(free.pattern(0, 0)[row], forced.pattern(0, 0)[row], atol=1e-6) for row in range(n)]
     parts = [own.piece != made.piece for own, made in zip(free.query_tokens, forced.query_tokens, strict=False)]
-    late = ""
+    late = Phrase("", "")
     if True in parts and False in same:
-        late = f"""The wrong word is step {parts.index(True)}, yet the patterns are the same up to row
-        {same.index(False) - 1}: a step looks with the state of the step before, and only then reads its word."""
-    return prose(f"""{late} Both patterns are drawn by `attnviz heatmap "{SENTENCE}" --model {RECURRENT}`, without and
-    with `--target "{FORCED}"`. {ROWS}""")
+        wrong, last = parts.index(True), same.index(False) - 1
+        late = Phrase(
+            f"""The wrong word is step {wrong}, yet the patterns are the same up to row {last}: a step looks with
+            the state of the step before, and only then reads its word.""",
+            f"""틀린 단어는 단계 {wrong}인데 패턴은 행 {last}까지 같습니다. 각 단계는 앞 단계의 상태로 먼저 보고,
+            그다음에야 자기 단어를 읽기 때문입니다.""",
+        )
+    command, more = f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`', f'`--target "{FORCED}"`'
+    return Phrase(
+        f"""{late} Both patterns are drawn by {command}, without and with {more}. {ROWS}""",
+        f"""{late.ko} 두 패턴은 {command} 명령으로, {more} 옵션 없이 또 함께 그릴 수 있습니다. {ROWS.ko}""",
+    )
 
 
-def _tell_measures(both: TwoWays) -> tuple[str | Table, ...]:
+def _tell_measures(both: TwoWays) -> tuple[Phrase | Table, ...]:
     """How often each way is right: in all, step by step after the first error, and wherever the words stand."""
     n, after = len(both.target), both.after_error(AFTER)
-    text = f"""On {n} unseen sentences of {CLAUSES} clauses, one more than any it was trained on, it generates
-    {percent(both.accuracy(both.forced))} of the words right after the right words, and
-    {percent(both.accuracy(both.free))} after its own."""
+    right, own = (percent(both.accuracy(words)) for words in (both.forced, both.free))
+    text = Phrase(
+        f"""On {n} unseen sentences of {CLAUSES} clauses, one more than any it was trained on, it generates {right}
+        of the words right after the right words, and {own} after its own.""",
+        f"""학습한 어느 문장보다 절이 하나 더 많은, {CLAUSES}개의 절로 된 새 문장 {n}개에서 모델은 올바른 단어
+        다음에는 단어의 {right}, 자기 단어 다음에는 {own}만큼 맞힙니다.""",
+    )
     if not after:
-        return (prose(f"{text} There is nothing that could go on."),)
+        more = Phrase("There is nothing that could go on.", "오류가 없으므로 이어질 것도 없습니다.")
+        return (Phrase(f"{text} {more}", f"{text.ko} {more.ko}"),)
     wrong, last = len(both.firsts), after[-1]
-    verdict = "too small a difference to be told from chance."
+    verdict = Phrase("too small a difference to be told from chance.", "우연과 구별하기에는 차이가 작습니다.")
     if wilson(last.forced / last.n, last.n)[0] > wilson(last.free / last.n, last.n)[1]:
-        verdict = "its own error goes on. In training it never read an error of its own (exposure bias)."
-    text = prose(f"""{text} {"All" if wrong == n else wrong} of the sentences have an error; the first is at the same
-    step both ways, for until then both have read the same. {last.steps} steps later {percent(last.forced / last.n)} of
-    the words are right where the right word was put in the place of each wrong one, and {percent(last.free / last.n)}
-    where the model reads on from its own: {verdict}""")
+        verdict = Phrase(
+            "its own error goes on. In training it never read an error of its own (exposure bias).",
+            "자기 오류가 다음으로 이어집니다. 학습 중에는 자기 오류를 읽어 본 적이 없기 때문입니다(노출 편향).",
+        )
+    forced, free = percent(last.forced / last.n), percent(last.free / last.n)
+    which = Phrase("All", "모든 문장") if wrong == n else Phrase(f"{wrong}", f"문장 {wrong}개")
+    text = Phrase(
+        f"""{text} {which} of the sentences have an error; the first is at the same step both ways, for until then
+        both have read the same. {last.steps} steps later {forced} of the words are right where the right word was
+        put in the place of each wrong one, and {free} where the model reads on from its own: {verdict}""",
+        f"""{text.ko} {which.ko}에 오류가 있습니다. 그때까지는 같은 단어를 읽었으므로 첫 오류의 단계는 두 방식이
+        같습니다. 그로부터 {last.steps}단계 뒤에 맞는 단어는, 틀릴 때마다 올바른 단어로 바꾸어 주면 {forced}, 자기
+        단어를 계속 읽으면 {free}입니다: {verdict.ko}""",
+    )
     rows = tuple((a.steps, a.n, percent(a.forced / a.n), percent(a.free / a.n)) for a in after)
-    title = f"words right at their place after the first error, {n} sentences of {CLAUSES} clauses"
-    columns = ("steps after it", "sentences", "forced: right", "free: right")
+    title = Phrase(
+        f"words right at their place after the first error, {n} sentences of {CLAUSES} clauses",
+        f"첫 오류 뒤에 제자리에 맞은 단어, 절 {CLAUSES}개로 된 문장 {n}개",
+    )
+    columns = (
+        Phrase("steps after it", "오류 뒤 단계"), Phrase("sentences", "문장"), Phrase("forced: right", "강요: 정답"),
+        Phrase("free: right", "자유 생성: 정답"),
+    )  # fmt: skip
     return text, Table(title, columns, rows), _moved(both)
 
 
-def _moved(both: TwoWays) -> str:
+def _moved(both: TwoWays) -> Phrase:
     """How much of the difference is words at another place, not words lost."""
     ordered = [both.in_order(words) for words in (both.forced, both.free)]
     placed = [both.accuracy(words) for words in (both.forced, both.free)]
-    return prose(f"""A word that is left out moves all that follow, and at its place each of them then counts as wrong.
-    Counted wherever they stand, as long as they are in the right order, {percent(ordered[0])} of the words are
-    generated forced and {percent(ordered[1])} free: {100 * (ordered[0] - ordered[1]):.1f} points apart, where at their
-    place they are {100 * (placed[0] - placed[1]):.1f} apart. The right word before shows what may come next, and also
-    how far the sentence has got.""")
+    forced, free = map(percent, ordered)
+    near, far = (f"{100 * (one - other):.1f}" for one, other in (ordered, placed))
+    return Phrase(
+        f"""A word that is left out moves all that follow, and at its place each of them then counts as wrong.
+        Counted wherever they stand, as long as they are in the right order, {forced} of the words are generated
+        forced and {free} free: {near} points apart, where at their place they are {far} apart. The right word
+        before shows what may come next, and also how far the sentence has got.""",
+        f"""한 단어가 빠지면 뒤의 단어가 모두 밀려서, 자리로 세면 모두 틀린 것이 됩니다. 자리와 상관없이 순서만
+        맞으면 맞은 것으로 세면 교사 강요는 {forced}, 자유 생성은 {free}로 차이가 {near}포인트입니다. 자리까지
+        따지면 {far}포인트였습니다. 앞의 올바른 단어는 다음에 무엇이 올 수 있는지뿐 아니라 문장이 어디까지 왔는지도
+        알려 줍니다.""",
+    )
 
 
 def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) -> tuple[Table, ...]:
@@ -264,16 +354,29 @@ def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) 
     lengths = [(both.goes_on(both.forced, *place), both.goes_on(both.free, *place)) for place in both.firsts]
     found = [place for place, (forced, free) in zip(both.firsts, lengths, strict=True) if forced < SEVERAL <= free]
     row, first = found[0] if found else both.firsts[0]
-    what = "the first of them with an error"
+    what = Phrase("the first of them with an error", "오류가 있는 첫 문장")
     if found:
-        what = f"the first of them in which {SEVERAL} words or more are wrong in a row when free, and fewer when forced"
+        what = Phrase(
+            f"the first of them in which {SEVERAL} words or more are wrong in a row when free, and fewer when forced",
+            f"자유 생성에서는 {SEVERAL}단어 이상이 잇달아 틀리고, 교사 강요에서는 그보다 적게 틀리는 첫 문장",
+        )
     names = ("-", *vocabulary.words[1:])  # after its end it generates nothing
     rows: list[tuple[Cell, ...]] = []
     for place in range(max(0, first - BEFORE), min(int(both.here[row].sum()), first + AFTER + 1)):
         right, *generated = (names[int(words[row, place])] for words in (both.target, both.forced, both.free))
-        rows.append((place, right, *(word if word == right else f"{word} (wrong)" for word in generated)))
-    title = f"{what}, around its first error: “{' '.join(pairs[row].english)}”"
-    return (Table(title=title, columns=("step", "right", "forced: generates", "free: generates"), rows=tuple(rows)),)
+        shown = (word if word == right else Phrase(f"{word} (wrong)", f"{word} (틀림)") for word in generated)
+        rows.append((place, right, *shown))
+    english = " ".join(pairs[row].english)
+    return (
+        Table(
+            title=Phrase(f"{what}, around its first error: “{english}”", f"{what.ko}, 첫 오류의 앞뒤: “{english}”"),
+            columns=(
+                STEP, Phrase("right", "올바른 단어"), Phrase("forced: generates", "강요: 생성한 단어"),
+                Phrase("free: generates", "자유 생성: 생성한 단어"),
+            ),
+            rows=tuple(rows),
+        ),
+    )  # fmt: skip
 
 
 def _lines(both: TwoWays) -> tuple[Lines, ...]:
@@ -281,17 +384,19 @@ def _lines(both: TwoWays) -> tuple[Lines, ...]:
     after = both.after_error(AFTER)
     if not after:
         return ()
-    shares = {"forced": [a.forced / a.n for a in after], "free running": [a.free / a.n for a in after]}
+    shares = {FORCING: [a.forced / a.n for a in after], FREE: [a.free / a.n for a in after]}
     return (
         Lines(
-            title=f"after the first error, {CLAUSES} clauses (bands: 95 %)",
+            title=Phrase(
+                f"after the first error, {CLAUSES} clauses (bands: 95 %)", f"첫 오류 뒤, 절 {CLAUSES}개 (띠: 95 %)"
+            ),
             x=tuple(float(a.steps) for a in after),
-            x_title="steps after the first error",
+            x_title=Phrase("steps after the first error", "첫 오류 뒤 단계"),
             series=tuple(
                 Series.of(name, [(share, *wilson(share, a.n)) for share, a in zip(found, after, strict=True)])
                 for name, found in shares.items()
             ),
-            y_title="words right at their place",
+            y_title=Phrase("words right at their place", "제자리에 맞은 단어"),
             y_limits=(0.0, 1.0),
         ),
     )

@@ -17,8 +17,10 @@ from attnviz.capture.source import open_source
 from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_product_attention
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, prose, small, square, words_of
+from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, small, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
+from attnviz.text.notes import proof
+from attnviz.text.phrase import Phrase
 
 SENTENCE = "She is eating a green apple"
 OTHER = "She is eating a green cake"
@@ -87,57 +89,89 @@ def tell() -> Story:
     forward = largest(ways.ahead)
     backward = largest(np.tril(causal.record.weights, k=-1).sum(axis=-1, dtype=np.float64))
     scores = scores_of(onward, one, backward)
+    ahead, back = head_name(forward), head_name(backward)
     return Story(
         name="mask",
-        title=f"of a row's weight {ways.a_row:.2f} is on later words in toy; {causal.a_row:.2f} in toy-decoder, masked",
+        title=Phrase(
+            f"of a row's weight {ways.a_row:.2f} is on later words in toy; {causal.a_row:.2f} in toy-decoder, masked",
+            f"""한 행의 가중치 가운데 뒤 단어로 가는 몫: toy {ways.a_row:.2f}, 마스크를 쓰는 toy-decoder
+            {causal.a_row:.2f}""",
+        ),
         parts=(
-            prose(f"""“{SENTENCE}”, read by two models. toy is an encoder, as BERT is: every word looks at every word.
-            toy-decoder is a decoder, as GPT is: it learned to predict the next word, so it must not see it. The mask
-            sees to that: before the softmax, every score on a later word becomes minus infinity, and exp(-inf) is
-            0."""),
+            Phrase(
+                f"""“{SENTENCE}”, read by two models. toy is an encoder, as BERT is: every word looks at every word.
+                toy-decoder is a decoder, as GPT is: it learned to predict the next word, so it must not see it. The
+                mask sees to that: before the softmax, every score on a later word becomes minus infinity, and
+                exp(-inf) is 0.""",
+                f"""“{SENTENCE}”, 이 문장을 두 모델이 읽습니다. toy는 BERT와 같은 인코더여서 모든 단어가 모든 단어를
+                봅니다. toy-decoder는 GPT와 같은 디코더로, 다음 단어를 예측하도록 배웠으므로 다음 단어를 미리 보면
+                안 됩니다. 이것을 막는 것이 마스크입니다. 소프트맥스를 하기 전에 뒤 단어의 스코어를 모두 음의
+                무한대로 바꾸는데, exp(-inf)는 0입니다.""",
+            ),
             *_steps(scores, causal.record.pattern(*backward), words, backward),
             *_tell(ways, causal),
-            prose(f"""The picture shows, of toy, the head that looks ahead most ({head_name(forward)}), of toy-decoder,
-            the one that looks back most ({head_name(backward)}); empty cells are masked. {ROWS}"""),
+            Phrase(
+                f"""The picture shows, of toy, the head that looks ahead most ({ahead}), of toy-decoder, the one
+                that looks back most ({back}); empty cells are masked. {ROWS}""",
+                f"""그림은 toy에서 뒤 단어를 가장 많이 보는 {ahead.ko}, toy-decoder에서 앞 단어를 가장 많이 보는
+                {back.ko}의 패턴입니다. 빈칸은 마스크로 가려진 자리입니다. {ROWS.ko}""",
+            ),
         ),
         picture=_picture(ways, causal, forward, backward),
-        receipt=f"toy {ways.record.proof}; toy-decoder {causal.record.proof}",
+        receipt=Phrase(
+            f"toy {ways.record.proof}; toy-decoder {causal.record.proof}",
+            f"toy {proof(ways.record.receipt, 'ko')}; toy-decoder {proof(causal.record.receipt, 'ko')}",
+        ),
     )
 
 
-def _steps(scores: Tensor, pattern: np.ndarray, words: list[str], head: Head) -> tuple[Table, str]:
+def _steps(scores: Tensor, pattern: np.ndarray, words: list[str], head: Head) -> tuple[Table, Phrase]:
     """One row, from its scores to its weights, computed by hand."""
     masked = scores.masked_fill(~causal_mask(len(words)), -torch.inf)[ROW]
     exponentials = (masked - masked.max()).exp()
     weights = exponentials / exponentials.sum()
     steps = (
-        ("score", scores[ROW]),
-        ("masked", masked),
-        ("exp(masked - largest)", exponentials),
-        ("weight: exp / sum", weights),
-        ("without the mask", scores[ROW].softmax(dim=-1)),
+        (Phrase("score", "스코어"), scores[ROW]),
+        (Phrase("masked", "마스크"), masked),
+        (Phrase("exp(masked - largest)", "exp(마스크 - 최댓값)"), exponentials),
+        (Phrase("weight: exp / sum", "가중치: exp / 합"), weights),
+        (Phrase("without the mask", "마스크가 없다면"), scores[ROW].softmax(dim=-1)),
     )
-    apart = float(np.abs(weights.numpy() - pattern[ROW]).max())
-    lost = float(steps[-1][1][ROW + 1 :].sum())
+    apart = small(float(np.abs(weights.numpy() - pattern[ROW]).max()))
+    lost, name = float(steps[-1][1][ROW + 1 :].sum()), head_name(head)
     return (
         Table(
-            title=f"toy-decoder, {head_name(head)}: the row of “{words[ROW]}”, step by step",
-            columns=("step", *words),
-            rows=tuple((name, *row.tolist()) for name, row in steps),
+            title=Phrase(
+                f"toy-decoder, {name}: the row of “{words[ROW]}”, step by step",
+                f"toy-decoder, {name.ko}: “{words[ROW]}”의 행을 단계마다",
+            ),
+            columns=(Phrase("step", "단계"), *words),
+            rows=tuple((step, *row.tolist()) for step, row in steps),
         ),
-        prose(f"""Without the mask {lost:.3f} of the weight of “{words[ROW]}” would lie on later words. Computed by hand
-        as here, the row is the model's own (largest difference {small(apart)})."""),
+        Phrase(
+            f"""Without the mask {lost:.3f} of the weight of “{words[ROW]}” would lie on later words. Computed by
+            hand as here, the row is the model's own (largest difference {apart}).""",
+            f"""마스크가 없다면 “{words[ROW]}”의 가중치 가운데 {lost:.3f}만큼이 뒤 단어로 갑니다. 이렇게 손으로
+            계산한 행은 모델 자신의 행과 같습니다(최대 차이 {apart}).""",
+        ),
     )
 
 
-def _tell(ways: Read, causal: Read) -> tuple[Table, str]:
+def _tell(ways: Read, causal: Read) -> tuple[Table, Phrase]:
     last, other = words_of(SENTENCE)[-1], words_of(OTHER)[-1]
     table = Table(
-        title="weight on later words over all heads and rows, and the largest change before the last word when "
-        f"“{last}” becomes “{other}”",
+        title=Phrase(
+            f"""weight on later words over all heads and rows, and the largest change before the last word when
+            “{last}” becomes “{other}”""",
+            f"""모든 헤드와 행에서 뒤 단어로 가는 가중치, 그리고 마지막 단어를 “{last}”에서 “{other}”로 바꿀 때 그
+            앞 단어들의 가장 큰 변화""",
+        ),
         columns=(
-            *("model", "weight ahead, sum", "weight ahead, mean of a row"),
-            *("largest change of a weight", "largest change of an output"),
+            Phrase("model", "모델"),
+            Phrase("weight ahead, sum", "뒤로 가는 가중치, 합"),
+            Phrase("weight ahead, mean of a row", "뒤로 가는 가중치, 행 평균"),
+            Phrase("largest change of a weight", "가중치의 최대 변화"),
+            Phrase("largest change of an output", "출력의 최대 변화"),
         ),
         rows=tuple(
             (
@@ -149,28 +183,44 @@ def _tell(ways: Read, causal: Read) -> tuple[Table, str]:
         ),
     )
     heads = math.prod(causal.record.weights.shape[:2])
-    none = "exactly 0" if causal.future == 0 else small(causal.future)
-    still = max(*causal.changes, causal.outputs)
-    text = "does not change at all" if still == 0 else f"changes by at most {small(still)}"
+    exactly, still = small(causal.future), max(*causal.changes, causal.outputs)
+    none = Phrase("exactly 0", "정확히 0") if causal.future == 0 else Phrase(exactly, exactly)
+    text = Phrase(f"changes by at most {small(still)}", f"많아야 {small(still)}만큼 바뀝니다")
+    if still == 0:
+        text = Phrase("does not change at all", "전혀 바뀌지 않습니다")
     return (
         table,
-        prose(f"""In toy-decoder the weight on later words is {none} over all {heads} heads of all layers; in toy a row
-        puts {ways.a_row:.3f} there on average. So when the last word changes, what toy-decoder made of the words before
-        {text}, while in toy one of their weights changes by {max(ways.changes):.3f}. (The outputs are toy's vectors and
-        toy-decoder's scores for each next word.)"""),
+        Phrase(
+            f"""In toy-decoder the weight on later words is {none} over all {heads} heads of all layers; in toy a
+            row puts {ways.a_row:.3f} there on average. So when the last word changes, what toy-decoder made of the
+            words before {text}, while in toy one of their weights changes by {max(ways.changes):.3f}. (The outputs
+            are toy's vectors and toy-decoder's scores for each next word.)""",
+            f"""toy-decoder에서 뒤 단어로 가는 가중치는 모든 층의 헤드 {heads}개를 합해 {none.ko}입니다. toy에서는
+            한 행이 평균 {ways.a_row:.3f}만큼을 뒤로 보냅니다. 그래서 마지막 단어가 바뀌어도 toy-decoder가 그 앞의
+            단어들에서 계산한 것은 {text.ko}. toy에서는 앞 단어의 가중치가 크게는 {max(ways.changes):.3f}만큼
+            바뀝니다. (출력이란 toy에서는 단어의 벡터, toy-decoder에서는 다음 단어마다의 스코어입니다.)""",
+        ),
     )
 
 
 def _picture(ways: Read, causal: Read, forward: Head, backward: Head) -> tuple[Bars | Matrix, ...]:
     labels = tuple(token.text for token in ways.record.query_tokens)
     masked = np.where(np.tri(len(labels), dtype=bool), causal.record.pattern(*backward), np.nan)
+    ahead, back = head_name(forward), head_name(backward)
     return (
-        square(f"toy, {head_name(forward)}: both ways", ways.record.pattern(*forward), labels),
-        square(f"toy-decoder, {head_name(backward)}: left to right", masked, labels),
+        square(Phrase(f"toy, {ahead}: both ways", f"toy, {ahead.ko}: 양방향"), ways.record.pattern(*forward), labels),
+        square(
+            Phrase(f"toy-decoder, {back}: left to right", f"toy-decoder, {back.ko}: 왼쪽에서 오른쪽으로"),
+            masked,
+            labels,
+        ),
         Bars(
-            title=f"largest change of a word's weights, “{labels[-1]}” exchanged",
+            title=Phrase(
+                f"largest change of a word's weights, “{labels[-1]}” exchanged",
+                f"“{labels[-1]}” 자리의 단어를 바꿀 때 단어마다 가중치의 최대 변화",
+            ),
             labels=labels[:-1],
             series=(Series(name="toy", values=ways.changes), Series(name="toy-decoder", values=causal.changes)),
-            y_title="change of a weight",
+            y_title=Phrase("change of a weight", "가중치의 변화"),
         ),
     )

@@ -19,8 +19,10 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, prose, square, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
+from attnviz.text.notes import proof
+from attnviz.text.phrase import Phrase
 
 SENTENCE = "She is eating a green apple"
 VERB, ADJECTIVE, NOUN = "eating", "green", "apple"
@@ -93,26 +95,42 @@ def tell() -> Story:
     new = measure.untrained(model.config)
     beside = looks(new, card.source, test).of(looks(new, card.source, validation).heads)
     words = words_of(SENTENCE)
+    mean, n, even = record.weights.mean(axis=(0, 1)), len(words), 1 / len(words)
+    listed = ", ".join(f"{'-'.join(pair)} {sum(between(mean, words, pair)) / 2:.3f}" for pair in PAIRS)
     return Story(
         name="pairs",
-        title=f"mean weights: {_listed(record.weights.mean(axis=(0, 1)), words)}; alike would be {1 / len(words):.3f}",
+        title=Phrase(
+            f"mean weights: {listed}; alike would be {even:.3f}", f"평균 가중치: {listed}; 모두 같다면 {even:.3f}"
+        ),
         parts=(
-            prose(f"""In “{SENTENCE}” one expects eating and apple to look at each other much (one eats an apple), green
-            and apple too (the apple is green), eating and green little. Does toy do so? It learned to name hidden words
-            and what “it” stands for, not what to look at. If it looked everywhere alike, each weight would be
-            1/{len(words)} = {1 / len(words):.3f}."""),
+            Phrase(
+                f"""In “{SENTENCE}” one expects eating and apple to look at each other much (one eats an apple),
+                green and apple too (the apple is green), eating and green little. Does toy do so? It learned to
+                name hidden words and what “it” stands for, not what to look at. If it looked everywhere alike, each
+                weight would be 1/{n} = {even:.3f}.""",
+                f"""“{SENTENCE}”에서 eating과 apple은 서로 많이 보고(사과를 먹으니까), green과 apple도 많이
+                보고(사과가 초록색이니까), eating과 green은 조금만 볼 것 같습니다. toy도 그럴까요? toy는 가려진
+                단어와 “it”이 가리키는 명사를 대도록 배웠지, 무엇을 보라고 배우지는 않았습니다. 모든 곳을 똑같이
+                본다면 가중치는 1/{n} = {even:.3f}씩입니다.""",
+            ),
             _pairs(record.weights, words),
-            _means(record.weights.mean(axis=(0, 1)), words),
-            prose(f"""What the heads do differs, and a mean hides it. So for each way a head is chosen, on
-            {len(validation)} unseen sentences that end with verb, article, adjective and noun: the one whose largest
-            weight goes that way most often, beyond how often it goes the same step from other words, since a head may
-            only look at the next word, whatever it is. The same is done with a model of the same sizes and random
-            weights."""),
+            _means(mean, words),
+            Phrase(
+                f"""What the heads do differs, and a mean hides it. So for each way a head is chosen, on
+                {len(validation)} unseen sentences that end with verb, article, adjective and noun: the one whose
+                largest weight goes that way most often, beyond how often it goes the same step from other words,
+                since a head may only look at the next word, whatever it is. The same is done with a model of the
+                same sizes and random weights.""",
+                f"""헤드마다 하는 일이 다른데 평균은 그것을 가립니다. 그래서 방향마다 헤드를 하나씩 고릅니다. 동사,
+                관사, 형용사, 명사로 끝나는, 학습에 쓰지 않은 문장 {len(validation)}개에서 가장 큰 가중치가 그
+                방향으로 가는 일이 가장 많은 헤드입니다. 다만 무슨 단어든 바로 다음 단어만 보는 헤드도 있으므로,
+                다른 단어에서 같은 거리만큼 가는 비율을 뺍니다. 크기가 같은 무작위 가중치 모델로도 똑같이 합니다.""",
+            ),
             _tried(record.weights, words, heads, tried, beside),
             *_verdict(tried, [there for there, _ in beside]),
         ),
         picture=_picture(record.weights, words, heads, tried, beside),
-        receipt=record.proof,
+        receipt=Phrase(record.proof, proof(record.receipt, "ko")),
     )
 
 
@@ -130,80 +148,126 @@ def _pairs(weights: np.ndarray, words: Sequence[str]) -> Table:
         largest = np.maximum(weights[:, :, first, second], weights[:, :, second, first])
         layer, head = (int(i) for i in np.unravel_index(largest.argmax(), largest.shape))
         forth = weights[layer, head, first, second] >= weights[layer, head, second, first]
-        way = " at ".join(pair if forth else pair[::-1])
-        rows.append(("-".join(pair), *between(mean, words, pair), float(largest.max()), f"{layer}.{head}: {way}"))
+        way = _way(pair if forth else pair[::-1])
+        where = Phrase(f"{layer}.{head}: {way}", f"{layer}.{head}: {way.ko}")
+        rows.append(("-".join(pair), *between(mean, words, pair), float(largest.max()), where))
     return Table(
-        title="attention between the pairs: mean over all heads, and the most in any head",
-        columns=("pair", "first at second", "second at first", "most", "in layer.head"),
+        title=Phrase(
+            "attention between the pairs: mean over all heads, and the most in any head",
+            "두 단어 사이의 어텐션: 모든 헤드의 평균, 그리고 가장 큰 헤드의 값",
+        ),
+        columns=(
+            Phrase("pair", "쌍"), Phrase("first at second", "첫째가 둘째를"),
+            Phrase("second at first", "둘째가 첫째를"),
+            Phrase("most", "최대"), Phrase("in layer.head", "층.헤드"),
+        ),
         rows=tuple(rows),
         shade=(0.0, 1.0),
-    )
+    )  # fmt: skip
 
 
-def _listed(mean: np.ndarray, words: Sequence[str]) -> str:
-    return ", ".join(f"{'-'.join(pair)} {sum(between(mean, words, pair)) / 2:.3f}" for pair in PAIRS)
-
-
-def _means(mean: np.ndarray, words: Sequence[str]) -> str:
-    means = [sum(between(mean, words, pair)) / 2 for pair in PAIRS]
-    named = {"-".join(pair): value for pair, value in zip(PAIRS, means, strict=True)}
+def _means(mean: np.ndarray, words: Sequence[str]) -> Phrase:
+    named = {"-".join(pair): sum(between(mean, words, pair)) / 2 for pair in PAIRS}
     order = sorted(named, key=lambda name: -named[name])
-    even = 1 / len(words)
-    expected, unexpected = list[str](), list[str]()
+    even, nothing = 1 / len(words), Phrase("nothing", "없음")
+    expected, unexpected = list[Phrase](), list[Phrase]()
     for number, (name, value) in enumerate(named.items()):
-        stands = f"{name} is {'above' if value > even else 'below' if value < even else 'just'} that"
+        where = Phrase("just", "꼭 그만큼")
+        if value != even:
+            where = Phrase("above", "그보다 큼") if value > even else Phrase("below", "그보다 작음")
+        stands = Phrase(f"{name} is {where} that", f"{name} {where.ko}")
         (expected if (value > even) == (number < len(PAIRS) - 1) else unexpected).append(stands)
-    above = " and ".join(name for name in order if name != CONTROL and named[name] <= named[CONTROL])
-    lowest = f"{CONTROL} is not below {above}" if above else f"{CONTROL} is the lowest"
+    above = [name for name in order if name != CONTROL and named[name] <= named[CONTROL]]
+    lowest = Phrase(f"{CONTROL} is the lowest", f"{CONTROL} 가장 작음")
+    if above:
+        lowest = Phrase(f"{CONTROL} is not below {' and '.join(above)}", f"{CONTROL}, {', '.join(above)}보다 작지 않음")
     (unexpected if above else expected).append(lowest)
-    return prose(f"""Over all heads and both ways: {", ".join(f"{name} {named[name]:.3f}" for name in order)}; if it
-    looked everywhere alike, each would be {even:.3f}. As expected: {"; ".join(expected) or "nothing"}. Not as expected:
-    {"; ".join(unexpected) or "nothing"}.""")
+    listed = ", ".join(f"{name} {named[name]:.3f}" for name in order)
+    yes, no = ("; ".join(found) or nothing for found in (expected, unexpected))
+    ja, nein = ("; ".join(one.ko for one in found) or nothing.ko for found in (expected, unexpected))
+    return Phrase(
+        f"""Over all heads and both ways: {listed}; if it looked everywhere alike, each would be {even:.3f}. As
+        expected: {yes}. Not as expected: {no}.""",
+        f"""모든 헤드와 두 방향의 평균: {listed}. 모든 곳을 똑같이 본다면 {even:.3f}씩입니다. 예상대로: {ja}. 예상과
+        달리: {nein}.""",
+    )
 
 
 def _tried(weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates, beside: Rates) -> Table:
     return Table(
-        title=f"how often the largest weight goes there, on {SENTENCES} other unseen sentences; random weights: in a "
-        "head of their own, found likewise",
-        columns=("way", "layer.head", "goes there", "same step elsewhere", "random weights", "weight here"),
+        title=Phrase(
+            f"""how often the largest weight goes there, on {SENTENCES} other unseen sentences; random weights: in a
+            head of their own, found likewise""",
+            f"""가장 큰 가중치가 그리로 가는 비율, 학습에 쓰지 않은 다른 문장 {SENTENCES}개에서; 무작위 가중치: 같은
+            방법으로 고른 그 모델의 헤드""",
+        ),
+        columns=(
+            Phrase("way", "방향"), Phrase("layer.head", "층.헤드"), Phrase("goes there", "그리로 감"),
+            Phrase("same step elsewhere", "다른 단어에서 같은 거리"), Phrase("random weights", "무작위 가중치"),
+            Phrase("weight here", "이 문장의 가중치"),
+        ),
         rows=tuple(
             (
-                " at ".join(way),
+                _way(way),
                 "{}.{}".format(*head),
                 *(percent(share) for share in (*shares, untrained_shares[0])),
                 between(weights[head], words, way)[0],
             )
             for way, head, shares, untrained_shares in zip(WAYS, heads, tried, beside, strict=True)
         ),
-    )
+    )  # fmt: skip
 
 
-def _verdict(tried: Rates, random: Sequence[float]) -> tuple[str, ...]:
+def _way(way: tuple[str, str]) -> Phrase:
+    return Phrase(" at ".join(way), " → ".join(way))
+
+
+def _verdict(tried: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
     """Which pair leads, by each of two yardsticks: the same step elsewhere, and a model of random weights."""
     by_chance = [(there, chance) for (there, _), chance in zip(tried, random, strict=True)]
-    yardsticks = {"over the same step elsewhere": tried, "over the best head of random weights": by_chance}
-    orders, text = [], []
+    yardsticks = {
+        Phrase("over the same step elsewhere", "다른 단어에서 같은 거리만큼 가는 비율과의 차이"): tried,
+        Phrase("over the best head of random weights", "무작위 가중치의 가장 나은 헤드와의 차이"): by_chance,
+    }
+    orders, english, korean = [], [], []
     for what, ways in yardsticks.items():
         leads = {
             "-".join(pair): max(ways[2 * number : 2 * number + 2], key=lambda shares: shares[0] - shares[1])
             for number, pair in enumerate(PAIRS)
         }
         order = sorted(leads, key=lambda name: leads[name][1] - leads[name][0])
-        listed = ", ".join(f"{name} ({percent(leads[name][0])} against {percent(leads[name][1])})" for name in order)
-        above = " and ".join(order[order.index(CONTROL) + 1 :])
-        end = f"not as expected: {CONTROL} is not below {above}" if above else f"{CONTROL} is the last, as expected"
-        text.append(f"By their better way and its lead {what}: {listed}; {end}.")
+        shares = {name: [percent(share) for share in leads[name]] for name in order}
+        above = order[order.index(CONTROL) + 1 :]
+        end = Phrase(f"{CONTROL} is the last, as expected", f"예상대로 {CONTROL} 쌍이 마지막")
+        if above:
+            names = " and ".join(above), ", ".join(above)
+            end = Phrase(
+                f"not as expected: {CONTROL} is not below {names[0]}",
+                f"예상과 달리 {CONTROL} 쌍이 {names[1]}보다 낮지 않음",
+            )
+        listed = ", ".join(f"{name} ({here} against {there})" for name, (here, there) in shares.items())
+        english.append(f"By their better way and its lead {what}: {listed}; {end}.")
+        listed = ", ".join(f"{name} ({here} 대 {there})" for name, (here, there) in shares.items())
+        korean.append(f"쌍마다 더 나은 방향을 골라 {what.ko}를 보면: {listed}; {end.ko}.")
         orders.append(order)
     one, other = orders
-    agreed = "Both yardsticks give this order."
+    agreed = Phrase("Both yardsticks give this order.", "두 기준의 순서가 같습니다.")
     if one[0] != other[0]:
-        agreed = "The yardsticks do not agree on which pair leads."
+        agreed = Phrase(
+            "The yardsticks do not agree on which pair leads.", "어느 쌍이 앞서는지는 기준에 따라 다릅니다."
+        )
     elif one != other:
-        agreed = f"By both {one[0]} leads; the order of the other two depends on the yardstick."
+        agreed = Phrase(
+            f"By both {one[0]} leads; the order of the other two depends on the yardstick.",
+            f"두 기준 모두 {one[0]} 쌍이 앞서고, 나머지 둘의 순서는 기준에 따라 다릅니다.",
+        )
+    large = f"attnviz heatmap “{SENTENCE}” -m distilbert-base-uncased"
     return (
-        " ".join(text),
-        prose(f"""{agreed} So it is in this small model; attnviz heatmap “{SENTENCE}” -m distilbert-base-uncased shows a
-        large one. {ROWS}"""),
+        Phrase(" ".join(english), " ".join(korean)),
+        Phrase(
+            f"""{agreed} So it is in this small model; {large} shows a large one. {ROWS}""",
+            f"""{agreed.ko} 이 작은 모델에서는 그렇습니다. 큰 모델은 {large} 명령으로 볼 수 있습니다. {ROWS.ko}""",
+        ),
     )
 
 
@@ -214,16 +278,17 @@ def _picture(
     most = leads.index(max(leads))
     shares = {
         "toy": (there for there, _ in tried),
-        "toy, same step elsewhere": (elsewhere for _, elsewhere in tried),
-        "random weights": (there for there, _ in beside),
+        Phrase("toy, same step elsewhere", "toy, 다른 단어에서 같은 거리"): (elsewhere for _, elsewhere in tried),
+        Phrase("random weights", "무작위 가중치"): (there for there, _ in beside),
     }
+    name, way = head_name(heads[most]), _way(WAYS[most])
     return (
-        square("mean over all heads", weights.mean(axis=(0, 1)), words),
-        square(f"{head_name(heads[most])}: {' at '.join(WAYS[most])}", weights[heads[most]], words),
+        square(Phrase("mean over all heads", "모든 헤드의 평균"), weights.mean(axis=(0, 1)), words),
+        square(Phrase(f"{name}: {way}", f"{name.ko}: {way.ko}"), weights[heads[most]], words),
         Bars(
-            title="how often the largest weight goes there",
-            labels=tuple(" at ".join(way) for way in WAYS),
+            title=Phrase("how often the largest weight goes there", "가장 큰 가중치가 그리로 가는 비율"),
+            labels=tuple(map(_way, WAYS)),
             series=tuple(Series(name=name, values=tuple(values)) for name, values in shares.items()),
-            y_title="share of unseen sentences",
+            y_title=Phrase("share of unseen sentences", "학습에 쓰지 않은 문장에서의 비율"),
         ),
     )

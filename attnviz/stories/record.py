@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from attnviz.storage.encoding import to_text, with_nulls
+from attnviz.text.phrase import Phrase, korean
 
 Cell: TypeAlias = str | int | float
 """What a table holds; a float is shown with the table's digits."""
@@ -33,8 +34,8 @@ class Matrix:
     values: np.ndarray  # [row, column]; nan for a cell that is masked, and so has no number
     rows: tuple[str, ...] = ()  # a label for each row; empty where they are only counted
     columns: tuple[str, ...] = ()  # likewise
-    row_title: str = "query"
-    column_title: str = "key"
+    row_title: str = Phrase("query", "쿼리")
+    column_title: str = Phrase("key", "키")
     limits: tuple[float, float] = (0.0, 1.0)  # the values at the two ends of the colours
     diverging: bool = False  # whether the middle of the limits is a zero from which both sides differ
 
@@ -91,6 +92,15 @@ class Story:
     parts: tuple[str | Table, ...]  # paragraphs and tables, in the order to be read
     picture: tuple[Panel, ...]  # from left to right
     receipt: str  # how the numbers were proved, or from which formula they are computed, in one line
+    language: str = "en"
+
+    def say(self, english: str, korean: str) -> str:
+        """What a view says, in the language of the story."""
+        return korean if self.language == "ko" else english
+
+    def translated(self, language: str) -> Story:
+        """The story, which is in English, in a language of `attnviz.text.phrase.LANGUAGES`."""
+        return self if language == "en" else replace(korean(self), language=language)
 
 
 def to_json(story: Story) -> str:

@@ -13,8 +13,10 @@ from attnviz.capture.source import open_source
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, prose, square, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
+from attnviz.text.notes import proof
+from attnviz.text.phrase import Phrase
 
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
@@ -73,85 +75,124 @@ def tell() -> Story:
     it = words[0].index(IT)
     named = card.source.decode(model(numbers(card.source, words)).referents[:, it].argmax(dim=-1).tolist())
     rows = [record.pattern(*head)[it] for record in records]
-    shares = measure_shares(model, head)
+    (first, here), (second, there) = ((words[i][row.argmax()], row.max()) for i, row in enumerate(rows))
+    name, wide = head_name(head), words[1][-2]
     return Story(
         name="reference",
-        title=_found(words, rows),
+        title=Phrase(
+            f"“it” looks at {first} ({here:.2f}); with {wide} at {second} ({there:.2f})",
+            f"“it”이 보는 단어: {first} ({here:.2f}), {wide}이면 {second} ({there:.2f})",
+        ),
         parts=(
-            prose(f"""“{TIRED[:-1]}”: what is tired? The animal. With “wide” instead it is the street. toy was trained
-            to name the noun that “it” stands for, but nobody told it where to look. Of its heads the one shown here,
-            {head_name(head)}, looked from “it” at the right noun most often in validation sentences."""),
+            Phrase(
+                f"""“{TIRED[:-1]}”: what is tired? The animal. With “wide” instead it is the street. toy was trained
+                to name the noun that “it” stands for, but nobody told it where to look. Of its heads the one shown
+                here, {name}, looked from “it” at the right noun most often in validation sentences.""",
+                f"""“{TIRED[:-1]}”에서 피곤한(tired) 것은 무엇일까요? 동물(animal)입니다. 대신 “wide”라고 하면
+                길(street)입니다. toy는 “it”이 가리키는 명사를 대도록 배웠지만, 어디를 보라고 배운 적은 없습니다.
+                여기서 보는 것은 {name.ko}, 검증 문장에서 “it”이 맞는 명사를 보는 일이 가장 많았던 헤드입니다.""",
+            ),
             _looks(words, rows, named),
             _row(words, rows),
-            *_how_often(head, shares),
+            *_how_often(head, measure_shares(model, head)),
         ),
         picture=_picture(records, head, words, rows),
-        receipt=records[0].proof,
+        receipt=Phrase(records[0].proof, proof(records[0].receipt, "ko")),
     )
 
 
-def _found(words: list[list[str]], rows: list[np.ndarray]) -> str:
-    (tired, here), (wide, there) = ((words[i][row.argmax()], row.max()) for i, row in enumerate(rows))
-    return f"“it” looks at {tired} ({here:.2f}); with {words[1][-2]} at {wide} ({there:.2f})"
-
-
-def _looks(words: list[list[str]], rows: list[np.ndarray], named: tuple[str, ...]) -> str:
-    looks = []
+def _looks(words: list[list[str]], rows: list[np.ndarray], named: tuple[str, ...]) -> Phrase:
+    english, korean = [], []
     for sentence, row, noun in zip(words, rows, named, strict=True):
         most = int(row.argmax())
-        looks.append(
+        english.append(
             f"with “{sentence[-2]}” its row puts the largest weight, {row[most]:.2f}, on “{sentence[most]}”, and the "
             f"model names the {noun} for “it”"
         )
-    return f"{looks[0][0].upper()}{looks[0][1:]}; {looks[1]}. One word at the end of the sentence has changed."
+        korean.append(
+            f"""“{sentence[-2]}”: “it”의 행에서 가장 큰 가중치({row[most]:.2f})가 “{sentence[most]}”에 있고, 모델이
+            대는 명사는 {noun}입니다."""
+        )
+    return Phrase(
+        f"{english[0][0].upper()}{english[0][1:]}; {english[1]}. One word at the end of the sentence has changed.",
+        f"{' '.join(korean)} 달라진 것은 문장 끝의 단어 하나뿐입니다.",
+    )
 
 
 def _row(words: list[list[str]], rows: list[np.ndarray]) -> Table:
     labels = [first if first == second else f"{first} / {second}" for first, second in zip(*words, strict=True)]
     return Table(
-        title="the row of “it”: where it looks",
-        columns=("word", *(f"... {sentence[-2]}" for sentence in words)),
+        title=Phrase("the row of “it”: where it looks", "“it”의 행: 어디를 보는가"),
+        columns=(Phrase("word", "단어"), *(f"... {sentence[-2]}" for sentence in words)),
         rows=tuple(zip(labels, *(row.tolist() for row in rows), strict=True)),
         shade=(0.0, float(max(row.max() for row in rows))),
     )
 
 
-def _how_often(head: Head, shares: Shares) -> tuple[str | Table, ...]:
+def _how_often(head: Head, shares: Shares) -> tuple[Phrase | Table, ...]:
+    mine, other = "{}.{}".format(*head), "{}.{}".format(*shares.untrained_head)
     ways = (
-        ("toy {}.{}".format(*head), shares.looks, shares.turns),
-        ("random weights, their best: {}.{}".format(*shares.untrained_head), shares.untrained, shares.untrained_turns),
-        (f"always {-shares.offset} words before “it”", shares.at_offset, shares.at_offset_turned),
-        ("always the first noun", shares.first, shares.first_turned),
+        (Phrase(f"toy {mine}", f"toy {mine}"), shares.looks, shares.turns),
+        (
+            Phrase(f"random weights, their best: {other}", f"무작위 가중치에서 가장 나은 헤드: {other}"),
+            shares.untrained,
+            shares.untrained_turns,
+        ),
+        (
+            Phrase(f"always {-shares.offset} words before “it”", f"늘 “it”의 {-shares.offset}단어 앞"),
+            shares.at_offset,
+            shares.at_offset_turned,
+        ),
+        (Phrase("always the first noun", "늘 첫째 명사"), shares.first, shares.first_turned),
     )
     table = Table(
-        title=f"who finds the right noun, on {SENTENCES} unseen test sentences",
-        columns=("who (layer.head)", "right", "right also when turned"),
+        title=Phrase(
+            f"who finds the right noun, on {SENTENCES} unseen test sentences",
+            f"학습에 쓰지 않은 시험 문장 {SENTENCES}개에서 누가 맞는 명사를 찾는가",
+        ),
+        columns=(
+            Phrase("who (layer.head)", "누가 (층.헤드)"), Phrase("right", "정답"),
+            Phrase("right also when turned", "바꾼 뒤에도 정답"),
+        ),
         rows=tuple((who, percent(right), percent(turned)) for who, right, turned in ways),
-    )
-    more = " What one head looks at is not all that the model knows." if shares.named > shares.looks else ""
+    )  # fmt: skip
+    more = Phrase("", "")
+    if shares.named > shares.looks:
+        more = Phrase(
+            "What one head looks at is not all that the model knows.",
+            "헤드 하나가 보는 것이 모델이 아는 것의 전부는 아닙니다.",
+        )
+    named, looks, turns = percent(shares.named), percent(shares.looks), percent(shares.turns)
     return (
         table,
-        prose(f"""The model names the right noun in {percent(shares.named)} of them; this head alone looks at it in
-        {percent(shares.looks)}.{more}"""),
-        prose(f"""Turned: tired becomes wide, or another such word, so that “it” stands for the other noun. What always
-        looks at the same place cannot be right both times; this head is in {percent(shares.turns)}. {ROWS}"""),
+        Phrase(
+            f"""The model names the right noun in {named} of them; this head alone looks at it in {looks}. {more}""",
+            f"""모델은 이 가운데 {named}에서 맞는 명사를 대고, 이 헤드 하나는 {looks}에서 그 명사를 봅니다.
+            {more.ko}""",
+        ),
+        Phrase(
+            f"""Turned: tired becomes wide, or another such word, so that “it” stands for the other noun. What
+            always looks at the same place cannot be right both times; this head is in {turns}. {ROWS}""",
+            f"""“바꾼 뒤”는 tired를 wide 같은 단어로 바꾸어 “it”이 다른 명사를 가리키게 했을 때입니다. 늘 같은
+            자리를 보는 것은 두 번 다 맞힐 수 없지만, 이 헤드는 {turns}에서 두 번 다 맞힙니다. {ROWS.ko}""",
+        ),
     )
 
 
 def _picture(
     records: list[Attention], head: Head, words: list[list[str]], rows: list[np.ndarray]
 ) -> tuple[Bars | Matrix, ...]:
-    last = [sentence[-2] for sentence in words]
+    last, name = [sentence[-2] for sentence in words], head_name(head)
     labels = [first if first == second else f"{first}/{second}" for first, second in zip(*words, strict=True)]
     return (
         *(
-            square(f"{head_name(head)}: ... {name}", record.pattern(*head), sentence)
-            for name, record, sentence in zip(last, records, words, strict=True)
+            square(Phrase(f"{name}: ... {end}", f"{name.ko}: ... {end}"), record.pattern(*head), sentence)
+            for end, record, sentence in zip(last, records, words, strict=True)
         ),
         Bars(
-            title=f"{head_name(head)}: the row of “it”",
+            title=Phrase(f"{name}: the row of “it”", f"{name.ko}: “it”의 행"),
             labels=tuple(labels),
-            series=tuple(Series(name=name, values=tuple(row.tolist())) for name, row in zip(last, rows, strict=True)),
-            y_title="weight",
+            series=tuple(Series(name=end, values=tuple(row.tolist())) for end, row in zip(last, rows, strict=True)),
+            y_title=Phrase("weight", "가중치"),
         ),
     )

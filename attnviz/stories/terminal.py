@@ -15,6 +15,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, legend, spell, wrap
 from attnviz.stories.record import Cell, Story, Table
+from attnviz.text.phrase import Phrase
 
 
 def draw(story: Story, screen: Screen) -> list[Text]:
@@ -22,20 +23,22 @@ def draw(story: Story, screen: Screen) -> list[Text]:
     lines = wrap(story.title, screen, "bold")
     for part in story.parts:
         lines.append(Text())
-        lines += _draw_table(part, screen) if isinstance(part, Table) else wrap(part, screen)
+        lines += _draw_table(part, screen, story) if isinstance(part, Table) else wrap(part, screen)
     return [*lines, Text(), *wrap(story.receipt, screen, "dim")]
 
 
-def draw_list(names: Mapping[str, str], screen: Screen) -> Iterator[Text]:
-    """Names, and beside each what it is, in lines no wider than the screen."""
+def draw_list(names: Mapping[str, Phrase], screen: Screen, language: str = "en") -> list[Text]:
+    """Names, and beside each what it is, in lines no wider than the screen; last how to choose one."""
+    about = [meaning.ko if language == "ko" else meaning for meaning in names.values()]
     columns = [
         Column("", [Text(spell(name, screen), "bold") for name in names]),
-        Column("", [spell(meaning, screen) for meaning in names.values()]),
+        Column("", [spell(meaning, screen) for meaning in about]),
     ]
-    return folded_table(columns, replace(screen, width=min(READABLE, screen.width)))
+    end = "하나를 보려면: attnviz demo 이름" if language == "ko" else "Tell one: attnviz demo NAME"
+    return [*folded_table(columns, replace(screen, width=min(READABLE, screen.width))), Text(), Text(end)]
 
 
-def _draw_table(table: Table, screen: Screen) -> Iterator[Text]:
+def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
     """A table's title, its columns in as many blocks as the window needs, and what its shades mean."""
     yield from wrap(table.title, screen, "bold")
     columns = [
@@ -50,7 +53,8 @@ def _draw_table(table: Table, screen: Screen) -> Iterator[Text]:
     if table.shade is not None:
         low, high = table.shade
         yield Text()
-        yield from legend(f"{'colour' if screen.colour else 'shade'}: {low:.3g} to {high:.3g}", screen)
+        what = story.say("colour", "색") if screen.colour else story.say("shade", "농도")
+        yield from legend(f"{what}: {story.say(f'{low:.3g} to {high:.3g}', f'{low:.3g}~{high:.3g}')}", screen)
 
 
 def _text(cell: Cell, table: Table, screen: Screen) -> Text:

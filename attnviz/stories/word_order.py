@@ -21,12 +21,13 @@ from attnviz.stories.common import (
     numbers,
     open_model,
     percent,
-    prose,
     small,
     square,
     words_of,
 )
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
+from attnviz.text.notes import proof
+from attnviz.text.phrase import Phrase
 
 SHORT = ("There is a prince", "Is there a prince")
 LONG = (
@@ -133,14 +134,24 @@ def tell() -> Story:
     records = attend_all(LONG, open_source("toy"))
     first, second = (record.weights for record in records)
     shares = shares_moved(first, second, long.places)
+    off, on = small(max(c.without for c in found)), small(max(c.largest for c in found))
     return Story(
         name="word-order",
-        title="without positions attention cannot tell the order of words; with them it can",
+        title=Phrase(
+            f"the same words in two orders: their vectors differ by {off} without positions, by {on} with them",
+            f"같은 단어, 다른 순서: 벡터의 차이는 위치가 없으면 {off}, 있으면 {on}",
+        ),
         parts=(
-            prose(f"""Attention compares every word with every other, and nothing in softmax(QK^T / sqrt(d_k)) V says
-            which came first. Only the positions, added to the words' vectors, can tell. So toy reads the same words in
-            two orders, with its positions and without. The short pair is “{SHORT[0]}” and “{SHORT[1]}”; the long pair
-            is “{LONG[0]}” and “{LONG[1]}”"""),
+            Phrase(
+                f"""Attention compares every word with every other, and nothing in softmax(QK^T / sqrt(d_k)) V says
+                which came first. Only the positions, added to the words' vectors, can tell. So toy reads the same
+                words in two orders, with its positions and without. The short pair is “{SHORT[0]}” and
+                “{SHORT[1]}”; the long pair is “{LONG[0]}” and “{LONG[1]}”""",
+                f"""어텐션은 모든 단어를 서로 비교할 뿐이고, softmax(QK^T / sqrt(d_k)) V 어디에도 무엇이 먼저인지는
+                없습니다. 순서를 알려 주는 것은 단어 벡터에 더한 위치뿐입니다. 그래서 toy에게 같은 단어를 두 가지
+                순서로, 위치를 더해서 한 번, 빼고 한 번 읽힙니다. 짧은 쌍은 “{SHORT[0]}”, “{SHORT[1]}”이고, 긴 쌍은
+                “{LONG[0]}”, “{LONG[1]}”입니다.""",
+            ),
             _differences(found),
             _exactness(found),
             _what_positions_do(long),
@@ -148,43 +159,72 @@ def tell() -> Story:
             _most_moved(shares),
         ),
         picture=_picture(long, shares, first, second),
-        receipt=prose(f"""the patterns: {records[0].proof}; the vectors: the model called directly in float64, with
-        positions and without, for which there is no receipt"""),
-    )
-
-
-def _differences(found: Sequence[Compared]) -> Table:
-    return Table(
-        title="largest difference between a word's vectors in the first and the second sentence of a pair",
-        columns=("sentences", "positions off", "off, no rounding by place", "positions on"),
-        rows=tuple(
-            (f"{pair} pair: first / second sentence", *map(small, (c.without, c.placeless, c.largest)))
-            for pair, c in zip(("short", "long"), found, strict=True)
+        receipt=Phrase(
+            f"""the patterns: {records[0].proof}; the vectors: the model called directly in float64, with positions
+            and without, for which there is no receipt""",
+            f"""패턴: {proof(records[0].receipt, "ko")}; 벡터: 위치를 더하고 또 빼고 모델을 float64로 직접 부른
+            값이어서 검증 정보가 없음""",
         ),
     )
 
 
-def _exactness(found: Sequence[Compared]) -> str:
-    without, once = max(c.without for c in found), max(c.placeless for c in found)
-    left = f"{small(once)} is left." if once else "the difference is exactly 0: the model sees a bag of words."
-    return prose(f"""Without positions each word has the same vector in both orders, to within {small(without)}: the
-    same numbers, added in another order and rounded on the way (float64 holds about 16 digits). Computed so that
-    rounding cannot depend on a word's place (each projection number by number, each sum over the words rounded only
-    once), {left}""")
+def _differences(found: Sequence[Compared]) -> Table:
+    pairs = (
+        Phrase("short pair: first / second sentence", "짧은 쌍: 첫째 / 둘째 문장"),
+        Phrase("long pair: first / second sentence", "긴 쌍: 첫째 / 둘째 문장"),
+    )
+    return Table(
+        title=Phrase(
+            "largest difference between a word's vectors in the first and the second sentence of a pair",
+            "쌍의 첫째 문장과 둘째 문장에서 한 단어의 벡터가 가장 크게 다른 값",
+        ),
+        columns=(
+            Phrase("sentences", "문장"), Phrase("positions off", "위치 없음"),
+            Phrase("off, no rounding by place", "없음, 자리와 무관한 반올림"), Phrase("positions on", "위치 있음"),
+        ),
+        rows=tuple(
+            (pair, *map(small, (c.without, c.placeless, c.largest))) for pair, c in zip(pairs, found, strict=True)
+        ),
+    )  # fmt: skip
 
 
-def _what_positions_do(long: Compared) -> str:
+def _exactness(found: Sequence[Compared]) -> Phrase:
+    without, once = small(max(c.without for c in found)), max(c.placeless for c in found)
+    left = Phrase(f"{small(once)} is left.", f"차이는 {small(once)}만 남습니다.")
+    if not once:
+        left = Phrase(
+            "the difference is exactly 0: the model sees a bag of words.",
+            "차이는 정확히 0입니다. 모델에게는 순서 없는 단어 주머니로 보이는 것입니다.",
+        )
+    return Phrase(
+        f"""Without positions each word has the same vector in both orders, to within {without}: the same numbers,
+        added in another order and rounded on the way (float64 holds about 16 digits). Computed so that rounding
+        cannot depend on a word's place (each projection number by number, each sum over the words rounded only
+        once), {left}""",
+        f"""위치가 없으면 각 단어의 벡터는 두 순서에서 같고, 차이는 많아야 {without}입니다. 같은 수를 다른 순서로
+        더하면서 중간에 반올림했기 때문입니다(float64는 약 16자리까지 담습니다). 반올림이 단어의 자리와 무관하도록
+        계산하면(투영은 수 하나씩, 단어에 대한 합은 한 번만 반올림) {left.ko}""",
+    )
+
+
+def _what_positions_do(long: Compared) -> Phrase:
     order = sorted(range(len(long.words)), key=lambda place: -long.placed[place])
-    most, least = order[0], order[-1]
+    most, least = ((place, long.words[place], percent(long.placed[place])) for place in (order[0], order[-1]))
     stay = [place for place, there in enumerate(long.places) if place == there]
     go = [place for place, there in enumerate(long.places) if place != there]
-    mean = [sum(long.placed[place] for place in places) / len(places) for places in (go, stay)]
-    return prose(f"""The sentences of the long pair mean the opposite with the same {len(long.words)} words. The bars
-    show how far each word's vector moves between them, as a share of its length. With positions on,
-    “{long.words[most]}” (word {most}) moves most, by {percent(long.placed[most])}, and “{long.words[least]}” (word
-    {least}) least, by {percent(long.placed[least])}. The {len(go)} words that stand at another place move by
-    {percent(mean[0])} on average; the {len(stay)} that stay where they are, by {percent(mean[1])}, only because of what
-    stands around them.""")
+    gone, stayed = (percent(sum(long.placed[place] for place in places) / len(places)) for places in (go, stay))
+    return Phrase(
+        f"""The sentences of the long pair mean the opposite with the same {len(long.words)} words. The bars show
+        how far each word's vector moves between them, as a share of its length. With positions on, “{most[1]}”
+        (word {most[0]}) moves most, by {most[2]}, and “{least[1]}” (word {least[0]}) least, by {least[2]}. The
+        {len(go)} words that stand at another place move by {gone} on average; the {len(stay)} that stay where they
+        are, by {stayed}, only because of what stands around them.""",
+        f"""긴 쌍의 두 문장은 같은 단어 {len(long.words)}개로 정반대의 뜻을 말합니다. 막대는 두 문장 사이에서 각
+        단어의 벡터가 자기 길이의 몇 %만큼 움직이는지 보여 줍니다. 위치가 있을 때 가장 많이 움직이는 단어:
+        “{most[1]}”({most[0]}번, {most[2]}), 가장 적게 움직이는 단어: “{least[1]}”({least[0]}번, {least[2]}). 자리가
+        바뀐 단어 {len(go)}개는 평균 {gone}, 제자리에 있는 단어 {len(stay)}개는 오직 주변 단어 때문에 평균 {stayed}
+        움직입니다.""",
+    )
 
 
 def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> Table:
@@ -197,28 +237,51 @@ def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, sec
         at = (f"{words[keys[0]]} ({keys[0]})", f"{others[keys[1]]} ({keys[1]})")
         rows.append((f"{layer}.{head}", f"{words[query]} ({query})", percent(float(shares[layer, head, query])), *at))
     return Table(
-        title="the attention rows that differ most, with positions (places count from 0)",
-        columns=("layer.head", "word (place)", "weight moved", "looks most at", "in the second sentence, at"),
+        title=Phrase(
+            "the attention rows that differ most, with positions (places count from 0)",
+            "위치가 있을 때 가장 많이 달라지는 어텐션의 행 (자리는 0부터)",
+        ),
+        columns=(
+            Phrase("layer.head", "층.헤드"), Phrase("word (place)", "단어 (자리)"),
+            Phrase("weight moved", "옮겨 간 가중치"),
+            Phrase("looks most at", "가장 많이 보는 단어"), Phrase("in the second sentence, at", "둘째 문장에서"),
+        ),
         rows=tuple(rows),
-    )
+    )  # fmt: skip
 
 
-def _most_moved(shares: np.ndarray) -> str:
+def _most_moved(shares: np.ndarray) -> Phrase:
     head = largest(shares)
-    return prose(f"""On average {percent(float(shares.mean()))} of a row's weight moves to other words; most in
-    {head_name(head)}, {percent(float(shares[head].mean()))}, which the picture shows in both sentences. {ROWS}""")
+    name, mean, most = head_name(head), percent(float(shares.mean())), percent(float(shares[head].mean()))
+    return Phrase(
+        f"""On average {mean} of a row's weight moves to other words; most in {name}, {most}, which the picture
+        shows in both sentences. {ROWS}""",
+        f"""한 행의 가중치는 평균 {mean}가 다른 단어로 옮겨 갑니다. 가장 많이 옮겨 가는 헤드는
+        {name.ko}({most})이고, 그림에 두 문장에서의 패턴이 있습니다. {ROWS.ko}""",
+    )
 
 
 def _picture(long: Compared, shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[Bars | Matrix, ...]:
     head = largest(shares)
-    ways = zip(("first (did not get)", "second (could not get)"), (first[head], second[head]), LONG, strict=True)
-    top = float(max(first[head].max(), second[head].max()))
+    name, top = head_name(head), float(max(first[head].max(), second[head].max()))
+    which = (
+        Phrase("first (did not get)", "첫째 (did not get)"), Phrase("second (could not get)", "둘째 (could not get)"),
+    )  # fmt: skip
     return (
-        *(square(f"{head_name(head)}: {what}", pattern, words_of(text), top) for what, pattern, text in ways),
+        *(
+            square(Phrase(f"{name}: {what}", f"{name.ko}: {what.ko}"), pattern, words_of(text), top)
+            for what, pattern, text in zip(which, (first[head], second[head]), LONG, strict=True)
+        ),
         Bars(
-            title="how far each word's vector moves between the two sentences",
+            title=Phrase(
+                "how far each word's vector moves between the two sentences",
+                "두 문장 사이에서 각 단어의 벡터가 움직인 정도",
+            ),
             labels=long.words,
-            series=(Series(name="positions off", values=long.bare), Series(name="positions on", values=long.placed)),
-            y_title="share of the vector's length",
+            series=(
+                Series(name=Phrase("positions off", "위치 없음"), values=long.bare),
+                Series(name=Phrase("positions on", "위치 있음"), values=long.placed),
+            ),
+            y_title=Phrase("share of the vector's length", "벡터 길이에 대한 비율"),
         ),
     )

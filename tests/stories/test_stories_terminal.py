@@ -20,6 +20,7 @@ from attnviz.render.palette import colours, levels, luminance
 from attnviz.render.terminal.screen import Screen
 from attnviz.stories.record import Story, Table
 from attnviz.stories.terminal import draw, draw_list
+from attnviz.text.phrase import Phrase
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -225,11 +226,15 @@ def test_ascii_spells() -> None:
 
 def test_listed() -> None:
     """Names stand in a column of their own, what they are beside them, wrapped to the window."""
-    names = {"one": "what the first is about", "나는너를": "short"}
-    assert [line.plain for line in draw_list(names, Screen(width=24, colour=False))] == [
+    names = {"one": Phrase("what the first is about", "첫째"), "나는너를": Phrase("short", "짧음")}
+    assert [line.plain for line in draw_list(names, Screen(width=24, colour=False))][:-2] == [
         "one       what the first",
         "          is about",
         "나는너를  short",
+    ]
+    assert [line.plain for line in draw_list(names, Screen(width=24, colour=False), "ko")][:2] == [
+        "one       첫째",
+        "나는너를  짧음",
     ]
 
 

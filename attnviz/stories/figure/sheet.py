@@ -202,17 +202,19 @@ def _words_below(story: Story) -> list[str]:
     matrices = [panel for panel in story.picture if isinstance(panel, Matrix)]
     intervals = [
         name
-        for kind, name in ((Lines, "bands"), (Bars, "whiskers"))
+        for kind, name in ((Lines, story.say("bands", "띠")), (Bars, story.say("whiskers", "수염")))
         if any(isinstance(panel, kind) and any(one.low for one in panel.series) for panel in story.picture)
     ]
     notes = [
-        f"rows: {row}, columns: {column}"
+        story.say(f"rows: {row}, columns: {column}", f"행: {row}, 열: {column}")
         for row, column in dict.fromkeys((m.row_title, m.column_title) for m in matrices)
     ]
     if any(np.isnan(matrix.values).any() for matrix in matrices):
-        notes.append("hatched: masked, so that there is no number")
+        notes.append(story.say("hatched: masked, so that there is no number", "빗금: 마스크로 가려져 수가 없음"))
     if intervals:
-        notes.append(f"{' and '.join(intervals)}: the interval of each value")
+        notes.append(
+            story.say(f"{' and '.join(intervals)}: the interval of each value", f"{', '.join(intervals)}: 각 값의 구간")
+        )
     return [story.receipt, *([" · ".join(notes)] if notes else [])]
 
 
