@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -24,6 +25,7 @@ from attnviz.heads.settings import STATS, SurveySettings
 from attnviz.models.registry import names
 from attnviz.render.names import PICTURES
 from attnviz.settings import ModelSettings, PageSettings
+from attnviz.storage.encoding import in_one_line
 from attnviz.storage.files import check_writable, write_whole
 from attnviz.text.display import clip, visible
 
@@ -127,7 +129,10 @@ def compare_heads(
         )  # fmt: skip
     from attnviz.heads.compare import compare
 
-    comparison = compare(stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=tuple(measures))
+    with in_one_line(loaded) if loaded else nullcontext():
+        comparison = compare(
+            stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=tuple(measures)
+        )
     origin = Origin(stats=stats, model=_settings_of(model), source=source)
     return replace(comparison, origin=origin, attention=_only_sentence(comparison, origin))
 

@@ -12,13 +12,15 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
+from jaxtyping import jaxtyped
 
 from attnviz.errors import FileFormatError, RecordError, SettingsError
 from attnviz.storage.files import check_ending, write_whole
@@ -212,6 +214,19 @@ def _options(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a type
 # ------------------------------------------------------------------------------------------- .stats
 
 
+def _check_shapes(made: object) -> None:
+    """Refuse arrays of other types and shapes than their fields are annotated with; an axis of a name has one length.
+
+    Raises:
+        ValueError: one of them is.
+    """
+    with jaxtyped("context"):
+        kind: type = type(made)
+        for name, hint in _hints(kind).items():
+            if hasattr(hint, "dim_str") and not isinstance(getattr(made, name), hint):
+                raise ValueError(f"{name} is no {hint}")
+
+
 def write(value: object, path: str | os.PathLike[str], kind: str, classes: Classes) -> Path:
     """Write a frozen dataclass, of these classes, as a ``.stats`` file of a kind, `ONE` or `TWO`; whole or not at all.
 
@@ -248,11 +263,10 @@ def read(  # noqa: PLR0917 - all are needed
     Raises:
         FileFormatError: the file cannot be read, or holds something else; the message is one line.
     """
-    from msgspec import ValidationError
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     name = visible(str(path))
-    try:
+    with in_one_line(path):
         Path(path).open("rb").close()  # what safetensors says of a file that is not there does not fit in a message
         with safe_open(os.fspath(path), framework="numpy") as file:
             described = json.loads((file.metadata() or {})["attnviz"])
@@ -265,12 +279,27 @@ def read(  # noqa: PLR0917 - all are needed
         found = _unpack(written, arrays, classes)
         if isinstance(found, wanted) and fits(found):
             return found
+        raise ValueError("parts that do not fit together")
+
+
+@contextmanager
+def in_one_line(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever goes wrong while the numbers of a ``.stats`` file are read or reckoned with becomes one error of ours.
+
+    Raises:
+        FileFormatError: the file cannot be read, or what it holds does not fit together.
+    """
+    from msgspec import ValidationError
+    from safetensors import SafetensorError
+
+    name = visible(str(path))
+    try:
+        yield
     except OSError as error:
         raise FileFormatError(f"{name} cannot be read: {visible(str(error.strerror or error))}") from None
-    except (SafetensorError, ValidationError, LookupError, TypeError, ValueError, AttributeError, RecursionError,
-            SettingsError):  # fmt: skip
-        pass  # refused below, as a file that holds something else
-    raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole")
+    except (SafetensorError, ValidationError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
+            RecursionError, MemoryError):  # fmt: skip
+        raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole") from None
 
 
 def _pack(value: object, arrays: dict[str, np.ndarray], names: Mapping[type, str]) -> object:
@@ -301,7 +330,12 @@ def _unpack(value: Any, arrays: Mapping[str, np.ndarray], classes: Classes) -> A
         return arrays[held]
     if sort == "class":
         members = {name: _unpack(one, arrays, classes) for name, one in value["fields"].items()}
-        return msgspec.convert(members, classes[held])
+        try:
+            made: object = msgspec.convert(members, classes[held])
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+        _check_shapes(made)
+        return made
     if sort == "mapping":
         return {_unpack(key, arrays, classes): _unpack(one, arrays, classes) for key, one in held}
     if sort == "tuple":

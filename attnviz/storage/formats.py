@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -109,6 +110,8 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> object:
         ) from None
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8")
+    if array.dtype.kind == "U" and np.frombuffer(array.astype("<U").tobytes(), "<u4").max(initial=0) > sys.maxunicode:
+        raise FileFormatError(f"its {name} holds characters that there are not")
     return array.tolist() if array.dtype.kind == "U" else array
 
 

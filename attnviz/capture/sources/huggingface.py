@@ -49,7 +49,8 @@ def open_pretrained(
         "trust_remote_code": trust_remote_code,
     }
     # The library may draw random numbers while it loads; the caller's stay the caller's.
-    with in_one_line(location), quiet(), torch.random.fork_rng(devices=[]):
+    loading = in_one_line(location.name, "be loaded", is_on_hub=location.where == "hub")
+    with loading, quiet(), torch.random.fork_rng(devices=[]):
         loaded = load(location, dtype, options)
         (loaded.model if loaded.whole is None else loaded.whole).to(device).eval()
         return PretrainedSource(location.name, loaded)
@@ -114,7 +115,8 @@ class PretrainedSource:
         shown = expect_kind(self, kind, targets)
         targets = targets or [None] * len(texts)
         pairs = pairs or [None] * len(texts)
-        encoded = [self._sentence(text, pair, truncate) for text, pair in zip(texts, pairs, strict=True)]
+        with in_one_line(self.name, "read this text"):
+            encoded = [self._sentence(text, pair, truncate) for text, pair in zip(texts, pairs, strict=True)]
         batch = self._batch([sentence for sentence, _ in encoded], [row for _, row in encoded])
         if self._generator is None:
             return batch

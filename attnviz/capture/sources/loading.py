@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from torch import nn
 from attnviz.attention import Note
 from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.stream import LOAD_INSTEAD
-from attnviz.errors import ModelError, UnreachableModelError
+from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
 from attnviz.text.display import clip, visible
 
 UNLIMITED = 1_000_000
@@ -31,6 +31,9 @@ whether or not code is trusted."""
 
 BESIDE = ("generation_config.json", "tokenizer_config.json", "processor_config.json", "preprocessor_config.json")
 """Files beside config.json that may name one too."""
+
+MOST_LAYERS, MOST = 1_000, 2**27
+"""How many layers a model may have, and how large any other of its sizes may be."""
 
 SENSES = {"image": "pictures", "video": "films", "audio": "sound"}
 """What models may read that is no text, as their library names it and as a message does."""
@@ -60,6 +63,7 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
 
     _check_implementations(location, options)
     config = AutoConfig.from_pretrained(location.path, **options)
+    _check_sizes(config, location.name)
     config.use_cache = False
     if config._attn_implementation not in {"eager", "sdpa"}:  # noqa: SLF001 - the library's only name for it
         config._attn_implementation = None  # noqa: SLF001 - attnviz runs these two alone
@@ -142,6 +146,17 @@ def _implementations(held: Any, *, is_named: bool) -> Iterator[str]:
         yield str(held)
 
 
+def _check_sizes(config: Any, name: str) -> None:
+    """Refuse sizes that no model has, before hours and all memory go into building one."""
+    for one in _configs([config]):
+        for key in (field.name for field in fields(one)):
+            value, most = getattr(one, key, None), MOST_LAYERS if "layer" in key else MOST
+            if (
+                isinstance(value, int) and value > most and "theta" not in key
+            ):  # rotary positions count in large numbers
+                raise ModelError(f"{name} cannot be loaded: its {key} is {clip(str(value), 24)}, which no model has")
+
+
 def _check_senses(kind: Any, name: str) -> None:
     """Refuse a model that reads no text, by its class, before its weights are loaded."""
     for one in kind if isinstance(kind, tuple) else (kind,):
@@ -198,7 +213,7 @@ def keep_state(model: Any) -> Iterator[None]:
         yield
         return
     training = [(module, module.training) for module in model.modules()]
-    configs = {id(config): config for config in _configs(model)}
+    configs = {id(config): config for config in _configs(getattr(module, "config", None) for module in model.modules())}
     kept = [(config, dict(vars(config))) for config in configs.values()]
     generation = getattr(model, "generation_config", None)
     try:
@@ -217,11 +232,11 @@ def keep_state(model: Any) -> Iterator[None]:
             module.training = was_training
 
 
-def _configs(model: Any) -> Iterator[Any]:
-    """All configurations of a model: those of its modules, and those within them."""
+def _configs(held: Iterable[Any]) -> Iterator[Any]:
+    """The configurations among these, and those within them."""
     from transformers import PreTrainedConfig
 
-    waiting = [getattr(module, "config", None) for module in model.modules()]
+    waiting = list(held)
     seen = set()
     while waiting:
         config = waiting.pop()
@@ -263,24 +278,20 @@ def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
 
 
 @contextmanager
-def in_one_line(location: Location) -> Iterator[None]:
-    """Errors while the library loads a model become one line that names the model."""
+def in_one_line(name: str, what: str, *, is_on_hub: bool = False) -> Iterator[None]:
+    """Whatever a library raises becomes one line that names the model and what it cannot, such as ``be loaded``."""
     try:
         yield
-    except (ModelError, KeyboardInterrupt):
+    except (AttnvizError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        if not (isinstance(error, Exception) or is_panic(error)):
+        # The tokenizers' own language panics where a file is not as it expects.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        broken = _connection_error(error) if location.where == "hub" else None
+        broken = _connection_error(error) if is_on_hub else None
         if broken is not None:
-            raise UnreachableModelError(f"{location.name} cannot be downloaded: {first_line(broken)}") from error
-        raise ModelError(f"{location.name} cannot be loaded: {first_line(error)}") from error
-
-
-def is_panic(error: BaseException) -> bool:
-    """Whether it is how the tokenizers' own language says that it did not expect a file."""
-    return type(error).__name__ == "PanicException"
+            raise UnreachableModelError(f"{name} cannot be downloaded: {first_line(broken)}") from error
+        raise ModelError(f"{name} cannot {what}: {first_line(error)}") from error
 
 
 def _connection_error(error: BaseException | None) -> BaseException | None:

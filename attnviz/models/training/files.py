@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,8 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.registry import HOME_BUILT, Config, Recipe, TrainingPlan
 from attnviz.models.training.loop import State
 from attnviz.models.training.tasks import CLASSES, Model
+
+_T = TypeVar("_T")
 
 FOLDER = Path(__file__).parent.parent / "weights"
 """Where the weights lie that come with attnviz."""
@@ -134,12 +137,13 @@ def load(path: Path) -> tuple[ModelCard, Model]:
         with torch.random.fork_rng(devices=[]):
             model = CLASSES[card.plan.kind](card.plan.config)  # type: ignore[arg-type]
         model.load_state_dict(weights, assign=True)
-    except (ModelError, RuntimeError, TypeError) as error:
+    except (ModelError, RuntimeError, TypeError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
         raise FileFormatError(f"{path} holds no model of attnviz: its weights are not of the sizes it tells") from error
     return card, model.eval()
 
 
 def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
+    import msgspec
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -148,25 +152,35 @@ def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
                 raise FileFormatError(f"{path} holds no model of attnviz, as attnviz train writes one")
             described = json.loads(file.metadata()["card"])
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
-    except (OSError, SafetensorError, ValueError) as error:
+    except (OSError, SafetensorError, ValueError, RecursionError) as error:
         raise FileFormatError(f"{path} holds no model of attnviz: {error}") from error
     try:
         plan = TrainingPlan(
             kind=described["kind"],
-            config=_CONFIGS[described["kind"]](**described["config"]),
-            recipe=Recipe(**described["recipe"]),
-            learns=described["learns"],
+            config=_typed(_CONFIGS[described["kind"]], described["config"]),
+            recipe=_typed(Recipe, described["recipe"]),
+            learns=msgspec.convert(described["learns"], str),
             clauses=tuple(described["clauses"]),
         )
-        target = described["target"]
+        source, target = (msgspec.convert(described[side] or (), tuple[str, ...]) for side in ("source", "target"))
         card = ModelCard(
-            name=described["name"],
+            name=msgspec.convert(described["name"], str),
             plan=plan,
-            source=Vocabulary(tuple(described["source"])),
-            target=Vocabulary(tuple(target)) if target else None,
-            quality=described["quality"],
+            source=Vocabulary(source),
+            target=Vocabulary(target) if target else None,
+            quality=msgspec.convert(described["quality"], dict[str, float]),
         )
-    except (KeyError, TypeError, ValueError, ModelError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ModelError) as error:
         reason = f"train it again ({type(error).__name__}: {error})"
         raise FileFormatError(f"{path} holds no model of attnviz that this version reads: {reason}") from error
+    n_weights = sum(weight.numel() for weight in weights.values())
+    if any(isinstance(size, int) and size > n_weights for size in asdict(plan.config).values()):
+        raise FileFormatError(f"{path} holds no model of attnviz: its weights are not of the sizes it tells")
     return card, weights
+
+
+def _typed(kind: type[_T], held: dict[str, Any]) -> _T:
+    """A dataclass of these fields, each of its type and none of another name."""
+    import msgspec
+
+    return msgspec.convert(asdict(kind(**held)), kind)  # type: ignore[call-overload]  # every kind is a dataclass
