@@ -335,7 +335,7 @@ def draw(
     if not isinstance(shown, HeadComparison):
         from attnviz.heads.changes import figure
 
-        return figure.draw(shown).fitted(style)
+        return figure.draw(shown, language=lang, style=style).fitted(style)
     if view not in VIEWS:
         raise SelectionError(f"there is no view {view!r}: there are {', '.join(VIEWS)}")
     if head is None and view != "sheet":

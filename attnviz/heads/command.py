@@ -196,9 +196,12 @@ def merge_command(merge: MergeSettings) -> None:
     twice. attnviz compare-heads --load FILE shows them.
     """
     from attnviz.heads.api import merge_stats
+    from attnviz.heads.wording import counted, say
 
     survey = merge_stats(merge.parts, merge.output).survey
-    tell(f"wrote {visible(str(merge.output))}: {survey.n_sentences:,} sentences, {survey.n_tokens:,} tokens")
+    n, n_tokens = survey.n_sentences, survey.n_tokens
+    counts = {"sentences": counted(n, "sentence"), "tokens": counted(n_tokens, "token")}
+    tell(say("merged", merge.lang, path=visible(str(merge.output)), n_sentences=n, n_tokens=n_tokens, **counts))
 
 
 def _show_changes(
@@ -222,7 +225,8 @@ def _show_changes(
             model, Path(str(against.against)) if against.is_saved else other, _sentences(text), settings=survey,
             thresholds=table.thresholds, checkpoint=output.checkpoint, progress=progress, opening=_opening,
         )  # fmt: skip
-    above = () if against.fail_above is None else exceeds(changes, against.fail_above)
+    limit = against.fail_above
+    above = () if limit is None else exceeds(changes, limit)
     if output.json:
         from attnviz.heads.changes.files import to_json
 
@@ -232,8 +236,8 @@ def _show_changes(
 
         print_lines(
             lambda screen: [
-                *terminal.draw(changes, screen),
-                *([] if against.fail_above is None else terminal.draw_exceeded(above, against.fail_above, screen)),
+                *terminal.draw(changes, screen, lang := table.lang if screen.unicode else "en", full=table.table),
+                *([] if limit is None else terminal.draw_exceeded(above, limit, screen, lang)),
             ],
             table.background,
         )  # fmt: skip

@@ -360,10 +360,12 @@ class MergeSettings:
     Attributes:
         parts: .stats files.
         output: the .stats file to write.
+        lang: the language.
     """
 
     parts: tuple[Path, ...] = option(default=(), help="The .stats files of the parts.", metavar="STATS...")
     output: Path = option("--output", "-o", default=REQUIRED, help="The .stats file to write.", metavar="FILE")
+    lang: Literal["en", "ko"] = lang_option()
 
     def __post_init__(self) -> None:
         if not self.parts:

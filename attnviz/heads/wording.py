@@ -50,7 +50,10 @@ TEXTS: Templates = {
         "The strongest example of each role, none established",
         "역할마다 가장 뚜렷한 예 (확인된 역할 없음)",
     ),
-    "cards_links": ("The strongest links between words, of a head each", "단어 사이의 가장 강한 연결 (헤드마다 하나)"),
+    "cards_links": (
+        "The strongest links between words, of a head each",
+        "단어 사이의 가장 강한 연결 (헤드마다 하나)",
+    ),
     "cards_more": (" ({roles} not shown: less clear)", " (덜 뚜렷한 역할 {n:,}개는 표시하지 않음)"),
     "pattern_axes": ("rows are queries, columns are keys; colour: weight", "행은 쿼리, 열은 키; 색: 가중치"),
     "no_patterns": ("no patterns: {why}", "패턴 없음: {why}"),
@@ -94,14 +97,10 @@ TEXTS: Templates = {
         "행과 열: 헤드(층.헤드, 번호는 0부터), 트리 순서(평균 연결){names}",
     ),
     "pairs_colour": (
-        (
-            "dark: alike · the largest distance here is {largest}; 0 is that of heads whose weights are always equal, "
-            "{farthest} that of heads that never look at the same token"
-        ),
-        (
-            "진할수록 비슷함 · 여기서 가장 먼 거리는 {largest}; 0은 가중치가 늘 같은 헤드, {farthest}는 같은 토큰을 "
-            "보는 일이 없는 헤드 사이의 거리"
-        ),
+        ("dark: alike · the largest distance here is {largest}; 0 is that of heads whose weights are always equal, "
+         "{farthest} that of heads that never look at the same token"),
+        ("진할수록 비슷함 · 여기서 가장 먼 거리는 {largest}; 0은 가중치가 늘 같은 헤드, {farthest}는 같은 토큰을 "
+         "보는 일이 없는 헤드 사이의 거리"),
     ),
     "count_from_0": ("layers and heads count from 0", "층과 헤드의 번호는 0부터"),
     # all heads
@@ -114,14 +113,10 @@ TEXTS: Templates = {
     "meaning": ("what it does", "하는 일"),
     "and_more": ("and {n:,} more", "외 {n:,}개"),
     "marks": (
-        (
-            "{yes} established: the score's 95 % interval lies above all that could rule the role out; {no} not "
-            "established{doubt}"
-        ),
-        (
-            "{yes} 확인됨: 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 대조값보다 모두 위에 있음; {no} 확인되지 "
-            "않음{doubt}"
-        ),
+        ("{yes} established: the score's 95 % interval lies above all that could rule the role out; {no} not "
+         "established{doubt}"),
+        ("{yes} 확인됨: 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 대조값보다 모두 위에 있음; {no} 확인되지 "
+         "않음{doubt}"),
     ),
     "marked_so": (", ? in the map", " (위 표에서는 ?)"),
     "because": ("not established: {role}: {why}", "확인되지 않음: {role}: {why}"),
@@ -148,18 +143,11 @@ TEXTS: Templates = {
         "단어 사이의 관계와, 각 관계를 가장 잘 찾는 헤드",
     ),
     "relations_columns": (
-        (
-            "right: how often its largest weight is on the right word; offset: the best fixed one, in words; rand: the "
-            "best "
-            "head of random weights; head, offset and rand are chosen on one half of the sentences and scored on "
-            "the other"
-        ),
-        (
-            "정답률: 가장 큰 가중치가 맞는 단어에 있는 비율; 거리: 가장 나은 고정 거리(단어 수); 무작위: 무작위 "
-            "가중치의 "
-            "헤드 가운데 "
-            "가장 나은 것; 모두 문장의 절반에서 고르고 나머지 절반에서 점수를 매김"
-        ),
+        ("right: how often its largest weight is on the right word; offset: the best fixed one, in words; rand: "
+         "the best head of random weights; head, offset and rand are chosen on one half of the sentences and "
+         "scored on the other"),
+        ("정답률: 가장 큰 가중치가 맞는 단어에 있는 비율; 거리: 가장 나은 고정 거리(단어 수); 무작위: 무작위 "
+         "가중치의 헤드 가운데 가장 나은 것; 모두 문장의 절반에서 고르고 나머지 절반에서 점수를 매김"),
     ),
     "more": (
         "more: --table all heads and relations; attnviz head {head} one head; -o heads.csv a file",
@@ -170,16 +158,10 @@ TEXTS: Templates = {
     "no_such_role": ("no head has such a role here", "이런 역할의 헤드가 없음"),
     "others_hidden": ("{heads} not shown", "다른 헤드 {n:,}개는 표시하지 않음"),
     "many_hidden": (
-        (
-            "{heads} with no clear role not shown, since there are more than {most} heads: --role none shows them, "
-            "--layer "
-            "N all of a layer"
-        ),
-        (
-            "헤드가 {most}개보다 많아, 뚜렷한 역할이 없는 {n:,}개는 표시하지 않음: --role none으로 보거나, --layer "
-            "N으로 "
-            "한 층을 모두 봄"
-        ),
+        ("{heads} with no clear role not shown, since there are more than {most} heads: --role none shows them, "
+         "--layer N all of a layer"),
+        ("헤드가 {most}개보다 많아, 뚜렷한 역할이 없는 {n:,}개는 표시하지 않음: --role none으로 보거나, --layer "
+         "N으로 한 층을 모두 봄"),
     ),
     "columns": ("columns: {controls}", "열: {controls}"),
     "columns_hidden": (
@@ -236,10 +218,7 @@ TEXTS: Templates = {
     "offset": ("offset", "거리"),
     "weight": ("weight", "가중치"),
     "peak": ("largest there", "최댓값 비율"),
-    "offsets_hidden": (
-        "{offsets} not shown, with at most {most}",
-        "다른 거리 {n:,}개는 표시하지 않음 (최대 {most})",
-    ),
+    "offsets_hidden": ("{offsets} not shown, with at most {most}", "다른 거리 {n:,}개는 표시하지 않음 (최대 {most})"),
     "measure": ("measure", "지표"),
     "strongest": ("where it is strongest", "가장 뚜렷한 문장"),
     "near": (
@@ -252,15 +231,10 @@ TEXTS: Templates = {
     # one sentence
     "one_title": ("Heads on one sentence · {model}", "한 문장에서 본 헤드 · {model}"),
     "one_few": (
-        (
-            "one sentence shows what each head looks at here; roles need more sentences: leave the sentence out, or "
-            "give "
-            "--corpus FILE"
-        ),
-        (
-            "한 문장은 각 헤드가 여기서 무엇을 보는지만 보여 줌; 역할을 알려면 문장이 더 필요함: 문장 없이 실행하거나 "
-            "--corpus FILE을 줌"
-        ),
+        ("one sentence shows what each head looks at here; roles need more sentences: leave the sentence out, or "
+         "give --corpus FILE"),
+        ("한 문장은 각 헤드가 여기서 무엇을 보는지만 보여 줌; 역할을 알려면 문장이 더 필요함: 문장 없이 실행하거나 "
+         "--corpus FILE을 줌"),
     ),
     "one_map": (
         "the word that gets most of each head's weight, special tokens left out (layers downward, heads across)",
@@ -278,7 +252,149 @@ TEXTS: Templates = {
         "more: --table every head; attnviz heatmap with the sentence; -o heads.csv a file",
         "더 보기: --table 모든 헤드; 이 문장으로 attnviz heatmap; -o heads.csv 파일",
     ),
-}
+    # two models
+    "changes_title": ("What changed in each head · {before} → {after}", "각 헤드에서 바뀐 것 · {before} → {after}"),
+    "before": ("before", "이전"),
+    "after": ("after", "이후"),
+    "both_on": ("both on {sample}", "두 모델 모두 같은 문장: {sample}"),
+    "on": ("{side}: on {sample}", "{side}: {sample}"),
+    "nothing_changed": (
+        "no head changed: every pattern, measure and role is the same",
+        "바뀐 헤드 없음: 패턴, 지표, 역할이 모두 같음",
+    ),
+    "moved_beyond": (
+        "{n:,} of {heads} changed beyond the head most like it: {names}",
+        "헤드 {n_heads:,}개 가운데 {n:,}개가 가장 비슷한 헤드와의 거리보다 더 많이 바뀜: {names}",
+    ),
+    "moved_less": (
+        "no head changed beyond the head most like it; most: {names}",
+        "가장 비슷한 헤드와의 거리보다 더 많이 바뀐 헤드 없음; 가장 많이 바뀐 헤드: {names}",
+    ),
+    "moved_most": ("changed most: {names}", "가장 많이 바뀐 헤드: {names}"),
+    "roles_gone": ("roles that went: {roles}", "사라진 역할: {roles}"),
+    "roles_new": ("roles that came: {roles}", "새로 생긴 역할: {roles}"),
+    "counts": ("heads: {ways}", "헤드 수: {ways}"),
+    "pattern_beyond": (
+        "pattern changed beyond the head most like it",
+        "패턴이 가장 비슷한 헤드와의 거리보다 더 바뀜",
+    ),
+    "pattern_within": ("pattern changed, not beyond that", "패턴이 그보다 적게 바뀜"),
+    "pattern_changed": ("pattern changed", "패턴이 바뀜"),
+    "pattern_same": ("pattern the same", "패턴이 같음"),
+    "pattern_no_row": ("pattern without a row to compare", "비교할 행이 없음"),
+    "role_changed": ("role changed, established", "역할이 바뀜(확인됨)"),
+    "role_changed_doubtful": ("role changed, not established", "역할이 바뀜(확인되지 않음)"),
+    "lost_by": ("lost by", "잃은 헤드"),
+    "got_by": ("new in", "얻은 헤드"),
+    "change": ("change", "변화"),
+    "of_others": ("of others", "평균 대비"),
+    "changed_most": ("changed most", "가장 바뀐 지표"),
+    "below": ("below 0.01", "0.01 미만"),
+    "best_head_title": ("best head", "최고 헤드"),
+    "looks": ("looks", "방향"),
+    "less_hidden": (
+        "{heads} that changed less not shown: a file of the ending .csv has all",
+        "덜 바뀐 헤드 {n:,}개는 표시하지 않음: .csv 파일에는 모두 있음",
+    ),
+    "map_pattern": (
+        "map: pattern change; {yes} another role, established; {no} not, or ? behind a head",
+        "위 표: 패턴 변화; {yes} 역할이 바뀜(확인됨); {no} 또는 헤드 뒤의 ?: 확인되지 않음",
+    ),
+    "map_measure": (
+        ("map: the measure of the head that changed most, after less before, tokens as a share of {most}; {yes} "
+         "another role, established; {no} not, or ? behind a head"),
+        ("위 표: 헤드마다 가장 많이 바뀐 지표(이후 - 이전, 거리는 토큰 {most}개에 대한 비율); {yes} 역할이 "
+         "바뀜(확인됨); {no} 또는 헤드 뒤의 ?: 확인되지 않음"),
+    ),
+    "figure_colour": ("colour: {what}", "색: {what}"),
+    "pattern_change": ("pattern change, nats", "패턴 변화, nat"),
+    "measure_change": ("largest difference of a measure", "지표의 가장 큰 차이"),
+    "in_a_frame": (
+        "in a frame: another role after than before; dashed: not established",
+        "테두리: 역할이 바뀜; 점선: 확인되지 않음",
+    ),
+    "how_pattern": (
+        ("pattern change: mean Jensen-Shannon divergence of a head's rows before and after, in nats: 0 the same, "
+         "{most} (ln 2) no key in common; never below 0: its interval says how much, not whether"),
+        ("패턴 변화: 이전과 이후의 행 사이 평균 젠슨-섀넌 발산(nat): 0은 같음, {most}(ln 2)는 함께 보는 키가 없음; "
+         "0보다 작을 수 없으므로 신뢰구간은 바뀌었는지가 아니라 얼마나 바뀌었는지를 말함"),
+    ),
+    "how_bold": (
+        "bold: beyond the head most like it, further than that was away before",
+        "굵게: 가장 비슷한 헤드와의 이전 거리보다 더 바뀜",
+    ),
+    "how_others": (
+        "of others: as a share of how far, before, another head is in the mean",
+        "평균 대비: 이전 모델에서 다른 헤드까지의 평균 거리에 대한 비율",
+    ),
+    "how_role": (
+        ("a role changes where the clearest one has another name; established where a measure that it is judged by "
+         "differs from 0 with its 95 % interval"),
+        ("가장 뚜렷한 역할의 이름이 다르면 역할이 바뀐 것; 그 역할을 판단하는 지표의 차이가 95 % 신뢰구간까지 0을 "
+         "벗어나면 확인됨"),
+    ),
+    "how_measure": (
+        "changed most: after less before; dim where the interval holds 0{chance}",
+        "가장 바뀐 지표: 이후 - 이전; 신뢰구간에 0이 들어 있으면 흐리게{chance}",
+    ),
+    "by_chance": (
+        "; of {n:,} differences of measures, the intervals of {sure:,} exclude 0; by chance alone {chance:,} would",
+        "; 지표의 차이 {n:,}개 가운데 {sure:,}개의 신뢰구간이 0을 벗어남, 우연만으로도 {chance:,}개는 벗어남",
+    ),
+    "where_from": (
+        ("a pattern also changes where an earlier layer hands its head something else, and where two heads change "
+         "places"),
+        "앞 층이 다른 것을 넘겨주거나 두 헤드가 자리를 바꾸어도 패턴은 바뀜",
+    ),
+    "relations_changed": (
+        "relations between words, each found by its best head before and after",
+        "단어 사이의 관계: 이전과 이후에 각각 가장 잘 찾는 헤드",
+    ),
+    "best_elsewhere": (
+        "another one after, or looks the other way (←: from the word depended on), for {n:,} of {relations}",
+        "관계 {of:,}개 가운데 {n:,}개에서 이후에 다르거나 반대 방향을 봄 (←: 의존되는 단어에서)",
+    ),
+    "best_same": ("the same in both", "두 모델에서 같음"),
+    "by_others": ("; the best head is {where}", "; 가장 나은 헤드는 {where}"),
+    "by_same": (", by the same heads", ", 헤드도 같음"),
+    "relations_same": (
+        "{relations} between words: found as often after as before{by}",
+        "단어 사이의 관계 {n:,}개: 이전과 같은 비율로 찾음{by}",
+    ),
+    "same_sentences": ("the same sentences", "같은 문장"),
+    "own_sentences": ("the sentences of each", "각자의 문장"),
+    "best_head": (
+        "best head: chosen in each model by itself on one half of the sentences, scored on the other; it is {where}",
+        "최고 헤드: 모델마다 문장의 절반에서 고르고 나머지 절반에서 점수를 매김; {where}",
+    ),
+    "relation_change": (
+        ("change: how much more often it is right after than before, with the 95 % interval from {resampled} "
+         "resampled; {sure:,} of {n:,} exclude 0, by chance alone {chance:,} would; n: links scored"),
+        ("변화: 이후에 정답률이 얼마나 높아졌는지, {resampled}을 다시 뽑아 구한 95 % 신뢰구간; {n:,}개 가운데 "
+         "{sure:,}개가 0을 벗어남, 우연만으로도 {chance:,}개는 벗어남; n: 점수를 매긴 연결 수"),
+    ),
+    "relations_sure": (
+        "{sure:,} of {relations} changed with an interval that excludes 0; by chance alone {chance:,} would",
+        "관계 {n:,}개 가운데 {sure:,}개는 변화의 신뢰구간이 0을 벗어남; 우연만으로도 {chance:,}개는 벗어남",
+    ),
+    "relations_hidden": (
+        "not shown: {relations} found about as often after as before",
+        "표시하지 않음: 이전과 비슷한 비율로 찾은 관계 {n:,}개",
+    ),
+    "unchanged_watch": (
+        "no head's pattern changed by more than {limit} nats",
+        "패턴이 {limit} nat보다 많이 바뀐 헤드 없음",
+    ),
+    "changed_watch": (
+        "{heads} changed by more than {limit} nats: {names}{more}",
+        "헤드 {n:,}개가 {limit} nat보다 많이 바뀜: {names}{more}",
+    ),
+    "more_changes": (
+        "more: --table all heads and relations; attnviz head {head} one head; -o changes.csv a file",
+        "더 보기: --table 모든 헤드와 관계; attnviz head {head} 한 헤드; -o changes.csv 파일",
+    ),
+    "merged": ("wrote {path}: {sentences}, {tokens}", "{path}에 씀: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개"),
+}  # fmt: skip
 """The phrases of heads, in English and in Korean."""
 
 

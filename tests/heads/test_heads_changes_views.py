@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
@@ -15,18 +17,19 @@ import pytest
 
 from attnviz.attention import Note
 from attnviz.capture.source import open_source
-from attnviz.errors import OutputError, SelectionError
+from attnviz.errors import AttnvizWarning, OutputError, SelectionError
 from attnviz.heads.capture.pairs import PairSurvey, survey_pair
 from attnviz.heads.changes import figure
 from attnviz.heads.changes.compare import changes, exceeds
 from attnviz.heads.changes.figure import MOST_RELATIONS
 from attnviz.heads.changes.files import save, to_csv, to_json
 from attnviz.heads.changes.terminal import draw, draw_exceeded
-from attnviz.heads.changes.wording import heads_of, moves, relations, tallied
+from attnviz.heads.changes.wording import heads_of, moves, names_of, relations, tallied
 from attnviz.heads.settings import MAX_OFFSET, SurveySettings
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.render.figure.pen import LEAST_TEXT
+from attnviz.render.figure.style import STYLES, smallest_letters
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import CorpusLine
 
@@ -91,9 +94,9 @@ def many(first: RelationChange) -> list[RelationChange]:
     return made
 
 
-def plain(found: Changes, **screen: object) -> str:
-    """The terminal view, without its colours."""
-    return "\n".join(line.plain for line in draw(found, Screen(**screen)))  # type: ignore[arg-type]
+def plain(found: Changes, *, full: bool = True, lang: str = "en", **screen: object) -> str:
+    """The terminal view, without its colours: the tables, or else the first screen."""
+    return "\n".join(line.plain for line in draw(found, Screen(**screen), lang, full=full))  # type: ignore[arg-type]
 
 
 # In a terminal.
@@ -103,12 +106,14 @@ def plain(found: Changes, **screen: object) -> str:
 @pytest.mark.parametrize("case", CASES)
 def test_no_line_is_wider_than_the_window(cases: dict[str, Changes], case: str, width: int) -> None:
     """In any window, in ASCII too; every line is one line."""
-    for unicode in (True, False):
-        for line in draw(cases[case], Screen(width=width, unicode=unicode)):
+    for unicode, full in ((True, True), (True, False), (False, True), (False, False)):
+        for line in draw(cases[case], Screen(width=width, unicode=unicode), full=full):
             assert line.cell_len <= width, line.plain
             assert "\n" not in line.plain
             assert "\x1b" not in line.plain
             assert unicode or line.plain.isascii()
+    for full in (True, False):
+        assert all(line.cell_len <= width for line in draw(cases[case], Screen(width=width), "ko", full=full))
 
 
 def test_heads_stand_in_the_order_of_their_change(cases: dict[str, Changes]) -> None:
@@ -127,12 +132,77 @@ def test_heads_stand_in_the_order_of_their_change(cases: dict[str, Changes]) -> 
 
 
 def test_both_roles_are_seen_in_a_narrow_window(cases: dict[str, Changes]) -> None:
-    """The longer one is cut, or a sign stands for it; the arrow is never lost."""
+    """The longer one is cut; the arrow is never lost."""
     found = cases["two"]
     lines = plain(found, width=60).splitlines()
     for change in found.heads:
         line = next(line for line in lines if line.startswith(f"{change.name} "))
         assert ("→" in line) == change.role_changed
+        if change.role_changed:
+            assert line.partition("→")[2].strip()[0].isalpha()
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("case", ["two", "related"])
+def test_the_first_screen_says_what_changed(cases: dict[str, Changes], case: str, width: int) -> None:
+    """In 48 lines; in the first ten the heads that changed most, the roles that came or went, and the map."""
+    found = cases[case]
+    lines = plain(found, full=False, width=width).splitlines()
+    assert len(lines) <= 48
+    top = " ".join(" ".join(lines[:10]).split())
+    first = max(found.heads, key=lambda change: change.pattern)
+    assert f"{first.name} ({first.pattern:.2f})" in top
+    beyond = [change for change in found.heads if change.beyond_nearest]
+    assert (f"{len(beyond)} of 18 heads changed beyond" in top) == (case == "two")  # the other knows no nearest head
+    for one in moves(found):
+        if not (one.before and one.after):
+            assert one.rule.short in top.partition("roles that ")[2]
+    rows = [line for line in lines if line[:3] in {"0  ", "1  ", "2  "}]
+    assert rows[0] in lines[:10]
+    for change in found.heads:
+        place = rows[change.before.layer][3:]
+        assert f"{change.pattern:.2f}"[1:] in place if change.pattern >= 0.005 else True
+        assert place.count("●") + place.count("○") == sum(
+            one.role_changed for one in found.heads if one.before.layer == change.before.layer
+        )
+    for move in moves(found)[:6]:
+        (line,) = [line for line in lines if line.startswith(f"{move.rule.short}  ")]
+        assert line.split()[-1] in {*names_of(move.lost), *names_of(move.got)}
+
+
+def test_the_map_of_a_change_keeps_the_contract_of_colours(cases: dict[str, Changes]) -> None:
+    """How far a pattern moved is a size, in the palette of weights; a difference of saved numbers red or blue."""
+    for dark in (True, False):
+        screen = Screen(width=100, dark=dark)
+        for case, sizes in (("two", True), ("saved", False)):
+            cells = [
+                span.style
+                for line in draw(cases[case], screen)[3:12]
+                for span in line.spans
+                if not isinstance(span.style, str) and span.style.bgcolor is not None
+            ]
+            assert cells, case
+            weights = {screen.paint(level).bgcolor for level in range(256)}
+            signed = {screen.paint_signed(value, 1.0).bgcolor for value in np.linspace(-1, 1, 511)}
+            assert {cell.bgcolor for cell in cells} <= (weights if sizes else signed), case
+    for line in draw(cases["two"], Screen(width=100, colour=False)):
+        assert all(isinstance(span.style, str) or span.style.bgcolor is None for span in line.spans)
+
+
+def test_korean_leaves_no_english_sentence(cases: dict[str, Changes], texts_of: Texts) -> None:
+    """Under ``--lang ko`` no line of any view is of English words alone, but for names."""
+    for case in ("two", "saved", "same", "related"):
+        for full in (True, False):
+            for line in plain(cases[case], full=full, lang="ko", width=100).splitlines():
+                assert not english(line.replace(cases[case].after.model, "")), line
+        for text, _ in texts_of(figure.draw(cases[case], language="ko").figure):
+            assert not english(text.replace(cases[case].after.model, "")), text
+
+
+def english(line: str) -> bool:
+    """Whether a line has four English words in a row: names of models, measures and options are fewer."""
+    parts = (part.split() for part in re.split(r"[^a-zA-Z ]+", line))
+    return any(len(words) > 3 and all(map(str.islower, words)) for words in parts)
 
 
 def test_how_to_read_it_and_both_proofs_are_there(cases: dict[str, Changes]) -> None:
@@ -142,6 +212,7 @@ def test_how_to_read_it_and_both_proofs_are_there(cases: dict[str, Changes]) -> 
         assert "before: verified" in text
         assert "after: verified" in text
         assert "attention is not explanation" in text
+        assert "attention is not explanation" in " ".join(plain(found, full=False, width=80).split())
         assert ("Jensen-Shannon" in text) == (found.pattern is not None), case
     assert "no patterns" in plain(cases["saved"], width=200)
     assert "by chance alone" in plain(cases["two"], width=200)
@@ -151,19 +222,22 @@ def test_nothing_changed_is_said(cases: dict[str, Changes]) -> None:
     """No empty table."""
     text = plain(cases["same"], width=80)
     assert "no head changed" in text
-    assert "18  pattern the same" in text
-    assert "role changed" not in text.partition("how to read")[0]
+    assert "pattern the same: 18" in " ".join(text.split())
+    assert "role changed" not in text
+    assert "no head changed" in plain(cases["same"], full=False, width=80)
 
 
 def test_each_head_is_counted_once(cases: dict[str, Changes]) -> None:
     """What happened to patterns adds up to all heads, and moves to all changes of role."""
     for case in ("two", "same", "one"):
-        ways = [(what, names) for what, names in tallied(cases[case]) if what.startswith("pattern")]
+        ways = [(what, names) for what, names in tallied(cases[case]) if what.startswith("pattern_")]
         named = [name for _, names in ways for name in names]
         assert sorted(named) == sorted(change.name for change in cases[case].heads), case
     found = cases["two"]
-    moved = [change.name for _, _, heads in moves(found) for change in heads]
-    assert sorted(moved) == sorted(change.name for change in found.heads if change.role_changed)
+    changed = [change for change in found.heads if change.role_changed]
+    lost, got = ([change.name for one in moves(found) for change in getattr(one, side)] for side in ("lost", "got"))
+    assert sorted(lost) == sorted(change.name for change in changed if change.roles[0] is not None)
+    assert sorted(got) == sorted(change.name for change in changed if change.roles[1] is not None)
 
 
 def test_relations_have_a_line_each(cases: dict[str, Changes]) -> None:
@@ -189,7 +263,9 @@ def test_relations_have_a_line_each(cases: dict[str, Changes]) -> None:
     way = "looks the other way (←: from the word depended on)"
     assert f"it is another one after, or {way}, for {others} of 61 relations" in text
     assert f"{sum(sure)} of 61 exclude 0, by chance alone 3 would" in text
-    assert f"not shown: {61 - len(shown)} relations found as often after as before" in text
+    assert f"not shown: {61 - len(shown)} relations found about as often after as before" in text
+    brief = plain(found, full=False, width=100)
+    assert f"{sum(sure)} of 61 relations changed with an interval that excludes 0; by chance alone 3 would" in brief
     assert "95 %" in plain(found, width=60).split("relations between words")[1].split("best head: ")[0]
 
 
@@ -210,8 +286,8 @@ def test_relations_that_are_the_same_are_only_counted(cases: dict[str, Changes])
     """No empty table; and without a treebank nothing is said of relations."""
     text = " ".join(plain(cases["alike"], width=100).split())
     assert "1 relation between words: found as often after as before, by the same heads" in text
-    assert "+0.00" not in text.split("relation between words")[1].split("how to read")[0]
-    assert "relations" not in plain(cases["two"], width=100)
+    assert "+0.00" not in text.split("relation between words")[1].split("a role changes")[0]
+    assert "relations" not in plain(cases["two"], width=100).split("more:")[0]
     assert "no such interval" not in plain(cases["two"], width=200)
 
 
@@ -254,12 +330,13 @@ def test_a_figure_has_a_cell_a_head_in_its_colour(cases: dict[str, Changes]) -> 
 
     found = cases["two"]
     (ax,) = figure.draw(found).figure.axes
-    cells = [patch for patch in ax.patches if isinstance(patch, Rectangle) and patch.get_fill()]
-    assert len(cells) == len(found.heads)
+    cells = [patch for patch in ax.patches if isinstance(patch, Rectangle) and patch.get_fill()][: len(found.heads)]
     light = [sum(to_rgb(cell.get_facecolor())) for cell in cells]
     assert int(np.argmin(light)) == int(np.argmax([change.pattern for change in found.heads]))
     frames = [patch for patch in ax.patches if patch.get_linewidth() == 1.1]
     assert len(frames) == sum(change.role_changed for change in found.heads)
+    said = [text.get_text() for text in ax.texts]
+    assert sum(f"{change.pattern:.2f}"[1:] in said for change in found.heads if change.pattern >= 0.005) > 9
 
 
 def test_a_figure_draws_the_change_of_each_relation(cases: dict[str, Changes]) -> None:
@@ -279,15 +356,30 @@ def test_a_figure_draws_the_change_of_each_relation(cases: dict[str, Changes]) -
     assert not [patch for patch in figure.draw(cases["two"]).figure.axes[0].patches if isinstance(patch, Ellipse)]
 
 
-def test_a_title_that_is_too_long_is_broken_between_the_models(cases: dict[str, Changes], texts_of: Texts) -> None:
-    """No name is torn apart where it need not be."""
+def test_the_title_of_a_figure_says_the_finding(cases: dict[str, Changes], texts_of: Texts) -> None:
+    """The heads that changed most, and the roles that went; below it both models."""
     found = cases["two"]
-    longer = replace(found, after=replace(found.after, model="models/distilbert-tuned-on-reviews (seed 0)"))
-    title = f"What changed in each head · before: toy · after: {found.after.model}"
-    assert title in [text for text, _ in texts_of(figure.draw(found).figure)]
-    said = [text for text, _ in texts_of(figure.draw(longer).figure)]
-    assert said[0] == "What changed in each head"
-    assert said[2] == "after: models/distilbert-tuned-on-reviews (seed 0)"
+    said = [text for text, _ in texts_of(figure.draw(found).figure)]
+    first = max(found.heads, key=lambda change: change.pattern)
+    assert f"of 18 heads changed beyond the head most like it: {first.name} ({first.pattern:.2f})" in said[0]
+    assert f"What changed in each head · toy → {found.after.model}" in said
+    nothing = [text for text, _ in texts_of(figure.draw(cases["same"]).figure)]
+    assert nothing[0] == "no head changed: every pattern, measure and role is the same"
+
+
+@pytest.mark.parametrize(("style", "least"), [("paper", 6.0), ("slides", 10.0)])
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_a_figure_is_legible_in_a_column_and_on_a_slide(
+    cases: dict[str, Changes], style: str, least: float, lang: str
+) -> None:
+    """As wide as it is there, and no letters too small; where they would be it is said."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AttnvizWarning)
+        made = cases["two"].figure(style=style, lang=lang)
+    assert made.get_size_inches()[0] == pytest.approx(STYLES[style].width)
+    assert smallest_letters(made) >= least - 0.05
+    with pytest.warns(AttnvizWarning, match="smallest letters"):
+        cases["two"].figure(style="paper", width="1in")
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])

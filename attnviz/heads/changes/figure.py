@@ -1,277 +1,284 @@
-"""What two models' heads do otherwise: a grid of layers x heads, coloured by how far each changed, and relations.
+"""What two models' heads do otherwise, on one page: a map of how far each changed, and tables of what changed most.
 
-Below the grid stand the changes of role in words; then a line a relation between words, its change as a mark.
+Sizes (how far a pattern moved) have the colours of weights; of saved numbers the differences are red and blue.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from attnviz.heads.changes import wording
 from attnviz.heads.changes.compare import most_changed, size
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
-from attnviz.heads.changes.wording import words
-from attnviz.heads.figure.grid import ABOVE, BESIDE, cell_of, grid_size, number_grid
-from attnviz.heads.notes import note_words
-from attnviz.heads.record import Role
-from attnviz.heads.settings import MAX_OFFSET
+from attnviz.heads.figure.grid import (
+    ABOVE,
+    BESIDE,
+    ENTRY,
+    KEY,
+    Columns,
+    draw_key,
+    draw_table,
+    fitting,
+    grid_size,
+    key_width,
+    map_cell,
+    number_grid,
+    table_width,
+)
+from attnviz.heads.notes import MINOR, note_words
 from attnviz.heads.wording import say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of, scale_marks
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
-from attnviz.render.palette import DEFAULT, colours, hexed, ink, levels
-from attnviz.text.display import visible
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
+from attnviz.render.figure.style import STYLES, Style
+from attnviz.render.palette import DEFAULT, colours, diverging, hexed, ink, levels, signed_levels
+from attnviz.render.sheet import BLANK
+from attnviz.text.display import clip, visible
 
-CELL, WIDEST = 0.62, 7.6
-"""Inches of the largest cell, and of the grid for which cells are made smaller."""
-SCALE = 1.1
-"""Inches that the colour scale takes beside the grid."""
-LEAST_WIDTH = 6.2
-"""Inches of the narrowest figure: its words need room."""
+WIDTH, COLUMN, SLIDE = 12.0, 7.0, 8.2
+"""Inches of the page; of the widest that has the map and the heads alone; of one of these on a slide, before it
+grows."""
+GAP, SCALE = 0.45, 0.6
+"""Inches between the map and a table, and of the colour scale beside the map."""
 NOTHING = "#f1f1f1"
 """Of a head that was not measured."""
-NO_SIGN = "–"  # noqa: RUF001 - an en dash is meant
-"""Stands in a cell for no clear role, where a head has one in the other model."""
-MOVES = 12
-"""So many changes of role are listed."""
-MOST_RELATIONS = 40
-"""So many relations are drawn."""
-ROW = 1.5 * TEXT * POINT
-"""Inches of the line of a relation."""
-BETWEEN = 0.14
-"""Inches between columns."""
-NAME, MARKS = 0.7, 1.1
-"""Inches that the name of a relation may take in any case, and that the marks take at least."""
+MOST_HEADS, MOST_ROLES, MOST_RELATIONS = 10, 12, 12
+"""So many heads, roles and relations stand in their tables, those that changed most."""
+MARKS = 1.1
+"""Inches of the marks of changes of relations."""
 DOT = 0.028
-"""Inches of the mark of a change, from its middle."""
-TITLES = ("relation", "n", "before", "after", "change", "95 %", "best head")
+"""Inches of such a mark, from its middle."""
+LONGEST = 24
+"""Characters of the name of a relation."""
 
 
-def draw(found: Changes, palette: str = DEFAULT) -> Picture:
-    """A picture of two models.
+def draw(found: Changes, palette: str = DEFAULT, *, language: str = "en", style: Style = STYLES["sheet"]) -> Picture:
+    """A picture of two models; on a slide and in a column the map and the heads that changed most alone.
 
     Args:
         found: what to draw. Where patterns are unknown, cells are coloured by the measure that changed most.
         palette: one of `attnviz.render.names.PALETTES`.
+        language: ``en`` or ``ko``.
+        style: what the picture is for.
 
     Raises:
         SelectionError: there is no such palette.
     """
+    brief = style.width is not None and (bool(style.height) or style.width < COLUMN)
+    heading, below = visible(wording.finding(found, language)), list(map(visible, _below(found, language)))
+    about = [visible(say("changes_title", language, before=found.before.model, after=found.after.model))]
+    about.append(visible("; ".join(wording.corpora_of(found, language))))
     with usual_settings():
-        pen = blank_figure(_texts(found))
-        _draw(pen, found, palette)
-    return Picture(pen, visible(wording.title(found)), "; ".join(_below(found)))
+        pen = blank_figure([heading, *about, *below, *_words(found, language)])
+        if brief:
+            _draw_brief(pen, found, palette, language=language, style=style)
+        else:
+            _draw_page(pen, found, palette, above=[heading, *about], below=below, language=language)
+    return Picture(pen, f"{heading}: {about[0]}", "; ".join(below))
 
 
-def _draw(pen: Pen, found: Changes, palette: str) -> None:
-    shape = found.before.n_layers, found.before.n_heads
-    cell = cell_of(*shape, CELL, WIDEST)
-    grid = grid_size(*shape, (cell, cell))
-    width = max(LEAST_WIDTH, grid[0] + SCALE + 2 * MARGIN)
-    room = width - 2 * MARGIN
-    above = [
-        *lines(pen, map(visible, _title(found, pen, room)), room, TITLE, colour=BLACK),
-        *lines(pen, map(visible, wording.corpora_of(found)), room, TEXT + 0.5, colour=GREY),
-    ]
-    top = MARGIN + height_of(above) + 0.12
-    listed = lines(pen, map(visible, _listed(found)), room, colour=BLACK)
-    below = lines(pen, map(visible, _below(found)), room, colour=GREY)
-    relations = _relations_shown(found)
-    table = ROW * (len(relations) + 2) if relations else 0.0
-    words = height_of([*listed, *below]) + 0.08 * bool(listed)
-    page = page_of(pen, width, top + grid[1] + 0.2 + words + table + MARGIN)
-    page.write(above, MARGIN)
-    values = _values(found)
-    largest = float(np.nanmax(values)) if np.isfinite(values).any() else 0.0
-    limit = largest if largest > 0 else 1.0 if found.pattern is None else MOST
-    _draw_grid(page, found, (MARGIN, top, cell), (values, limit, palette))
-    number_grid(page, shape, (cell, cell), (MARGIN, top))
-    bar = (MARGIN + grid[0] + 0.25, top + ABOVE, min(1.6, max(0.6, shape[0] * cell)))
-    page.colour_bar(colours(palette), bar, scale_marks(0.0, limit))
-    page.text(bar[0], bar[1] - 0.1, "nats" if found.pattern is not None else "share", SMALL, va="bottom", color=GREY)
-    y = page.write(listed, top + grid[1] + 0.2) + 0.08 * bool(listed)
-    if relations:
-        _draw_relations(page, relations, (MARGIN, y), room)
-    page.write(below, y + table)
-
-
-def _title(found: Changes, pen: Pen, room: float) -> list[str]:
-    """The title; where a line is too short for it, each model has one of its own."""
-    whole = wording.title(found)
-    return [whole] if pen.width(visible(whole), TITLE) <= room else whole.split(wording.BETWEEN, 2)
-
-
-def _draw_grid(
-    page: Page, found: Changes, place: tuple[float, float, float], coloured: tuple[np.ndarray, float, str]
+def _draw_page(
+    pen: Pen, found: Changes, palette: str, *, above: Sequence[str], below: Sequence[str], language: str
 ) -> None:
-    """A cell a head, layers from top to bottom, heads from left to right; a frame where the role changed."""
-    left, top, cell = place
-    values, limit, palette = coloured
-    table = colours(palette)
-    white = ink(table)
-    level = levels(np.nan_to_num(values), limit)
-    for change in found.heads:
-        at = change.before.layer, change.before.head
-        known = bool(np.isfinite(values[at]))
-        x, y = left + BESIDE + at[1] * cell, top + ABOVE + at[0] * cell
-        letters = "white" if known and white[level[at]] else BLACK
-        fill = hexed(table[level[at]]) if known else NOTHING
-        page.box((x, y, cell, cell), facecolor=fill, edgecolor="white", linewidth=1.0, zorder=2)
-        page.box((x, y, cell, cell), fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3)
+    """The map beside the heads that changed most; below them the roles and the relations; then how to read it."""
+    room = WIDTH - 2 * MARGIN
+    heading, *about = above
+    larger = TITLE * min(1.35, max(1.0, 1.35 * room / pen.width(heading, 1.35 * TITLE)))
+    written = [*lines(pen, [heading], room, larger, leading=1.5), *lines(pen, about, room, colour=GREY)]
+    noted = lines(pen, below, room)
+    cell = map_cell(found.before.n_layers, found.before.n_heads)
+    size = grid_size(found.before.n_layers, found.before.n_heads, cell)
+    top = MARGIN + height_of(written) + 0.16
+    across = MARGIN + size[0] + SCALE + GAP
+    heads = fitting(pen, _heads(found, language), WIDTH - MARGIN - across)
+    roles, relations = _roles(found, language), _shown(found)
+    second = top + max(size[1], ENTRY * (1 + len(heads[0][1]))) + 0.2
+    named = fitting(pen, _relations(relations, language), room - MARKS - 0.3)
+    wide = table_width(pen, named) + 0.3 + MARKS if relations else 0.0
+    moved = wording.moves(found)[:MOST_ROLES]
+    keys = max((key_width(one.rule, pen) for one in moved), default=0.0) + 0.1
+    roles = fitting(pen, roles, room - wide - keys - GAP * bool(relations))
+    rows = max(len(roles[0][1]), len(relations))
+    foot = second + (ENTRY * (rows + 1) + 0.12) * bool(rows)
+    page = page_of(pen, WIDTH, foot + height_of(noted) + MARGIN)
+    page.write(written, MARGIN)
+    _draw_map(page, found, (MARGIN, top), cell, palette=palette, language=language)
+    draw_table(page, heads, (across, top), right={say("change", language)})
+    if roles[0][1]:
+        for number, one in enumerate(moved, 1):
+            draw_key(page, one.rule, (MARGIN, second + number * ENTRY + (ENTRY - KEY) / 2))
+        draw_table(page, roles, (MARGIN + keys, second), right={say("before", language), say("after", language)})
+    if relations:
+        right = {"n", *(say(title, language) for title in ("before", "after", "change")), "95 %"}
+        quiet = [not one.established for one in relations]
+        left = WIDTH - MARGIN - wide
+        draw_table(page, named, (left, second), right=right, quiet=quiet)
+        _draw_marks(page, relations, (WIDTH - MARGIN - MARKS, second))
+    page.write(noted, foot)
+
+
+def _draw_brief(pen: Pen, found: Changes, palette: str, *, language: str, style: Style) -> None:
+    """The map with the heads that changed most below it, in a column; on a slide beside it."""
+    shape, margin = (found.before.n_layers, found.before.n_heads), style.margin
+    beside = bool(style.height)
+    width = SLIDE if beside else style.width or 0.0
+    pen = replace(pen, least=style.least * ((SLIDE + 2 * margin) / (style.width or 1.0) if beside else 1.0))
+    cell = map_cell(*shape) if beside else map_cell(*shape, width - 2 * margin - BESIDE - SCALE)
+    size = grid_size(*shape, cell)
+    taken = size[0] + SCALE + (GAP if beside else 0.0)
+    heads = fitting(pen, _heads(found, language), width - taken if beside else width - 2 * margin)
+    width = max(width, taken + table_width(pen, heads) * beside + 2 * margin)
+    room = width - 2 * margin
+    above = lines(pen, [visible(wording.finding(found, language))] * style.has_title, room, TITLE, leading=1.5)
+    notes = {"all": _below(found, language), "receipt": wording.proofs(found, language), "": []}[style.caption]
+    noted = lines(pen, map(visible, notes), room)
+    top = margin + height_of(above) + 0.1 * bool(above)
+    corner = (margin + taken, top) if beside else (margin, top + size[1] + 0.12)
+    foot = max(top + size[1], corner[1] + ENTRY * (1 + len(heads[0][1]))) + 0.1 * bool(noted)
+    page = page_of(pen, width, foot + height_of(noted) + margin)
+    page.write(above, margin, margin)
+    _draw_map(page, found, (margin, top), cell, palette=palette, language=language)
+    draw_table(page, heads, corner, right={say("change", language)})
+    page.write(noted, foot, margin)
+
+
+def _draw_map(
+    page: Page, found: Changes, corner: tuple[float, float], cell: tuple[float, float], *, palette: str, language: str
+) -> None:
+    """A cell a head, layers from top to bottom, heads from left to right, with its number; a frame round a new role."""
+    (left, top), (across, down) = corner, cell
+    is_signed = found.pattern is None
+    values = np.array([_value(found, change) for change in found.heads])
+    seen = values[np.isfinite(values)]
+    limit = float(np.abs(seen).max()) if seen.any() else MOST
+    table = diverging() if is_signed else colours(palette)
+    at = signed_levels(np.nan_to_num(values), limit) if is_signed else levels(np.nan_to_num(values), limit)
+    for change, value, level in zip(found.heads, values, at, strict=True):
+        x, y = left + BESIDE + change.before.head * across, top + ABOVE + change.before.layer * down
+        letters = "white" if ink(table)[level] and np.isfinite(value) else BLACK
+        fill = hexed(table[level]) if np.isfinite(value) else NOTHING
+        page.box((x, y, across, down), facecolor=fill, edgecolor="white", linewidth=1.0, zorder=2)
+        page.box((x, y, across, down), fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3)
         if change.role_changed:
-            inset = 0.06 * cell
-            inner = (x + inset, y + inset, cell - 2 * inset, cell - 2 * inset)
-            style = "-" if change.role_established else (0, (1.5, 1.5))
-            page.box(inner, fill=False, edgecolor=letters, linewidth=1.1, linestyle=style, zorder=4)
-        _draw_signs(page, change, (x, y, cell), letters)
+            inset = 0.06 * down
+            inner = (x + inset, y + inset, across - 2 * inset, down - 2 * inset)
+            dashes = "-" if change.role_established else (0, (1.5, 1.5))
+            page.box(inner, fill=False, edgecolor=letters, linewidth=1.1, linestyle=dashes, zorder=4)
+        text = f"{value:{'+' if is_signed else ''}.2f}".replace("0.", ".")
+        points = min(TEXT, 0.8 * across / max(page.pen.width(text, 1.0), POINT), down / POINT / 1.5)
+        if points >= page.pen.least and abs(value) >= BLANK:
+            middle = (x + across / 2, y + down / 2)
+            page.text(*middle, text, points, ha="center", va="center", zorder=5, color=letters)
+    shape = found.before.n_layers, found.before.n_heads
+    number_grid(page, shape, cell, corner, language)
+    bar = (left + BESIDE + shape[1] * across + 0.14, top + ABOVE, min(1.6, max(0.6, shape[0] * down)))
+    page.colour_bar(table, bar, scale_marks(-limit if is_signed else 0.0, limit))
+    page.text(bar[0], bar[1] - 0.1, "" if is_signed else "nats", max(SMALL, page.pen.least), va="bottom", color=GREY)
 
 
-def _draw_signs(page: Page, change: Change, place: tuple[float, float, float], colour: str) -> None:
-    """The sign of its role, or of the role before above that after; none where there is no room to read them."""
-    x, y, side = place
-    signs = _sign_lines(change)
-    if not signs:
-        return
-    widest = max(page.pen.width(sign, 1.0) for sign in signs)
-    inner = side * 0.82
-    size = min(TEXT, inner / max(widest, POINT), inner / (len(signs) * 1.25 * POINT))
-    if size < LEAST_TEXT:
-        return
-    for index, sign in enumerate(signs):
-        middle = y + side / 2 + (index - (len(signs) - 1) / 2) * 1.25 * size * POINT
-        page.text(x + side / 2, middle, sign, size, ha="center", va="center", zorder=5, color=colour)
-
-
-def _sign_lines(change: Change) -> list[str]:
-    before, after = map(_sign, change.roles)
-    if not change.role_changed:
-        return [] if change.roles[0] is None else [before]
-    return [before, f"→ {after}"]
-
-
-def _values(found: Changes) -> np.ndarray:
-    """What cells are coloured by: pattern changes, or else the largest difference of a measure."""
+def _value(found: Changes, change: Change) -> float:
+    """What a cell is coloured by: how far the pattern changed, or else the largest difference of a measure, signed."""
     if found.pattern is not None:
-        return found.matrix
-    largest = [max((size(one) for one in most_changed(found, change)), default=0.0) for change in found.heads]
-    return np.array(largest).reshape(found.matrix.shape)
+        return change.pattern
+    first = next(iter(most_changed(found, change, 1)), None)
+    return 0.0 if first is None else float(np.copysign(size(first), first.value))
 
 
-def _listed(found: Changes) -> list[str]:
-    """How many heads changed in which way; from which role to which; and what the signs of roles that stayed mean."""
-    lines = ["; ".join(f"{what}: {len(names):,}" for what, names in wording.tallied(found) if names)]
-    moved = wording.moves(found)
-    for before, after, heads in moved[:MOVES]:
-        signs = " → ".join(_sign(role) for role in (before, after))
-        names = " ".join(change.name for change in heads[:MOVES])
-        more = f" and {len(heads) - MOVES:,} more" if len(heads) > MOVES else ""
-        lines.append(f"{signs}: {words(before)} → {words(after)}: {names}{more}")
-    if len(moved) > MOVES:
-        lines.append(f"and {len(moved) - MOVES:,} more sorts of change of role")
-    stayed = {role.name: role for change in found.heads if not change.role_changed and (role := change.roles[0])}
-    if stayed:
-        lines.append("the same role: " + "; ".join(f"{_sign(role)}: {role.rule.words}" for role in stayed.values()))
-    return lines
-
-
-def _sign(role: Role | None) -> str:
-    return NO_SIGN if role is None else role.rule.sign
-
-
-def _below(found: Changes) -> list[str]:
-    """How to read it, what to know, and the proofs."""
-    by_measure = f"the measure of the head that changed most; tokens as a share of {MAX_OFFSET} of them"
+def _heads(found: Changes, language: str) -> Columns:
+    """The heads that changed most."""
+    heads = [change for change in wording.ordered(found) if wording.has_changed(found, change)][:MOST_HEADS]
+    pattern = [
+        (say("change", language), [f"{change.pattern:.3f}" for change in heads]),
+        ("95 %", [f"{change.low:.3f}–{change.high:.3f}" if change.low == change.low else "" for change in heads]),  # noqa: RUF001
+    ]
+    measured = [next(iter(most_changed(found, change, 1)), None) for change in heads]
+    named = ["" if one is None else f"{one.measure.label} {wording.signed(one.value)}" for one in measured]
     return [
-        f"colour: {wording.HOW_PATTERN if found.pattern is not None else by_measure}",
-        "in a frame: the role before and, below it, another one after; dashed: not established",
-        wording.HOW_ROLES,
-        *_on_relations(found),
-        wording.WHERE_FROM,
-        say("not_explanation"),
-        *(note_words(note) for note in found.notes),
-        *wording.proofs(found),
+        (say("head", language), [change.name for change in heads]),
+        *(pattern if found.pattern is not None else []),
+        (say("role", language), [_role(change, language) for change in heads]),
+        (say("changed_most", language), named),
     ]
 
 
-def _on_relations(found: Changes) -> list[str]:
-    """How to read the lines of relations, and which are not there."""
-    if not _relations_shown(found):
-        return wording.on_relations(found) if found.relations else []
-    more = len(wording.relations(found)) - len(_relations_shown(found))
-    rest = f"; {more:,} more that changed less not drawn: a file of the ending .json has all" if more else ""
-    first, change, *others = wording.on_relations(found)
-    marks = "; a full mark: its interval excludes 0"
-    return [f"relations between words: {first}", f"{change}{marks}{rest}", *others]
+def _role(change: Change, language: str) -> str:
+    names = [say("no_role", language) if role is None else role.rule.short for role in change.roles]
+    return " → ".join(dict.fromkeys(names)) + "?" * (change.role_changed and not change.role_established)
 
 
-def _texts(found: Changes) -> list[str]:
-    """All that the picture says, for its fonts."""
-    cells = [cell for one in _relations_shown(found) for cell in _cells(one)]
-    above = wording.title(found), *wording.corpora_of(found), *_listed(found)
-    return [visible(text) for text in (*above, "…", *TITLES, *cells, *_below(found))]
+def _roles(found: Changes, language: str) -> Columns:
+    """The roles that heads lost or got."""
+    moved = wording.moves(found)[:MOST_ROLES]
+
+    def named(heads: list[Change]) -> str:
+        return clip(" ".join(wording.names_of(heads)), LONGEST + 16)
+
+    return [
+        (say("role", language), [one.rule.short for one in moved]),
+        (say("before", language), [f"{len(one.before):,}" for one in moved]),
+        (say("after", language), [f"{len(one.after):,}" for one in moved]),
+        (say("lost_by", language), [named(one.lost) for one in moved]),
+        (say("got_by", language), [named(one.got) for one in moved]),
+    ]
 
 
-def _relations_shown(found: Changes) -> list[RelationChange]:
+def _shown(found: Changes) -> list[RelationChange]:
     """The relations that are drawn."""
     return wording.relations(found)[:MOST_RELATIONS]
 
 
-def _draw_relations(page: Page, relations: list[RelationChange], corner: tuple[float, float], width: float) -> None:
-    """Draw a line a relation, in a table no wider than this: its numbers, then the interval of its change about 0."""
-    left, top = corner
-    pen = page.pen
-    cells = [_cells(one) for one in relations]
-    taken = sum(pen.widest(column, TEXT) for column in list(zip(TITLES, *cells, strict=True))[1:])
-    room = max(NAME, width - taken - MARKS - (len(TITLES) + 1) * BETWEEN)
-    for row in cells:
-        row[0] = _fitting(row[0], room, pen)
-    ends, x = [], left
-    for column in zip(TITLES, *cells, strict=True):
-        x += pen.widest(column, TEXT) + BETWEEN
-        ends.append(x - BETWEEN)
-    starts = [left, *(end + BETWEEN for end in ends[:-1])]
-    for number, row in enumerate([list(TITLES), *cells]):
-        y = top + (number + 0.5) * ROW
-        colour = BLACK if number > 0 and relations[number - 1].established else GREY
-        for place, text in enumerate(row):
-            right = 0 < place < len(TITLES) - 1
-            at = ends[place] if right else starts[place]
-            page.text(at, y, text, ha="right" if right else "left", va="center", color=colour)
-    _draw_marks(page, relations, (x + BETWEEN, top), left + width)
+def _relations(relations: Sequence[RelationChange], language: str) -> Columns:
+    """How often relations are found before and after, and by which heads."""
+    return [
+        (say("relation", language), [clip(visible(one.name), LONGEST) or "?" for one in relations]),
+        ("n", [wording.links_of(one) for one in relations]),
+        (say("before", language), [f"{one.before.accuracy:.2f}" for one in relations]),
+        (say("after", language), [f"{one.after.accuracy:.2f}" for one in relations]),
+        (say("change", language), [wording.signed(one.value) for one in relations]),
+        ("95 %", [f"{wording.signed(one.low)} to {wording.signed(one.high)}" for one in relations]),
+        (say("best_head_title", language), [wording.heads_of(one) for one in relations]),
+    ]
 
 
-def _draw_marks(page: Page, relations: list[RelationChange], corner: tuple[float, float], right: float) -> None:
-    """The changes as dots with their intervals, 0 in the middle."""
+def _draw_marks(page: Page, relations: Sequence[RelationChange], corner: tuple[float, float]) -> None:
+    """The changes as dots with their intervals, 0 in the middle; full where they are established."""
     from matplotlib.patches import Ellipse
 
     left, top = corner
     reach = max(abs(end) for one in relations for end in (one.low, one.high))
-    middle, half = (left + right) / 2, (right - left) / 2 - DOT
-    bottom = top + (len(relations) + 1) * ROW
-    page.ax.plot([middle, middle], [top + ROW, bottom], color=FRAME, linewidth=0.8, zorder=1)
-    titles = ((-reach, "left", f"{-reach:.2f}"), (0.0, "center", "0"), (reach, "right", f"+{reach:.2f}"))
-    for value, side, text in titles:
-        page.text(middle + half * value / reach, top + ROW / 2, text, ha=side, va="center", color=GREY)
+    middle, half = left + MARKS / 2, MARKS / 2 - DOT
+    bottom = top + (len(relations) + 1) * ENTRY
+    page.ax.plot([middle, middle], [top + ENTRY, bottom], color=FRAME, linewidth=0.8, zorder=1)
+    for value, side, text in (
+        (-reach, "left", f"{-reach:.2f}"), (0.0, "center", "0"), (reach, "right", f"+{reach:.2f}")
+    ):  # fmt: skip
+        page.text(middle + half * value / reach, top + ENTRY / 2, text, ha=side, va="center", color=GREY)
     for row, one in enumerate(relations, 1):
-        y = top + (row + 0.5) * ROW
+        y = top + (row + 0.5) * ENTRY
         colour = BLACK if one.established else GREY
         ends = [middle + half * end / reach for end in (one.low, one.high)]
         page.ax.plot(ends, [y, y], color=colour, linewidth=1.1 if one.established else 0.7, zorder=2)
-        at = middle + half * one.value / reach
-        fill = colour if one.established else "white"
+        at, fill = middle + half * one.value / reach, colour if one.established else "white"
         dot = Ellipse((at, y), 2 * DOT, 2 * DOT, facecolor=fill, edgecolor=colour, linewidth=0.8, zorder=3)
         page.ax.add_patch(dot)
 
 
-def _fitting(name: str, room: float, pen: Pen) -> str:
-    """The name, with an ellipsis where it was cut."""
-    if pen.width(name, TEXT) <= room:
-        return name
-    cut = pen.wrap(name, room - pen.width("…", TEXT), TEXT, most=1)[0]
-    return f"{cut}…"
+def _below(found: Changes, language: str) -> list[str]:
+    """The proofs, how to read it, and what to know."""
+    what = say("pattern_change" if found.pattern is not None else "measure_change", language)
+    how = [say("figure_colour", language, what=what), say("in_a_frame", language)]
+    relations = wording.on_relations(found, language, len(_shown(found)))
+    notes = [note_words(note, language) for note in found.notes if note.code not in MINOR]
+    return [
+        *wording.proofs(found, language), *notes, wording.counts(found, language), *relations,
+        "; ".join([*how, *wording.how_to_read(found, language), say("where_from", language)]),
+    ]  # fmt: skip
 
 
-def _cells(one: RelationChange) -> list[str]:
-    interval = f"{wording.signed(one.low)} to {wording.signed(one.high)}"
-    numbers = [f"{one.before.accuracy:.2f}", f"{one.after.accuracy:.2f}", wording.signed(one.value), interval]
-    return [visible(one.name) or "?", wording.links_of(one), *numbers, wording.heads_of(one)]
+def _words(found: Changes, language: str) -> list[str]:
+    """All that the tables say, for their fonts."""
+    tables = (_heads(found, language), _roles(found, language), _relations(_shown(found), language))
+    return ["…→–←", *(visible(text) for one in tables for title, cells in one for text in (title, *cells))]  # noqa: RUF001

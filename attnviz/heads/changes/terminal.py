@@ -1,4 +1,4 @@
-"""What two models' heads do otherwise, in a terminal: a line a head, the largest change first, and how to read it.
+"""What two models' heads do otherwise, in a terminal: what changed most on one screen, or a line a head.
 
 No row is ever wrapped. A narrow window shows fewer columns, and what is cut ends in an ellipsis.
 """
@@ -8,32 +8,31 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from rich.cells import cell_len
+from rich.style import Style
 from rich.text import Text
 
 from attnviz.heads.changes import wording
-from attnviz.heads.changes.compare import most_changed
+from attnviz.heads.changes.compare import most_changed, size
 from attnviz.heads.changes.record import MOST, Change, Changes, Difference, RelationChange
-from attnviz.heads.changes.wording import words
-from attnviz.heads.notes import note_words
-from attnviz.heads.record import Role
-from attnviz.heads.relations import FAMILY
+from attnviz.heads.notes import MINOR, note_words
+from attnviz.heads.record import HeadProfile, Role
 from attnviz.heads.selection import MOST as MOST_HEADS
+from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import (
     BAD_SHOWN,
-    DOUBTFUL,
-    ESTABLISHED,
     MISSING,
-    READABLE,
     bar,
+    draw_grid,
     interval,
-    list_heads,
     mark,
     number,
     prose,
     role_style,
+    rule_style,
 )
 from attnviz.heads.wording import counted, say
+from attnviz.render.palette import LEVELS
+from attnviz.render.sheet import BLANK
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
@@ -43,219 +42,231 @@ WITH_BARS, WITH_SHARE, WITH_INTERVALS, WITH_TWO = 72, 90, 110, 150
 that changed most, and a second measure."""
 BAR = 8
 """Cells of a bar that is full at ln 2."""
-A_TENTH = 0.1
-"""From so many tokens on a difference of distances has one decimal."""
-AIRY_RELATIONS, WITH_WAYS = 90, 100
-"""The windows, in cells, from which on columns of relations stand two cells apart, and show how heads look."""
-LEAST_WORDS = 12
-"""Cells from which on a role that is cut still says what it is."""
-LEAST_RELATION = 36
-"""Likewise of a relation: they all begin alike."""
-LEAST_ROLES = 16
-"""Cells that a role, or the two that it changed between, take at least."""
-SUMMARY = 54
-"""Cells that the ways in which heads changed take at most before the heads."""
+WITH_WAYS = 100
+"""The window, in cells, from which on relations show how their heads look."""
+LEAST_ROLE = 11
+"""Cells that each of two roles takes in a narrow window, so that both are seen."""
+FEW = 6
+"""So many heads, roles and relations stand on the first screen."""
 
 
-def draw(changes: Changes, screen: Screen) -> list[Text]:
-    """The whole view of two models.
+def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool = False) -> list[Text]:
+    """What changed between two models.
 
     Args:
         changes: what to show.
         screen: where.
+        language: ``en`` or ``ko``.
+        full: whether all heads and relations stand in tables; else what changed most, on one screen.
     """
-    lines = prose(wording.title(changes), screen, "bold")
-    for text in wording.corpora_of(changes):
-        lines += prose(text, screen)
-    lines.append(Text())
-    heads = [change for change in wording.ordered(changes) if _has_changed(changes, change)]
+    names = {"before": changes.before.model, "after": changes.after.model}
+    lines = prose(say("changes_title", language, **names), screen, "bold")
+    lines += prose(wording.finding(changes, language), screen, "bold")
+    lines += prose("; ".join(wording.corpora_of(changes, language, "layers_heads" if full else "mapped")), screen)
+    heads = [change for change in wording.ordered(changes) if wording.has_changed(changes, change)]
+    if heads and not full:
+        lines += [Text(), *_map(changes, screen)]
+    if moved := wording.moves(changes):
+        lines += [Text(), *_roles(moved if full else moved[:FEW], screen, language)]
     if heads:
-        lines += _rows(heads[:MOST_HEADS], changes, screen)
-        if len(heads) > MOST_HEADS:
-            more = counted(len(heads) - MOST_HEADS, "head")
-            lines += prose(f"{more} that changed less not shown: a file of the ending .csv has all", screen)
-    else:
-        lines += prose("no head changed: every pattern, measure and role is the same", screen)
-    if summary := list(_summary(changes, screen)):
-        lines += [Text(), *summary]
-    if changes.relations:
-        lines += [Text(), *_relations(changes, screen)]
-    return [*lines, Text(), *_notes(changes, screen)]
+        lines += [Text(), *_heads(heads[: MOST_HEADS if full else FEW], changes, screen, language)]
+    if full and len(heads) > MOST_HEADS:
+        more = len(heads) - MOST_HEADS
+        lines += prose(say("less_hidden", language, heads=counted(more, "head"), n=more), screen)
+    if relations := list(_relations(changes, screen, language, full=full)):
+        lines += [Text(), *relations]
+    lines += [Text(), *_notes(changes, screen, language, full=full)]
+    more_words = say("more_changes", language, head=wording.ordered(changes)[0].name)
+    return lines if full else [*lines, *prose(more_words, screen, "dim")]
 
 
-def draw_exceeded(above: Sequence[Change], threshold: float, screen: Screen) -> list[Text]:
+def draw_exceeded(above: Sequence[Change], threshold: float, screen: Screen, language: str = "en") -> list[Text]:
     """What a watch says: which heads changed by more than was allowed, or that none did."""
-    limit = f"{threshold:g} nats"
     if not above:
-        return prose(f"no head's pattern changed by more than {limit}", screen)
+        return prose(say("unchanged_watch", language, limit=f"{threshold:g}"), screen)
     names = ", ".join(f"{change.name} ({number(change.pattern, screen, 3)})" for change in above[:BAD_SHOWN])
-    more = f" and {len(above) - BAD_SHOWN:,} more" if len(above) > BAD_SHOWN else ""
-    return prose(f"{counted(len(above), 'head')} changed by more than {limit}: {names}{more}", screen)
-
-
-def _has_changed(changes: Changes, change: Change) -> bool:
-    return not change.same_pattern and (change.pattern > 0 or bool(most_changed(changes, change, 1)))
-
-
-def _rows(heads: Sequence[Change], changes: Changes, screen: Screen) -> Iterator[Text]:
-    """The table of heads."""
-    wide = screen.width
-    gap = 1 if wide < WITH_SHARE else 2
-    columns = [Column("head", [change.name for change in heads])]
-    if changes.pattern is not None:
-        intervals = [interval(change.low, change.high, screen, 3) for change in heads]
-        columns.append(Column("change", [_change(change, screen) for change in heads], right=True))
-        columns.append(Column("95 %", intervals, right=True))
-        if wide >= WITH_BARS:
-            columns.append(Column("", [bar(change.pattern / MOST, BAR, screen) for change in heads]))
-        if wide >= WITH_SHARE:
-            columns.append(Column("of others", [_share(change, screen) for change in heads], right=True))
-    last = []
-    for index in range(2 if wide >= WITH_TWO else 1):
-        with_interval = wide >= WITH_INTERVALS
-        cells = [
-            _measure(most_changed(changes, change, 2)[index:], screen, with_interval=with_interval) for change in heads
-        ]
-        last.append(Column("then" if index else "changed most", cells, least=12))
-    room = wide - sum(column.width + gap for column in (*columns, *last)) - gap
-    roles = [_roles(change, max(LEAST_ROLES, room), screen) for change in heads]
-    yield from table([*columns, Column("  role", roles, least=LEAST_ROLES), *last], screen, gap=gap)
-
-
-def _change(change: Change, screen: Screen) -> Text:
-    """How far its pattern moved; bold where that is further than the head most like it was."""
-    return Text(number(change.pattern, screen, 3), "bold" if change.beyond_nearest else "")
-
-
-def _share(change: Change, screen: Screen) -> Text:
-    share = change.share
-    return Text(number(share, screen) if math.isnan(share) else f"{share:.0%}", "dim")
-
-
-def _roles(change: Change, room: int, screen: Screen) -> Text:
-    """Its role, or from which to which it changed, and whether that is established; in so many cells."""
-    before, after = change.roles
-    if not change.role_changed:
-        return Text(f"  {fit(words(before), room - 2, screen)}", role_style(None, screen) if before is None else "")
-    return Text.assemble(
-        f"{mark(screen, established=change.role_established)} ", _from_to(before, after, room - 2, screen)
+    more = " " + say("and_more", language, n=len(above) - BAD_SHOWN) if len(above) > BAD_SHOWN else ""
+    n, limit = len(above), f"{threshold:g}"
+    return prose(
+        say("changed_watch", language, heads=counted(n, "head"), n=n, limit=limit, names=names, more=more), screen
     )
 
 
-def _from_to(before: Role | None, after: Role | None, room: int, screen: Screen) -> Text:
-    """Two roles with an arrow between them; what is too long is cut, or where little would be left of it, a sign."""
-    arrow = spell(" → ", screen)
-    names = [fit(words(role), 1000, screen) for role in (before, after)]
-    spare = room - len(arrow)
-    longest = [max(spare // 2, spare - cell_len(other)) for other in reversed(names)]
-    texts = [
-        fit(name if cell_len(name) <= most or most >= _least(role) else _sign(role), most, screen)
-        for name, role, most in zip(names, (before, after), longest, strict=True)
+def _map(changes: Changes, screen: Screen) -> Iterator[Text]:
+    """How far each head's pattern changed, as a size; of saved numbers the difference that is largest, as signed."""
+    found = {change.name: change for change in changes.heads}
+    largest = max((change.pattern for change in changes.heads if change.pattern > 0), default=MOST)
+
+    def cell(head: HeadProfile, room: int) -> Text:
+        change = found[head.name]
+        if changes.pattern is not None:
+            text, style = _size(change.pattern, largest, room, screen)
+        else:
+            text, style = _signed(next(iter(most_changed(changes, change, 1)), None), room, screen)
+        end = mark(screen, established=change.role_established) if change.role_changed and len(text) < room else ""
+        return Text.assemble((text, style), end)
+
+    yield from draw_grid(changes.before, screen, cell)
+
+
+def _size(value: float, largest: float, room: int, screen: Screen) -> tuple[str, Style]:
+    """A size in a cell, darker where it is larger; nothing is written of what is next to nothing."""
+    if math.isnan(value):
+        return spell(MISSING, screen), Style(dim=True)
+    if value < BLANK:
+        return screen.dot, Style(dim=True)
+    level = round(min(value / largest, 1.0) * (LEVELS - 1))
+    return f"{value:.{1 + (room > 2)}f}"[1:], screen.paint(level) if screen.colour else Style()
+
+
+def _signed(one: Difference | None, room: int, screen: Screen) -> tuple[str, Style]:
+    """A difference in a cell, red above 0 and blue below; its sign says so where there are no colours."""
+    if one is None:
+        return screen.dot, Style(dim=True)
+    value = math.copysign(min(size(one), 0.99), one.value)
+    text = f"{value:+.{1 + (room > 3)}f}".replace("0.", ".")
+    return text[:room], screen.paint_signed(value, 1.0)
+
+
+def _roles(moved: Sequence[wording.RoleMove], screen: Screen, language: str) -> Iterator[Text]:
+    """A line a role that a head lost or got: how many had it, how many have it, and which heads those are."""
+    columns = [
+        Column(
+            say("role", language),
+            [Text(spell(one.rule.short, screen), rule_style(one.rule, screen)) for one in moved],
+            least=10,
+        ),
+        Column(say("before", language), [f"{len(one.before):,}" for one in moved], right=True),
+        Column(say("after", language), [f"{len(one.after):,}" for one in moved], right=True),
+        Column(say("lost_by", language), [" ".join(wording.names_of(one.lost)) for one in moved], least=10),
+        Column(say("got_by", language), [" ".join(wording.names_of(one.got)) for one in moved], least=10),
     ]
-    return Text.assemble((texts[0], role_style(before, screen)), arrow, (texts[1], role_style(after, screen)))
+    yield from table(columns, screen)
 
 
-def _least(role: Role | None) -> int:
-    return LEAST_RELATION if role is not None and role.rule.family == FAMILY.name else LEAST_WORDS
+def _heads(heads: Sequence[Change], changes: Changes, screen: Screen, language: str) -> Iterator[Text]:
+    """A line a head: how far its pattern changed, its role before and after, the measure that changed most."""
+    wide = screen.width
+    columns = [Column(say("head", language), [change.name for change in heads])]
+    if changes.pattern is not None:
+        patterns = [
+            Text(number(one.pattern, screen, 3), Style(bold=True) if one.beyond_nearest else Style()) for one in heads
+        ]
+        columns.append(Column(say("change", language), patterns, right=True))
+        columns.append(Column("95 %", [interval(one.low, one.high, screen, 3) for one in heads], right=True))
+        if wide >= WITH_BARS:
+            columns.append(Column("", [bar(one.pattern / MOST, BAR, screen) for one in heads]))
+        if wide >= WITH_SHARE:
+            shares = [number(one.share, screen) if math.isnan(one.share) else f"{one.share:.0%}" for one in heads]
+            columns.append(Column(say("of_others", language), [Text(share, "dim") for share in shares], right=True))
+    columns.append(Column(f"  {say('role', language)}", [_role(one, screen, language) for one in heads], least=16))
+    measured = [most_changed(changes, one, 2) for one in heads]
+    first = [_measure(found[:1], screen, language) for found in measured]
+    columns.append(Column(say("changed_most", language), first, least=10))
+    if wide >= WITH_TWO:
+        columns.append(Column("", [_measure(found[1:], screen, language) for found in measured], least=10))
+    yield from table(columns, screen, gap=1 if wide < WITH_SHARE else 2)
 
 
-def _sign(role: Role | None) -> str:
-    return "none" if role is None else role.rule.sign
+def _role(change: Change, screen: Screen, language: str) -> Text:
+    """Its role, or from which to which it changed, and whether that is established."""
+    most = screen.width if screen.width >= WITH_BARS or not change.role_changed else LEAST_ROLE
+    names = [_name(role, most, screen, language) for role in change.roles]
+    if not change.role_changed:
+        return Text.assemble("  ", names[0])
+    return Text.assemble(
+        f"{mark(screen, established=change.role_established)} ", names[0], spell(" → ", screen), names[1]
+    )
 
 
-def _measure(differences: Sequence[Difference], screen: Screen, *, with_interval: bool) -> Text:
-    """The first of these differences, dim where it is not established."""
+def _name(role: Role | None, most: int, screen: Screen, language: str) -> Text:
+    short = say("no_role", language) if role is None else role.rule.short
+    return Text(fit(short, most, screen), role_style(role, screen))
+
+
+def _measure(differences: Sequence[Difference], screen: Screen, language: str) -> Text:
+    """The first of these differences, in red or blue; dim where it is not established."""
     if not differences:
         return Text(spell(MISSING, screen), "dim")
     one = differences[0]
-    digits = 1 if one.measure.unit == "tokens" and abs(one.value) >= A_TENTH else 2
-    if not round(abs(one.value), digits):
-        return Text("below 0.01", "dim")
-    text = f"{wording.named(one)} {one.value:+.{digits}f}"
-    if with_interval and not math.isnan(one.low):
-        text += f" ({one.low:+.{digits}f} to {one.high:+.{digits}f})"
-    return Text(spell(text, screen), "" if one.established else "dim")
+    digits = 1 if one.measure.unit == "tokens" else 2
+    value = f"{one.value:+.{digits}f}"
+    if not value.strip("+-0."):
+        return Text(say("below", language), "dim")
+    share = math.copysign(size(one), one.value)
+    ends = ""
+    if screen.width >= WITH_INTERVALS and not math.isnan(one.low):
+        ends = f" ({one.low:+.{digits}f} to {one.high:+.{digits}f})"
+    style = screen.paint_signed(share, 1.0) if one.established else Style(dim=True)
+    return Text.assemble(
+        (f"{spell(one.measure.label, screen)} ", "" if one.established else "dim"), (value, style), (ends, "dim")
+    )
 
 
-def _summary(changes: Changes, screen: Screen) -> Iterator[Text]:
-    """How many heads changed in which way and which they are; then from which role to which."""
-    for what, names in wording.tallied(changes):
-        if names:
-            title = Text(f"{len(names):>4}  {fit(what, screen.width - 6, screen)}")
-            yield from list_heads(title, names, screen, SUMMARY)
-    if moves := wording.moves(changes):
-        yield Text()
-        yield from prose("roles that changed", screen)
-    for before, after, heads in moves:
-        title = Text(f"{len(heads):>4}  ")
-        title.append(_from_to(before, after, min(READABLE, screen.width) - title.cell_len, screen))
-        yield from list_heads(title, [change.name for change in heads], screen, SUMMARY)
-
-
-def _relations(changes: Changes, screen: Screen) -> Iterator[Text]:
+def _relations(changes: Changes, screen: Screen, language: str, *, full: bool) -> Iterator[Text]:
     """The table of what the heads of two models find in a treebank; what is found as often is only counted."""
-    relations = wording.relations(changes)
-    if relations:
-        yield from prose("relations between words, each found by its best head before and after", screen)
-        yield from table(_relation_columns(relations, screen), screen, gap=2 if screen.width >= AIRY_RELATIONS else 1)
-    marks = f" ({ESTABLISHED}: the interval excludes 0, else {DOUBTFUL})"
-    for text in wording.on_relations(changes, marks):
+    changed = wording.relations(changes)
+    shown = changed if full else [one for one in changed if one.established][:FEW]
+    if shown:
+        yield from prose(say("relations_changed", language), screen)
+        yield from table(_relation_columns(shown, screen, language), screen, gap=2 if screen.width >= WITH_SHARE else 1)
+    if full:
+        words = wording.on_relations(changes, language, len(shown))
+    else:
+        words = [wording.sure_relations(changes, language)] if changes.relations else []
+    for text in words:
         yield from prose(text, screen, "dim")
 
 
-def _relation_columns(relations: Sequence[RelationChange], screen: Screen) -> list[Column]:
+def _relation_columns(relations: Sequence[RelationChange], screen: Screen, language: str) -> list[Column]:
     names = [f"{mark(screen, established=one.established)} {spell(one.name, screen)}" for one in relations]
-    missing = Text(spell(MISSING, screen), "dim")
+    styles = [screen.paint_signed(one.value, 1.0) if one.established else Style(dim=True) for one in relations]
+    missing = spell(MISSING, screen)
     values = [
-        missing if math.isnan(one.value) else Text(wording.signed(one.value), "bold" if one.established else "dim")
-        for one in relations
+        Text(missing if math.isnan(one.value) else wording.signed(one.value), style)
+        for one, style in zip(relations, styles, strict=True)
     ]
-    intervals = [
-        missing
-        if math.isnan(one.low)
-        else Text(f"{wording.signed(one.low)} to {wording.signed(one.high)}", "" if one.established else "dim")
+    ends = [
+        missing if math.isnan(one.low) else f"{wording.signed(one.low)} to {wording.signed(one.high)}"
         for one in relations
     ]
     columns = [
-        Column("  relation", names, least=10),
+        Column(f"  {say('relation', language)}", names, least=10),
         Column("n", [wording.links_of(one) for one in relations], right=True),
-        Column("before", [number(one.before.accuracy, screen) for one in relations], right=True),
-        Column("after", [number(one.after.accuracy, screen) for one in relations], right=True),
-        Column("change", values, right=True),
-        Column("95 %", intervals, right=True),
-        Column("best head", [spell(wording.heads_of(one), screen) for one in relations]),
+        Column(say("before", language), [number(one.before.accuracy, screen) for one in relations], right=True),
+        Column(say("after", language), [number(one.after.accuracy, screen) for one in relations], right=True),
+        Column(say("change", language), values, right=True),
+        Column("95 %", ends, right=True),
+        Column(say("best_head_title", language), [spell(wording.heads_of(one), screen) for one in relations]),
     ]
     if screen.width >= WITH_WAYS:
-        columns.append(Column("looks", [spell(wording.ways_of(one), screen) for one in relations]))
+        ways = [
+            " / ".join(dict.fromkeys("head→dep" if best.reverse else "dep→head" for best in (one.before, one.after)))
+            for one in relations
+        ]
+        columns.append(Column(say("looks", language), [spell(way, screen) for way in ways]))
     return columns
 
 
-def _notes(changes: Changes, screen: Screen) -> Iterator[Text]:
+def _notes(changes: Changes, screen: Screen, language: str, *, full: bool) -> Iterator[Text]:
     """How to read it, what to know, which lines were bad; the proofs last."""
-    chance = f"; {by_chance}" if (by_chance := wording.by_chance(changes)) else ""
-    legend = [
-        *(["how to read: " + wording.HOW_PATTERN, _how_bars(screen)] if changes.pattern is not None else []),
-        f"{wording.HOW_ROLES} ({ESTABLISHED}, else {DOUBTFUL}){_how_signs(screen)}",
-        f"changed most: after less before; dim where the interval holds 0{chance}",
-        wording.WHERE_FROM,
-        say("not_explanation"),
-    ]
+    yes, no = (mark(screen, established=sure) for sure in (True, False))
+    if full:
+        legend = [*wording.how_to_read(changes, language), say("where_from", language)]
+        legend.append(say("how_measure", language, chance=wording.by_chance(changes, language)))
+        legend.append(say("how_bold", language))
+        legend += [say("how_others", language)] if screen.width >= WITH_SHARE else []
+        legend.append(wording.counts(changes, language))
+    else:
+        phrase = "map_measure" if changes.pattern is None else "map_pattern"
+        legend = wording.how_to_read(changes, language, say(phrase, language, yes=yes, no=no, most=MAX_OFFSET))
     for text in legend:
         yield from prose(text, screen, "dim")
     for note in changes.notes:
-        yield from prose(f"note: {note_words(note)}", screen)
+        if full or note.code not in MINOR:
+            yield from prose(say("note", language, text=note_words(note, language)), screen)
     for one in (changes.before,) if changes.before.bad == changes.after.bad else (changes.before, changes.after):
         for line, reason in one.bad[:BAD_SHOWN]:
-            yield from prose(f"line {line:,} not used: {reason}", screen, indent=2)
-    for text in wording.proofs(changes):
+            yield from prose(say("bad_line", language, line=line, reason=reason), screen, indent=2)
+    for text in wording.proofs(changes, language):
         yield from prose(text, screen, "bold")
-
-
-def _how_signs(screen: Screen) -> str:
-    return "; a role without room is a sign, such as 1st" if screen.width < WITH_TWO else ""
-
-
-def _how_bars(screen: Screen) -> str:
-    bars = "bars end at ln 2; " if screen.width >= WITH_BARS else ""
-    share = f"; {wording.HOW_OTHERS}" if screen.width >= WITH_SHARE else ""
-    return f"{bars}bold: beyond the head most like it, further than that was away{share}; layers and heads count from 0"

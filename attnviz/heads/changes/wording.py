@@ -1,49 +1,95 @@
-"""What every view of two models says: which heads changed in which way, and how to read it."""
+"""What every view of two models says: which heads changed most, which roles came and went, and how to read it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.heads.changes.compare import by_measures, by_pattern, is_main
-from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, Difference, RelationChange
+from attnviz.heads.changes.compare import by_measures, by_pattern, is_main, most_changed
+from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, RelationChange
+from attnviz.heads.measures import RoleRule
 from attnviz.heads.notes import proof
-from attnviz.heads.record import NO_ROLE, Role
-from attnviz.heads.wording import counted, described, sample
+from attnviz.heads.wording import counted, described, sample, say
 
-BETWEEN = " · "
-"""Stands between the parts of the title."""
-BEYOND = "pattern moved beyond the head most like it"
-HOW_PATTERN = (
-    f"pattern change: mean Jensen-Shannon divergence between a head's rows before and after, in nats; 0: the same, "
-    f"{MOST:.2f} (ln 2), the most there can be: no key in common. It is never below 0: the interval says how much, not "
-    "whether"
-)
-HOW_OTHERS = "of others: as a share of how far, in the model before, another head is in the mean"
-HOW_ROLES = (
-    "a role changes where the clearest one has another name; that is established where the 95 % interval of the "
-    "difference in a measure that the role before or after is judged by excludes 0"
-)
-WHERE_FROM = (
-    "a pattern also changes where an earlier layer hands its head something else, and where two heads change places"
-)
+NAMED = 4
+"""So many heads, or roles, are named in what was found."""
 
 
-def title(found: Changes) -> str:
-    """Which models."""
-    models = f"before: {found.before.model}{BETWEEN}after: {found.after.model}"
-    return f"What changed in each head{BETWEEN}{models}"
+class RoleMove(NamedTuple):
+    """A role, the heads that had it as their clearest before, and those that have it after."""
+
+    rule: RoleRule
+    before: list[Change]
+    after: list[Change]
+
+    @property
+    def lost(self) -> list[Change]:
+        """The heads that no longer have it."""
+        return [change for change in self.before if change.role_changed]
+
+    @property
+    def got(self) -> list[Change]:
+        """The heads that have it now."""
+        return [change for change in self.after if change.role_changed]
 
 
-def corpora_of(found: Changes) -> list[str]:
+def moves(found: Changes) -> list[RoleMove]:
+    """The roles that some head lost or got: those that went, those that came, then the others; the most moved first."""
+    sides: dict[str, RoleMove] = {}
+    for change in found.heads:
+        for side, role in enumerate(change.roles, 1):
+            if role is not None:
+                sides.setdefault(role.name, RoleMove(role.rule, [], []))[side].append(change)  # type: ignore[union-attr]  # 1 and 2 are lists
+    moved = [one for one in sides.values() if one.lost or one.got]
+    return sorted(moved, key=lambda one: (bool(one.before and one.after), not one.before, -len(one.lost + one.got)))
+
+
+def finding(found: Changes, language: str = "en") -> str:
+    """What changed, in a line: the heads that changed most, the roles that no head has any longer, or has now."""
+    heads = [change for change in ordered(found) if has_changed(found, change)]
+    if not heads:
+        return say("nothing_changed", language)
+    beyond = [change for change in heads if change.beyond_nearest]
+    is_known = found.pattern is not None and bool(np.isfinite([change.nearest for change in found.heads]).any())
+    shown = (beyond or heads)[:NAMED]
+    names = ", ".join(f"{change.name} ({amount(found, change)})" for change in shown)
+    names += ", …" if len(beyond) > NAMED else ""
+    phrase = "moved_beyond" if beyond and is_known else "moved_less" if is_known else "moved_most"
+    n_heads = len(found.heads)
+    parts = [say(phrase, language, n=len(beyond), heads=counted(n_heads, "head"), n_heads=n_heads, names=names)]
+    for phrase, roles in (
+        ("roles_gone", [one.rule.short for one in moves(found) if not one.after]),
+        ("roles_new", [one.rule.short for one in moves(found) if not one.before]),
+    ):
+        if roles:
+            parts.append(say(phrase, language, roles=", ".join(roles[:NAMED]) + ", …" * (len(roles) > NAMED)))
+    return "; ".join(parts)
+
+
+def amount(found: Changes, change: Change) -> str:
+    """By how much a head changed: its pattern, or else the measure of it that changed most."""
+    if found.pattern is not None:
+        return f"{change.pattern:.2f}"
+    (one,) = most_changed(found, change, 1)
+    return f"{one.measure.label} {one.value:+.2f}"
+
+
+def has_changed(found: Changes, change: Change) -> bool:
+    """Whether anything of a head is another."""
+    return not change.same_pattern and (change.pattern > 0 or bool(most_changed(found, change, 1)))
+
+
+def corpora_of(found: Changes, language: str = "en", phrase: str = "layers_heads") -> list[str]:
     """What was measured, and on what, in lines."""
-    lines = [described(found.before)]
-    first, second = sample(found.before), sample(found.after)
+    lines = [described(found.before, language, phrase)]
+    first, second = (sample(one, language) for one in (found.before, found.after))
     if first == second and found.paired:
-        return [*lines, f"both on {first}"]
-    return [*lines, f"before: on {first}", f"after: on {second}"]
+        return [*lines, say("both_on", language, sample=first)]
+    sides = (("before", first), ("after", second))
+    return [*lines, *(say("on", language, side=say(side, language), sample=one) for side, one in sides)]
 
 
 def ordered(found: Changes) -> list[Change]:
@@ -52,33 +98,32 @@ def ordered(found: Changes) -> list[Change]:
 
 
 def tallied(found: Changes) -> Iterator[tuple[str, list[str]]]:
-    """Ways in which heads changed, each with the heads that did."""
+    """Ways in which heads changed, by their phrases, each with the heads that did."""
     heads = found.heads
     if found.pattern is not None:
         beyond = [change for change in heads if change.beyond_nearest]
-        same = [change for change in heads if change.same_pattern]
         less = [change for change in heads if change.pattern > ROUNDING and not change.beyond_nearest]
-        has_yardstick = bool(np.isfinite([change.nearest for change in heads]).any())
-        if has_yardstick:
-            yield BEYOND, _names(beyond)
-            yield "pattern changed, not beyond the head most like it", _names(less)
+        if np.isfinite([change.nearest for change in heads]).any():
+            yield "pattern_beyond", _names(beyond)
+            yield "pattern_within", _names(less)
         else:
-            yield "pattern changed", _names([*beyond, *less])
-        yield "pattern the same", _names(same)
-        yield "pattern without a row to compare", _names([change for change in heads if math.isnan(change.pattern)])
-    yield "role changed, established", _names([change for change in heads if change.role_established])
+            yield "pattern_changed", _names([*beyond, *less])
+        yield "pattern_same", _names([change for change in heads if change.same_pattern])
+        yield "pattern_no_row", _names([change for change in heads if math.isnan(change.pattern)])
+    yield "role_changed", _names([change for change in heads if change.role_established])
     doubtful = [change for change in heads if change.role_changed and not change.role_established]
-    yield "role changed, not established", _names(doubtful)
+    yield "role_changed_doubtful", _names(doubtful)
 
 
-def moves(found: Changes) -> list[tuple[Role | None, Role | None, list[Change]]]:
-    """Each change of role, from which to which, with the heads that made it; the most frequent first."""
-    groups: dict[tuple[str, str], list[Change]] = {}
-    for change in found.heads:
-        if change.role_changed:
-            before, after = change.roles
-            groups.setdefault((before.name if before else "", after.name if after else ""), []).append(change)
-    return [(*heads[0].roles, heads) for heads in sorted(groups.values(), key=len, reverse=True)]
+def counts(found: Changes, language: str = "en") -> str:
+    """How many heads changed in which way, in a line."""
+    ways = [f"{say(phrase, language)}: {len(names):,}" for phrase, names in tallied(found) if names]
+    return say("counts", language, ways="; ".join(ways))
+
+
+def names_of(heads: list[Change]) -> list[str]:
+    """The heads that lost or got a role; with a question mark where that is not established."""
+    return [f"{change.name}{'' if change.role_established else '?'}" for change in heads]
 
 
 def relations(found: Changes) -> list[RelationChange]:
@@ -91,17 +136,7 @@ def heads_of(one: RelationChange) -> str:
     """The head that finds a relation best before, and the one that does after, where it is another or looks back."""
     turned = one.before.reverse != one.after.reverse
     before, after = (f"{best.layer}.{best.head}{'←' * (turned and best.reverse)}" for best in (one.before, one.after))
-    return _beside(before, after, " → ")
-
-
-def ways_of(one: RelationChange) -> str:
-    """Likewise from what to what these look: from the word that depends to the head of its phrase, or back."""
-    before, after = ("head→dep" if best.reverse else "dep→head" for best in (one.before, one.after))
-    return _beside(before, after, " / ")
-
-
-def _beside(before: str, after: str, between: str) -> str:
-    return before if before == after else f"{before}{between}{after}"
+    return before if before == after else f"{before} → {after}"
 
 
 def signed(value: float) -> str:
@@ -112,73 +147,64 @@ def signed(value: float) -> str:
 
 def links_of(one: RelationChange) -> str:
     """How many links were scored; where the sentences are others, in both models."""
-    return _beside(f"{one.before.n:,}", f"{one.after.n:,}", "/")
+    before, after = f"{one.before.n:,}", f"{one.after.n:,}"
+    return before if before == after else f"{before}/{after}"
 
 
-def on_relations(found: Changes, marks: str = "") -> list[str]:
+def on_relations(found: Changes, language: str = "en", shown: int | None = None) -> list[str]:
     """Of how many relations the best head is another one, what is not shown, and how to read what is.
 
     Args:
         found: of two models.
-        marks: what a view's own marks mean, said behind how the change is to be read.
+        language: ``en`` or ``ko``.
+        shown: how many relations a view shows; None is all that changed.
     """
-    n, shown = len(found.relations), relations(found)
+    n, changed = len(found.relations), relations(found)
+    if not n:
+        return []
     others = sum(one.moved for one in found.relations)
-    way = "looks the other way (←: from the word depended on)"
-    where = f"another one after, or {way}, for {others:,} of {counted(n, 'relation')}"
-    if not shown:
-        by = f"; the best head is {where}" if others else ", by the same heads"
-        return [f"{counted(n, 'relation')} between words: found as often after as before{by}"]
-    sure = sum(one.established for one in found.relations)
-    resampled = "the same sentences" if found.paired else "the sentences of each"
-    outside = f"{sure:,} of {n:,} exclude{'s' * (sure == 1)} 0" if sure else f"none of {n:,} excludes 0"
+    where = say("best_elsewhere", language, n=others, relations=counted(n, "relation"), of=n)
+    if not changed:
+        by = say("by_others", language, where=where) if others else say("by_same", language)
+        return [say("relations_same", language, relations=counted(n, "relation"), n=n, by=by)]
+    resampled = say("same_sentences" if found.paired else "own_sentences", language)
+    sure, chance = sum(one.established for one in found.relations), round(n / 20)
     lines = [
-        (
-            "best head: chosen in each model by itself on one half of the sentences, scored on the other; it is "
-            f"{where if others else 'the same in both'}"
-        ),
-        (
-            f"change: how much more often it is right after than before, with the 95 % interval from {resampled} "
-            f"resampled; {outside}, by chance alone {round(n / 20):,} would; n: links scored{marks}"
-        ),
+        say("best_head", language, where=where if others else say("best_same", language)),
+        say("relation_change", language, resampled=resampled, sure=sure, n=n, chance=chance),
     ]
-    if len(shown) < n:
-        lines.append(f"not shown: {counted(n - len(shown), 'relation')} found as often after as before")
+    if (hidden := n - (len(changed) if shown is None else shown)) > 0:
+        lines.append(say("relations_hidden", language, relations=counted(hidden, "relation"), n=hidden))
     return lines
 
 
-def words(role: Role | None) -> str:
-    """A role in plain words."""
-    return NO_ROLE if role is None else role.rule.words
-
-
-def named(difference: Difference) -> str:
-    """What a measure is called beside its difference."""
-    return difference.measure.label
-
-
-def by_chance(found: Changes) -> str:
+def by_chance(found: Changes, language: str = "en") -> str:
     """How many intervals would exclude 0 though nothing had changed; empty where no difference was measured."""
     at = [at for at, one in enumerate(found.measures) if is_main(one)]
-    values, low, high = (part[..., at] for part in _parts(found))
-    looked_at = int((np.isfinite(low) & (np.abs(values) > 0)).sum())
-    if not looked_at:
-        return ""
-    n = int(((low > 0) | (high < 0)).sum())
-    return (
-        f"of {counted(looked_at, 'difference')} of measures, the intervals of {n:,} exclude 0; by chance alone "
-        f"{round(looked_at / 20):,} would"
-    )
+    values, low, high = (getattr(found.differences, part)[..., at] for part in ("value", "low", "high"))
+    n = int((np.isfinite(low) & (np.abs(values) > 0)).sum())
+    sure = int(((low > 0) | (high < 0)).sum())
+    return say("by_chance", language, n=n, sure=sure, chance=round(n / 20)) if n else ""
 
 
-def proofs(found: Changes) -> list[str]:
+def sure_relations(found: Changes, language: str = "en") -> str:
+    """How many relations changed for sure, and how many would by chance."""
+    n, sure = len(found.relations), sum(one.established for one in found.relations)
+    fields = {"n": n, "sure": sure, "relations": counted(n, "relation"), "chance": round(n / 20)}
+    return say("relations_sure", language, **fields)
+
+
+def how_to_read(found: Changes, language: str = "en", start: str = "") -> list[str]:
+    """How to read what changed, in lines, of which the first begins with `start`."""
+    pattern = say("how_pattern", language, most=f"{MOST:.2f}") if found.pattern is not None else ""
+    first = "; ".join(filter(None, [start, pattern]))
+    return [*([first] if first else []), say("how_role", language), say("not_explanation", language)]
+
+
+def proofs(found: Changes, language: str = "en") -> list[str]:
     """The proof of each model's numbers."""
-    return [f"before: {proof(found.before)}", f"after: {proof(found.after)}"]
-
-
-def _parts(found: Changes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    one = found.differences
-    return one.value, one.low, one.high
+    sides = (("before", found.before), ("after", found.after))
+    return [f"{say(side, language)}: {proof(one, language)}" for side, one in sides]
 
 
 def _names(heads: list[Change]) -> list[str]:

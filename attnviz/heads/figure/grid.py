@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
+from attnviz.heads.measures import RoleRule
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.wording import say
 from attnviz.render.figure.page import Page, Place
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, PITCH, POINT, SMALL, TEXT, Pen
 from attnviz.render.palette import hexed, luminance
+from attnviz.text.display import visible
 
 CELLS = (0.16, 0.42)
 """Inches of a cell: the least, the most."""
@@ -18,6 +22,8 @@ HIGH = 0.75
 """How high a cell of the map is, in widths."""
 WIDEST, HIGHEST = 5.1, 7.0
 """Inches for which cells are made smaller."""
+ENTRY, BETWEEN = 0.205, 0.16
+"""Inches of a line of a table, and between its columns."""
 BESIDE, ABOVE = 0.45, 0.4
 """Inches that the numbers of layers and heads take, and what they are."""
 EMPTY = "#f4f4f4"
@@ -26,9 +32,14 @@ KEY = 0.17
 """Inches that a colour with its sign is high."""
 
 
-def colour_of(role: Role | None) -> str:
+def colour_of(role: Role | RoleRule | None) -> str:
     """The colour of a role, on paper."""
-    return EMPTY if role is None else role.rule.colour
+    return EMPTY if role is None else rule_of(role).colour
+
+
+def rule_of(role: Role | RoleRule) -> RoleRule:
+    """The rule of a role that a head has; one that stands by itself as it is."""
+    return role.rule if isinstance(role, Role) else role
 
 
 def paler(colour: str, part: float = 0.7) -> str:
@@ -100,11 +111,11 @@ def number_grid(
     page.text(left, y + 0.01, say("layer", language), va="top", rotation=90, ha="left", color=GREY)
 
 
-def swatch(page: Page, role: Role | None, place: Place) -> None:
+def swatch(page: Page, role: Role | RoleRule | None, place: Place) -> None:
     """A rectangle in the colour of a role with its sign, where that has room; not established: hatched and pale."""
     left, top, width, height = place
     colour = colour_of(role)
-    doubtful = role is not None and not role.established
+    doubtful = isinstance(role, Role) and not role.established
     patch = page.box(
         place,
         facecolor=paler(colour, 0.82) if doubtful else colour,
@@ -117,20 +128,67 @@ def swatch(page: Page, role: Role | None, place: Place) -> None:
     page.box(place, fill=False, edgecolor="white", linewidth=1.0 if height > 0.15 else 0.3, zorder=3)
     if role is None:
         return
-    size = min(TEXT, (width - 0.04) / max(page.pen.width(role.rule.sign, 1.0), POINT), height / POINT / 1.4)
+    size = min(TEXT, (width - 0.04) / max(page.pen.width(rule_of(role).sign, 1.0), POINT), height / POINT / 1.4)
     if size >= page.pen.least:
         ink = BLACK if doubtful else ink_on(colour)
         middle = (left + width / 2, top + height / 2)
-        page.text(*middle, role.rule.sign, size, ha="center", va="center", zorder=4, color=ink)
+        page.text(*middle, rule_of(role).sign, size, ha="center", va="center", zorder=4, color=ink)
 
 
-def key_width(role: Role | None, pen: Pen) -> float:
+def key_width(role: Role | RoleRule | None, pen: Pen) -> float:
     """How wide a colour with its sign is, in inches."""
-    return max(0.34, 0 if role is None else pen.width(role.rule.sign, SMALL + 0.5) + 0.08)
+    return max(0.34, 0 if role is None else pen.width(rule_of(role).sign, SMALL + 0.5) + 0.08)
 
 
-def draw_key(page: Page, role: Role | None, corner: tuple[float, float]) -> None:
+def draw_key(page: Page, role: Role | RoleRule | None, corner: tuple[float, float]) -> None:
     """Draw the colour and the sign of a role, beside which its words stand."""
     swatch(page, role, (*corner, key_width(role, page.pen), KEY))
     if role is None:
         page.box((*corner, key_width(role, page.pen), KEY), fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3)
+
+
+Columns: TypeAlias = Sequence[tuple[str, Sequence[str]]]
+"""The columns of a table: each a title and its cells."""
+
+
+def fitting(pen: Pen, columns: Columns, room: float) -> Columns:
+    """The first columns, as many as stand in so many inches; one at least, with what a terminal would obey spelled."""
+    shown: list[tuple[str, Sequence[str]]] = []
+    for title, cells in columns:
+        shown.append((title, list(map(visible, cells))))
+        if len(shown) > 1 and table_width(pen, shown) > room:
+            return shown[:-1]
+    return shown
+
+
+def table_width(pen: Pen, columns: Columns) -> float:
+    """The width of a table, in inches."""
+    return sum(pen.widest([title, *cells]) for title, cells in columns) + BETWEEN * (len(columns) - 1)
+
+
+def draw_table(
+    page: Page,
+    columns: Columns,
+    corner: tuple[float, float],
+    *,
+    right: Collection[str] = (),
+    quiet: Sequence[bool] = (),
+) -> None:
+    """Draw a table at (left, top), a line a row.
+
+    Args:
+        page: where.
+        columns: as `fitting` gives them.
+        corner: left and top.
+        right: the titles of columns whose cells end at one place, as numbers do.
+        quiet: which rows are grey; all are black where none is given.
+    """
+    x, top = corner
+    for title, cells in columns:
+        wide = page.pen.widest([title, *cells])
+        at, ha = (x + wide, "right") if title in right else (x, "left")
+        page.text(at, top + 0.5 * ENTRY, title, ha=ha, va="center", color=GREY)
+        for row, cell in enumerate(cells):
+            colour = GREY if quiet and quiet[row] else BLACK
+            page.text(at, top + (row + 1.5) * ENTRY, cell, ha=ha, va="center", color=colour)
+        x += wide + BETWEEN

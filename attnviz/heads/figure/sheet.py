@@ -13,13 +13,18 @@ from attnviz.heads.figure.card import ACROSS, SIDE, cards_of, draw_cards, measur
 from attnviz.heads.figure.grid import (
     ABOVE,
     BESIDE,
+    ENTRY,
     KEY,
+    Columns,
     draw_grid,
     draw_key,
+    draw_table,
+    fitting,
     grid_size,
     key_width,
     map_cell,
     number_grid,
+    table_width,
 )
 from attnviz.heads.notes import MINOR, doubts, note_words, proof
 from attnviz.heads.record import HeadComparison
@@ -41,16 +46,12 @@ LEAST = 1.7
 """Inches of the map at least: the words above it."""
 FEW = 2.1
 """Inches of a pattern where all cards stand in one row."""
-ENTRY = 0.205
-"""Inches of a line of the table of roles."""
 WORD = (0.84, 0.26)
 """Inches of a cell that has a word in it, the most."""
 NAMED = 4
 """So many roles are named in the title where each is that of one head."""
 BAR = 0.9
 """Inches of the scale of colours."""
-BETWEEN = 0.16
-"""Inches between the columns of roles."""
 COLUMN, SLIDE = 7.0, 8.2
 """Inches of the widest picture that has the map and the roles alone; and of one of them on a slide, before it grows."""
 
@@ -115,7 +116,7 @@ def draw(
         else:
             draw_grid(page, comparison, (MARGIN, top), language)
             columns = _columns(rows, pen, FULL - max(size[0], LEAST) - GAP, language)
-            _draw_roles(page, rows, columns, (MARGIN + max(size[0], LEAST) + GAP, top))
+            _draw_roles(page, rows, columns, (MARGIN + max(size[0], LEAST) + GAP, top), language)
         page.write(what, below)
         if placed.side:
             page.colour_bar(
@@ -211,56 +212,35 @@ def _draw_words(
     page.text(WIDTH - MARGIN, top + 0.02, say("one_map_colour", language), SMALL + 1, va="top", ha="right", color=GREY)
 
 
-Columns = list[tuple[str, list[str]]]
-
-
 def _columns(rows: Sequence[RoleHeads], pen: Pen, room: float, language: str) -> Columns:
     """The table of roles: what it has room for of name, number of heads, best head, its score, interval and words."""
     roles = [row.heads[0][1] for row in rows]
+    ends = ["" if role is None or math.isnan(role.low) else f"{role.low:.2f}–{role.high:.2f}" for role in roles]  # noqa: RUF001
     every = [
         (say("role", language), [say("no_role", language) if row.rule is None else row.rule.short for row in rows]),
         (say("n_heads", language), [f"{len(row.heads):,}" for row in rows]),
         (say("best", language), ["" if row.rule is None else row.heads[0][0].name for row in rows]),
         (say("score", language), ["" if role is None else f"{role.score:.2f}" for role in roles]),
-        (
-            "95 %",
-            ["" if role is None or math.isnan(role.low) else f"{role.low:.2f}–{role.high:.2f}" for role in roles],  # noqa: RUF001
-        ),
+        ("95 %", ends),
         (say("meaning", language), ["" if row.rule is None else row.rule.say(language) for row in rows]),
     ]
-    found: Columns = []
-    left = room - _keys(rows, pen)
-    for title, cells in every:
-        texts = list(map(visible, cells))
-        left -= pen.widest([title, *texts]) + BETWEEN
-        if found and left < 0:
-            break
-        found.append((title, texts))
-    return found
+    return fitting(pen, every, room - _keys(rows, pen))
 
 
 def _keys(rows: Sequence[RoleHeads], pen: Pen) -> float:
     return max(key_width(row.heads[0][1], pen) for row in rows) + 0.1
 
 
-def _width(rows: Sequence[RoleHeads], columns: Columns, pen: Pen) -> float:
-    return _keys(rows, pen) + sum(pen.widest([title, *cells]) + BETWEEN for title, cells in columns)
-
-
-def _draw_roles(page: Page, rows: Sequence[RoleHeads], columns: Columns, corner: tuple[float, float]) -> None:
+def _draw_roles(
+    page: Page, rows: Sequence[RoleHeads], columns: Columns, corner: tuple[float, float], language: str
+) -> None:
     """Draw a line a role at (left, top): its colour and sign, and its columns."""
     left, top = corner
-    for number, one in enumerate(rows, 1):
-        draw_key(page, one.heads[0][1], (left, top + number * ENTRY + (ENTRY - KEY) / 2))
-    x = left + _keys(rows, page.pen)
-    for number, (title, cells) in enumerate(columns):
-        wide = page.pen.widest([title, *cells])
-        right = number in {1, 3}
-        for row, text in enumerate([title, *cells]):
-            colour = GREY if row == 0 or rows[row - 1].doubt is not None or rows[row - 1].rule is None else BLACK
-            at = x + wide if right else x
-            page.text(at, top + (row + 0.5) * ENTRY, text, ha="right" if right else "left", va="center", color=colour)
-        x += wide + BETWEEN
+    for number, row in enumerate(rows, 1):
+        draw_key(page, row.heads[0][1], (left, top + number * ENTRY + (ENTRY - KEY) / 2))
+    quiet = [row.doubt is not None or row.rule is None for row in rows]
+    right = {say("n_heads", language), say("score", language)}
+    draw_table(page, columns, (left + _keys(rows, page.pen), top), right=right, quiet=quiet)
 
 
 def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Picture:
@@ -275,11 +255,11 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
             cell = map_cell(*shape)
             size = grid_size(*shape, cell)
             columns = _columns(rows, pen, SLIDE - size[0] - GAP, language)
-            width = size[0] + GAP + _width(rows, columns, pen) + 2 * margin
+            width = size[0] + GAP + _keys(rows, pen) + table_width(pen, columns) + 2 * margin
         else:
             pen = replace(pen, least=style.least)
             columns = _columns(rows, pen, (style.width or 0.0) - 2 * margin, language)
-            width = max(style.width or 0.0, _width(rows, columns, pen) + 2 * margin)
+            width = max(style.width or 0.0, _keys(rows, pen) + table_width(pen, columns) + 2 * margin)
             cell = map_cell(*shape, width - 2 * margin - BESIDE)
             size = grid_size(*shape, cell)
             width = max(width, size[0] + 2 * margin)
@@ -292,7 +272,7 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
         page = page_of(pen, width, foot + height_of(noted) + margin)
         page.write(above, margin, margin)
         draw_grid(page, comparison, (margin, top), language, cell)
-        _draw_roles(page, rows, columns, table)
+        _draw_roles(page, rows, columns, table, language)
         page.write(noted, foot, margin)
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
 

@@ -52,7 +52,7 @@ def table(columns: Sequence[Column], screen: Screen, *, gap: int = GAP) -> Itera
     spare = screen.width - sum(widths) - sum(gaps[1:])
     for index, column in enumerate(columns):
         if spare < 0 and column.least:
-            narrower = max(column.least, widths[index] + spare)
+            narrower = min(widths[index], max(column.least, widths[index] + spare))
             spare += widths[index] - narrower
             widths[index] = narrower
     yield from rows(columns, widths, screen, gap=gap)
