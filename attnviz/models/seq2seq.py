@@ -216,23 +216,17 @@ class RecurrentTranslator(Projecting):
         return self._generate(source, target, target.shape[1], attend)
 
     @torch.no_grad()
-    def translate(
-        self,
-        source: Int[Tensor, "batch source"],
-        *,
-        max_length: int | None = None,
-        attend: AttendFunction | None = None,
-    ) -> RecurrentTranslation:
+    def translate(self, source: Int[Tensor, "batch source"], *, max_length: int | None = None) -> RecurrentTranslation:
         """Free running: at each step it reads its own word, the likeliest, until the end.
 
         Raises:
             InputError: a sentence without words, or too long.
             ModelError: numbers that are no words'.
         """
-        return self._generate(source, None, most_steps(max_length, self.config), attend)
+        return self._generate(source, None, most_steps(max_length, self.config))
 
     def _generate(
-        self, source: Tensor, target: Tensor | None, n_steps: int, attend: AttendFunction | None
+        self, source: Tensor, target: Tensor | None, n_steps: int, attend: AttendFunction | None = None
     ) -> RecurrentTranslation:
         config = self.config
         encoded = self.encode(source)

@@ -250,7 +250,6 @@ class EncoderDecoder(nn.Module):
         source: Float[Tensor, "batch source d_model"],
         target: Float[Tensor, "batch target d_model"],
         source_mask: Bool[Tensor, "*#batch 1 source"] | None = None,
-        target_mask: Bool[Tensor, "*#batch #target #target"] | None = None,
         *,
         attend_encoder: AttendFunction = scaled_dot_product_attention,
         attend_decoder: AttendFunction = scaled_dot_product_attention,
@@ -265,12 +264,7 @@ class EncoderDecoder(nn.Module):
         """
         memory, encoder, _ = self.encoder(source, source_mask, attend=attend_encoder)  # (B, S, D)
         output, decoder, cross = self.decoder(
-            target,
-            target_mask,
-            memory=memory,
-            memory_mask=source_mask,
-            attend=attend_decoder,
-            attend_cross=attend_cross,
+            target, memory=memory, memory_mask=source_mask, attend=attend_decoder, attend_cross=attend_cross
         )  # (B, T, D)
         return output, Weights(encoder, decoder, cross)
 

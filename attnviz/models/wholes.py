@@ -106,7 +106,6 @@ class LanguageDecoder(Projecting):
         self,
         words: Int[Tensor, "batch tokens"],
         *,
-        positions: bool = True,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens words"], list[Float[Tensor, "batch head tokens tokens"] | None]]:
         """The logits of the word after each [batch, tokens, words], and each layer's weights.
@@ -118,7 +117,7 @@ class LanguageDecoder(Projecting):
             ModelError: numbers that are no words'.
         """
         self.embedding.expect_words(words)
-        x = self.embedding(words, positions=positions)  # (B, T) -> (B, T, D)
+        x = self.embedding(words)  # (B, T) -> (B, T, D)
         x, weights, _ = self.decoder(x, attend=attend)
         return self.word_projection(x), weights  # (B, T, D) -> (B, T, W)
 
@@ -164,7 +163,6 @@ class TranslationTransformer(Projecting):
         source: Int[Tensor, "batch source"],
         target: Int[Tensor, "batch target"],
         *,
-        positions: bool = True,
         attend_encoder: AttendFunction = scaled_dot_product_attention,
         attend_decoder: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
@@ -182,8 +180,8 @@ class TranslationTransformer(Projecting):
         expect_shape("target", target, len(source), "target")
         there = self.target_embedding.expect_words(target)  # (B, T)
         x, weights = self.transformer(
-            self.source_embedding(source, positions=positions),  # (B, S) -> (B, S, D)
-            self.target_embedding(after_start(target, config.start), positions=positions),  # (B, T) -> (B, T, D)
+            self.source_embedding(source),  # (B, S) -> (B, S, D)
+            self.target_embedding(after_start(target, config.start)),  # (B, T) -> (B, T, D)
             here[:, None],
             attend_encoder=attend_encoder,
             attend_decoder=attend_decoder,
@@ -194,20 +192,11 @@ class TranslationTransformer(Projecting):
         return Translation(words, logits, weights)
 
     @torch.no_grad()
-    def translate(
-        self,
-        source: Int[Tensor, "batch source"],
-        *,
-        max_length: int | None = None,
-        positions: bool = True,
-        attend_encoder: AttendFunction = scaled_dot_product_attention,
-        attend_decoder: AttendFunction = scaled_dot_product_attention,
-        attend_cross: AttendFunction = scaled_dot_product_attention,
-    ) -> Translation:
+    def translate(self, source: Int[Tensor, "batch source"], *, max_length: int | None = None) -> Translation:
         """Free running: at each step it has read its own words, each the likeliest, until the end.
 
         Since no word looks ahead, what it computed on the way is what it computes under teacher forcing of its own
-        words; the logits and the weights come from that last pass, the only one that the ``attend`` functions see.
+        words; the logits and the weights come from that last pass.
 
         Raises:
             InputError: a sentence without words, or too long.
@@ -215,25 +204,17 @@ class TranslationTransformer(Projecting):
         """
         config = self.config
         here = self.source_embedding.expect_words(source)[:, None]  # (B, 1, S)
-        memory, _, _ = self.transformer.encoder(self.source_embedding(source, positions=positions), here)  # (B, S, D)
+        memory, _, _ = self.transformer.encoder(self.source_embedding(source), here)  # (B, S, D)
         read = source.new_full((len(source), 1), config.start)  # (B, 1), one longer with each step
         finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)
         for _ in range(most_steps(max_length, config)):
-            x = self.target_embedding(read, positions=positions)  # (B, T, D)
-            x, _, _ = self.transformer.decoder(x, memory=memory, memory_mask=here)
+            x, _, _ = self.transformer.decoder(self.target_embedding(read), memory=memory, memory_mask=here)
             word = likeliest(self.word_projection(x[:, -1]), config).masked_fill(finished, config.pad)  # (B)
             read = torch.cat([read, word[:, None]], dim=1)
             finished |= word == config.end
             if finished.all():
                 break
-        translation: Translation = self(
-            source,
-            read[:, 1:],
-            positions=positions,
-            attend_encoder=attend_encoder,
-            attend_decoder=attend_decoder,
-            attend_cross=attend_cross,
-        )
+        translation: Translation = self(source, read[:, 1:])
         return translation._replace(words=read[:, 1:])
 
 

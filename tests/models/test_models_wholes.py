@@ -173,7 +173,8 @@ class TestLanguageDecoder:
         """A caller's function sees every layer; without positions the first of two equal words is the second."""
         calls: list[tuple[int, int]] = []
         model, twice = ready(LanguageDecoder(LANGUAGE)), torch.tensor([[7, 7]])
-        logits, weights = model(twice, positions=False, attend=counting(calls))
+        without = ready(LanguageDecoder(replace(LANGUAGE, positions=False)))
+        logits, weights = without(twice, attend=counting(calls))
         assert calls == [(2, 2)] * LAYERS
         assert weights == [None] * LAYERS
         assert_close(logits[:, 0], logits[:, 1])
@@ -265,27 +266,25 @@ class TestTranslationTransformer:
         assert model.translate(source).words.shape[1] == 5
 
     def test_attend_tells_the_three_kinds_apart(self) -> None:
-        """Forced or free, each function sees its own kind once a layer, for all steps at once."""
+        """Each function sees its own kind once a layer, for all steps at once."""
         model, source = TranslationTransformer(TRANSLATION), words(READ, 11)
         target = model.translate(source, max_length=5).words
         n = target.shape[1]
-        for run in (
-            lambda **hooks: model(source, target, **hooks),
-            lambda **hooks: model.translate(source, max_length=5, **hooks),
-        ):
-            calls: dict[str, list[tuple[int, int]]] = {"encoder": [], "decoder": [], "cross": []}
-            translation = run(**{f"attend_{kind}": counting(seen) for kind, seen in calls.items()})
-            assert calls == {
-                "encoder": [(SOURCE, SOURCE)] * LAYERS, "decoder": [(n, n)] * LAYERS, "cross": [(n, SOURCE)] * LAYERS,
-            }  # fmt: skip
-            assert tuple(translation.weights) == ([None] * LAYERS,) * 3
-            assert torch.equal(translation.words, target)
+        calls: dict[str, list[tuple[int, int]]] = {"encoder": [], "decoder": [], "cross": []}
+        hooks: dict[str, Any] = {f"attend_{kind}": counting(seen) for kind, seen in calls.items()}
+        translation = model(source, target, **hooks)
+        assert calls == {
+            "encoder": [(SOURCE, SOURCE)] * LAYERS, "decoder": [(n, n)] * LAYERS, "cross": [(n, SOURCE)] * LAYERS,
+        }  # fmt: skip
+        assert tuple(translation.weights) == ([None] * LAYERS,) * 3
+        assert torch.equal(translation.words, target)
 
     def test_positions_can_be_left_out(self) -> None:
         """Without them the order of the source's words is not seen; with them it is."""
         model, source, target = ready(TranslationTransformer(TRANSLATION)), words(READ, 11), words(SAID, 5)
         shuffled = source[:, torch.randperm(SOURCE)]
-        assert_close(model(shuffled, target, positions=False).logits, model(source, target, positions=False).logits)
+        without = ready(TranslationTransformer(replace(TRANSLATION, positions=False)))
+        assert_close(without(shuffled, target).logits, without(source, target).logits)
         assert not torch.allclose(model(shuffled, target).logits, model(source, target).logits)
 
 

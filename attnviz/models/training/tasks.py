@@ -5,17 +5,20 @@ Only words are targets. What the heads look at is whatever helped to name the ri
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from random import Random
 from types import MappingProxyType
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
+from attnviz.models.config import LanguageConfig, WordsConfig
 from attnviz.models.language import splits, vocabulary
 from attnviz.models.language.korean import Pair
 from attnviz.models.registry import Architecture, Recipe, TrainingPlan
@@ -45,129 +48,105 @@ def new_model(plan: TrainingPlan) -> Model:
         return CLASSES[plan.kind](plan.config)  # type: ignore[arg-type]  # each architecture has its own config
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A model and what it learns.
+
+    Attributes:
+        model: the model that learns.
+        recipe: how it is trained.
+        loss: how wrong the model is on the batch of a step, in nats. The step alone decides which batch it is.
+    """
+
+    model: Model
+    recipe: Recipe
+    loss: Callable[[int], Tensor]
+
+
 def task_of(plan: TrainingPlan) -> Task:
     """The model with its first weights, and what it learns."""
-    model = new_model(plan)
+    model, recipe = new_model(plan), plan.recipe
     if isinstance(model, LanguageEncoder):
-        return HiddenWords(model, plan.recipe)
+        return Task(model, recipe, partial(hidden_words, model, recipe))
     if isinstance(model, LanguageDecoder):
-        return NextWord(model, plan.recipe)
-    return Translate(model, plan.recipe, plan.clauses)
+        return Task(model, recipe, partial(next_word, model, recipe))
+    return Task(model, recipe, partial(translation, model, recipe, plan.clauses))
 
 
-@runtime_checkable
-class Task(Protocol):
-    """A model and what it learns."""
+def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
+    """To name hidden words, and at "it" the noun that it stands for (Devlin et al. 2019, BERT, section 3.1).
 
-    @property
-    def model(self) -> Model:
-        """The model that learns."""
-
-    @property
-    def recipe(self) -> Recipe:
-        """How it is trained."""
-
-    def loss(self, step: int) -> Tensor:
-        """How wrong the model is on the batch of this step, in nats. The step alone decides which batch it is."""
-
-
-class HiddenWords:
-    """To name hidden words, and at "it" the noun that it stands for (Devlin et al. 2019, BERT, section 3.1)."""
-
-    def __init__(self, model: LanguageEncoder, recipe: Recipe) -> None:
-        self.model, self.recipe = model, recipe
-        self._vocabulary = vocabulary.english()
-
-    def loss(self, step: int) -> Tensor:
-        """Cross entropy of the hidden words plus that of the referents."""
-        random = Random(f"hidden {self.recipe.seed} {step}")
-        batch = list(islice(splits.sentences("train", random.randrange(2**62)), self.recipe.batch))
-        words = pad_numbers([self._vocabulary.encode(_perhaps_open(random, s.words)) for s in batch])
-        shown, hidden = self._hide(random, words)
-        referents = torch.full_like(words, IGNORED)
-        for row, sentence in enumerate(batch):
-            if sentence.reference is not None:
-                pronoun, noun = sentence.reference.pronoun, sentence.reference.noun
-                referents[row, pronoun] = words[row, noun]
-                shown[row, noun] = words[row, noun]  # what is hidden cannot be named
-        reading = self.model(shown, attend=dropping_heads(self.recipe.drop_heads, random))
-        loss = cross_entropy(reading.logits.flatten(0, 1), hidden.flatten(), ignore_index=IGNORED)
-        if (referents != IGNORED).any():
-            loss = loss + cross_entropy(reading.referents.flatten(0, 1), referents.flatten(), ignore_index=IGNORED)
-        return loss
-
-    def _hide(self, random: Random, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Three words in twenty to be named; of those three in five are hidden, one in five is another, one as it was.
-
-        BERT shows eight in ten hidden. With fewer, words that stand there in plain sight are doubted more often, and
-        what they go with is looked at in sentences without a gap too.
-        """
-        config = self.model.config
-        shown, hidden = words.clone(), torch.full_like(words, IGNORED)
-        for row, column in (words != config.pad).nonzero().tolist():
-            chance = random.random()
-            if chance < 0.15:
-                hidden[row, column] = words[row, column]
-                if chance < 0.09:
-                    shown[row, column] = config.mask
-                elif chance < 0.12:
-                    shown[row, column] = random.randrange(len(vocabulary.SPECIAL), config.n_words)
-            elif chance < 0.15 + self.recipe.unknown:
-                shown[row, column] = config.unknown
-        return shown, hidden
+    Returns the cross entropy of the hidden words plus that of the referents.
+    """
+    random = Random(f"hidden {recipe.seed} {step}")
+    batch = list(islice(splits.sentences("train", random.randrange(2**62)), recipe.batch))
+    words = pad_numbers([vocabulary.english().encode(_perhaps_open(random, s.words)) for s in batch])
+    shown, hidden = hide(random, words, model.config, recipe.unknown)
+    referents = torch.full_like(words, IGNORED)
+    for row, sentence in enumerate(batch):
+        if sentence.reference is not None:
+            pronoun, noun = sentence.reference.pronoun, sentence.reference.noun
+            referents[row, pronoun] = words[row, noun]
+            shown[row, noun] = words[row, noun]  # what is hidden cannot be named
+    reading = model(shown, attend=dropping_heads(recipe.drop_heads, random))
+    loss = cross_entropy(reading.logits.flatten(0, 1), hidden.flatten(), ignore_index=IGNORED)
+    if (referents != IGNORED).any():
+        loss = loss + cross_entropy(reading.referents.flatten(0, 1), referents.flatten(), ignore_index=IGNORED)
+    return loss
 
 
-class NextWord:
-    """To predict, after each word, which one comes next (Radford et al. 2018, GPT, section 3.1)."""
+def hide(random: Random, words: Tensor, config: LanguageConfig, unknown: float) -> tuple[Tensor, Tensor]:
+    """Three words in twenty to be named; of those three in five are hidden, one in five is another, one as it was.
 
-    def __init__(self, model: LanguageDecoder, recipe: Recipe) -> None:
-        self.model, self.recipe = model, recipe
-        self._vocabulary = vocabulary.english()
+    BERT shows eight in ten hidden. With fewer, words that stand there in plain sight are doubted more often, and
+    what they go with is looked at in sentences without a gap too.
+    """
+    shown, hidden = words.clone(), torch.full_like(words, IGNORED)
+    for row, column in (words != config.pad).nonzero().tolist():
+        chance = random.random()
+        if chance < 0.15:
+            hidden[row, column] = words[row, column]
+            if chance < 0.09:
+                shown[row, column] = config.mask
+            elif chance < 0.12:
+                shown[row, column] = random.randrange(len(vocabulary.SPECIAL), config.n_words)
+        elif chance < 0.15 + unknown:
+            shown[row, column] = config.unknown
+    return shown, hidden
 
-    def loss(self, step: int) -> Tensor:
-        """Cross entropy of each next word, the end of the sentence included."""
-        random = Random(f"next {self.recipe.seed} {step}")
-        batch = list(islice(splits.sentences("train", random.randrange(2**62)), self.recipe.batch))
-        config = self.model.config
-        words = pad_numbers([[*self._vocabulary.encode(_perhaps_open(random, s.words)), config.end] for s in batch])
-        logits, _ = self.model(words[:, :-1], attend=dropping_heads(self.recipe.drop_heads, random))
-        return cross_entropy(logits.flatten(0, 1), words[:, 1:].flatten(), ignore_index=config.pad)
+
+def next_word(model: LanguageDecoder, recipe: Recipe, step: int) -> Tensor:
+    """To predict, after each word, which one comes next, the end included (Radford et al. 2018, GPT, section 3.1)."""
+    random = Random(f"next {recipe.seed} {step}")
+    batch = list(islice(splits.sentences("train", random.randrange(2**62)), recipe.batch))
+    words = pad_numbers(
+        [[*vocabulary.english().encode(_perhaps_open(random, s.words)), model.config.end] for s in batch]
+    )
+    logits, _ = model(words[:, :-1], attend=dropping_heads(recipe.drop_heads, random))
+    return cross_entropy(logits.flatten(0, 1), words[:, 1:].flatten(), ignore_index=model.config.pad)
 
 
-class Translate:
+def translation(
+    model: RecurrentTranslator | TranslationTransformer, recipe: Recipe, clauses: Sequence[int | None], step: int
+) -> Tensor:
     """To generate an English sentence in Korean, each word after the right ones before it (teacher forcing)."""
+    random = Random(f"translate {recipe.seed} {step}")
+    n_clauses = clauses[random.randrange(len(clauses))]
+    pairs = list(islice(splits.pairs("train", random.randrange(2**62), n_clauses), recipe.batch))
+    source, target = encode_pairs(pairs, model.config.end)
+    source = _with_unknown(random, source, recipe.unknown, model.config)
+    read = _with_unknown(random, target, recipe.forget, model.config)  # what the decoder reads, not what it generates
+    if isinstance(model, TranslationTransformer):
+        logits = model(source, read, attend_cross=dropping_heads(recipe.drop_heads, random)).logits
+    else:
+        logits = model(source, read).logits
+    return cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=model.config.pad)
 
-    def __init__(
-        self,
-        model: RecurrentTranslator | TranslationTransformer,
-        recipe: Recipe,
-        clauses: Sequence[int | None] = (None,),
-    ) -> None:
-        self.model, self.recipe = model, recipe
-        self._clauses = clauses
 
-    def loss(self, step: int) -> Tensor:
-        """Cross entropy of each word of the translation, its end included."""
-        random = Random(f"translate {self.recipe.seed} {step}")
-        config = self.model.config
-        clauses = self._clauses[random.randrange(len(self._clauses))]
-        batch = list(islice(splits.pairs("train", random.randrange(2**62), clauses), self.recipe.batch))
-        source, target = encode_pairs(batch, config.end)
-        source = self._with_unknown(random, source, self.recipe.unknown)
-        read = self._with_unknown(
-            random, target, self.recipe.forget
-        )  # only what the decoder reads, not what it generates
-        if isinstance(self.model, TranslationTransformer):
-            logits = self.model(source, read, attend_cross=dropping_heads(self.recipe.drop_heads, random)).logits
-        else:
-            logits = self.model(source, read).logits
-        return cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=config.pad)
-
-    def _with_unknown(self, random: Random, words: Tensor, share: float) -> Tensor:
-        """The words with a share of them shown as unknown."""
-        config = self.model.config
-        chosen = torch.rand(words.shape, generator=torch.Generator().manual_seed(random.randrange(2**62))) < share
-        return words.masked_fill(chosen & (words != config.pad), config.unknown)
+def _with_unknown(random: Random, words: Tensor, share: float, config: WordsConfig) -> Tensor:
+    """The words with a share of them shown as unknown."""
+    chosen = torch.rand(words.shape, generator=torch.Generator().manual_seed(random.randrange(2**62))) < share
+    return words.masked_fill(chosen & (words != config.pad), config.unknown)
 
 
 def encode_pairs(pairs: Sequence[Pair], end: int) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from attnviz.errors import FileFormatError
 from attnviz.models.registry import Recipe
 from attnviz.models.training import files, loop
 from attnviz.models.training.files import ModelCard
-from attnviz.models.training.tasks import Task, dropping_heads, pad_numbers, task_of
+from attnviz.models.training.tasks import Task, dropping_heads, hide, pad_numbers, task_of
 from tests.models.language.conftest import seeded
 from tests.models.training.conftest import KINDS
 
@@ -193,10 +193,10 @@ class TestTasks:
 
     def test_hidden_words(self, plan: Callable[..., TrainingPlan]) -> None:
         """Three in twenty are asked for; of those three in five are hidden, one in five is another, one as it was."""
-        task: Any = task_of(plan("encoder", unknown=0.05))
-        words = torch.randint(5, task.model.config.n_words, (200, 101))
+        config: Any = plan("encoder").config
+        words = torch.randint(5, config.n_words, (200, 101))
         words[:, 90:] = 0
-        shown, hidden = task._hide(seeded(0), words)
+        shown, hidden = hide(seeded(0), words, config, 0.05)
         asked = hidden >= 0
         assert (hidden[asked] == words[asked]).all()
         assert not asked[:, 90:].any()
