@@ -123,11 +123,11 @@ def _pair(piece: Piece, stop: bool) -> Pair:  # noqa: FBT001
     )
 
 
-def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str) -> Piece:
+def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str, *, known: bool | None = None) -> Piece:
     """A noun with its article and perhaps an adjective. A new topic takes 이/가, a known one 은/는."""
     noun = random.choice(nouns)
     adjective = random.choice(COLOURS_AND_SIZES) if random.random() < 0.4 else None
-    known = random.random() < 0.6
+    known = random.random() < 0.6 if known is None else known
     first = adjective.english if adjective else noun.one
     article = "the" if known else "an" if first[0] in "aeiou" else "a"
     particle = "subject" if role == "topic" and not known else role
@@ -213,25 +213,16 @@ def _is_so(random: Random, *, before: str = "") -> Piece:
 
 def _existence(random: Random) -> Piece:
     """There is a prince; is there a prince?"""
-    noun = random.choice(PEOPLE + ANIMALS)
-    adjective = random.choice(COLOURS_AND_SIZES) if random.random() < 0.4 else None
-    first = adjective.english if adjective else noun.one
-    what = [("an" if first[0] in "aeiou" else "a", "article")]
-    korean: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
-    if adjective:
-        what.append((adjective.english, "adjective"))
-        korean.append((adjective.before, ("adjective",), ()))
-    what.append((noun.one, "noun"))
-    korean.append((with_particle(noun.korean, "subject"), ("noun",), ("article",)))
+    what = _noun(random, PEOPLE + ANIMALS, "subject", "n", known=False)
     if random.random() < 0.5:
-        return Piece((("there", "there"), ("is", "be"), *what), (*korean, ("있다", ("be",), ("there",))))
-    asked = random.random() < 0.7  # or typed without its mark, as people do
+        return Piece((("there", "there"), ("is", "be"), *what.english), (*what.korean, ("있다", ("be",), ("there",))))
+    mark = (("?", "ask"),) if random.random() < 0.7 else ()  # or typed without it, as people do
     return Piece(
-        (("is", "be"), ("there", "there"), *what, *((("?", "ask"),) if asked else ())),
+        (("is", "be"), ("there", "there"), *what.english, *mark),
         (
-            *korean,
-            ("있니", ("be",), ("there", *(("ask",) if asked else ()))),
-            *((("?", ("ask",), ()),) if asked else ()),
+            *what.korean,
+            ("있니", ("be",), ("there", *(tag for _, tag in mark))),
+            *(("?", (tag,), ()) for _, tag in mark),
         ),
     )
 
