@@ -12,7 +12,6 @@ from attnviz.settings import (
     SHOWN,
     Background,
     Kind,
-    Ranges,
     TextSettings,
     background_option,
     check_palette,
@@ -20,10 +19,10 @@ from attnviz.settings import (
     kind_option,
     lang_option,
     layer_option,
-    layers_and_heads,
     option,
     palette_option,
 )
+from attnviz.text.ranges import Ranges, layers_and_heads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
