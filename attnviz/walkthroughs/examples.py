@@ -42,7 +42,7 @@ def seq2seq(query: str | int | None = None) -> Walkthrough:
     calculation = Calculation()
     decoder = ("decoder",)
     if query is not None:
-        chosen_row(decoder, len(decoder), query)
+        chosen_row([decoder], query)
     states = Grid(
         values=np.array([[0.0, 1.0, 1.0], [5.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 5.0, 1.0]]),
         rows=tuple(f"encoder {i + 1}" for i in range(4)),
@@ -73,7 +73,7 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
     chance = random.Random(0)  # noqa: S311 - numbers to calculate with; Python draws the same ones everywhere
     calculation = Calculation()
     calculation.give("X", Grid(values=_tenths(chance, len(WORDS), D_MODEL), rows=WORDS))
-    row = None if query is None else chosen_row(WORDS, len(WORDS), query)
+    row = None if query is None else chosen_row([(word,) for word in WORDS], query)
     queries, looking = "Q", "X"
     if row is not None:
         queries, looking = "q", calculation.step("row", "x", "row", "X", number=float(row), rows=(WORDS[row],))

@@ -96,7 +96,7 @@ def _calculate(fields: Fields, wanted: str | int | None) -> Walkthrough:
     score = _score(fields)
     words, query_words = _labels(fields, tables)
     n_queries = tables["query" if "query" in tables else "X"].size("rows")
-    row = None if wanted is None else chosen_row(query_words, n_queries, wanted)
+    row = None if wanted is None else chosen_row([(word,) for word in query_words] or [()] * n_queries, wanted)
     if row is not None and not query_words:
         query_words = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
     calculation = Calculation()

@@ -17,6 +17,7 @@ import numpy as np
 from attnviz.attention import Receipt
 from attnviz.errors import SelectionError
 from attnviz.text.display import clip, visible
+from attnviz.text.names import did_you_mean
 from attnviz.text.notes import sentence
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL, factor, scale
@@ -26,6 +27,8 @@ from attnviz.walkthroughs.texts import BY_KEY, LANGUAGES, NOTES, PHRASES, words_
 _COUNTED = ("gain", "shift", "norm", "residual")
 """Grids whose numbers are no heads."""
 _NUMBERED = {"en": (", head {number}", " {number}"), "ko": (", 헤드 {number}", " {number}")}
+MOST_LISTED = 16
+"""Rows that a refusal names one by one."""
 LEVEL = 0.005
 """Weights that differ by less are the same in two digits: such a query looks at all keys alike."""
 _ACROSS = {"en": ", cross attention", "ko": ", 교차 어텐션"}
@@ -339,10 +342,8 @@ def chosen(walk: Walkthrough, names: Sequence[str] | None, first: int = 1) -> li
         SelectionError: a name that no step has, or no step is left.
     """
     steps = list(enumerate(walk.steps, start=1))
-    known = dict.fromkeys(step.name for step in walk.steps)
     for name in names or ():
-        if name not in known:
-            raise SelectionError(f"there is no step {name!r}: this calculation has {', '.join(known)}")
+        _expect_step(walk, name, is_there=name in {step.name for step in walk.steps})
     found = [(number, step) for number, step in steps if names is None or step.name in names]
     if found and not 1 <= first <= found[-1][0]:
         raise SelectionError(f"there is no step {first} to begin at: the last one is {found[-1][0]}, counted from 1")
@@ -360,13 +361,17 @@ def steps_named(walk: Walkthrough, typed: str) -> tuple[str, ...]:
         word = part.lower()
         exact = [step.name for step in walk.steps if word in {step.name, step.result.lower()}]
         meant = exact or [step.name for step in walk.steps if step.name.startswith(word)]
-        if not meant:
-            there = ", ".join(dict.fromkeys(step.name for step in walk.steps))
-            raise SelectionError(f"there is no step '{visible(part)}': this calculation has {there}")
+        _expect_step(walk, part, is_there=bool(meant))
         found += meant
     if not found:
         raise SelectionError("no step is named: choose some, such as score,softmax,context")
     return tuple(dict.fromkeys(found))
+
+
+def _expect_step(walk: Walkthrough, typed: str, *, is_there: bool) -> None:
+    known = dict.fromkeys(step.name for step in walk.steps)
+    if not is_there:
+        raise SelectionError(f"there is no step '{visible(typed)}'{did_you_mean(typed, known)}")
 
 
 def keyed_columns(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object], dict[str, np.ndarray]]:
@@ -436,35 +441,40 @@ def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> st
     return ", ".join(parts)
 
 
-def chosen_row(names: Sequence[str], n_rows: int, wanted: str | int) -> int:
+def chosen_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
     """The number of the row that a person means.
 
     Args:
-        names: of the rows; empty where they are only counted.
-        n_rows: how many there are.
-        wanted: a name, whatever the size of its letters where none is exactly so; or a number counted from 0, negative
-            from the end, as a number or in digits.
+        rows: how each is spelled, first as it is shown; nothing where rows are only counted.
+        wanted: a spelling, whatever the size of its letters where none is exactly so; or a number counted from 0,
+            negative from the end, as a number or in digits.
 
     Raises:
         SelectionError: there is none, or there are several.
     """
-    there = ", ".join(f"{number} {name}" for number, name in enumerate(names)) or f"0 to {n_rows - 1}, without names"
-    there = clip(there, 200)
+    n = len(rows)
     if isinstance(wanted, str):
-        shown = clip(visible(wanted), 40)
-        found = [number for number, name in enumerate(names) if name == visible(wanted.strip())] or [
-            number for number, name in enumerate(names) if name.casefold() == visible(wanted.strip()).casefold()
-        ]
+        typed = visible(wanted.strip())
+        exact = [number for number, spelled in enumerate(rows) if typed in spelled]
+        found = exact or [place for place, one in enumerate(rows) if typed.casefold() in map(str.casefold, one)]
         if len(found) == 1:
             return found[0]
         if found:
             raise SelectionError(
-                f"several queries are '{shown}': choose one by its number: {', '.join(map(str, found))}"
+                f"several queries are '{clip(typed, 40)}': choose one by its number: {_listed(rows, found)}"
             )
-        digits = wanted.strip().removeprefix("-")
+        digits = typed.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
-            raise SelectionError(f"there is no query '{shown}' to follow: there are {there}")
+            known = [word for spelled in rows for word in spelled]
+            there = did_you_mean(typed, known, [_listed(rows, range(n))])
+            raise SelectionError(f"there is no query '{clip(typed, 40)}'{there}")
         wanted = int(wanted)
-    if not -n_rows <= wanted < n_rows:
-        raise SelectionError(f"there is no query {wanted}: there are {there}")
-    return wanted % n_rows
+    if not -n <= wanted < n:
+        raise SelectionError(f"there is no query {wanted}: there are {_listed(rows, range(n))}")
+    return wanted % n
+
+
+def _listed(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
+    """Rows with their numbers, those in the middle left out where there are many."""
+    shown = [" ".join([str(number), *rows[number][:1]]) for number in numbers]
+    return clip(", ".join(shown if len(shown) <= MOST_LISTED else [*shown[: MOST_LISTED - 2], "…", shown[-1]]), 400)

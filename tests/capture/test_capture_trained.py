@@ -124,12 +124,13 @@ def test_a_decoder_looks_back_only() -> None:
 
 
 def test_unknown_words_are_said() -> None:
-    """A stranger among the words is shown as typed, and a note says how it was read."""
+    """A stranger among the words is marked where it stands, read or generated, and a note says how it was read."""
     record = attend("she is eating a green Zwetschge", "toy-seq2seq")
-    assert record.key_tokens[-1].text == "Zwetschge"
+    assert record.key_tokens[-1].text == "Zwetschge→[UNK]"
+    assert record.key_tokens[-1].piece == "Zwetschge"
     assert Note.of("unknown_words", words="Zwetschge") in record.notes
     forced = attend(SENTENCE, "toy-seq2seq", target="그녀는 자두를 먹는다")
-    assert [token.text for token in forced.query_tokens] == ["그녀는", "자두를", "먹는다", "<end>"]
+    assert [token.text for token in forced.query_tokens] == ["그녀는", "자두를→[UNK]", "먹는다", "<end>"]
 
 
 @pytest.mark.parametrize("name", CHOSEN)

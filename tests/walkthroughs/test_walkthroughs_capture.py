@@ -322,16 +322,17 @@ class TestQueries:
     @pytest.mark.parametrize(
         ("wanted", "line"),
         [
-            ("it", "several tokens are 'it': choose one by its number: 4 it, 6 it"),
-            ("THE", "several tokens are 'THE': choose one by its number: 3 The, 5 the"),
-            ("walkthrough", "several tokens are 'walkthrough': choose one by its number: 1 walk, 2 ·through"),
+            ("it", "several queries are 'it': choose one by its number: 4 it, 6 it"),
+            ("THE", "several queries are 'THE': choose one by its number: 3 The, 5 the"),
+            ("walkthrough", "several queries are 'walkthrough': choose one by its number: 1 walk, 2 ·through"),
+            ("wlak", "there is no query 'wlak': did you mean walk?"),
             (
                 "run",
-                "there is no word 'run' to follow: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it",
+                "there is no query 'run': there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it",
             ),
-            ("", "there is no word '' to follow: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"),
-            ("7", "there is no token 7: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"),
-            (-8, "there is no token -8: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"),
+            ("", "there is no query '': there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"),
+            ("7", "there is no query 7: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"),
+            (-8, "there is no query -8: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"),
         ],
     )
     def test_refused(self, wanted: str | int, line: str) -> None:
@@ -352,7 +353,7 @@ class TestQueries:
         ({"layer": -3}, "there is no layer -3: this model has layers 0 to 1"),
         ({"head": 4}, "there is no head 4: this model has heads 0 to 3"),
         ({"head": -5}, "there is no head -5: this model has heads 0 to 3"),
-        ({"query": "her"}, "there is no word 'her' to follow: there are 0 I, 1 love, 2 all, 3 you"),
+        ({"query": "her"}, "there is no query 'her': there are 0 I, 1 love, 2 all, 3 you"),
         ({"kind": "cross"}, "has no cross attention to show"),
         ({"target": "나는"}, "generates nothing, so it takes no --target"),
         ({"whole_layer": True, "causal": True}, "a whole layer is walked as the model computed it"),

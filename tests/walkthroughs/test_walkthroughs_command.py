@@ -265,9 +265,9 @@ def test_one_row_of_own_numbers(typed: Typed, refused: Refused, here: Path) -> N
         assert (one == number) == (chosen[0] == "--input")
         assert "alignment" in json.loads(one)["grids"]
         assert "alignment" not in json.loads(everything)["grids"]
-    line = "attnviz: mine.json: there is no query 'us' to follow: there are 0 I, 1 you"
+    line = "attnviz: mine.json: there is no query 'us': there are 0 I, 1 you"
     assert refused("walkthrough", "--input", "mine.json", "--query", "us") == (1, line)
-    line = "attnviz: there is no query '1 to' to follow: there are 0 decoder"
+    line = "attnviz: there is no query '1 to': there are 0 decoder"
     assert refused("walkthrough", "--example", "seq2seq", "--query", "1 to") == (1, line)
     line = "give --query or --all-queries, not both"
     status, said = refused("walkthrough", "--input", "mine.json", "--query", "1", "--all-queries")
@@ -312,12 +312,12 @@ def test_words_from_elsewhere(typed: Typed, here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--query", "us"], "there is no word 'us' to follow: there are 0 I, 1 love, 2 all, 3 you"),
-        (["--query", "4"], "there is no token 4: there are 0 I, 1 love, 2 all, 3 you"),
-        (["you and you", "--query", "you"], "several tokens are 'you': choose one by its number: 0 you, 2 you"),
+        (["--query", "us"], "there is no query 'us': there are 0 I, 1 love, 2 all, 3 you"),
+        (["--query", "4"], "there is no query 4: there are 0 I, 1 love, 2 all, 3 you"),
+        (["you and you", "--query", "you"], "several queries are 'you': choose one by its number: 0 you, 2 you"),
         (["--layer", "2"], "there is no layer 2: this model has layers 0 to 1 (counted from 0)"),
         (["--head", "9999"], "there is no head 9999: this model has heads 0 to 3 (counted from 0)"),
-        (["--steps", "\x1b[2J"], rf"there is no step '\x1b[2J': this calculation has {STEPS}"),
+        (["--steps", "\x1b[2J"], rf"there is no step '\x1b[2J': there are {STEPS}"),
         (["--head", "4"], "there is no head 4: this model has heads 0 to 3 (counted from 0)"),
         (["--kind", "cross"], "toy-random (seed 0) has no cross attention to show: it has encoder"),
         (["--target", "나는"], "toy-random (seed 0) generates nothing, so it takes no --target"),
@@ -325,7 +325,8 @@ def test_words_from_elsewhere(typed: Typed, here: Path) -> None:
         (["I", "--pair", " "], "the second sentence is empty (only spaces)"),
         (["a\ud800"], r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
         (["--whole-layer", "--causal"], WHOLE),
-        (["--steps", "score,soup"], f"there is no step 'soup': this calculation has {STEPS}"),
+        (["--steps", "score,xyz"], f"there is no step 'xyz': there are {STEPS}"),
+        (["--steps", "scroes"], "there is no step 'scroes': did you mean scores?"),
         (["--steps", " , "], "no step is named: choose some, such as score,softmax,context"),
         (["--jump", "13"], "there is no step 13 to begin at: the last one is 12, counted from 1"),
         (["--steps", "score", "--jump", "7"], "there is no step 7 to begin at: the last one is 6, counted from 1"),

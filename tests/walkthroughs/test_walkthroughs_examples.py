@@ -78,9 +78,7 @@ def test_rows_of_examples() -> None:
     assert example("seq2seq", query="decoder").query == example("seq2seq", query=0).query == 0
     with pytest.raises(SelectionError, match=r"^there is no query 1: there are 0 decoder$"):
         example("seq2seq", query=1)
-    with pytest.raises(
-        SelectionError, match=r"^there is no query 'us' to follow: there are 0 I, 1 love, 2 you, 3 all$"
-    ):
+    with pytest.raises(SelectionError, match=r"^there is no query 'us': there are 0 I, 1 love, 2 you, 3 all$"):
         example("self-attention", query="us")
 
 

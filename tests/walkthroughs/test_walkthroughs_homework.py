@@ -118,12 +118,12 @@ def test_one_row_of_several_queries(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "query", "line"),
     [
-        ("query_words: [a, b]", "us", "there is no query 'us' to follow: there are 0 a, 1 b"),
+        ("query_words: [a, b]", "us", "there is no query 'us': there are 0 a, 1 b"),
         ("query_words: [a, b]", "2", "there is no query 2: there are 0 a, 1 b"),
-        ("query_words: [a, a]", "a", "several queries are 'a': choose one by its number: 0, 1"),
-        ("", "a", "there is no query 'a' to follow: there are 0 to 1, without names"),
-        ("", "-3", "there is no query -3: there are 0 to 1, without names"),
-        ("", "\x1b[2J", r"there is no query '\x1b[2J' to follow: there are 0 to 1, without names"),
+        ("query_words: [a, a]", "a", "several queries are 'a': choose one by its number: 0 a, 1 a"),
+        ("", "a", "there is no query 'a': there are 0, 1"),
+        ("", "-3", "there is no query -3: there are 0, 1"),
+        ("", "\x1b[2J", r"there is no query '\x1b[2J': there are 0, 1"),
     ],
 )
 def test_rows_that_are_not_there(tmp_path: Path, more: str, query: str, line: str) -> None:

@@ -54,7 +54,7 @@ def shown(walked: Walkthrough, width: int = 80, lines: int = 50, **more: object)
 def test_the_calculation_stands_in_the_first_lines(width: int, *, colour: bool, dark: bool) -> None:
     """For 16 tokens all is on one screen; the query, the formulas and the first keys are in its first ten lines."""
     walked = walk(SIXTEEN, home("toy"), layer=2, head=3, query="it")
-    lines = shown(walked, width, 60 if width == 60 else 50, colour=colour, dark=dark)
+    lines = shown(walked, width, colour=colour, dark=dark)
     text = " ".join(lines[:10])
     assert "toy, head 2.3: the query “it”" in lines[0]
     assert all(one in text for one in ("score = q · k", "scaled = score / √8", "weight = softmax(scaled)"))
@@ -69,6 +69,21 @@ def test_the_calculation_stands_in_the_first_lines(width: int, *, colour: bool, 
         (found, *_) = [line for line in lines if re.match(rf"{re.escape(word)} .*{weight:.3f}", line)]
         assert ("█" in found) == (weight >= 0.2), "a bar is as long as the weight is large"
     assert lines[-1].endswith("--interactive")
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("model", ["toy", "toy-decoder", "toy-seq2seq"])
+def test_sixteen_tokens_fit_a_narrow_screen(model: str, language: str) -> None:
+    """At 60 columns values stand below the weights: those of the largest weights, and how much the others have."""
+    walked = walk(SIXTEEN, home(model))
+    lines = shown(walked, 60, colour=True, language=language)
+    weights = walked.grids["weights"]
+    below = lines[next(place for place, line in enumerate(lines) if re.search(r"(value|밸류) ", line)) :]
+    rows = [line.split()[0] for line in below[2:] if re.search(r"\d…", line)][:5]
+    largest = sorted(np.argsort(-weights.values[0], kind="stable")[:5].tolist())
+    assert rows == [weights.columns[key] for key in largest]
+    rest = next(line for line in below if "11" in line and re.search("more keys|더 있음", line))
+    assert float(re.findall(NUMBER, rest)[-1]) == pytest.approx(1 - weights.values[0][largest].sum(), abs=6e-4)
 
 
 def test_the_alignment_vectors_add_up_to_the_context() -> None:
@@ -87,7 +102,7 @@ def test_a_masked_key_is_called_so() -> None:
     lines = shown(walk("I love all you", home("toy-decoder"), query="all"))
     (row,) = [line for line in lines if "masked" in line and line.startswith("you ")]
     assert re.search(r" 0 +masked ", row)
-    assert "what is masked gets a score of -∞: its weight is 0" in lines
+    assert "what is masked gets a score of -∞: its weight is 0" in " ".join(lines)
     assert "weight = softmax(scaled)" in " ".join(lines)
 
 

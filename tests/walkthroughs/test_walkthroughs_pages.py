@@ -335,7 +335,7 @@ def test_some_steps(form: str) -> None:
     write, read = PAGES[form]
     found = shown(write(WALKS["layer"], steps=["scores", "softmax"]), read)
     assert list(found) == ["scores", "sink", "weights"]
-    with pytest.raises(SelectionError, match="there is no step 'zzz': this calculation has query"):
+    with pytest.raises(SelectionError, match="there is no step 'zzz': there are query"):
         write(WALKS["layer"], steps=["zzz"])
     with pytest.raises(SelectionError, match="there is no language 'de'"):
         write(WALKS["layer"], language="de")

@@ -299,7 +299,7 @@ def test_only_the_steps_asked_for_are_shown() -> None:
     lines = lines_of(by_hand(), steps=["scores", "context"])
     assert [line for line in lines if re.match(r"\d+\. ", line)] == ["1. Attention scores", "4. Context vector"]
     assert not any("Softmax" in line for line in lines)
-    with pytest.raises(SelectionError, match="there is no step 'mask': this calculation has scores, softmax"):
+    with pytest.raises(SelectionError, match="there is no step 'mask': there are scores, softmax"):
         lines_of(by_hand(), steps=["mask"])
     with pytest.raises(SelectionError, match="no language"):
         lines_of(by_hand(), language="fr")

@@ -23,18 +23,21 @@ from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import ToyConfig
 from attnviz.models.embedding import after_start, sinusoidal_positions
-from attnviz.models.language.vocabulary import END, START, Vocabulary
+from attnviz.models.language.vocabulary import END, START, UNKNOWN, Vocabulary
 from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
 from attnviz.models.toy import ToyEncoder, word_vector
 from attnviz.models.training.files import load_home_built
 from attnviz.models.training.tasks import new_model, pad_numbers
 from attnviz.models.transformer import pad
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
-from attnviz.text.display import clip, visible
+from attnviz.text.display import clip, token_text, visible
 from attnviz.text.words import split_words
 
 MOST_WEIGHTS = 50_000_000
 """What a model made up on the spot may have: seconds to draw, 200 MB to hold."""
+
+UNKNOWN_MARK = "[UNK]"
+"""What a word is read as that is not in the vocabulary, as the tokenizers of BERT call it."""
 
 NOTES = (Note("random_weights"),)
 
@@ -249,7 +252,7 @@ class TrainedSource(_HomeBuilt):
                 )
             notes = (Note.of("input_truncated_words", kept=limit, total=n_words),)
             tokens = tokens[:limit]
-        unknown = [token.text for token in tokens if not self._card.source.knows(token.piece)]
+        unknown = [visible(token.piece) for token in tokens if not self._card.source.knows(token.piece)]
         if len(unknown) == len(tokens):
             raise InputError(
                 f"{self.name} knows none of these words ({clip(' '.join(unknown), 60)}): it reads sentences such as "
@@ -276,9 +279,8 @@ class TrainedSource(_HomeBuilt):
             words = words[:most]
         text, place = " ".join(words), 0
         tokens = []
-        for number, (word, which) in enumerate(zip(words, vocabulary.encode(words), strict=True)):
-            span = (place, place + len(word))
-            tokens.append(Token(text=visible(word), piece=word, id=which, span=span, word=number, segment=GENERATED))
+        for number, word in enumerate(words):
+            tokens.append(_token(word, place, number, GENERATED, vocabulary))
             place += len(word) + 1
         start, end = (
             Token(text=name, piece=name, id=which, special=True, segment=GENERATED)
@@ -302,14 +304,23 @@ def _read_words(text: str, pair: str | None, vocabulary: Vocabulary | None = Non
     tokens: list[Token] = []
     for segment, part in enumerate((text, pair or "")):
         for start, end in split_words(part):
-            word, number = part[start:end], len(tokens)
-            which = vocabulary.encode([word])[0] if vocabulary else None
-            tokens.append(
-                Token(text=visible(word), piece=word, id=which, span=(start, end), word=number, segment=segment)
-            )
+            tokens.append(_token(part[start:end], start, len(tokens), segment, vocabulary))
     if not tokens:
         raise InputError(f"there is no word in this text: {visible(text)[:40]!r}")
     return tuple(tokens)
+
+
+def _token(word: str, start: int, number: int, segment: int, vocabulary: Vocabulary | None) -> Token:
+    """One word as a token; what the vocabulary has not is marked, as in "quokka→[UNK]"."""
+    is_unknown = vocabulary is not None and (word == UNKNOWN or not vocabulary.knows(word))
+    return Token(
+        text=token_text(UNKNOWN_MARK, typed=word, unknown=True) if is_unknown else visible(word),
+        piece=word,
+        id=None if vocabulary is None else vocabulary.encode([word])[0],
+        span=(start, start + len(word)),
+        word=number,
+        segment=segment,
+    )
 
 
 def _watch(run: ForwardPass) -> AttendFunction:

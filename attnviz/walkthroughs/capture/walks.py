@@ -11,13 +11,14 @@ from attnviz.capture.observers import Batch
 from attnviz.capture.projections import KeepProjections
 from attnviz.capture.source import Source
 from attnviz.errors import NoAttentionError, SelectionError
-from attnviz.text.display import check_text, clip, visible
+from attnviz.text.display import check_text, visible
 from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, largest_difference
 from attnviz.walkthroughs.capture.inputs import HomeBuilt, Inputs, write_projections
 from attnviz.walkthroughs.capture.layers import CROSS, write_layer, write_output
 from attnviz.walkthroughs.capture.parts import LayerParts, parts_of
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.wording import chosen_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,59 +264,19 @@ def chosen_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind =
     Raises:
         SelectionError: there is none, or there are several.
     """
-    n = len(tokens)
     if wanted is None:
         words = [number for number, token in enumerate(tokens) if not token.special] or [0]
         return words[-1 if kind == "decoder" else 0]
-    if isinstance(wanted, str):
-        found = _meant(tokens, wanted.strip())
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise SelectionError(
-                f"several tokens are {clip(visible(wanted), 40)!r}: choose one by its number: {_listed(tokens, found)}"
-            )
-        digits = wanted.strip().removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
-            raise SelectionError(
-                f"there is no word {clip(visible(wanted), 40)!r} to follow: there are {_listed(tokens, range(n))}"
-            )
-        wanted = int(wanted)
-    if not -n <= wanted < n:
-        raise SelectionError(f"there is no token {wanted}: there are {_listed(tokens, range(n))}")
-    return wanted % n
-
-
-def _meant(tokens: Sequence[Token], word: str) -> list[int]:
-    """The tokens that are this word, exactly where any is, else whatever the size of its letters."""
-    for fold in (str, str.casefold):
-        meant = fold(visible(word))
-        exact = [
-            number
-            for number, token in enumerate(tokens)
-            if meant in {fold(token.text), fold(token.text.removeprefix("·")), fold(visible(token.piece))}
-        ]
-        # A word in pieces: "walkthrough" is walk and ·through.
-        whole: dict[tuple[int, int], list[int]] = {}
-        for number, token in enumerate(tokens):
-            if token.word is not None:
-                whole.setdefault((token.segment, token.word), []).append(number)
-        pieces = [
-            number
-            for run in whole.values()
-            if len(run) > 1 and fold("".join(tokens[number].text.removeprefix("·") for number in run)) == meant
-            for number in run
-        ]
-        found = sorted({*exact, *pieces})
-        if found:
-            return found
-    return []
-
-
-def _listed(tokens: Sequence[Token], numbers: Sequence[int]) -> str:
-    """Tokens with their numbers, those in the middle left out where there are many."""
-    shown = [f"{number} {tokens[number].text}" for number in numbers]
-    most = 16
-    if len(shown) > most:
-        shown = [*shown[: most - 2], "…", shown[-1]]
-    return clip(", ".join(shown), 400)
+    pieces: dict[tuple[int, int], list[str]] = {}
+    for token in tokens:
+        if token.word is not None:
+            pieces.setdefault((token.segment, token.word), []).append(token.text.removeprefix("·"))
+    # A word in pieces is named by each of them: "walkthrough" is walk and ·through.
+    spelled = []
+    for token in tokens:
+        text = token.text
+        parts = [text] if token.word is None else pieces[token.segment, token.word]
+        # What is read as unknown, as in "quokka→[UNK]", is named as it was typed.
+        typed = text.partition("→")[0] or text
+        spelled.append((text, text.removeprefix("·"), typed, visible(token.piece), "".join(parts)))
+    return chosen_row(spelled, wanted)

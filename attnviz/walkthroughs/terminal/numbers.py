@@ -262,13 +262,23 @@ def draw_numbers(view: View, table: GridTable) -> Iterator[Text]:
     Vectors are shortened in the middle where they do not fit; where that is not enough, groups go on below, and so do
     columns that have names.
     """
-    names = [view.fit(label, LABEL) for label in table.labels]
-    beside = [*(names[row] for row in table.groups[0].rows), view.spell(table.head), view.spell(table.last)]
-    left = min(LABEL, max(map(cell_len, beside)))
+    names, left = _names(view, table)
     for number, parts in enumerate(_blocks(table.groups, view.screen.width - left)):
         if number:
             yield Text()
         yield from _print(view, table, parts, names, left)
+
+
+def fits(view: View, table: GridTable) -> bool:
+    """Whether all groups of a table stand side by side, shortened or not."""
+    return _counts(table.groups, view.screen.width - _names(view, table)[1]) is not None
+
+
+def _names(view: View, table: GridTable) -> tuple[list[str], int]:
+    """The names of the rows, and the cells that they take."""
+    names = [view.fit(label, LABEL) for label in table.labels]
+    beside = [*(names[row] for row in table.groups[0].rows), view.spell(table.head), view.spell(table.last)]
+    return names, min(LABEL, max(map(cell_len, beside)))
 
 
 def _blocks(groups: Sequence[Group], room: int) -> Iterator[list[_Part]]:
@@ -282,8 +292,7 @@ def _blocks(groups: Sequence[Group], room: int) -> Iterator[list[_Part]]:
         n = group.values.shape[1]
         yield from ([_Part(group, tuple(range(at, min(n, at + each))))] for at in range(0, n, each))
     else:
-        after_weights = next((place for place, group in enumerate(groups[:-1], start=1) if group.is_weights), 0)
-        at = after_weights or len(groups) // 2
+        at = len(groups) // 2
         yield from _blocks(groups[:at], room)
         yield from _blocks(groups[at:], room)
 

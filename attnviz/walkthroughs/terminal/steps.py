@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -13,8 +14,8 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, behind
 from attnviz.walkthroughs.operations import MATRIX
-from attnviz.walkthroughs.record import CalculationStep, Walkthrough
-from attnviz.walkthroughs.terminal.numbers import GridTable, Group, View, draw_numbers, kept_rows
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.terminal.numbers import GridTable, Group, View, draw_numbers, fits, kept_rows
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.wording import (
     LEAST,
@@ -44,6 +45,8 @@ MOST_KEYS, SHOWN_KEYS = 32, 24
 """Keys that all have a row; of more, those of the largest weights."""
 BAR, WIDE_BAR, WIDE = 5, 16, 100
 """Cells of the bar of a weight, and from which width on it is the longer one."""
+FEW_KEYS = 5
+"""Keys whose values have a row on one screen, where they stand below the weights."""
 FEW = 24
 """Rows of all steps of several queries that fit on one screen."""
 
@@ -188,15 +191,14 @@ def _query_and_keys(view: View, steps: Sequence[CalculationStep]) -> Iterator[Te
     formulas += [view.say("context sum")] if context is not None else []
     yield from _side_by_side(view, [formula for formula in formulas if formula])
     yield Text()
-    yield from _keys(view, steps)
+    yield from _keys(view, steps, is_short=True)
     if context is not None:
         yield from _vector(view, "context", context.result)
     yield Text()
     lengths = {n for name in _vectors_of(steps) if (n := walk.grids[name].values.shape[1]) > LEAST}
-    if lengths:
-        yield from view.wrap(view.say("lengths", n=", ".join(map(str, sorted(lengths)))), "dim")
-    if _masked(walk):
-        yield from view.wrap(view.say("masked keys"), "dim")
+    told = [view.say("lengths", n=", ".join(map(str, sorted(lengths))))] if lengths else []
+    told += [view.say("masked keys")] if _masked(walk) else []
+    yield from view.wrap("; ".join(told), "dim")
 
 
 def _side_by_side(view: View, texts: Sequence[str]) -> Iterator[Text]:
@@ -340,14 +342,18 @@ def _table_of(view: View, name: str) -> GridTable:
     return GridTable(groups=(group,), labels=labels)
 
 
-def _keys(view: View, steps: Sequence[CalculationStep]) -> Iterator[Text]:
-    """What one query makes of each key: a row a key, its weight as a number and a bar; in the last line the sums."""
+def _keys(view: View, steps: Sequence[CalculationStep], *, is_short: bool = False) -> Iterator[Text]:
+    """What one query makes of each key: a row a key, its weight as a number and a bar; in the last line the sums.
+
+    Where not all stands side by side, values and alignment vectors follow below: those of the largest weights, if it
+    is to be short.
+    """
     walk, weights = view.walk, followed(view.walk)
     if weights is None:
         return
     n, shares = weights.values.shape[1], weights.values[0]
     masked = _masked(walk)
-    rows = range(n) if n <= MOST_KEYS else sorted(sorted(range(n), key=lambda key: -shares[key])[:SHOWN_KEYS])
+    rows = list(range(n)) if n <= MOST_KEYS else _largest(shares, SHOWN_KEYS)
 
     def group(name: str, title: str, *, turned: bool = False, **more: Any) -> Group:
         values, blanks = walk.grids[name].values, _blanks_of(name, view.blanks)
@@ -369,17 +375,36 @@ def _keys(view: View, steps: Sequence[CalculationStep]) -> Iterator[Text]:
             groups += [group(step.operands[1], view.say("value")), group(step.result, title, summed=True)]
         else:
             groups.append(group(step.result, title, turned=True))
-    labels = weights.columns or tuple(map(str, range(n)))
     keys = GridTable(
-        groups=tuple(groups), labels=labels, head=view.say("key"), faint=masked, last=view.say("sum"),
-        is_cut=len(rows) == n,
+        groups=tuple(groups), labels=weights.columns or tuple(map(str, range(n))), head=view.say("key"), faint=masked,
+        last=view.say("sum"), is_cut=False,
     )  # fmt: skip
+    behind_weights = next((place for place, one in enumerate(groups[:-1], start=1) if one.is_weights), 0)
+    if behind_weights and not fits(view, keys):
+        yield from draw_numbers(view, replace(keys, groups=keys.groups[:behind_weights]))
+        yield from _rest(view, weights, rows)
+        yield Text()
+        if is_short and len(rows) > FEW_KEYS:
+            rows = _largest(shares, FEW_KEYS)
+        more: dict[str, Any] = {"sums": None} if is_short else {}  # they are the context, which follows
+        keys = replace(keys, groups=tuple(replace(one, rows=rows, **more) for one in groups[behind_weights:]))
     yield from draw_numbers(view, keys)
-    if len(rows) < n:
-        rest = float(shares.sum() - shares[rows].sum())
-        yield from view.wrap(view.say("other keys", n=n - len(rows), total=view.number(rest)), "dim")
+    yield from _rest(view, weights, rows)
     if not view.blanks and any(step.operation == "softmax" and len(step.operands) > 1 for step in steps):
         yield from view.wrap(view.say("rest", rest=view.number(1 - float(shares.sum()))), "dim")
+
+
+def _largest(shares: np.ndarray, most: int) -> list[int]:
+    """The keys of the largest weights, in the sentence's order."""
+    return sorted(sorted(range(len(shares)), key=lambda key: -shares[key])[:most])
+
+
+def _rest(view: View, weights: Grid, rows: Sequence[int]) -> Iterator[Text]:
+    """How much weight the keys have that are not shown."""
+    shares = weights.values[0]
+    if len(rows) < len(shares):
+        rest = float(shares.sum() - shares[rows].sum())
+        yield from view.wrap(view.say("other keys", n=len(shares) - len(rows), total=view.number(rest)), "dim")
 
 
 def _masked(walk: Walkthrough) -> frozenset[int]:
