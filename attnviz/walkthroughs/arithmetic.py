@@ -1,4 +1,4 @@
-"""The arithmetic of a walkthrough: each operation as one plain function of grids of numbers.
+"""The arithmetic of a walkthrough: each operation that is longer than a line as a plain function of grids of numbers.
 
 Everywhere rows are queries, keys or tokens, and all numbers are in double precision. The trails of shapes use Q
 queries, K keys, T tokens, d the width of a head and A the width in which ``additive`` adds.
@@ -14,44 +14,6 @@ from jaxtyping import Float64
 from attnviz.errors import RecordError
 
 Numbers = Float64[np.ndarray, "row column"]
-
-
-def add(a: Numbers, b: Numbers) -> Numbers:
-    """Cell by cell: a + b."""
-    together: Numbers = a + b
-    return together
-
-
-# x W + b
-def linear(
-    a: Float64[np.ndarray, "row inner"],
-    b: Float64[np.ndarray, "inner column"],
-    c: Float64[np.ndarray, "1 column"] | None = None,
-) -> Float64[np.ndarray, "row column"]:
-    """A linear projection of each row: a b, plus the one row c."""
-    projected: np.ndarray = a @ b  # (T, n) x (n, m) -> (T, m)
-    if c is not None:
-        projected += c  # (1, m), to each row
-    return projected
-
-
-# Q K^T
-def dot(a: Float64[np.ndarray, "query d"], b: Float64[np.ndarray, "key d"]) -> Float64[np.ndarray, "query key"]:
-    """Each query with each key: [query, key]."""
-    scores: np.ndarray = a @ b.T  # (Q, d) x (d, K) -> (Q, K)
-    return scores
-
-
-# Q W K^T
-def general(
-    a: Float64[np.ndarray, "query d_q"], b: Float64[np.ndarray, "d_q d_k"], c: Float64[np.ndarray, "key d_k"]
-) -> Float64[np.ndarray, "query key"]:
-    """Each query, after a projection, with each key: [query, key].
-
-    Source: Luong et al. 2015, equation 8.
-    """
-    scores: np.ndarray = a @ b @ c.T  # (Q, d) x (d, d) x (d, K) -> (Q, K)
-    return scores
 
 
 # v . tanh(W q + U k)
@@ -71,27 +33,6 @@ def additive(
     return scores
 
 
-def times(a: Numbers, number: float) -> Numbers:
-    """Each cell times the number."""
-    product: Numbers = a * number
-    return product
-
-
-# c tanh(s / c)
-def softcap(a: Numbers, number: float) -> Numbers:
-    """Each cell squeezed between minus and plus the number.
-
-    Source: Gemma Team 2024, "Gemma 2", section 2.
-    """
-    squeezed: Numbers = number * np.tanh(a / number)
-    return squeezed
-
-
-def mask(a: Numbers, b: Numbers) -> Numbers:
-    """Cell by cell: a where b is 1, minus infinity where it is 0."""
-    return np.where(b == 0, -np.inf, a)
-
-
 # exp(s_i) / sum_j exp(s_j)
 def softmax(
     a: Float64[np.ndarray, "query key"], b: Float64[np.ndarray, "1 1"] | None = None
@@ -109,24 +50,6 @@ def softmax(
     powers = np.exp(scores - top)  # the largest is 1, so that none is too large to be written
     weights: np.ndarray = powers[:, : a.shape[1]] / powers.sum(axis=1, keepdims=True)
     return weights
-
-
-def weigh(a: Float64[np.ndarray, "1 key"], b: Float64[np.ndarray, "key d"]) -> Float64[np.ndarray, "key d"]:
-    """Each row of b times its weight in the one row a: an alignment vector a key."""
-    alignment: np.ndarray = a[0][:, None] * b  # (K, 1) * (K, d) -> (K, d)
-    return alignment
-
-
-def total(a: Numbers) -> Float64[np.ndarray, "1 column"]:
-    """The sum of the rows, as one row."""
-    summed: np.ndarray = a.sum(axis=0, keepdims=True)  # (K, d) -> (1, d)
-    return summed
-
-
-def concatenate(*grids: Float64[np.ndarray, "row _"]) -> Float64[np.ndarray, "row _"]:
-    """The grids side by side."""
-    together: np.ndarray = np.hstack(grids)
-    return together
 
 
 # y = (x - mean[x]) / sqrt(Var[x] + epsilon) * gain + shift,  as the paper has it
@@ -150,12 +73,6 @@ def rms_norm(a: Numbers, b: Float64[np.ndarray, "1 column"], number: float) -> N
     squares = (a**2).mean(axis=1, keepdims=True)
     normed: np.ndarray = a / np.sqrt(squares + number) * b
     return normed
-
-
-def relu(a: Numbers) -> Numbers:
-    """Each cell, or 0 where it is below."""
-    passed: Numbers = np.maximum(a, 0.0)
-    return passed
 
 
 # x * P(X <= x), X normal
@@ -188,15 +105,6 @@ def silu(a: Numbers) -> Numbers:
     power = np.exp(-np.abs(a))  # never above 1, so that no cell is too far below 0
     passed: Numbers = a * np.where(a < 0, power, 1.0) / (1 + power)
     return passed
-
-
-def product(a: Numbers, b: Numbers) -> Numbers:
-    """Cell by cell: a times b.
-
-    Source: Shazeer 2020, "GLU Variants Improve Transformer", equation 5.
-    """
-    multiplied: Numbers = a * b
-    return multiplied
 
 
 def row(a: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:

@@ -81,16 +81,8 @@ def _as_the_first(operands: Sequence[Grid]) -> Labels:
     return operands[0].rows, operands[0].columns
 
 
-def _always(_: ResultCell) -> bool:
-    return True
-
-
 def _never(_: ResultCell) -> bool:
     return False
-
-
-def _no_note(_: Hand, __: ResultCell) -> str:
-    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +110,7 @@ class Operation:
         note: what must be said of how a cell is written.
         comes_out: whether whole numbers give a number that can be written to its end: roots and powers of e mostly do
             not.
-        text: a title and a sentence for a step of the same name; None where every step that uses it has its own.
+        text: a title and a sentence for a step of the same name; None where `attnviz.walkthroughs.texts` has them.
     """
 
     compute: Callable[..., np.ndarray]
@@ -134,8 +126,8 @@ class Operation:
     shapes: Callable[[Sequence[tuple[int, ...]], str], str | None] | None = None
     signs: tuple[str, ...] = (",",)
     is_phrase: bool = False
-    note: Callable[[Hand, ResultCell], str] = _no_note
-    comes_out: Callable[[ResultCell], bool] = _always
+    note: Callable[[Hand, ResultCell], str] = lambda _, __: ""
+    comes_out: Callable[[ResultCell], bool] = lambda _: True
     text: Text | None = None
 
 
@@ -316,7 +308,7 @@ _GAIN = ((1, ROWS, None, ONE), (1, COLUMNS, 0, COLUMNS))
 
 OPERATIONS: dict[str, Operation] = {
     "add": Operation(
-        compute=arithmetic.add,
+        compute=lambda a, b: a + b,
         operands=(2, 2),
         fit=((0, ROWS, 1, ROWS), (0, COLUMNS, 1, COLUMNS)),
         joined=("", " + ", ""),
@@ -325,7 +317,7 @@ OPERATIONS: dict[str, Operation] = {
         spell=lambda hand, cell: f"{hand.write(cell.values[0])} + {hand.factor(cell.values[1])}",
     ),
     "map": Operation(
-        compute=arithmetic.linear,
+        compute=lambda a, b, *c: sum(c, a @ b),  # (T, n) x (n, m) + (1, m) -> (T, m)
         operands=(2, 3),
         fit=((0, COLUMNS, 1, ROWS), (2, ROWS, None, ONE), (2, COLUMNS, 1, COLUMNS)),
         labels=lambda operands: (operands[0].rows, operands[1].columns),
@@ -334,7 +326,7 @@ OPERATIONS: dict[str, Operation] = {
         spell=_spell_map,
     ),
     "dot": Operation(
-        compute=arithmetic.dot,
+        compute=lambda a, b: a @ b.T,  # (Q, d) x (d, K) -> (Q, K)
         operands=(2, 2),
         fit=((0, COLUMNS, 1, COLUMNS),),
         labels=lambda operands: (operands[0].rows, operands[1].rows),
@@ -344,7 +336,7 @@ OPERATIONS: dict[str, Operation] = {
         spell=_spell_dot,
     ),
     "general": Operation(
-        compute=arithmetic.general,
+        compute=lambda a, b, c: a @ b @ c.T,  # (Q, d) x (d, d) x (d, K) -> (Q, K): Luong et al. 2015, equation 8
         operands=(3, 3),
         fit=((0, COLUMNS, 1, ROWS), (2, COLUMNS, 1, COLUMNS)),
         labels=lambda operands: (operands[0].rows, operands[2].rows),
@@ -371,7 +363,7 @@ OPERATIONS: dict[str, Operation] = {
         comes_out=_never,
     ),
     "times": Operation(
-        compute=arithmetic.times,
+        compute=lambda a, number: a * number,
         numbered=True,
         formula=("{a} {factor}",),
         for_key="{a} {factor}",
@@ -379,32 +371,20 @@ OPERATIONS: dict[str, Operation] = {
         comes_out=_is_a_whole_root,
     ),
     "softcap": Operation(
-        compute=arithmetic.softcap,
+        compute=lambda a, number: number * np.tanh(a / number),  # Gemma Team 2024, "Gemma 2", section 2
         numbered=True,
         formula=("{number} tanh({a} / {number})",),
         for_key="{number} tanh({a} / {number})",
         spell=_spell_softcap,
         comes_out=_never,
-        text=Text(
-            en=("Soft cap", "Scores are bent so that none passes the cap."),
-            ko=("소프트 캡", "어떤 스코어도 상한을 넘지 않도록 부드럽게 눌러 줍니다."),
-            short=("capped", "소프트 캡"),
-            role="by key",
-        ),
     ),
     "mask": Operation(
-        compute=arithmetic.mask,
+        compute=lambda a, b: np.where(b == 0, -np.inf, a),
         operands=(2, 2),
         fit=_SAME_SHAPE,
         formula=("mask({a})",),
         spell=_spell_mask,
         is_phrase=True,
-        text=Text(
-            en=("Mask", "What the query may not look at gets minus infinity, which the softmax turns into 0."),
-            ko=("마스크", "쿼리가 보면 안 되는 자리는 -∞가 되고, 소프트맥스를 거치면 0이 됩니다."),
-            short=("masked", "마스크"),
-            role="by key",
-        ),
     ),
     "softmax": Operation(
         compute=arithmetic.softmax,
@@ -415,21 +395,9 @@ OPERATIONS: dict[str, Operation] = {
         spell=_spell_softmax,
         note=_largest_taken_off,
         comes_out=_are_equal_scores,
-        text=Text(
-            en=(
-                "Softmax: the attention distribution",
-                "The scores become weights between 0 and 1 that sum to 1: how the query's attention is shared out.",
-            ),
-            ko=(
-                "소프트맥스: 어텐션 분포",
-                "스코어가 0과 1 사이의, 합이 1인 어텐션 가중치가 됩니다. 쿼리의 주의가 어떻게 나뉘는지 보여 줍니다.",
-            ),
-            short=("weight", "가중치"),
-            role="by key",
-        ),
     ),
     "weigh": Operation(
-        compute=arithmetic.weigh,
+        compute=lambda a, b: a[0][:, None] * b,  # (K, 1) * (K, d) -> (K, d), an alignment vector a key
         operands=(2, 2),
         fit=((0, ROWS, None, ONE), (0, COLUMNS, 1, ROWS)),
         labels=lambda operands: (operands[1].rows, operands[1].columns),
@@ -439,7 +407,7 @@ OPERATIONS: dict[str, Operation] = {
         spell=_spell_weigh,
     ),
     "sum": Operation(
-        compute=arithmetic.total,
+        compute=lambda a: a.sum(axis=0, keepdims=True),  # (K, d) -> (1, d)
         labels=lambda operands: ((), operands[0].columns),
         formula=("sum of the rows of {a}",),
         korean=("{a}의 행의 합",),
@@ -447,7 +415,7 @@ OPERATIONS: dict[str, Operation] = {
         spell=_spell_sum,
     ),
     "concatenate": Operation(
-        compute=arithmetic.concatenate,
+        compute=lambda *grids: np.hstack(grids),
         operands=(1, ANY),
         fit=lambda n: tuple((other, ROWS, 0, ROWS) for other in range(1, n)),
         labels=_side_by_side,
@@ -466,13 +434,6 @@ OPERATIONS: dict[str, Operation] = {
         signs=(f"{ARROW} {CELLS}", "+"),
         spell=_spell_norm,
         comes_out=_never,
-        text=Text(
-            en=(
-                "Layer normalisation",
-                "Each row is brought to mean 0 and variance 1, then stretched by the gain and moved by the shift.",
-            ),
-            ko=("층 정규화", "각 줄을 평균 0, 분산 1로 맞춘 뒤, 게인으로 늘이고 시프트만큼 옮깁니다."),
-        ),
     ),
     "rms_norm": Operation(
         compute=arithmetic.rms_norm,
@@ -484,55 +445,32 @@ OPERATIONS: dict[str, Operation] = {
         signs=(f"{ARROW} {CELLS}",),
         spell=_spell_rms_norm,
         comes_out=_never,
-        text=Text(
-            en=(
-                "Root mean square normalisation",
-                "Each row is brought to one size, the mean of its squares 1, then stretched by the gain.",
-            ),
-            ko=("RMS 정규화", "각 줄의 크기를 같게 맞춘 뒤(제곱의 평균이 1), 게인으로 늘입니다."),
-        ),
     ),
     "relu": Operation(
-        compute=arithmetic.relu,
+        compute=lambda a: np.maximum(a, 0.0),
         formula=("max(0, {a})",),
         spell=lambda hand, cell: f"max(0, {hand.write(cell.values[0])})",
-        text=Text(en=("ReLU", "What is negative becomes 0."), ko=("ReLU", "음수는 0이 됩니다.")),
     ),
     "gelu": Operation(
         compute=arithmetic.gelu,
         formula=("{a} Φ({a})",),
         spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·Φ({hand.write(cell.values[0])})",
         comes_out=_never,
-        text=Text(
-            en=("GELU", "What is negative is bent towards 0, smoothly."),
-            ko=("GELU", "음수를 0 쪽으로 부드럽게 눌러 줍니다."),
-        ),
     ),
     "gelu_tanh": Operation(
         compute=arithmetic.gelu_tanh,
         formula=("{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",),
         spell=_spell_gelu_tanh,
         comes_out=_never,
-        text=Text(
-            en=(
-                "GELU, by tanh",
-                "What is negative is bent towards 0, smoothly; tanh stands in for the normal distribution.",
-            ),
-            ko=("GELU (tanh 근사)", "음수를 0 쪽으로 부드럽게 누릅니다. 정규 분포 함수를 tanh로 근사합니다."),
-        ),
     ),
     "silu": Operation(
         compute=arithmetic.silu,
         formula=("{a} / (1 + exp(-{a}))",),
         spell=lambda hand, cell: f"{hand.factor(cell.values[0])} / (1 + exp({hand.write(-cell.values[0])}))",
         comes_out=_never,
-        text=Text(
-            en=("SiLU", "What is negative is bent towards 0, smoothly, by the logistic function."),
-            ko=("SiLU", "로지스틱 함수로 음수를 0 쪽으로 부드럽게 눌러 줍니다."),
-        ),
     ),
     "product": Operation(
-        compute=arithmetic.product,
+        compute=lambda a, b: a * b,  # Shazeer 2020, "GLU Variants Improve Transformer", equation 5
         operands=(2, 2),
         fit=_SAME_SHAPE,
         formula=("{a} * {b}",),
@@ -546,11 +484,6 @@ OPERATIONS: dict[str, Operation] = {
         formula=("row {number} of {a}",),
         korean=("{a}의 {number}행",),
         spell=_spell_row,
-        text=Text(
-            en=("The query's row", "Of the whole input the row that belongs to the query's token."),
-            ko=("쿼리의 행", "전체 입력에서 쿼리 토큰에 해당하는 행 하나를 꺼냅니다."),
-            role="before",
-        ),
     ),
 }
 """Each operation by its name, which files hold."""

@@ -26,17 +26,15 @@ from attnviz.walkthroughs.texts import BY_KEY, LANGUAGES, NOTES, PHRASES, words_
 
 _COUNTED = ("gain", "shift", "norm", "residual")
 """Grids whose numbers are no heads."""
-_NUMBERED = {"en": (", head {number}", " {number}"), "ko": (", 헤드 {number}", " {number}")}
 MOST_LISTED = 16
 """Rows that a refusal names one by one."""
 LEVEL = 0.005
 """Weights that differ by less are the same in two digits: such a query looks at all keys alike."""
-_ACROSS = {"en": ", cross attention", "ko": ", 교차 어텐션"}
 
 
 def say(what: str, language: str, **fields: object) -> str:
     """One of the phrases, in a language of `LANGUAGES`."""
-    return PHRASES[language][what].format(**fields)
+    return PHRASES[what][language == "ko"].format(**fields)
 
 
 # -------------------------------------------------------------------------------------------------- steps and grids
@@ -70,11 +68,12 @@ def explain(name: str, language: str = "en") -> Explanation:
     base, _, number = name.rpartition("_")
     known, more = words_of(name), ""
     if known is None:
-        base, more = (
-            (base, _NUMBERED[language][base in _COUNTED].format(number=number)) if number.isdigit() else (name, "")
-        )
+        if not number.isdigit():
+            base = name
+        else:
+            more = f" {number}" if base in _COUNTED else say("of head", language, number=number)
         of = base.removesuffix("_cross")
-        known, more = words_of(of), (_ACROSS[language] if of != base else "") + more
+        known, more = words_of(of), (say("across", language) if of != base else "") + more
     if known is None:
         return Explanation(title=name.replace("_", " "), sentence="")
     title, sentence = known.ko if language == "ko" else known.en

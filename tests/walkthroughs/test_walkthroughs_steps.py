@@ -90,7 +90,7 @@ def test_a_name_with_a_number_is_that_of_a_head() -> None:
     assert explain("K_3", "ko").title == "키 K, 헤드 3"
     assert explain("gain_2").title == "Gain 2"
     assert explain("norm_3").title == "Layer normalisation 3"
-    assert explain("residual_2").title == "Residual connection around the feed-forward part"
+    assert explain("residual_2").title == "Residual connection, feed-forward"
     assert explain("own_name").title == "own name"
 
 

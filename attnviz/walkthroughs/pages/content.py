@@ -53,11 +53,6 @@ TEAL, RED, BLUE = (0, 128, 124), (200, 40, 40), (40, 90, 200)
 DEPTH = 0.5
 """The largest part of a hue, so that dark letters on light paper and light ones on dark can be read."""
 
-_MIDDLE = {
-    "en": "{n} numbers in each row: those in the middle are left out",
-    "ko": "한 줄에 수 {n}개: 가운데는 생략했습니다",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class PageCell:
@@ -230,7 +225,7 @@ def _table(view: _View, name: str) -> PageTable:
         corner=name,
         columns=columns,
         rows=_rows(view, labels, _Numbers(view, name).vector, len(columns), named=bool(grid.rows) or n_rows == 1),
-        remark=_MIDDLE[view.language].format(n=n_columns) if is_long else "",
+        remark=say("more middle", view.language, n=n_columns) if is_long else "",
     )
 
 
