@@ -183,13 +183,12 @@ def calculate(
     if not needs_model(text, model, selection):
         return [_by_hand(text, model.seed or 0, selection.query)]
     loading = model.loading(exercise=text.exercise)
-    check_text(SENTENCE if text.text is None else text.text)
-    for words, what in ((text.pair, "the second sentence"), (text.target, "the target")):
+    sentence = SENTENCE if text.text is None else text.text
+    for words, what in ((sentence, "the text"), (text.pair, "the second sentence"), (text.target, "the target")):
         if words is not None:
             check_text(words, what)
     from attnviz.capture.source import open_source
-    from attnviz.walkthroughs.capture.walks import HeadChoice, walk
-    from attnviz.walkthroughs.capture.walks import decoding_steps as follow_each_step
+    from attnviz.walkthroughs.capture.walks import HeadChoice, follow
 
     layer, head = selection.place
     choice = HeadChoice(
@@ -199,12 +198,10 @@ def calculate(
     )  # fmt: skip
     chooses_query = selection.query is not None or selection.all_queries or selection.whole_layer
     with nullcontext(open_source(**loading.arguments)) if open_model is None else open_model(loading) as source:
-        sentence = SENTENCE if text.text is None else text.text
-        if each_step and not chooses_query:
-            return follow_each_step(
-                sentence, source, choice, pair=text.pair, target=text.target, truncate=text.truncate
-            )
-        return [walk(sentence, source, choice, pair=text.pair, target=text.target, truncate=text.truncate)]
+        return follow(
+            sentence, source, choice, pair=text.pair, target=text.target, truncate=text.truncate,
+            each_step=each_step and not chooses_query,
+        )  # fmt: skip
 
 
 def _by_hand(text: WalkthroughText, seed: int, query: str | None) -> Walkthrough:

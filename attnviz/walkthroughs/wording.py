@@ -392,8 +392,102 @@ def keyed_columns(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object]
     return first.rows or range(n_queries), first.columns or range(n_keys), columns
 
 
-def by_hand(walk: Walkthrough, step: CalculationStep, precision: int, language: str, blanks: Blanks) -> str:
-    """The arithmetic of one telling cell of a step, with the cell's name; empty where it would fill in a blank."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownStep:
+    """A step as every view shows it.
+
+    Attributes:
+        number: its place in the whole calculation, counted from 1.
+        step: the step itself.
+        given: the grids made by no step that it is the first to need.
+        title: what it is, in a few words.
+        sentence: one for somebody who sees it for the first time.
+        formula: with the names of its grids.
+        shapes: the same with the shapes put in.
+        hand: one telling cell of it by hand; empty where it would fill in a blank.
+    """
+
+    number: int
+    step: CalculationStep
+    given: tuple[str, ...]
+    title: str
+    sentence: str
+    formula: str
+    shapes: str
+    hand: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A calculation, and how it is shown: the same for terminal, pages and pictures.
+
+    Attributes:
+        walk: the calculation.
+        language: as in `ViewOptions`, like those that follow.
+        precision: likewise.
+        steps: likewise.
+        blanks: likewise.
+
+    Raises:
+        SelectionError: there is no such language.
+    """
+
+    walk: Walkthrough
+    language: str = "en"
+    precision: int = 3
+    steps: Sequence[str] | None = None
+    blanks: Blanks = NO_BLANKS
+
+    def __post_init__(self) -> None:
+        expect_language(self.language)
+
+    def say(self, phrase: str, /, **fields: object) -> str:
+        """One of the phrases, in the language of the view."""
+        return say(phrase, self.language, **fields)
+
+    def shown(self, first: int = 1) -> list[ShownStep]:
+        """The steps that are wanted, from a step on.
+
+        Raises:
+            SelectionError: a step that is not there.
+        """
+        walk, language = self.walk, self.language
+        found, given = [], set(walk.given())
+        for number, step in chosen(walk, self.steps, first):
+            words = explain(step.name, language)
+            needed = tuple(name for name in dict.fromkeys(step.operands) if name in given)
+            given -= set(needed)
+            found.append(
+                ShownStep(
+                    number=number,
+                    step=step,
+                    given=needed,
+                    title=words.title,
+                    sentence=words.sentence,
+                    formula=formula_of(step, language=language, walk=walk),
+                    shapes=shapes_of(walk, step, language=language),
+                    hand=_by_hand(walk, step, self.precision, language, self.blanks),
+                )
+            )
+        return found
+
+    def blanks_of(self, name: str) -> frozenset[tuple[int, int]]:
+        """The rows and columns of one grid's blank cells."""
+        return frozenset((row, column) for grid, row, column in self.blanks if grid == name)
+
+    def labels_of(self, name: str) -> tuple[str, ...]:
+        """What the rows of a grid are called: by their names, a single one by the grid's, else by their numbers."""
+        grid = self.walk.grids[name]
+        n_rows = len(grid.values)
+        return grid.rows or ((name,) if n_rows == 1 else tuple(map(str, range(n_rows))))
+
+    def is_weights(self, name: str) -> bool:
+        """Whether a softmax made a grid."""
+        return any(step.result == name and step.operation == "softmax" for step in self.walk.steps)
+
+
+def _by_hand(walk: Walkthrough, step: CalculationStep, precision: int, language: str, blanks: Blanks) -> str:
+    """The arithmetic of one telling cell of a step, with the cell's name."""
     if {grid for grid, _, _ in blanks} & {step.result, *step.operands}:
         return ""
     row, column = telling_cell(walk, step)

@@ -19,10 +19,11 @@ def _arguments(more: dict[str, Any]) -> dict[str, Any]:
 
 
 def walk(text: str, source: Source, **more: Any) -> Walkthrough:
-    """`attnviz.walkthroughs.capture.walks.walk`, with the fields of its choice."""
-    return walks.walk(text, source, **_arguments(more))
+    """`attnviz.walkthroughs.capture.walks.follow`, with the fields of its choice."""
+    (walked,) = walks.follow(text, source, **_arguments(more))
+    return walked
 
 
 def decoding_steps(text: str, source: Source, **more: Any) -> list[Walkthrough]:
-    """`attnviz.walkthroughs.capture.walks.decoding_steps`, likewise."""
-    return walks.decoding_steps(text, source, **_arguments(more))
+    """The same of each word that a decoder generates."""
+    return walks.follow(text, source, **_arguments(more), each_step=True)

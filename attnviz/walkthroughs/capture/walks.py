@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from attnviz.attention import Kind, Note, Receipt, Token, positions
 from attnviz.capture.observers import Batch
@@ -47,15 +46,16 @@ class HeadChoice:
     causal: bool = False
 
 
-def walk(
+def follow(
     text: str,
     source: Source,
-    choice: HeadChoice | None = None,
+    choice: HeadChoice,
     *,
     pair: str | None = None,
     target: str | None = None,
     truncate: bool = False,
-) -> Walkthrough:
+    each_step: bool = False,
+) -> list[Walkthrough]:
     """Follow one word through one head of a model, from what its query, key and value are made of to its context.
 
     The model runs once, and what it computed is proved by its receipt. Query, keys and values are then computed again
@@ -65,10 +65,11 @@ def walk(
     Args:
         text: the sentence.
         source: the model.
-        choice: what is followed; None is one word through the first head.
+        choice: what is followed.
         pair: a second sentence, for models that read two.
         target: what a model that translates is made to generate.
         truncate: cut a text that is too long.
+        each_step: whether a decoder that looks at another sentence is followed at each word that it generates.
 
     Raises:
         InputError: the text cannot be read by the model.
@@ -77,56 +78,14 @@ def walk(
         ModelError: the model shows no query, key and value, they are not proved, or its layers are built otherwise
             than a whole layer that can be walked.
     """
-    choice = choice or HeadChoice()
-
-    def chosen(tokens: Sequence[Token], kind: Kind) -> list[int | None]:
-        every = choice.every and len(tokens) > 1
-        return [None if every else chosen_query(tokens, None if choice.every else choice.query, kind)]
-
-    encode = partial(_encoded, source, text, pair, target, truncate=truncate)
-    return _followed(text, source, choice, encode, chosen)[0]
-
-
-def decoding_steps(
-    text: str,
-    source: Source,
-    choice: HeadChoice | None = None,
-    *,
-    pair: str | None = None,
-    target: str | None = None,
-    truncate: bool = False,
-) -> list[Walkthrough]:
-    """What a decoder does step by step as it looks at another sentence: a walkthrough for each word it generates.
-
-    Of attention within one sentence only one word is followed. The model runs once. The arguments, and what is
-    raised, are those of `walk`; the choice names no query.
-    """
-
-    def all_of_a_decoder(tokens: Sequence[Token], kind: Kind) -> list[int | None]:
-        return [*range(len(tokens))] if kind == "cross" else [chosen_query(tokens, None, kind)]
-
-    encode = partial(_encoded, source, text, pair, target, truncate=truncate)
-    return _followed(text, source, choice or HeadChoice(), encode, all_of_a_decoder)
-
-
-def _encoded(
-    source: Source, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
-) -> Batch:
-    return source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
-
-
-def _followed(
-    text: str,
-    source: Source,
-    choice: HeadChoice,
-    encoded: Callable[[Kind | None], Batch],
-    choose: Callable[[Sequence[Token], Kind], list[int | None]],
-) -> list[Walkthrough]:
-    """Run the model once, and follow each of the queries chosen; None stands for all of them at once."""
     check_text(text)
     score = choice.score
     if (score != "scaled_dot" or choice.causal) and not isinstance(source, HomeBuilt):
         raise SelectionError(f"{source.name} has its own score and mask: another is for the home-built models alone")
+
+    def encoded(kind: Kind | None) -> Batch:
+        return source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
+
     batch = encoded(choice.kind)
     kind = batch.kind or source.kinds[0]
     causal = choice.causal and kind != "decoder"  # that is causal anyway
@@ -134,7 +93,12 @@ def _followed(
         raise SelectionError("a whole layer is walked as the model computed it, with no other score and no other mask")
     if causal and kind == "cross":
         raise SelectionError("cross attention looks at another sentence: none of its words comes after the query")
-    rows = choose(batch.sentences[0].tokens, "decoder" if causal else kind)
+    tokens = batch.sentences[0].tokens
+    rows: list[int | None] = [chosen_query(tokens, choice.query, "decoder" if causal else kind)]
+    if each_step and kind == "cross":
+        rows = [*range(len(tokens))]
+    elif choice.every and len(tokens) > 1:
+        rows = [None]
     keep = KeepProjections(choice.layer)
     receipt = source.stream(batch, [keep])
     (head,) = positions([choice.head], range(keep.layer.query.shape[1]), "head")
@@ -252,14 +216,10 @@ def _other_way(score: Score, *, causal: bool) -> Note:
 
 
 def chosen_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:
-    """The number of the token that a person means.
+    """The number of the token that a person means, as `chosen_row` understands it.
 
-    Args:
-        tokens: those that look.
-        wanted: a word, as it stands in the sentence or as it is shown; or a number counted from 0, negative from the
-            end, as a number or in digits. None is the first token that the tokenizer did not add; where each looks only
-            at those before it the last one, since the first sees nothing but itself.
-        kind: which attention it is.
+    None is the first token that the tokenizer did not add; where each looks only at those before it the last one,
+    since the first sees nothing but itself.
 
     Raises:
         SelectionError: there is none, or there are several.

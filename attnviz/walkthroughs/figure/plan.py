@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
 from attnviz.walkthroughs.operations import ARROW
-from attnviz.walkthroughs.record import CalculationStep, Walkthrough
+from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.wording import (
-    Blanks,
+    ShownStep,
+    View,
+    ViewOptions,
     between,
-    chosen,
-    explain,
     followed,
-    formula_of,
-    shapes_of,
     shown_formula,
 )
 
@@ -69,27 +67,15 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Card:
-    """One step.
+class Card(ShownStep):
+    """One step with its matrices.
 
     Attributes:
-        number: its place in the whole calculation, counted from 1.
-        step: the step itself.
-        title: what it is, in a few words.
-        formula: as on a blackboard.
-        shapes: the same with the shapes put in.
-        sentence: one for somebody who sees it for the first time.
         parts: what it is made from and what it makes, each with the sign before it.
         is_by_key: whether it makes a row for each key of one query.
         is_of_heads: whether it is the same step of several heads, whose results are its parts.
     """
 
-    number: int
-    step: CalculationStep
-    title: str
-    formula: str
-    shapes: str
-    sentence: str
     parts: tuple[tuple[str, Matrix], ...]
     is_by_key: bool
     is_of_heads: bool = False
@@ -106,13 +92,14 @@ class Card:
         yield from (self.title, self.formula, self.shapes, self.sentence)
 
 
-def cards(walk: Walkthrough, *, language: str, steps: Sequence[str] | None, blanks: Blanks) -> list[Card]:
+def cards(walk: Walkthrough, **options: Unpack[ViewOptions]) -> list[Card]:
     """A card for each step that is wanted, in the order of the calculation; of several heads one for the same step.
 
     Raises:
-        SelectionError: a step that is not there.
+        SelectionError: a step or a language that is not there.
     """
-    made = [_card(walk, number, step, language, blanks) for number, step in chosen(walk, steps)]
+    view = View(walk=walk, **options)
+    made = [_card(view, one) for one in view.shown()]
     if sum(step.operation == "softmax" for step in walk.steps) <= 1:
         return made
     found: dict[tuple[str, ...], Card] = {}
@@ -178,32 +165,22 @@ def of_any_head(formula: str) -> str:
     return re.sub(r"_\d+(?!\d)", "", formula)
 
 
-def _card(walk: Walkthrough, number: int, step: CalculationStep, language: str, blanks: Blanks) -> Card:
-    is_by_key = followed(walk) is not None and step.name in BY_KEY
+def _card(view: View, one: ShownStep) -> Card:
+    step, is_by_key = one.step, followed(view.walk) is not None and one.step.name in BY_KEY
     n_upright = UPRIGHT.get(step.operation, len(step.operands)) if is_by_key else 0
-    words = explain(step.name, language)
     parts = [
-        (between(step, place), _matrix(walk, name, blanks, upright=place < n_upright))
+        (between(step, place), _matrix(view, name, upright=place < n_upright))
         for place, name in enumerate(step.operands)
     ]
-    parts.append((ARROW, _matrix(walk, step.result, blanks, upright=is_by_key and step.operation != "weigh")))
-    return Card(
-        number=number,
-        step=step,
-        title=words.title,
-        formula=shown_formula(formula_of(step, language=language, walk=walk)),
-        shapes=shown_formula(shapes_of(walk, step, language=language)),
-        sentence=words.sentence,
-        parts=tuple(parts),
-        is_by_key=is_by_key,
-    )
+    parts.append((ARROW, _matrix(view, step.result, upright=is_by_key and step.operation != "weigh")))
+    words = {field.name: getattr(one, field.name) for field in fields(one)}
+    words |= {name: shown_formula(words[name]) for name in ("formula", "shapes")}
+    return Card(**words, parts=tuple(parts), is_by_key=is_by_key)
 
 
-def _matrix(walk: Walkthrough, name: str, blanks: Blanks, *, upright: bool) -> Matrix:
+def _matrix(view: View, name: str, *, upright: bool) -> Matrix:
     """One grid as it is drawn; what one query makes of its keys stands upright, a row a key."""
-    grid, weights = walk.grids[name], followed(walk)
-    step = next((one for one in walk.steps if one.result == name), None)
-    cells = frozenset((row, column) for other, row, column in blanks if other == name)
+    grid, weights, cells = view.walk.grids[name], followed(view.walk), view.blanks_of(name)
     keys = grid.columns or (weights.columns if weights is not None else ())
     return Matrix(
         name=name,
@@ -211,6 +188,6 @@ def _matrix(walk: Walkthrough, name: str, blanks: Blanks, *, upright: bool) -> M
         rows=keys if upright else grid.rows,
         columns=() if upright else grid.columns,
         blanks=frozenset((column, row) for row, column in cells) if upright else cells,
-        is_weights=step is not None and step.operation == "softmax",
+        is_weights=view.is_weights(name),
         has_vectors=not upright and not grid.columns,
     )

@@ -23,7 +23,6 @@ from attnviz.walkthroughs.wording import (
     Blanks,
     ViewOptions,
     by_cells,
-    explain,
     finding,
     followed,
     note_lines,
@@ -76,8 +75,7 @@ def told(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[
         SelectionError: a step or a language that is not there.
     """
     language, blanks = options.get("language", "en"), options.get("blanks", NO_BLANKS)
-    explain("scores", language)  # refuses a language that is not there
-    made = cards(walk, language=language, steps=options.get("steps"), blanks=blanks)
+    made = cards(walk, **options)
     texts = [text for card in made for text in card.texts()]
     texts += [
         *_heading(walk, language, blanks),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 
@@ -15,19 +16,15 @@ from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.wording import (
     BLANK,
-    NO_BLANKS,
-    Blanks,
-    by_hand,
-    chosen,
-    expect_language,
+    ShownStep,
+    View,
+    ViewOptions,
     explain,
     followed,
-    formula_of,
     multiplied,
     note_lines,
     receipt_line,
     say,
-    shapes_of,
     short_title,
     source_line,
     title_line,
@@ -135,73 +132,42 @@ def signs(sheet: PageContent) -> str:
     return say("products", sheet.language) + (say("cells", sheet.language) if by_cells else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _View:
-    """What to lay out, and how."""
-
-    walk: Walkthrough
-    language: str
-    precision: int
-    blanks: Blanks
-
-
-def lay_out(
-    walk: Walkthrough,
-    *,
-    language: str = "en",
-    precision: int = 3,
-    steps: Sequence[str] | None = None,
-    blanks: Blanks = NO_BLANKS,
-) -> PageContent:
+def lay_out(walk: Walkthrough, **options: Unpack[ViewOptions]) -> PageContent:
     """The page of a walkthrough.
-
-    Args:
-        walk: what to lay out.
-        language: one of `attnviz.walkthroughs.texts.LANGUAGES`.
-        precision: digits after the point of each number.
-        steps: the names of the steps to show; None shows all.
-        blanks: cells that a learner fills in.
 
     Raises:
         SelectionError: a step or a language that is not there.
     """
-    view = _View(walk=walk, language=language, precision=precision, blanks=blanks)
-    expect_language(language)
+    view = View(walk=walk, **options)
+    language = view.language
     return PageContent(
         language=language,
         title=title_line(walk, language),
         source=source_line(walk, language),
-        sections=tuple(_sections(view, steps)),
+        sections=tuple(_sections(view, view.shown())),
         notes=note_lines(walk, language),
         receipt=receipt_line(walk, language),
     )
 
 
-def _sections(view: _View, names: Sequence[str] | None) -> Iterator[Section]:
+def _sections(view: View, steps: Sequence[ShownStep]) -> Iterator[Section]:
     """Each step, before it what it needs that was given, and after the last step by key what all of them made."""
-    walk = view.walk
-    given = dict.fromkeys(walk.given())
-    wanted = chosen(walk, names)
-    by_key = [step for _, step in wanted if followed(walk) is not None and step.name in BY_KEY]
-    for number, step in wanted:
-        for name in step.operands:
-            if name in given:
-                del given[name]
-                yield _given(view, name)
-        text = explain(step.name, view.language)
+    by_key = [one.step for one in steps if followed(view.walk) is not None and one.step.name in BY_KEY]
+    for one in steps:
+        yield from (_given(view, name) for name in one.given)
         yield Section(
-            title=f"{number}. {text.title}",
-            formula=formula_of(step, language=view.language, walk=walk),
-            shapes=shapes_of(walk, step, language=view.language),
-            sentence=text.sentence,
-            hand=by_hand(walk, step, view.precision, view.language, view.blanks),
-            table=_table(view, step.result),
+            title=f"{one.number}. {one.title}",
+            formula=one.formula,
+            shapes=one.shapes,
+            sentence=one.sentence,
+            hand=one.hand,
+            table=_table(view, one.step.result),
         )
-        if len(by_key) > 1 and step is by_key[-1]:
+        if len(by_key) > 1 and one.step is by_key[-1]:
             yield _keyed(view, by_key)
 
 
-def _given(view: _View, name: str) -> Section:
+def _given(view: View, name: str) -> Section:
     text = explain(name, view.language)
     n_rows, n_columns = view.walk.grids[name].values.shape
     return Section(
@@ -212,12 +178,12 @@ def _given(view: _View, name: str) -> Section:
     )
 
 
-def _table(view: _View, name: str) -> PageTable:
+def _table(view: View, name: str) -> PageTable:
     """A grid, shortened in the middle where it is long."""
     grid = view.walk.grids[name]
     n_rows, n_columns = grid.values.shape
     columns = grid.columns or tuple(map(str, range(n_columns)))
-    labels = grid.rows or ((name,) if n_rows == 1 else tuple(map(str, range(n_rows))))
+    labels = view.labels_of(name)
     is_long = n_columns > MOST
     if is_long:
         columns = (*columns[:FIRST], GAP, *columns[-LAST:])
@@ -225,11 +191,11 @@ def _table(view: _View, name: str) -> PageTable:
         corner=name,
         columns=columns,
         rows=_rows(view, labels, _Numbers(view, name).vector, len(columns), named=bool(grid.rows) or n_rows == 1),
-        remark=say("more middle", view.language, n=n_columns) if is_long else "",
+        remark=view.say("more middle", n=n_columns) if is_long else "",
     )
 
 
-def _keyed(view: _View, steps: Sequence[CalculationStep]) -> Section:
+def _keyed(view: View, steps: Sequence[CalculationStep]) -> Section:
     """What the query makes of each key: a row for each, with its score, weight and alignment vector."""
     numbers = [(step, _Numbers(view, step.result)) for step in steps]
     weights = followed(view.walk)
@@ -246,18 +212,18 @@ def _keyed(view: _View, steps: Sequence[CalculationStep]) -> Section:
 
     columns = tuple(short_title(step.name, view.language) for step in steps)
     rows = _rows(view, labels, cells, len(columns), named=True)
-    table = PageTable(corner=say("key", view.language), columns=columns, rows=rows)
-    return Section(title=say("by key", view.language).rstrip(":"), table=table)
+    table = PageTable(corner=view.say("key"), columns=columns, rows=rows)
+    return Section(title=view.say("by key").rstrip(":"), table=table)
 
 
 def _rows(
-    view: _View, labels: Sequence[str], cells: Callable[[int], tuple[PageCell, ...]], n_columns: int, *, named: bool
+    view: View, labels: Sequence[str], cells: Callable[[int], tuple[PageCell, ...]], n_columns: int, *, named: bool
 ) -> tuple[tuple[str, tuple[PageCell, ...]], ...]:
     """The rows that are shown, and between them how many are not."""
     held = _held(len(labels), named=named)
     rows = [(labels[row], cells(row)) for row in held]
     if len(held) < len(labels):
-        more = say("more rows", view.language, n=len(labels) - len(held))
+        more = view.say("more rows", n=len(labels) - len(held))
         rows.insert(next(row for row, one in enumerate(held) if row != one), (more, (PageCell(""),) * n_columns))
     return tuple(rows)
 
@@ -271,11 +237,11 @@ def _held(n_rows: int, *, named: bool) -> list[int]:
 class _Numbers:
     """The numbers of one grid as cells, all written alike."""
 
-    def __init__(self, view: _View, name: str) -> None:
+    def __init__(self, view: View, name: str) -> None:
         self.grid = view.walk.grids[name]
-        self._blanks = {(row, column) for grid, row, column in view.blanks if grid == name}
+        self._blanks = view.blanks_of(name)
         self._write = one_format(self.grid.values, view.precision)
-        is_softmax = any(step.result == name and step.operation == "softmax" for step in view.walk.steps)
+        is_softmax = view.is_weights(name)
         self._hue = TEAL if is_softmax else None
         finite = self.grid.values[np.isfinite(self.grid.values)]
         self._top = 1.0 if is_softmax else float(np.abs(finite).max(initial=0.0)) or 1.0

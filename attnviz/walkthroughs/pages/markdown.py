@@ -11,7 +11,7 @@ from typing import Unpack
 from attnviz.walkthroughs.pages.content import PageContent, PageTable, Section, lay_out, signs
 from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.wording import NO_BLANKS, Blanks, ViewOptions, chosen, expect_language
+from attnviz.walkthroughs.wording import Blanks, View, ViewOptions
 
 COLUMNS = ("step", "name", "grid", "row", "row_name", "column", "column_name", "value")
 """Of the table of numbers."""
@@ -98,21 +98,19 @@ def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     Raises:
         SelectionError: a step or a language that is not there.
     """
-    steps, blanks = options.get("steps"), options.get("blanks", NO_BLANKS)
-    expect_language(options.get("language", "en"))
+    view = View(walk=walk, **options)
     text = StringIO()
     writer = tables.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    given = dict.fromkeys(walk.given())
-    for number, step in chosen(walk, steps):
-        for name in step.operands:
-            if name in given:
-                del given[name]
-                writer.writerows(_cells(walk, name, "", "", blanks))
-        writer.writerows(_cells(walk, step.result, str(number), step.name, blanks))
-    if steps is None:
-        for name in given:
-            writer.writerows(_cells(walk, name, "", "", blanks))
+    shown = view.shown()
+    for one in shown:
+        for name in one.given:
+            writer.writerows(_cells(walk, name, "", "", view.blanks))
+        writer.writerows(_cells(walk, one.step.result, str(one.number), one.step.name, view.blanks))
+    used = {name for one in shown for name in one.given}
+    for name in walk.given() if view.steps is None else ():
+        if name not in used:
+            writer.writerows(_cells(walk, name, "", "", view.blanks))
     return text.getvalue()
 
 

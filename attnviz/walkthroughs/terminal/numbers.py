@@ -17,8 +17,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import GAP
 from attnviz.render.terminal.text import MARKS, fit, spell, wrap
 from attnviz.walkthroughs.hand import one_format, shown
-from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.wording import BLANK, LEAST, Blanks, say
+from attnviz.walkthroughs.wording import BLANK, LEAST, View
 
 LABEL = 14
 """Cells that a row's name may take."""
@@ -33,28 +32,11 @@ _ARITHMETIC = MARKS | str.maketrans(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """A calculation, and how it is shown.
+class ScreenView(View):
+    """A view on a screen; one that knows no more than ASCII gets English, and `is_english_for_ascii` if that is new."""
 
-    Attributes:
-        walk: the calculation.
-        screen: where it is shown.
-        language: of the sentences, one of `attnviz.walkthroughs.texts.LANGUAGES`.
-        precision: digits after the point.
-        blanks: cells that a learner fills in.
-        is_english_for_ascii: whether another language was chosen, which the screen cannot show.
-    """
-
-    walk: Walkthrough
     screen: Screen
-    language: str
-    precision: int
-    blanks: Blanks
-    is_english_for_ascii: bool
-
-    def say(self, phrase: str, /, **fields: object) -> str:
-        """One of the phrases of `attnviz.walkthroughs.wording`, in the language of the view."""
-        return say(phrase, self.language, **fields)
+    is_english_for_ascii: bool = False
 
     def spell(self, text: str) -> str:
         """The text as the screen can show it."""
@@ -92,7 +74,7 @@ class Group:
         counted: whether the numbers of columns without names stand above them.
     """
 
-    view: View
+    view: ScreenView
     values: np.ndarray
     title: str = ""
     names: tuple[str, ...] = ()
@@ -256,7 +238,7 @@ def kept_rows(n: int, *, is_named: bool) -> list[int]:
     return list(range(n)) if n <= most else [*range(first), *range(n - last, n)]
 
 
-def draw_numbers(view: View, table: GridTable) -> Iterator[Text]:
+def draw_numbers(view: ScreenView, table: GridTable) -> Iterator[Text]:
     """A table in lines no wider than the screen; where rows are left out, how many.
 
     Vectors are shortened in the middle where they do not fit; where that is not enough, groups go on below, and so do
@@ -269,12 +251,12 @@ def draw_numbers(view: View, table: GridTable) -> Iterator[Text]:
         yield from _print(view, table, parts, names, left)
 
 
-def fits(view: View, table: GridTable) -> bool:
+def fits(view: ScreenView, table: GridTable) -> bool:
     """Whether all groups of a table stand side by side, shortened or not."""
     return _counts(table.groups, view.screen.width - _names(view, table)[1]) is not None
 
 
-def _names(view: View, table: GridTable) -> tuple[list[str], int]:
+def _names(view: ScreenView, table: GridTable) -> tuple[list[str], int]:
     """The names of the rows, and the cells that they take."""
     names = [view.fit(label, LABEL) for label in table.labels]
     beside = [*(names[row] for row in table.groups[0].rows), view.spell(table.head), view.spell(table.last)]
@@ -318,7 +300,9 @@ def _ends(group: Group, n: int) -> tuple[int | None, ...]:
     return (*range(n - last), None, *range(every - last, every))
 
 
-def _print(view: View, table: GridTable, parts: Sequence[_Part], names: Sequence[str], left: int) -> Iterator[Text]:
+def _print(
+    view: ScreenView, table: GridTable, parts: Sequence[_Part], names: Sequence[str], left: int
+) -> Iterator[Text]:
     """The lines of one block: titles, names of columns where there are any, rows, sums."""
     gap = " " * GAP
 

@@ -15,16 +15,13 @@ from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, behind
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
-from attnviz.walkthroughs.terminal.numbers import GridTable, Group, View, draw_numbers, fits, kept_rows
+from attnviz.walkthroughs.terminal.numbers import GridTable, Group, ScreenView, draw_numbers, fits, kept_rows
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.wording import (
     LEAST,
-    NO_BLANKS,
-    Blanks,
+    ShownStep,
     ViewOptions,
     by_cells,
-    by_hand,
-    chosen,
     explain,
     followed,
     formula_for_key,
@@ -32,7 +29,6 @@ from attnviz.walkthroughs.wording import (
     multiplied,
     note_lines,
     receipt_line,
-    shapes_of,
     short_title,
     shown_formula,
     source_line,
@@ -78,19 +74,13 @@ def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOpti
 
 
 def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
-    """The whole calculation, every step of it, in lines no wider than the screen.
-
-    Args:
-        walk: what to show.
-        screen: where; one that knows no more than ASCII gets English.
-        first: the number of the step to begin at.
-        settings: as in `attnviz.walkthroughs.wording.ViewOptions`.
+    """Every step of the calculation from one on, in lines no wider than the screen; the rest is as in `draw_overview`.
 
     Raises:
         SelectionError: a step or a language that is not there.
     """
     view = _view(walk, screen, settings)
-    steps = chosen(walk, settings.get("steps"), first)
+    steps = view.shown(first)
     yield from _head(view)
     yield from _steps(view, steps)
     yield Text()
@@ -99,22 +89,13 @@ def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: 
 
 
 def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack[ViewOptions]) -> list[Text]:
-    """One step of the calculation by itself; what the query makes of the keys as far as that step.
+    """The step of this number by itself, and what the query makes of the keys as far as that; likewise.
 
     The page of the last step ends as the whole calculation does.
-
-    Args:
-        walk: what to show.
-        screen: where.
-        number: the step's, from 1.
-        settings: as in `draw_walk`.
-
-    Raises:
-        SelectionError: a step or a language that is not there.
     """
     view = _view(walk, screen, settings)
-    every = chosen(walk, settings.get("steps"))
-    so_far = [(one, step) for one, step in every if one <= number]
+    every = view.shown()
+    so_far = [one for one in every if one.number <= number]
     lines = [*_head(view), *_steps(view, so_far, only=number)]
     return [*lines, *((Text(), *_foot(view, shaded=followed(walk) is None)) if len(so_far) == len(every) else ())]
 
@@ -141,31 +122,23 @@ def draw_keys(walk: Walkthrough, number: int, lines: tuple[int, int, int], scree
     return view.fit(text, screen.width)
 
 
-def _view(walk: Walkthrough, screen: Screen, settings: ViewOptions) -> View:
+def _view(walk: Walkthrough, screen: Screen, settings: ViewOptions) -> ScreenView:
     """A view with these settings.
 
     Raises:
         SelectionError: there is no such language.
     """
-    language = settings.get("language", "en")
-    explain("scores", language)  # refuses a language that is not there
-    return View(
-        walk=walk,
-        screen=screen,
-        language=language if screen.unicode else "en",
-        precision=settings.get("precision", 3),
-        blanks=settings.get("blanks", NO_BLANKS),
-        is_english_for_ascii=language != "en" and not screen.unicode,
-    )
+    view = ScreenView(walk=walk, screen=screen, **settings)
+    return view if screen.unicode else replace(view, language="en", is_english_for_ascii=view.language != "en")
 
 
-def _head(view: View) -> Iterator[Text]:
+def _head(view: ScreenView) -> Iterator[Text]:
     """Whose calculation it is."""
     yield from view.wrap(title_line(view.walk, view.language), "bold")
     yield from view.wrap(source_line(view.walk, view.language))
 
 
-def _foot(view: View, *, shaded: bool) -> Iterator[Text]:
+def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
     """What colours and shades mean, what was done to the input, and how far all is from the model's own."""
     walk, screen = view.walk, view.screen
     for what in [*(["signed"] if screen.colour else []), *(["weights"] if shaded else [])]:
@@ -181,7 +154,7 @@ def _foot(view: View, *, shaded: bool) -> Iterator[Text]:
 # ---------------------------------------------------------------------------------------------------- on one screen
 
 
-def _query_and_keys(view: View, steps: Sequence[CalculationStep]) -> Iterator[Text]:
+def _query_and_keys(view: ScreenView, steps: Sequence[CalculationStep]) -> Iterator[Text]:
     """The query, how each number of a key is made, a row for each key, and the context."""
     walk = view.walk
     yield Text()
@@ -201,7 +174,7 @@ def _query_and_keys(view: View, steps: Sequence[CalculationStep]) -> Iterator[Te
     yield from view.wrap("; ".join(told), "dim")
 
 
-def _side_by_side(view: View, texts: Sequence[str]) -> Iterator[Text]:
+def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
     """Short texts in as few lines as hold them whole."""
     gap, line, width = " " * INDENT, "", min(view.screen.width, READABLE)
     for text in map(view.spell, texts):
@@ -212,11 +185,9 @@ def _side_by_side(view: View, texts: Sequence[str]) -> Iterator[Text]:
     yield from view.wrap(line)
 
 
-def _vector(view: View, label: str, name: str) -> Iterator[Text]:
+def _vector(view: ScreenView, label: str, name: str) -> Iterator[Text]:
     """One row of numbers behind its name."""
-    group = Group(
-        view=view, values=view.walk.grids[name].values, rows=(0,), blanks=_blanks_of(name, view.blanks), counted=False
-    )
+    group = Group(view=view, values=view.walk.grids[name].values, rows=(0,), blanks=view.blanks_of(name), counted=False)
     yield from draw_numbers(view, GridTable(groups=(group,), labels=(label,)))
 
 
@@ -227,7 +198,7 @@ def _vectors_of(steps: Sequence[CalculationStep]) -> list[str]:
     return [*keys, *(name for pair in weighed for name in pair)]
 
 
-def _several_queries(view: View, steps: Sequence[CalculationStep]) -> Iterator[Text]:
+def _several_queries(view: ScreenView, steps: Sequence[CalculationStep]) -> Iterator[Text]:
     """The weights of all queries and their contexts; where there is room, the scores too."""
     n_rows = len(view.walk.grids[steps[0].result].values)
     shown = steps if n_rows * len(steps) <= FEW else [step for step in steps if step.name in {"softmax", "context"}]
@@ -239,7 +210,7 @@ def _several_queries(view: View, steps: Sequence[CalculationStep]) -> Iterator[T
     yield Text()
 
 
-def _list_of_steps(view: View) -> Iterator[Text]:
+def _list_of_steps(view: ScreenView) -> Iterator[Text]:
     """The steps of a whole layer, those of each head once; and what comes out."""
     walk = view.walk
     once: dict[tuple[str, str], list[int]] = {}
@@ -263,15 +234,13 @@ def _list_of_steps(view: View) -> Iterator[Text]:
 # ------------------------------------------------------------------------------------------------------- every step
 
 
-def _steps(view: View, steps: Sequence[tuple[int, CalculationStep]], only: int | None = None) -> Iterator[Text]:
+def _steps(view: ScreenView, steps: Sequence[ShownStep], only: int | None = None) -> Iterator[Text]:
     """Each step, and before it what it needs that was given; or only the one with this number."""
     walk = view.walk
-    by_key = [step for _, step in steps if followed(walk) is not None and step.name in BY_KEY]
-    given = set(walk.given())
-    for number, step in steps:
-        needed = [name for name in dict.fromkeys(step.operands) if name in given]
-        given -= set(needed)
-        if only not in {None, number}:
+    by_key = [one.step for one in steps if followed(walk) is not None and one.step.name in BY_KEY]
+    for one in steps:
+        step, needed = one.step, one.given
+        if only not in {None, one.number}:
             continue
         if step.operation == "concatenate" and len(needed) > 1 and all(len(walk.grids[n].values) == 1 for n in needed):
             yield from _other_heads(view, needed)
@@ -280,7 +249,7 @@ def _steps(view: View, steps: Sequence[tuple[int, CalculationStep]], only: int |
                 shape = walk.grids[name].values.shape
                 yield from _explain(view, name, f"({shape[0]}, {shape[1]})")
                 yield from draw_numbers(view, _table_of(view, name))
-        yield from _step(view, number, step)
+        yield from _step(view, one)
         if step not in by_key:
             yield from draw_numbers(view, _table_of(view, step.result))
         elif step is by_key[-1]:
@@ -289,7 +258,7 @@ def _steps(view: View, steps: Sequence[tuple[int, CalculationStep]], only: int |
             yield from _keys(view, by_key)
 
 
-def _explain(view: View, name: str, shape: str) -> Iterator[Text]:
+def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
     """What a grid is that no step makes."""
     explanation = explain(name, view.language)
     yield Text()
@@ -297,7 +266,7 @@ def _explain(view: View, name: str, shape: str) -> Iterator[Text]:
     yield from view.wrap(explanation.sentence, indent=INDENT)
 
 
-def _other_heads(view: View, names: Sequence[str]) -> Iterator[Text]:
+def _other_heads(view: ScreenView, names: Sequence[str]) -> Iterator[Text]:
     """The contexts of other heads, a row for each."""
     values = np.vstack([view.walk.grids[name].values for name in names])
     blanks = frozenset((names.index(name), column) for name, _, column in view.blanks if name in names)
@@ -306,27 +275,24 @@ def _other_heads(view: View, names: Sequence[str]) -> Iterator[Text]:
     yield from draw_numbers(view, GridTable(groups=(group,), labels=tuple(names)))
 
 
-def _step(view: View, number: int, step: CalculationStep) -> Iterator[Text]:
+def _step(view: ScreenView, one: ShownStep) -> Iterator[Text]:
     """A step in words: its title, formula, shapes, a sentence, and one cell done by hand."""
-    walk, language = view.walk, view.language
-    explanation = explain(step.name, language)
     yield Text()
-    yield from view.wrap(f"{number}. {explanation.title}", "bold")
-    formula = view.spell(multiplied(formula_of(step, language=language, walk=walk)))
-    shapes = view.spell(multiplied(shapes_of(walk, step, language=language)))
+    yield from view.wrap(f"{one.number}. {one.title}", "bold")
+    formula, shapes = (view.spell(multiplied(text)) for text in (one.formula, one.shapes))
     if INDENT + cell_len(formula) + INDENT + cell_len(shapes) <= view.screen.width:
         yield Text.assemble(" " * INDENT, formula, " " * INDENT, (shapes, "dim"), no_wrap=True)
     else:
         yield from view.wrap(formula, indent=INDENT)
         yield from view.wrap(shapes, "dim", INDENT)
-    yield from view.wrap(explanation.sentence, indent=INDENT)
-    yield from view.wrap(by_hand(walk, step, view.precision, language, view.blanks), indent=INDENT)
+    yield from view.wrap(one.sentence, indent=INDENT)
+    yield from view.wrap(one.hand, indent=INDENT)
 
 
 # ----------------------------------------------------------------------------------------------------------- tables
 
 
-def _table_of(view: View, name: str) -> GridTable:
+def _table_of(view: ScreenView, name: str) -> GridTable:
     """The numbers of one grid."""
     grid = view.walk.grids[name]
     n_rows = len(grid.values)
@@ -335,14 +301,13 @@ def _table_of(view: View, name: str) -> GridTable:
         values=grid.values,
         names=grid.columns,
         rows=kept_rows(n_rows, is_named=bool(grid.rows) or n_rows == 1),
-        is_weights=any(step.result == name and step.operation == "softmax" for step in view.walk.steps),
-        blanks=_blanks_of(name, view.blanks),
+        is_weights=view.is_weights(name),
+        blanks=view.blanks_of(name),
     )
-    labels = grid.rows or ((name,) if n_rows == 1 else tuple(map(str, range(n_rows))))
-    return GridTable(groups=(group,), labels=labels)
+    return GridTable(groups=(group,), labels=view.labels_of(name))
 
 
-def _keys(view: View, steps: Sequence[CalculationStep], *, is_short: bool = False) -> Iterator[Text]:
+def _keys(view: ScreenView, steps: Sequence[CalculationStep], *, is_short: bool = False) -> Iterator[Text]:
     """What one query makes of each key: a row a key, its weight as a number and a bar; in the last line the sums.
 
     Where not all stands side by side, values and alignment vectors follow below: those of the largest weights, if it
@@ -356,7 +321,7 @@ def _keys(view: View, steps: Sequence[CalculationStep], *, is_short: bool = Fals
     rows = list(range(n)) if n <= MOST_KEYS else _largest(shares, SHOWN_KEYS)
 
     def group(name: str, title: str, *, turned: bool = False, **more: Any) -> Group:
-        values, blanks = walk.grids[name].values, _blanks_of(name, view.blanks)
+        values, blanks = walk.grids[name].values, view.blanks_of(name)
         if turned:
             values, blanks = values.T, frozenset((column, row) for row, column in blanks)
         sums = values.sum(axis=0) if more.pop("summed", False) and not view.blanks else None
@@ -399,7 +364,7 @@ def _largest(shares: np.ndarray, most: int) -> list[int]:
     return sorted(sorted(range(len(shares)), key=lambda key: -shares[key])[:most])
 
 
-def _rest(view: View, weights: Grid, rows: Sequence[int]) -> Iterator[Text]:
+def _rest(view: ScreenView, weights: Grid, rows: Sequence[int]) -> Iterator[Text]:
     """How much weight the keys have that are not shown."""
     shares = weights.values[0]
     if len(rows) < len(shares):
@@ -411,8 +376,3 @@ def _masked(walk: Walkthrough) -> frozenset[int]:
     """The keys that the one query may not look at."""
     masks = [walk.grids[step.result].values[0] for step in walk.steps if step.operation == "mask"]
     return frozenset(np.flatnonzero(np.isneginf(masks).any(axis=0)).tolist()) if masks else frozenset()
-
-
-def _blanks_of(name: str, blanks: Blanks) -> frozenset[tuple[int, int]]:
-    """The rows and columns of one grid's blank cells."""
-    return frozenset((row, column) for grid, row, column in blanks if grid == name)
