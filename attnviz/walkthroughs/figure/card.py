@@ -18,6 +18,8 @@ TITLED, SIGN, NEXT = 0.24, 0.3, 0.16
 """Above a matrix for its symbol, between two matrices for their sign, and between two lines of them, in inches."""
 NARROWEST, ROOMY = 1.15, 2.7
 """What a card takes at least, beside others and alone, in inches."""
+BESIDE, BELOW = 0.4, 0.3
+"""Between two cards side by side, and between two lines of them, in inches."""
 FEWEST = 4
 """Columns of a vector that are printed at least, with what stands for the others."""
 
@@ -148,3 +150,51 @@ def _spots(signs: Sequence[str], boxes: Sequence[Box], style: Style, room: float
         x += before + own + 0.06 * style.scale
         widest, tallest = max(widest, x), max(tallest, TITLED * style.scale + box.height + box.below)
     return spots, widest, top + tallest
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Cards side by side, in as many lines as they need; lengths in inches."""
+
+    lines: list[list[Block]]
+
+    @property
+    def boxes(self) -> list[Box]:
+        """All matrices."""
+        return [spot.box for line in self.lines for block in line for spot in block.spots]
+
+    @property
+    def width(self) -> float:
+        """Of the longest line."""
+        return max(sum(block.width for block in line) + BESIDE * (len(line) - 1) for line in self.lines)
+
+    @property
+    def height(self) -> float:
+        """Of all lines."""
+        return sum(map(_high, self.lines)) + BELOW * (len(self.lines) - 1)
+
+    def draw(self, page: Page, corner: tuple[float, float], style: Style, lit: Mapping[str, int]) -> None:
+        """Draw them from this corner on; `lit` is as in `Block.draw`."""
+        top = corner[1]
+        for line in self.lines:
+            left = corner[0]
+            for block in line:
+                block.draw(page, (left, top), max(one.head for one in line), style, lit)
+                left += block.width + BESIDE
+            top += _high(line) + BELOW
+
+
+def strip_of(made: Sequence[Block], room: float) -> Strip:
+    """Cards side by side, in lines no wider than this."""
+    found: list[list[Block]] = []
+    for block in made:
+        used = sum(one.width + BESIDE for one in found[-1]) if found else 0.0
+        if not found or used + block.width > room:
+            found.append([])
+        found[-1].append(block)
+    return Strip(found)
+
+
+def _high(line: Sequence[Block]) -> float:
+    """The height of cards side by side."""
+    return max(block.head for block in line) + max(block.body for block in line)

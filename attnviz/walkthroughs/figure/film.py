@@ -28,7 +28,7 @@ from attnviz.walkthroughs.figure.panel import bold
 from attnviz.walkthroughs.figure.plan import Card, blocks, fresh
 from attnviz.walkthroughs.figure.sheet import FEW_ROWS, Told, told
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.wording import ViewOptions, followed, say
+from attnviz.walkthroughs.wording import ViewOptions, followed
 
 WIDE, HIGH, DPI = 12.0, 6.75, 100.0
 """The size of a picture in inches, which gets higher where there are many rows, and its points for an inch."""
@@ -163,7 +163,7 @@ def draw_step(reel: Reel, card: Card, size: tuple[float, float]) -> Page:
 def _write_crumbs(page: Page, it: Told, card: Card) -> None:
     """Which step of how many this is, and what the steps around it are, pale."""
     size, place, left = LEAST, it.cards.index(card), EDGE
-    count = say("step", it.language, n=place + 1, total=len(it.cards))
+    count = it.view.say("step", n=place + 1, total=len(it.cards))
     around = [one.title for one in it.cards[place + 1 : place + 1 + AROUND]]
     for index, text in enumerate([count, card.title, *around]):
         look = bold(text) if index < 2 else {"color": PALE}
