@@ -144,8 +144,8 @@ def _read(text: WalkthroughText) -> WalkthroughText:
 def _view(
     walk: Walkthrough, text: WalkthroughText, model: WalkthroughModel, appearance: WalkthroughAppearance
 ) -> dict[str, Any]:
-    """What every view of the calculation is told, as `attnviz.walkthroughs.wording.ViewOptions` has it."""
-    from attnviz.walkthroughs.wording import NO_BLANKS, steps_named
+    """What every view of the calculation is told, as `attnviz.walkthroughs.view.ViewOptions` has it."""
+    from attnviz.walkthroughs.view import NO_BLANKS, steps_named
 
     usual = PRECISION.get(text.example or "", 3)
     return {
@@ -165,7 +165,8 @@ def _usual_path(
     page: PageSettings,
 ) -> Path:
     """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
-    from attnviz.walkthroughs.wording import steps_named, title_line
+    from attnviz.walkthroughs.view import steps_named
+    from attnviz.walkthroughs.wording import title_line
 
     numbers = f"example {text.example}" if text.example else text.numbers.stem if text.numbers else None
     parts = []

@@ -12,7 +12,7 @@ from attnviz.attention import Note
 from attnviz.errors import SelectionError
 from attnviz.walkthroughs.calculation import Calculation, Terms, write_attention
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.wording import chosen_row
+from attnviz.walkthroughs.view import chosen_row
 
 WORDS = ("I", "love", "you", "all")
 D_MODEL, D_K = 20, 5

@@ -21,7 +21,7 @@ from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, Ter
 from attnviz.walkthroughs.homework_file import Entry, NumberTable, expect, match, read_entries, read_table
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.verify.saved import named, number
-from attnviz.walkthroughs.wording import chosen_row
+from attnviz.walkthroughs.view import chosen_row
 
 DIRECT = ("query", "keys", "values")
 PROJECTIONS = ("X", "Wq", "Wk", "Wv")

@@ -71,14 +71,20 @@ class ResultCell:
         """Of each of these, the number in the cell's own place."""
         return [float(grid[self.row, self.column]) for grid in self.grids]
 
+    def row_of(self, place: int) -> list[float]:
+        """The cell's row of one of these grids."""
+        row: list[float] = self.grids[place][self.row].tolist()
+        return row
+
+    def column_of(self, place: int) -> list[float]:
+        """The cell's column of one of these grids."""
+        column: list[float] = self.grids[place][:, self.column].tolist()
+        return column
+
     @property
     def number(self) -> float:
         """What the step needs beside its grids."""
         return self.step.number or 0.0
-
-
-def _as_the_first(operands: Sequence[Grid]) -> Labels:
-    return operands[0].rows, operands[0].columns
 
 
 def _never(_: ResultCell) -> bool:
@@ -118,7 +124,7 @@ class Operation:
     operands: tuple[int, int] = (1, 1)
     numbered: bool = False
     fit: Fit | Callable[[int], Fit] = ()
-    labels: Callable[[Sequence[Grid]], Labels] = _as_the_first
+    labels: Callable[[Sequence[Grid]], Labels] = lambda operands: (operands[0].rows, operands[0].columns)
     formula: tuple[str, ...] = ()
     korean: tuple[str, ...] = ()
     for_key: str = ""
@@ -157,19 +163,9 @@ def scale(number: float) -> tuple[str, float]:
 
 
 def _spell_map(hand: Hand, cell: ResultCell) -> str:
-    a, b, *bias = cell.grids
-    text = hand.products(a[cell.row].tolist(), b[:, cell.column].tolist())
+    bias = cell.grids[2:]
+    text = hand.products(cell.row_of(0), cell.column_of(1))
     return f"{text} + {hand.factor(bias[0][0, cell.column])}" if bias else text
-
-
-def _spell_dot(hand: Hand, cell: ResultCell) -> str:
-    a, b = cell.grids
-    return hand.products(a[cell.row].tolist(), b[cell.column].tolist())
-
-
-def _spell_general(hand: Hand, cell: ResultCell) -> str:
-    a, b, c = cell.grids
-    return hand.products((a[cell.row] @ b).tolist(), c[cell.column].tolist())
 
 
 def _first_factors(hand: Hand, cell: ResultCell) -> str:
@@ -195,11 +191,6 @@ def _is_a_whole_root(cell: ResultCell) -> bool:
     return how == "*" or math.sqrt(number).is_integer()
 
 
-def _spell_softcap(hand: Hand, cell: ResultCell) -> str:
-    cap = hand.write(cell.number)
-    return f"{cap}·tanh({hand.write(cell.values[0])} / {cap})"
-
-
 def _spell_mask(hand: Hand, cell: ResultCell) -> str:
     value, may_look = cell.values
     text = hand.write(value)
@@ -210,8 +201,7 @@ def _spell_mask(hand: Hand, cell: ResultCell) -> str:
 
 def _scores(cell: ResultCell) -> list[float]:
     """All scores of the cell's row, that for looking at nothing among them."""
-    scores, *nothing = cell.grids
-    return [*scores[cell.row].tolist(), *(number for grid in nothing for number in grid.ravel().tolist())]
+    return [*cell.row_of(0), *(number for grid in cell.grids[1:] for number in grid.ravel().tolist())]
 
 
 def _spell_softmax(hand: Hand, cell: ResultCell) -> str:
@@ -234,16 +224,6 @@ def _largest_taken_off(hand: Hand, cell: ResultCell) -> str:
 
 def _are_equal_scores(cell: ResultCell) -> bool:
     return len({score for score in _scores(cell) if math.isfinite(score)}) == 1
-
-
-def _spell_weigh(hand: Hand, cell: ResultCell) -> str:
-    weights, values = cell.grids
-    return f"{hand.factor(weights[0, cell.row])}·{hand.factor(values[cell.row, cell.column])}"
-
-
-def _spell_sum(hand: Hand, cell: ResultCell) -> str:
-    values = cell.grids[0][:, cell.column].tolist()
-    return hand.add(values, lambda i: hand.factor(values[i]))
 
 
 def _spell_concatenate(hand: Hand, cell: ResultCell) -> str:
@@ -333,7 +313,7 @@ OPERATIONS: dict[str, Operation] = {
         formula=("{a} {B}",),
         for_key="q · k",
         signs=(MATRIX,),
-        spell=_spell_dot,
+        spell=lambda hand, cell: hand.products(cell.row_of(0), cell.grids[1][cell.column].tolist()),
     ),
     "general": Operation(
         compute=lambda a, b, c: a @ b @ c.T,  # (Q, d) x (d, d) x (d, K) -> (Q, K): Luong et al. 2015, equation 8
@@ -343,7 +323,9 @@ OPERATIONS: dict[str, Operation] = {
         formula=("{a} {b} {C}",),
         for_key="q W k^T",
         signs=(MATRIX, MATRIX),
-        spell=_spell_general,
+        spell=lambda hand, cell: hand.products(
+            (cell.grids[0][cell.row] @ cell.grids[1]).tolist(), cell.grids[2][cell.column].tolist()
+        ),
         note=_first_factors,
     ),
     "additive": Operation(
@@ -375,7 +357,7 @@ OPERATIONS: dict[str, Operation] = {
         numbered=True,
         formula=("{number} tanh({a} / {number})",),
         for_key="{number} tanh({a} / {number})",
-        spell=_spell_softcap,
+        spell=lambda hand, cell: "{0}·tanh({1} / {0})".format(*map(hand.write, (cell.number, cell.values[0]))),
         comes_out=_never,
     ),
     "mask": Operation(
@@ -404,7 +386,9 @@ OPERATIONS: dict[str, Operation] = {
         formula=("{A} * {b}",),
         for_key="{a} · {b}",
         signs=(CELLS,),
-        spell=_spell_weigh,
+        spell=lambda hand, cell: (
+            f"{hand.factor(cell.grids[0][0, cell.row])}·{hand.factor(cell.row_of(1)[cell.column])}"
+        ),
     ),
     "sum": Operation(
         compute=lambda a: a.sum(axis=0, keepdims=True),  # (K, d) -> (1, d)
@@ -412,7 +396,7 @@ OPERATIONS: dict[str, Operation] = {
         formula=("sum of the rows of {a}",),
         korean=("{a}의 행의 합",),
         shapes=_sum_of_rows,
-        spell=_spell_sum,
+        spell=lambda hand, cell: hand.add(cell.column_of(0), lambda i: hand.factor(cell.column_of(0)[i])),
     ),
     "concatenate": Operation(
         compute=lambda *grids: np.hstack(grids),

@@ -192,7 +192,7 @@ class Walkthrough:
         """
         from pandas import DataFrame, MultiIndex
 
-        from attnviz.walkthroughs.wording import keyed_columns
+        from attnviz.walkthroughs.view import keyed_columns
 
         queries, keys, columns = keyed_columns(self)
         return DataFrame(columns, index=MultiIndex.from_product([queries, keys], names=("query", "key")))

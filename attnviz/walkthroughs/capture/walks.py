@@ -17,7 +17,7 @@ from attnviz.walkthroughs.capture.layers import CROSS, write_layer, write_output
 from attnviz.walkthroughs.capture.parts import LayerParts, parts_of
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.wording import chosen_row
+from attnviz.walkthroughs.view import chosen_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from attnviz.walkthroughs.figure.panel import bold
 from attnviz.walkthroughs.figure.plan import Card, blocks, fresh
 from attnviz.walkthroughs.figure.sheet import FEW_ROWS, Told, told
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.wording import ViewOptions, followed
+from attnviz.walkthroughs.view import ViewOptions, followed
 
 WIDE, HIGH, DPI = 12.0, 6.75, 100.0
 """The size of a picture in inches, which gets higher where there are many rows, and its points for an inch."""
@@ -88,7 +88,7 @@ def film(
         path: the file.
         suffix: one of `WRITERS`; ``.mp4`` needs the program ffmpeg.
         palette: one of `attnviz.render.names.PALETTES`, or any other colormap's name.
-        options: as in `attnviz.walkthroughs.wording.ViewOptions`.
+        options: as in `attnviz.walkthroughs.view.ViewOptions`.
 
     Returns:
         The fonts used, with the characters that none has.

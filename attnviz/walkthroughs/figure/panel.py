@@ -14,7 +14,7 @@ from attnviz.render.fonts import BASE, typefaces_for
 from attnviz.render.palette import colours, diverging, ink, levels, signed_levels
 from attnviz.walkthroughs.figure.plan import Matrix
 from attnviz.walkthroughs.hand import shown
-from attnviz.walkthroughs.wording import BLANK
+from attnviz.walkthroughs.view import BLANK
 
 Cut = tuple[int | None, ...]
 """The rows or columns that are drawn; None stands for those left out there."""

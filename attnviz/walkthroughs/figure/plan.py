@@ -17,14 +17,8 @@ import numpy as np
 from attnviz.walkthroughs.operations import ARROW
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
-from attnviz.walkthroughs.wording import (
-    ShownStep,
-    View,
-    ViewOptions,
-    between,
-    followed,
-    shown_formula,
-)
+from attnviz.walkthroughs.view import ShownStep, View, ViewOptions, followed
+from attnviz.walkthroughs.wording import between, shown_formula
 
 HEADED = {"query", "keys", "values", *BY_KEY, "context"}
 """Steps that each of several heads has."""

@@ -17,13 +17,10 @@ from attnviz.walkthroughs.figure.panel import Style, bold
 from attnviz.walkthroughs.figure.plan import KEYS, Card, blocks, cards, fresh
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
+from attnviz.walkthroughs.view import BLANK, View, ViewOptions, followed
 from attnviz.walkthroughs.wording import (
-    BLANK,
-    View,
-    ViewOptions,
     by_cells,
     finding,
-    followed,
     note_lines,
     receipt_line,
     shown_formula,
@@ -104,7 +101,7 @@ def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOpt
     Args:
         walk: what to draw.
         palette: one of `attnviz.render.names.PALETTES`, or any other colormap's name.
-        options: as in `attnviz.walkthroughs.wording.ViewOptions`.
+        options: as in `attnviz.walkthroughs.view.ViewOptions`.
 
     Raises:
         SelectionError: a step, language or palette that is not there.

@@ -14,13 +14,9 @@ from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.operations import CELLS
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
+from attnviz.walkthroughs.view import BLANK, ShownStep, View, ViewOptions, followed
 from attnviz.walkthroughs.wording import (
-    BLANK,
-    ShownStep,
-    View,
-    ViewOptions,
     explain,
-    followed,
     multiplied,
     note_lines,
     receipt_line,

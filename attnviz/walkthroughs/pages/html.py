@@ -10,7 +10,7 @@ from unicodedata import east_asian_width
 from attnviz.walkthroughs.pages.content import DEPTH, PageCell, PageContent, PageTable, Section, lay_out, signs
 from attnviz.walkthroughs.pages.mathematics import mathml
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.wording import ViewOptions
+from attnviz.walkthroughs.view import ViewOptions
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1f; --paper: #fdfdfc; --faint: #5c5c66; --line: #d5d5da; }

@@ -12,7 +12,7 @@ from typing import Unpack
 from attnviz.walkthroughs.pages.content import DEPTH, PageCell, PageContent, PageTable, Section, lay_out
 from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.wording import ViewOptions
+from attnviz.walkthroughs.view import ViewOptions
 
 _PACKAGES = "amsmath, booktabs, colortbl, graphicx"
 

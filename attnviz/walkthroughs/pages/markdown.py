@@ -11,7 +11,7 @@ from typing import Unpack
 from attnviz.walkthroughs.pages.content import PageContent, PageTable, Section, lay_out, signs
 from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.wording import Blanks, View, ViewOptions
+from attnviz.walkthroughs.view import Blanks, View, ViewOptions
 
 COLUMNS = ("step", "name", "grid", "row", "row_name", "column", "column_name", "value")
 """Of the table of numbers."""

@@ -56,7 +56,7 @@ def browse(walk: Walkthrough, view: dict[str, Any], palette: str, background: st
 
     Args:
         walk: the calculation.
-        view: how it is shown, as `attnviz.walkthroughs.wording.ViewOptions` has it.
+        view: how it is shown, as `attnviz.walkthroughs.view.ViewOptions` has it.
         palette: the colours.
         background: of the terminal: ``auto`` asks it.
         first: the number of the step to begin at.
@@ -67,7 +67,7 @@ def browse(walk: Walkthrough, view: dict[str, Any], palette: str, background: st
     from attnviz.commands import console_here
     from attnviz.render.terminal.screen import screen_of
     from attnviz.walkthroughs.terminal.steps import draw_keys, draw_step
-    from attnviz.walkthroughs.wording import chosen
+    from attnviz.walkthroughs.view import chosen
 
     numbers = [number for number, _ in chosen(walk, view["steps"])]
     place = numbers.index(chosen(walk, view["steps"], first)[0][0])

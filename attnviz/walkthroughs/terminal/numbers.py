@@ -17,7 +17,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import GAP
 from attnviz.render.terminal.text import MARKS, fit, spell, wrap
 from attnviz.walkthroughs.hand import one_format, shown
-from attnviz.walkthroughs.wording import BLANK, LEAST, View
+from attnviz.walkthroughs.view import BLANK, LEAST, View
 
 LABEL = 14
 """Cells that a row's name may take."""

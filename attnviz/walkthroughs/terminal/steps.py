@@ -17,13 +17,10 @@ from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.terminal.numbers import GridTable, Group, ScreenView, draw_numbers, fits, kept_rows
 from attnviz.walkthroughs.texts import BY_KEY
+from attnviz.walkthroughs.view import LEAST, ShownStep, ViewOptions, followed
 from attnviz.walkthroughs.wording import (
-    LEAST,
-    ShownStep,
-    ViewOptions,
     by_cells,
     explain,
-    followed,
     formula_for_key,
     formula_of,
     multiplied,
@@ -53,7 +50,7 @@ def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOpti
     Args:
         walk: what to show.
         screen: where; one that knows no more than ASCII gets English.
-        settings: as in `attnviz.walkthroughs.wording.ViewOptions`; all steps are looked at.
+        settings: as in `attnviz.walkthroughs.view.ViewOptions`; all steps are looked at.
 
     Raises:
         SelectionError: there is no such language.

@@ -1,0 +1,285 @@
+"""What every view of a walkthrough chooses alike: steps, a query, the cell done by hand; and the steps as shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+
+from attnviz.errors import SelectionError
+from attnviz.text.display import clip, visible
+from attnviz.text.names import did_you_mean
+from attnviz.walkthroughs.calculation import spell_out
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.texts import BY_KEY
+from attnviz.walkthroughs.wording import expect_language, explain, formula_of, say, shapes_of
+
+MOST_LISTED = 16
+"""Rows that a refusal names one by one."""
+
+Blanks = frozenset[tuple[str, int, int]]
+"""Cells that a learner fills in: grid, row, column."""
+
+BLANK = "____"
+
+LEAST = 4
+"""Vectors of no more numbers are never shortened; of longer ones the first number is always shown."""
+
+NO_BLANKS: Blanks = frozenset()
+
+
+class ViewOptions(TypedDict, total=False):
+    """What every view of a walkthrough may be told; what it is not told is as written here.
+
+    Attributes:
+        language: one of `attnviz.walkthroughs.texts.LANGUAGES`; English.
+        precision: digits after the point of each number; 3.
+        steps: the names of the steps to show; None, which is all.
+        blanks: cells that a learner fills in: grid, row, column; none.
+    """
+
+    language: str
+    precision: int
+    steps: Sequence[str] | None
+    blanks: Blanks
+
+
+def chosen(walk: Walkthrough, names: Sequence[str] | None, first: int = 1) -> list[tuple[int, CalculationStep]]:
+    """The steps with these names, from a step on, and the number that each has in the whole calculation, from 1.
+
+    Raises:
+        SelectionError: a name that no step has, or no step is left.
+    """
+    steps = list(enumerate(walk.steps, start=1))
+    for name in names or ():
+        _expect_step(walk, name, is_there=name in {step.name for step in walk.steps})
+    found = [(number, step) for number, step in steps if names is None or step.name in names]
+    if found and not 1 <= first <= found[-1][0]:
+        raise SelectionError(f"there is no step {first} to begin at: the last one is {found[-1][0]}, counted from 1")
+    return [(number, step) for number, step in found if number >= first]
+
+
+def steps_named(walk: Walkthrough, typed: str) -> tuple[str, ...]:
+    """The names of the steps that a person means: a step, the beginning of its name, or what it makes.
+
+    Raises:
+        SelectionError: one that this calculation has not.
+    """
+    found = []
+    for part in filter(None, (part.strip() for part in typed.split(","))):
+        word = part.lower()
+        exact = [step.name for step in walk.steps if word in {step.name, step.result.lower()}]
+        meant = exact or [step.name for step in walk.steps if step.name.startswith(word)]
+        _expect_step(walk, part, is_there=bool(meant))
+        found += meant
+    if not found:
+        raise SelectionError("no step is named: choose some, such as score,softmax,context")
+    return tuple(dict.fromkeys(found))
+
+
+def _expect_step(walk: Walkthrough, typed: str, *, is_there: bool) -> None:
+    known = dict.fromkeys(step.name for step in walk.steps)
+    if not is_there:
+        raise SelectionError(f"there is no step '{visible(typed)}'{did_you_mean(typed, known)}")
+
+
+def keyed_columns(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object], dict[str, np.ndarray]]:
+    """What queries make of keys: names of queries and keys, or their numbers, and by grid a number for each pair.
+
+    Raises:
+        SelectionError: the calculation has no scores.
+    """
+    grids = {step.result: walk.grids[step.result] for step in walk.steps if step.name in BY_KEY}
+    pairs = {step.result for step in walk.steps if step.operation != "weigh"}
+    if not grids:
+        raise SelectionError("this calculation has no scores: no query looks at a key")
+    first = next(iter(grids.values()))
+    n_queries, n_keys = first.values.shape
+    columns = {
+        name: grid.values.ravel() for name, grid in grids.items()
+        if name in pairs and grid.values.shape == first.values.shape
+    }  # fmt: skip
+    return first.rows or range(n_queries), first.columns or range(n_keys), columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownStep:
+    """A step as every view shows it.
+
+    Attributes:
+        number: its place in the whole calculation, counted from 1.
+        step: the step itself.
+        given: the grids made by no step that it is the first to need.
+        title: what it is, in a few words.
+        sentence: one for somebody who sees it for the first time.
+        formula: with the names of its grids.
+        shapes: the same with the shapes put in.
+        hand: one telling cell of it by hand; empty where it would fill in a blank.
+    """
+
+    number: int
+    step: CalculationStep
+    given: tuple[str, ...]
+    title: str
+    sentence: str
+    formula: str
+    shapes: str
+    hand: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A calculation, and how it is shown: the same for terminal, pages and pictures.
+
+    Attributes:
+        walk: the calculation.
+        language: as in `ViewOptions`, like those that follow.
+        precision: likewise.
+        steps: likewise.
+        blanks: likewise.
+
+    Raises:
+        SelectionError: there is no such language.
+    """
+
+    walk: Walkthrough
+    language: str = "en"
+    precision: int = 3
+    steps: Sequence[str] | None = None
+    blanks: Blanks = NO_BLANKS
+
+    def __post_init__(self) -> None:
+        expect_language(self.language)
+
+    def say(self, phrase: str, /, **fields: object) -> str:
+        """One of the phrases, in the language of the view."""
+        return say(phrase, self.language, **fields)
+
+    def shown(self, first: int = 1) -> list[ShownStep]:
+        """The steps that are wanted, from a step on.
+
+        Raises:
+            SelectionError: a step that is not there.
+        """
+        walk, language = self.walk, self.language
+        found, given = [], set(walk.given())
+        for number, step in chosen(walk, self.steps, first):
+            words = explain(step.name, language)
+            needed = tuple(name for name in dict.fromkeys(step.operands) if name in given)
+            given -= set(needed)
+            found.append(
+                ShownStep(
+                    number=number,
+                    step=step,
+                    given=needed,
+                    title=words.title,
+                    sentence=words.sentence,
+                    formula=formula_of(step, language=language, walk=walk),
+                    shapes=shapes_of(walk, step, language=language),
+                    hand=_by_hand(walk, step, self.precision, language, self.blanks),
+                )
+            )
+        return found
+
+    def blanks_of(self, name: str) -> frozenset[tuple[int, int]]:
+        """The rows and columns of one grid's blank cells."""
+        return frozenset((row, column) for grid, row, column in self.blanks if grid == name)
+
+    def labels_of(self, name: str) -> tuple[str, ...]:
+        """What the rows of a grid are called: by their names, a single one by the grid's, else by their numbers."""
+        grid = self.walk.grids[name]
+        n_rows = len(grid.values)
+        return grid.rows or ((name,) if n_rows == 1 else tuple(map(str, range(n_rows))))
+
+    def is_weights(self, name: str) -> bool:
+        """Whether a softmax made a grid."""
+        return any(step.result == name and step.operation == "softmax" for step in self.walk.steps)
+
+
+def _by_hand(walk: Walkthrough, step: CalculationStep, precision: int, language: str, blanks: Blanks) -> str:
+    """The arithmetic of one telling cell of a step, with the cell's name."""
+    if {grid for grid, _, _ in blanks} & {step.result, *step.operands}:
+        return ""
+    row, column = telling_cell(walk, step)
+    grid = walk.grids[step.result]
+    return f"{cell_name(step.result, grid, row, column, language)}: " + spell_out(
+        walk, step, row, column, precision, language=language
+    )
+
+
+def followed(walk: Walkthrough) -> Grid | None:
+    """The weights of the one query that is followed; None where several are walked, or several heads."""
+    made = [walk.grids[step.result] for step in walk.steps if step.operation == "softmax"]
+    return made[0] if len(made) == 1 and len(made[0].values) == 1 else None
+
+
+def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
+    """The cell that tells most: of the largest weight, or number; of a longer vector its first number.
+
+    It is the same in every view, and in windows of any width.
+    """
+    grid, weights = walk.grids[step.result], followed(walk)
+    values, row = grid.values, 0
+    if weights is not None and step.name in BY_KEY:
+        key = int(weights.values[0].argmax())
+        if step.operation != "weigh":
+            return 0, key
+        row = key
+    elif step.name in BY_KEY or step.name == "context":
+        row = len(values) - 1  # the last query is the one that may see most
+        made = next((walk.grids[one.result].values for one in walk.steps if one.operation == "softmax"), values)
+        if step.name in BY_KEY and made.shape == values.shape:
+            return row, int(made[row].argmax())
+    if not grid.columns and values.shape[1] > LEAST:
+        return row, 0
+    return row, int(np.where(np.isfinite(values[row]), np.abs(values[row]), -1.0).argmax())
+
+
+def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> str:
+    """As "scores, love" or "alignment, love, number 3"."""
+    parts = [name]
+    if len(grid.values) > 1:
+        parts.append(grid.rows[row] if grid.rows else say("row", language, n=row))
+    parts.append(grid.columns[column] if grid.columns else say("number", language, n=column))
+    return ", ".join(parts)
+
+
+def chosen_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
+    """The number of the row that a person means.
+
+    Args:
+        rows: how each is spelled, first as it is shown; nothing where rows are only counted.
+        wanted: a spelling, whatever the size of its letters where none is exactly so; or a number counted from 0,
+            negative from the end, as a number or in digits.
+
+    Raises:
+        SelectionError: there is none, or there are several.
+    """
+    n = len(rows)
+    if isinstance(wanted, str):
+        typed = visible(wanted.strip())
+        exact = [number for number, spelled in enumerate(rows) if typed in spelled]
+        found = exact or [place for place, one in enumerate(rows) if typed.casefold() in map(str.casefold, one)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise SelectionError(
+                f"several queries are '{clip(typed, 40)}': choose one by its number: {_listed(rows, found)}"
+            )
+        digits = typed.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
+            known = [word for spelled in rows for word in spelled]
+            there = did_you_mean(typed, known, [_listed(rows, range(n))])
+            raise SelectionError(f"there is no query '{clip(typed, 40)}'{there}")
+        wanted = int(wanted)
+    if not -n <= wanted < n:
+        raise SelectionError(f"there is no query {wanted}: there are {_listed(rows, range(n))}")
+    return wanted % n
+
+
+def _listed(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
+    """Rows with their numbers, those in the middle left out where there are many."""
+    shown = [" ".join([str(number), *rows[number][:1]]) for number in numbers]
+    return clip(", ".join(shown if len(shown) <= MOST_LISTED else [*shown[: MOST_LISTED - 2], "…", shown[-1]]), 400)
