@@ -34,11 +34,7 @@ def example(name: str, *, query: str | int | None = None) -> Walkthrough:
 
 
 def seq2seq(query: str | int | None = None) -> Walkthrough:
-    """One step of a recurrent decoder with attention; the encoder's states are keys and values alike.
-
-    Raises:
-        SelectionError: another query than the only one.
-    """
+    """One step of a recurrent decoder with attention; the encoder's states are keys and values alike."""
     calculation = Calculation()
     decoder = ("decoder",)
     if query is not None:
@@ -63,12 +59,6 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
     """Single-head self-attention of four tokens 20 wide, with queries, keys and values 5 wide.
 
     The numbers have one decimal, so that a person can type them again.
-
-    Args:
-        query: the token that is followed; None walks all at once.
-
-    Raises:
-        SelectionError: there is no such token.
     """
     chance = random.Random(0)  # noqa: S311 - numbers to calculate with; Python draws the same ones everywhere
     calculation = Calculation()

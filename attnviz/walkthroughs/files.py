@@ -203,15 +203,7 @@ FORMATS: dict[str, Callable[[Sequence[Walkthrough], str, dict[str, Any]], Conten
 
 
 def content(walks: Sequence[Walkthrough], path: Path, **view: Any) -> Content:
-    """What a file holds.
-
-    Args:
-        walks: the calculations: a film shows all of them, another file the first.
-        path: the file; its ending, one of `FORMATS`, says what it holds.
-        view: as of `Walkthrough.figure`.
-
-    Returns:
-        The content, and the characters in it that no font has.
+    """What a file of this ending holds: a film all calculations, another file the first; the rest as in `figure`.
 
     Raises:
         OutputError: another ending.

@@ -226,11 +226,7 @@ def read_table(name: str, field: Entry) -> NumberTable:
 
 
 def match(one: NumberTable, side: str, other: NumberTable, other_side: str) -> None:
-    """Refuse two tables of which two sizes clash.
-
-    Raises:
-        FileFormatError: they do; the message names both, and their lines.
-    """
+    """Refuse two tables of which two sizes clash, by their names and lines."""
     if one.size(side) != other.size(other_side):
         raise FileFormatError(
             f"{one.name} (line {one.line}) has {one.size(side)} {side}, but {other.name} (line {other.line}) has "
@@ -239,10 +235,6 @@ def match(one: NumberTable, side: str, other: NumberTable, other_side: str) -> N
 
 
 def expect(one: NumberTable, side: str, wanted: int, what: str) -> None:
-    """Refuse a table whose size is not what something else makes it.
-
-    Raises:
-        FileFormatError: it is not.
-    """
+    """Refuse a table whose size is not what something else makes it."""
     if one.size(side) != wanted:
         raise FileFormatError(f"{one.name} (line {one.line}) has {one.size(side)} {side}, but {what} is {wanted}")

@@ -54,13 +54,7 @@ class Inputs:
         self._made: list[tuple[Float64[np.ndarray, "token d_model"], str, str]] = []
 
     def know(self, whole: Float64[np.ndarray, "token d_model"], name: str, row_name: str) -> None:
-        """What a projection is given may have been made by a step.
-
-        Args:
-            whole: all rows, as the model made them.
-            name: what the calculation calls them.
-            row_name: what it calls the row of the query that is followed, whether there is a step for it yet or not.
-        """
+        """Name what a projection may be given, and its row of the query that is followed, made already or not."""
         self._made.append((whole, name, row_name))
 
     def write(self, whole: Float64[np.ndarray, "token d_model"], *, of_query: bool) -> str | None:
@@ -112,11 +106,7 @@ class Inputs:
 
 
 def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) -> list[Note]:
-    """Write down query, keys and values: made from their input by the head's projections, where these are found.
-
-    Returns:
-        What a reader should know about it.
-    """
+    """Write down query, keys and values, made by the head's projections where these are found; notes come back."""
     missing = []
     heads = (run.head, run.group, run.group)
     row_names = (run.looking, run.keys, run.keys)
@@ -144,14 +134,7 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
 
 
 def part_of(found: Projection | None, made: Tensor, head: int, row: int | None) -> HeadProjection | None:
-    """One head's part of a projection that was found, if it is small enough and makes what it is said to have made.
-
-    Args:
-        found: the whole projection.
-        made: what the head's part of it made [token, d].
-        head: the head's number.
-        row: the row that was made; None where all were.
-    """
+    """One head's part of a projection, if it is small enough and made this [token, d], or this row of it."""
     if found is None:
         return None
     d = made.shape[1]

@@ -22,11 +22,7 @@ CROSS = "_cross"
 
 
 def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:
-    """Write down the contexts of all heads side by side, and the output projection, where it is found.
-
-    Returns:
-        What a reader should know about it.
-    """
+    """Write down the contexts of all heads side by side, and the output projection if found; notes come back."""
     output, layer = run.keep.projections()[3], run.layer
     if output is None:
         return _write_step(calculation, run)
@@ -56,17 +52,10 @@ def _write_step(calculation: Calculation, run: HeadRun) -> list[Note]:
 def write_layer(
     calculation: Calculation, parts: LayerParts, run: HeadRun, cross: HeadRun | None, *, from_input: bool
 ) -> tuple[str, list[Note]]:
-    """Write down a layer whole.
-
-    Args:
-        calculation: where to.
-        parts: the layer, part by part.
-        run: its self-attention.
-        cross: its cross attention, where it has one.
-        from_input: whether query, keys and values are made by their projections, or given.
+    """Write down a layer whole, query, keys and values made by their projections, or given.
 
     Returns:
-        The name of the layer's output, and what a reader should know about it.
+        The name of the layer's output, and notes.
     """
     return _Layer(calculation, run, cross, from_input=from_input).write(parts)
 

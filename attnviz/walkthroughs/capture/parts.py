@@ -188,12 +188,7 @@ class _Joint:
 
 
 def parts_of(name: str, keep: KeepProjections, cross: KeepProjections | None) -> LayerParts:
-    """The parts of a layer.
-
-    Args:
-        name: what pictures call the model.
-        keep: the layer's self-attention, and the calls around it.
-        cross: its cross attention, where it has one.
+    """The parts of a layer, from its self-attention with the calls around it, and its cross attention.
 
     Raises:
         NoAttentionError: the layer is built otherwise; the message says how far it could be followed.

@@ -81,17 +81,7 @@ def film(
     palette: str = DEFAULT,
     **options: Unpack[ViewOptions],
 ) -> Typefaces:
-    """Write the steps of calculations one after another.
-
-    Args:
-        walks: the calculations, such as one for each decoding step.
-        path: the file.
-        suffix: one of `WRITERS`; ``.mp4`` needs the program ffmpeg.
-        palette: one of `attnviz.render.names.PALETTES`, or any other colormap's name.
-        options: as in `attnviz.walkthroughs.view.ViewOptions`.
-
-    Returns:
-        The fonts used, with the characters that none has.
+    """Write the steps of calculations one after another, in the way of `WRITERS`; the fonts that were used come back.
 
     Raises:
         OutputError: there is no ffmpeg for an ``.mp4``, or it fails.
@@ -109,11 +99,7 @@ def film(
 
 
 def reel_of(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Reel:
-    """The steps of a calculation, measured; to be called in `usual_settings`.
-
-    Raises:
-        SelectionError: a step, language or palette that is not there.
-    """
+    """The steps of a calculation, measured; to be called in `usual_settings`."""
     it = told(walk, palette, LARGER, **options)
     it = replace(it, style=replace(it.style, most=MOST_COLUMNS))
     large, weights, new = replace(it.style, scale=LARGEST), followed(walk), fresh(it.cards)

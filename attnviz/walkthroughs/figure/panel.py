@@ -130,15 +130,7 @@ def cut(n: int, most: int) -> Cut:
 
 
 def box_of(matrix: Matrix, style: Style, *, rows: Cut | None = None, n_rows: int = 48, bars: bool = False) -> Box:
-    """How large a matrix is drawn.
-
-    Args:
-        matrix: what.
-        style: how.
-        rows: which rows; None for the first `n_rows`.
-        n_rows: rows at most, with what stands for those left out, and columns of what has a column for each key.
-        bars: whether weights have bars beside their numbers.
-    """
+    """How large a matrix is drawn: with these rows, or with so many; with bars beside its weights or not."""
     rows = cut(len(matrix.values), n_rows) if rows is None else rows
     columns = cut(matrix.values.shape[1], style.most if matrix.has_vectors else max(n_rows, MOST_NUMBERED))
     scale, size = style.scale, NUMBER * style.scale

@@ -62,11 +62,7 @@ class Told:
 
 
 def told(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]) -> Told:
-    """Everything that a picture needs before anything is measured; to be called in `usual_settings`.
-
-    Raises:
-        SelectionError: a step or a language that is not there.
-    """
+    """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
     view, made = View(walk=walk, **options), cards(walk, **options)
     texts = [text for card in made for text in card.texts()]
     texts += [*_heading(view), receipt_line(walk, view.language), *note_lines(walk, view.language), BLANK, "⋮…∞"]
@@ -96,12 +92,7 @@ def _lit(view: View, made: Sequence[Card]) -> tuple[int | None, dict[str, int]]:
 
 
 def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Picture:
-    """The whole calculation as a picture.
-
-    Args:
-        walk: what to draw.
-        palette: one of `attnviz.render.names.PALETTES`, or any other colormap's name.
-        options: as in `attnviz.walkthroughs.view.ViewOptions`.
+    """The whole calculation as a picture; the rest is as in `ViewOptions`.
 
     Raises:
         SelectionError: a step, language or palette that is not there.

@@ -91,10 +91,6 @@ def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     A number that was given has no step; the value of a blank is empty. Names are the grids' own and every digit is
     written, so that a language and a precision change nothing.
 
-    Args:
-        walk: whose numbers.
-        options: as in `ViewOptions`.
-
     Raises:
         SelectionError: a step or a language that is not there.
     """

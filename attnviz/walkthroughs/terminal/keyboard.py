@@ -54,15 +54,8 @@ def expect_terminal() -> None:
 def browse(walk: Walkthrough, view: dict[str, Any], palette: str, background: str, first: int) -> None:
     """Show one step after another as the keys say, until the one that quits; the screen is then as it was.
 
-    Args:
-        walk: the calculation.
-        view: how it is shown, as `attnviz.walkthroughs.view.ViewOptions` has it.
-        palette: the colours.
-        background: of the terminal: ``auto`` asks it.
-        first: the number of the step to begin at.
-
     Raises:
-        SelectionError: there is no such step.
+        SelectionError: there is no step of the number to begin at.
     """
     from attnviz.commands import console_here
     from attnviz.render.terminal.screen import screen_of

@@ -47,11 +47,6 @@ FEW = 24
 def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
     """The calculation on one screen: what one query makes of each key, a row a key; of several queries the weights.
 
-    Args:
-        walk: what to show.
-        screen: where; one that knows no more than ASCII gets English.
-        settings: as in `attnviz.walkthroughs.view.ViewOptions`; all steps are looked at.
-
     Raises:
         SelectionError: there is no such language.
     """
@@ -98,15 +93,7 @@ def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack
 
 
 def draw_keys(walk: Walkthrough, number: int, lines: tuple[int, int, int], screen: Screen, language: str) -> str:
-    """What stands below a page: which step it is, which of its lines are seen, and which keys there are.
-
-    Args:
-        walk: what is shown.
-        number: the step's.
-        lines: the first and the last line seen, from 1, and how many there are.
-        screen: where.
-        language: as in `draw_walk`.
-    """
+    """What stands below a page: which step it is, which lines of how many are seen, and which keys there are."""
     view = _view(walk, screen, {"language": language})
     first, last, n = lines
     for form in ("", "short ", "shorter ", "shortest "):
@@ -120,11 +107,6 @@ def draw_keys(walk: Walkthrough, number: int, lines: tuple[int, int, int], scree
 
 
 def _view(walk: Walkthrough, screen: Screen, settings: ViewOptions) -> ScreenView:
-    """A view with these settings.
-
-    Raises:
-        SelectionError: there is no such language.
-    """
     view = ScreenView(walk=walk, screen=screen, **settings)
     return view if screen.unicode else replace(view, language="en", is_english_for_ascii=view.language != "en")
 
