@@ -87,6 +87,14 @@ class Calculation:
         self.steps.append(step)
         return result
 
+    def project(
+        self, name: str, result: str, x: str, weights: Mapping[str, Grid], rows: tuple[str, ...] | None = None
+    ) -> str:
+        """Write down a projection's weights, and its bias if it has one, and what it makes of x; as in `step`."""
+        return self.step(
+            name, result, "map", x, *(self.give(symbol, grid) for symbol, grid in weights.items()), rows=rows
+        )
+
     def finish(self, title: Note | str, *, query: int | None = None, notes: Sequence[Note | str] = ()) -> Walkthrough:
         """The finished walkthrough; whose it is, if it is a model's, is for the caller to add.
 

@@ -72,8 +72,7 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
         ("keys", "X", "K", "Wk"),
         ("values", "X", "V", "Wv"),
     ):
-        calculation.give(weights, Grid(values=_tenths(chance, D_MODEL, D_K)))
-        calculation.step(step, made, "map", x, weights)
+        calculation.project(step, made, x, {weights: Grid(values=_tenths(chance, D_MODEL, D_K))})
     write_attention(calculation, query=queries)
     return calculation.finish(
         Note.of("title_self_attention", n=len(WORDS), d_model=D_MODEL, d_k=D_K),

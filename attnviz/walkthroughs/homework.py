@@ -107,7 +107,7 @@ def _calculate(fields: Fields, wanted: str | int | None) -> Walkthrough:
     terms = Terms(
         score=score,
         scaling=_scaling(fields, score),
-        maps={name: Grid(values=tables[name].values) for name in SCORE_MAPS[score]},
+        maps=_grids(tables, *SCORE_MAPS[score]),
         mask=None if mask is None else _of_row(mask, row),
     )
     context = write_attention(calculation, terms, query=query, values="V" if has_values else "K")
@@ -115,11 +115,13 @@ def _calculate(fields: Fields, wanted: str | int | None) -> Walkthrough:
         del calculation.grids[calculation.steps.pop().result]
     if "Wo" in tables:
         expect(tables["Wo"], "rows", calculation.grids[context].values.shape[1], "the values' width")
-        calculation.give("Wo", Grid(values=tables["Wo"].values))
-        bias = [calculation.give("bo", Grid(values=tables["bo"].values))] if "bo" in tables else []
-        calculation.step("output", "output", "map", context, "Wo", *bias)
+        calculation.project("output", "output", context, _grids(tables, "Wo", "bo"))
     followed = 0 if row is None and n_queries == 1 else row
     return calculation.finish(_title(fields), query=followed, notes=() if has_values else (Note("no_values"),))
+
+
+def _grids(tables: Tables, *symbols: str) -> dict[str, Grid]:
+    return {symbol: Grid(values=tables[symbol].values) for symbol in symbols if symbol in tables}
 
 
 def _take_over(
@@ -144,10 +146,7 @@ def _project(
     name = "Q" if row is None else "q"
     for step, of, made, letter in (("query", x, name, "q"), ("keys", "X", "K", "k"), ("values", "X", "V", "v")):
         if f"W{letter}" in tables:
-            beside = [symbol for symbol in (f"W{letter}", f"b{letter}") if symbol in tables]
-            for symbol in beside:
-                calculation.give(symbol, Grid(values=tables[symbol].values))
-            calculation.step(step, made, "map", of, *beside)
+            calculation.project(step, made, of, _grids(tables, f"W{letter}", f"b{letter}"))
     return name
 
 

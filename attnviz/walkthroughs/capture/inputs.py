@@ -120,11 +120,9 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
             missing.append(name.removesuffix(run.suffix))
             calculation.give(name, Grid(values=numbers(own), rows=rows))
             continue
-        weight = calculation.give(f"W{letter}{run.suffix}", Grid(values=part.weight))
-        bias = []
-        if part.bias is not None:
-            bias = [calculation.give(f"b{letter}{run.suffix}", Grid(values=part.bias[None]))]
-        calculation.step(step, name, "map", x, weight, *bias, rows=rows)
+        weights = {f"W{letter}{run.suffix}": Grid(values=part.weight)}
+        weights |= {} if part.bias is None else {f"b{letter}{run.suffix}": Grid(values=part.bias[None])}
+        calculation.project(step, name, x, weights, rows)
     if not missing:
         return []
     *names, last = missing

@@ -49,20 +49,19 @@ def _write_step(calculation: Calculation, run: HeadRun) -> list[Note]:
     return [Note.of("word_before", y=y)]
 
 
-def write_layer(
-    calculation: Calculation, parts: LayerParts, run: HeadRun, cross: HeadRun | None, *, from_input: bool
-) -> tuple[str, list[Note]]:
-    """Write down a layer whole, query, keys and values made by their projections, or given.
-
-    Returns:
-        The name of the layer's output, and notes.
-    """
-    return _Layer(calculation, run, cross, from_input=from_input).write(parts)
-
-
 @dataclass(slots=True)
-class _Layer:
-    """A layer while it is written down."""
+class LayerWriter:
+    """A layer while it is written down.
+
+    Attributes:
+        c: where to.
+        run: its self-attention.
+        cross: its cross attention, where it has one.
+        from_input: whether query, keys and values are made by their projections, or given.
+        notes: what a reader should know.
+        n_norms: norms so far.
+        n_sums: residual sums so far.
+    """
 
     c: Calculation
     run: HeadRun
@@ -72,8 +71,8 @@ class _Layer:
     n_norms: int = 0
     n_sums: int = 0
 
-    def write(self, parts: LayerParts) -> tuple[str, list[Note]]:
-        """All parts in turn; the name of the last result, and notes."""
+    def write(self, parts: LayerParts) -> str:
+        """All parts in turn; the name of the layer's output."""
         inputs = Inputs(self.c, self.run)
         first, *_, last = parts.parts
         if first.before is not None and self.from_input:
@@ -100,7 +99,7 @@ class _Layer:
             stream = self.c.step(step, _counted("residual", self.n_sums), "add", made, stream)
             if part.after is not None:
                 stream = self.norm(stream, part.after, is_last=part is last)
-        return stream, list(dict.fromkeys(self.notes))
+        return stream
 
     def across(self, part: SubLayer, read: str) -> str:
         """Cross attention, of which the queries walked are the rows of a grid that is there."""
@@ -160,9 +159,8 @@ def _write_output_projection(c: Calculation, contexts: Sequence[str], output: Pr
 def _write_projection(c: Calculation, names: tuple[str, str, str], x: str, found: Projection) -> str:
     """Write down a projection; the names are those of the step, of its result, and what is put behind W and b."""
     step, result, letter = names
-    weight = c.give(f"W{letter}", Grid(values=numbers(found.weight)))
-    bias = [] if found.bias is None else [c.give(f"b{letter}", _row(found.bias))]
-    return c.step(step, result, "map", x, weight, *bias)
+    bias = {} if found.bias is None else {f"b{letter}": _row(found.bias)}
+    return c.project(step, result, x, {f"W{letter}": Grid(values=numbers(found.weight))} | bias)
 
 
 def _row(values: Tensor) -> Grid:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from attnviz.attention import Kind, Note, Receipt, Token, positions
 from attnviz.capture.observers import Batch
@@ -13,7 +14,7 @@ from attnviz.errors import NoAttentionError, SelectionError
 from attnviz.text.display import check_text, visible
 from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, largest_difference
 from attnviz.walkthroughs.capture.inputs import HomeBuilt, Inputs, write_projections
-from attnviz.walkthroughs.capture.layers import CROSS, write_layer, write_output
+from attnviz.walkthroughs.capture.layers import CROSS, LayerWriter, write_output
 from attnviz.walkthroughs.capture.parts import LayerParts, parts_of
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
@@ -138,18 +139,18 @@ def _written(run: HeadRun, choice: HeadChoice, receipt: Receipt) -> Walkthrough:
         own, difference = "context", _difference_of(run)
         is_made = any(step.result in run.names for step in calculation.steps)
         from_input = largest_difference(calculation.grids[context].values, run.context()) if is_made else None
-    return replace(
-        calculation.finish(_title(run, run.head), query=run.row, notes=(*run.batch.sentences[0].notes, *notes)),
-        model=run.source.name,
-        text=run.batch.sentences[0].text,
-        kind="decoder" if causal else run.kind,
-        layer=run.layer.number,
-        head=run.head,
-        own=own,
-        difference=difference,
-        from_input=from_input,
-        receipt=receipt,
+    of_head: dict[str, Any] = {"head": run.head, "kind": "decoder"} if causal else {"head": run.head}
+    notes = [*run.batch.sentences[0].notes, *notes]
+    return _finished(
+        calculation, run, notes, own=own, difference=difference, from_input=from_input, receipt=receipt, **of_head
     )
+
+
+def _finished(calculation: Calculation, run: HeadRun, notes: Sequence[Note], **more: Any) -> Walkthrough:
+    """The walkthrough of a calculation, with whose it is."""
+    walk = calculation.finish(_title(run, more.get("head")), query=run.row, notes=notes)
+    of_run: dict[str, Any] = {"model": run.source.name, "kind": run.kind, "layer": run.layer.number}
+    return replace(walk, text=run.batch.sentences[0].text, **(of_run | more))
 
 
 def _title(run: HeadRun, head: int | None) -> Note:
@@ -183,23 +184,16 @@ def _written_whole(run: HeadRun, other: HeadRun | None, row: int | None, receipt
     parts: LayerParts = parts_of(run.source.name, first.keep, None if cross is None else cross.keep)
     theirs = numbers(run.rows_of(parts.made))
     differences = []
-    for from_input in (False, True):
+    for projected in (False, True):
         calculation = Calculation()
-        own, notes = write_layer(calculation, parts, first, cross, from_input=from_input)
+        writer = LayerWriter(calculation, first, cross, from_input=projected)
+        own = writer.write(parts)
         differences.append(largest_difference(calculation.grids[own].values, theirs))
     sentence = run.batch.sentences[0]
     told = (*sentence.notes, *(() if other is None else (*other.batch.sentences[0].notes, Note("looks_twice"))))
-    return replace(
-        calculation.finish(_title(run, None), query=row, notes=tuple(dict.fromkeys([*told, *notes]))),
-        model=run.source.name,
-        text=sentence.text,
-        kind=run.kind,
-        layer=run.layer.number,
-        own=own,
-        difference=differences[0],
-        from_input=differences[1],
-        receipt=receipt,
-    )
+    notes = [*dict.fromkeys([*told, *writer.notes])]
+    difference, from_input = differences
+    return _finished(calculation, run, notes, own=own, difference=difference, from_input=from_input, receipt=receipt)
 
 
 def _other_way(score: Score, *, causal: bool) -> Note:
