@@ -36,7 +36,7 @@ def _weights_and_biases() -> dict[str, Text]:
 TEXTS: dict[str, Text] = {
     "X": Text(("Input X", "A row of numbers for each token: here this calculation begins."),
         ("입력 X", "토큰마다 숫자 한 줄: 이 계산이 시작되는 곳입니다.")),
-    "x": Text(("Input of the query x", "The input's row of the query's token."),
+    "x": Text(("Input of the query x", "The row of the query's token."),
         ("쿼리의 입력 x", "입력 가운데 쿼리 토큰의 한 줄입니다.")),
     "N": Text(("Normalised input N", "A normalised row for each token: attention reads these."),
         ("정규화한 입력 N", "토큰마다 정규화한 숫자 한 줄: 어텐션이 읽는 입력입니다.")),
@@ -101,7 +101,7 @@ TEXTS: dict[str, Text] = {
     "bias": Text(("Position bias", "Each score gets a number for how far apart query and key stand."),
         ("위치 편향", "쿼리와 키의 거리에 따른 값을 각 스코어에 더합니다."),
         short=("with bias", "편향 더함"), role="by key"),
-    "row": Text(("The query's row", "The input's row of the query's token."),
+    "row": Text(("The query's row", "Of the input, the row of the query's token."),
         ("쿼리의 행", "전체 입력에서 쿼리 토큰에 해당하는 행 하나를 꺼냅니다."), role="before"),
     "softcap": Text(("Soft cap", "Scores are bent so that none passes the cap."),
         ("소프트 캡", "어떤 스코어도 상한을 넘지 않도록 부드럽게 눌러 줍니다."),
@@ -207,8 +207,8 @@ PHRASES: Templates = {
         "; 테두리를 두른 줄의 가중치가 가장 큼; 선은 가중치만큼 굵음",
     ),
     "left out": (
-        "; …: numbers left out, all are in -o FILE.md or FILE.json",
-        "; …: 생략한 수, -o FILE.md나 FILE.json에 모두 있음",
+        "; … stands for numbers left out: all are in -o FILE.md or FILE.json",
+        "; …은 생략한 수: -o FILE.md나 FILE.json에 모두 있음",
     ),
     "products": ("matrices side by side, as in q K^T, are multiplied", "q K^T처럼 나란히 쓴 행렬은 행렬곱"),
     "cells": ("; ⊙ multiplies cell by cell", "; ⊙는 칸마다 곱하기"),
