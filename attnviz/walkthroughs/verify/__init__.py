@@ -123,7 +123,7 @@ def _check(position: int, step: SavedStep, grids: Mapping[str, SavedGrid]) -> Ch
     saved = grids[step.result]
     where = f"step {position} ({step.name})"
     try:
-        cells = OPERATIONS[step.operation].compute(Operands(step, grids))
+        cells = OPERATIONS[step.operation].apply(Operands(step, grids))
     except UnsoundError as error:
         return f"{where}: {error}"
     except (OverflowError, ValueError):  # a sum of both infinities, or beyond all numbers

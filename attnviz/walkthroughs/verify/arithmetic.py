@@ -63,42 +63,24 @@ class Operands:
             rest = "must have 1" if other is None else f"{self._names[other]} has {wanted} {other_side}"
             raise UnsoundError(f"{self._names[one]} has {size} {side}, but {rest}")
 
-    def alike(self, one: int = 1, other: int = 0) -> None:
-        """Refuse two operands of different shapes."""
-        self.fit(one, "rows", other, "rows")
-        self.fit(one, "columns", other, "columns")
-
     def _size(self, which: int, side: str) -> int:
         return len(self.all[which]) if side == "rows" else len(self.all[which][0])
 
 
-def _add(of: Operands) -> Cells:
-    of.alike()
-    a, b = of.all
-    return [[(x + y, abs(x) + abs(y)) for x, y in zip(*rows, strict=True)] for rows in zip(a, b, strict=True)]
-
-
 def _map(of: Operands) -> Cells:
-    of.fit(0, "columns", 1, "rows")
     a, b, *bias = of.all
     columns = _turned(b)
-    shifts: Sequence[float] = [0.0] * len(columns)
-    if bias:
-        of.fit(2, "rows", None)
-        of.fit(2, "columns", 1, "columns")
-        shifts = bias[0][0]
+    shifts = bias[0][0] if bias else [0.0] * len(columns)
     return [[_summed(map(mul, row, c), shift) for c, shift in zip(columns, shifts, strict=True)] for row in a]
 
 
-def _dot(of: Operands) -> Cells:
-    of.fit(0, "columns", 1, "columns")
-    a, b = of.all
-    return [[_summed(map(mul, query, key)) for key in b] for query in a]
+def _concatenate(of: Operands) -> Cells:
+    for other in range(1, len(of.all)):
+        of.fit(other, "rows", 0, "rows")
+    return [[(x, 0.0) for row in rows for x in row] for rows in zip(*of.all, strict=True)]
 
 
 def _general(of: Operands) -> Cells:
-    of.fit(0, "columns", 1, "rows")
-    of.fit(2, "columns", 1, "columns")
     a, b, c = of.all
     columns = _turned(b)
     cells = []
@@ -117,11 +99,6 @@ def _general(of: Operands) -> Cells:
 
 
 def _additive(of: Operands) -> Cells:
-    of.fit(0, "columns", 2, "columns")
-    of.fit(1, "columns", 3, "columns")
-    of.fit(2, "rows", 3, "rows")
-    of.fit(4, "rows", None)
-    of.fit(4, "columns", 2, "rows")
     a, b, c, d, ((*e,)) = of.all
     queries = [[_summed(map(mul, row, query)) for row in c] for query in a]
     keys = [[_summed(map(mul, row, key)) for row in d] for key in b]
@@ -135,11 +112,7 @@ def _bent(query: list[Cell], key: list[Cell], direction: Sequence[float]) -> Cel
 
 
 def _softmax(of: Operands) -> Cells:
-    nothing: list[float] = []
-    if len(of.all) > 1:
-        of.fit(1, "rows", None)
-        of.fit(1, "columns", None)
-        nothing = of.all[1][0]
+    nothing = of.all[1][0] if len(of.all) > 1 else []
     cells = []
     for i, row in enumerate(of.all[0]):
         top = max((*row, *nothing))
@@ -151,35 +124,18 @@ def _softmax(of: Operands) -> Cells:
     return cells
 
 
-def _mask(of: Operands) -> Cells:
-    of.alike()
-    a, b = of.all
-    if any(y not in {0, 1} for row in b for y in row):
+def _mask(x: float, y: float) -> Cell:
+    if y not in {0, 1}:
         raise UnsoundError("a mask must be 0 or 1")
-    return [[(x if y else -math.inf, 0.0) for x, y in zip(*rows, strict=True)] for rows in zip(a, b, strict=True)]
+    return (x if y else -math.inf), 0.0
 
 
 def _weigh(of: Operands) -> Cells:
-    of.fit(0, "rows", None)
-    of.fit(0, "columns", 1, "rows")
     (weights,), values = of.all
     return [[(w * x, abs(w * x)) for x in row] for w, row in zip(weights, values, strict=True)]
 
 
-def _sum(of: Operands) -> Cells:
-    return [[_summed(column) for column in _turned(of.all[0])]]
-
-
-def _concatenate(of: Operands) -> Cells:
-    for other in range(1, len(of.all)):
-        of.fit(other, "rows", 0, "rows")
-    return [[(x, 0.0) for row in rows for x in row] for rows in zip(*of.all, strict=True)]
-
-
 def _norm(of: Operands) -> Cells:
-    for which in (1, 2):
-        of.fit(which, "rows", None)
-        of.fit(which, "columns", 0, "columns")
     a, (gains,), (shifts,) = of.all
     cells = []
     for row in a:
@@ -198,8 +154,6 @@ def _norm(of: Operands) -> Cells:
 
 
 def _rms_norm(of: Operands) -> Cells:
-    of.fit(1, "rows", None)
-    of.fit(1, "columns", 0, "columns")
     a, (gains,) = of.all
     cells = []
     for row in a:
@@ -209,12 +163,6 @@ def _rms_norm(of: Operands) -> Cells:
         values = [x / spread * gain for x, gain in zip(row, gains, strict=True)]
         cells.append([(value, abs(value)) for value in values])
     return cells
-
-
-def _product(of: Operands) -> Cells:
-    of.alike()
-    a, b = of.all
-    return [[(x * y, abs(x * y)) for x, y in zip(*rows, strict=True)] for rows in zip(a, b, strict=True)]
 
 
 def _row(of: Operands) -> Cells:
@@ -229,8 +177,9 @@ def _each(function: Callable[[float, float], Cell]) -> Callable[[Operands], Cell
     return lambda of: [[function(x, of.number) for x in row] for row in of.all[0]]
 
 
-def _times(x: float, factor: float) -> Cell:
-    return x * factor, abs(x * factor)
+def _both(function: Callable[[float, float], Cell]) -> Callable[[Operands], Cells]:
+    """An operation that looks at the same cell of two grids."""
+    return lambda of: [[function(x, y) for x, y in zip(*rows, strict=True)] for rows in zip(*of.all, strict=True)]
 
 
 def _softcap(x: float, cap: float) -> Cell:
@@ -240,18 +189,9 @@ def _softcap(x: float, cap: float) -> Cell:
     return value, abs(value)
 
 
-def _gelu(x: float, _: float) -> Cell:
-    return x * math.erfc(-x / math.sqrt(2)) / 2, abs(x)
-
-
 def _gelu_tanh(x: float, _: float) -> Cell:
     inside = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
     return x * _share(2 * inside), abs(x)  # (1 + tanh(y)) / 2 is the logistic function at 2 y
-
-
-def _silu(x: float, _: float) -> Cell:
-    value = x * _share(x)
-    return value, abs(value)
 
 
 def _share(x: float) -> float:
@@ -281,32 +221,62 @@ class Rule:
         compute: makes its cells.
         operands: how many grids it takes at least and at most.
         numbered: whether it needs a number beside them.
+        fit: sizes that must be equal, as `Operands.fit` takes them; those of grids that may be missing are skipped.
     """
 
     compute: Callable[[Operands], Cells]
     operands: tuple[int, int] = (1, 1)
     numbered: bool = False
+    fit: tuple[tuple[int, str, int | None, str], ...] = ()
 
+    def apply(self, of: Operands) -> Cells:
+        """The cells, where all sizes fit."""
+        for one, side, other, other_side in self.fit:
+            if one < len(of.all):
+                of.fit(one, side, other, other_side)
+        return self.compute(of)
+
+
+def _one_row(which: int, other: int | None, side: str = "columns") -> tuple[tuple[int, str, int | None, str], ...]:
+    """That an operand has one row, as long as a side of another; None stands for one number."""
+    return (which, "rows", None, ""), (which, "columns", other, side)
+
+
+_SAME_SHAPE = ((1, "rows", 0, "rows"), (1, "columns", 0, "columns"))
+_INNER = (0, "columns", 1, "rows")
 
 OPERATIONS: dict[str, Rule] = {
-    "add": Rule(_add, (2, 2)),
-    "map": Rule(_map, (2, 3)),
-    "dot": Rule(_dot, (2, 2)),
-    "general": Rule(_general, (3, 3)),
-    "additive": Rule(_additive, (5, 5)),
-    "times": Rule(_each(_times), numbered=True),
+    "add": Rule(_both(lambda x, y: (x + y, abs(x) + abs(y))), (2, 2), fit=_SAME_SHAPE),
+    "map": Rule(_map, (2, 3), fit=(_INNER, *_one_row(2, 1))),
+    "dot": Rule(
+        lambda of: [[_summed(map(mul, query, key)) for key in of.all[1]] for query in of.all[0]],
+        (2, 2),
+        fit=((0, "columns", 1, "columns"),),
+    ),
+    "general": Rule(_general, (3, 3), fit=(_INNER, (2, "columns", 1, "columns"))),
+    "additive": Rule(
+        _additive,
+        (5, 5),
+        fit=(
+            (0, "columns", 2, "columns"),
+            (1, "columns", 3, "columns"),
+            (2, "rows", 3, "rows"),
+            *_one_row(4, 2, "rows"),
+        ),
+    ),
+    "times": Rule(_each(lambda x, factor: (x * factor, abs(x * factor))), numbered=True),
     "softcap": Rule(_each(_softcap), numbered=True),
-    "mask": Rule(_mask, (2, 2)),
-    "softmax": Rule(_softmax, (1, 2)),
-    "weigh": Rule(_weigh, (2, 2)),
-    "sum": Rule(_sum),
-    "norm": Rule(_norm, (3, 3), numbered=True),
-    "rms_norm": Rule(_rms_norm, (2, 2), numbered=True),
+    "mask": Rule(_both(_mask), (2, 2), fit=_SAME_SHAPE),
+    "softmax": Rule(_softmax, (1, 2), fit=_one_row(1, None)),
+    "weigh": Rule(_weigh, (2, 2), fit=((0, "rows", None, ""), _INNER)),
+    "sum": Rule(lambda of: [[_summed(column) for column in _turned(of.all[0])]]),
+    "norm": Rule(_norm, (3, 3), numbered=True, fit=(*_one_row(1, 0), *_one_row(2, 0))),
+    "rms_norm": Rule(_rms_norm, (2, 2), numbered=True, fit=_one_row(1, 0)),
     "relu": Rule(_each(lambda x, _: (max(0.0, x), 0.0))),
-    "gelu": Rule(_each(_gelu)),
+    "gelu": Rule(_each(lambda x, _: (x * math.erfc(-x / math.sqrt(2)) / 2, abs(x)))),
     "gelu_tanh": Rule(_each(_gelu_tanh)),
-    "silu": Rule(_each(_silu)),
-    "product": Rule(_product, (2, 2)),
+    "silu": Rule(_each(lambda x, _: (x * _share(x), abs(x * _share(x))))),
+    "product": Rule(_both(lambda x, y: (x * y, abs(x * y))), (2, 2), fit=_SAME_SHAPE),
     "row": Rule(_row, numbered=True),
     "concatenate": Rule(_concatenate, (1, 10_000)),
 }
