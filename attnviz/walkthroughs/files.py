@@ -147,10 +147,6 @@ Content = tuple[bytes, str]
 """What a file holds, and the characters in it that no font has."""
 
 
-def _json(walks: Sequence[Walkthrough], _: str, __: dict[str, Any]) -> Content:
-    return f"{to_json(walks[0])}\n".encode(), ""
-
-
 def _page(write: Callable[..., str], walks: Sequence[Walkthrough], _: str, view: dict[str, Any]) -> Content:
     return write(walks[0], **{name: value for name, value in _apart(view)[0].items() if name != "palette"}).encode(), ""
 
@@ -188,7 +184,7 @@ def _film(walks: Sequence[Walkthrough], suffix: str, view: dict[str, Any]) -> Co
 
 
 FORMATS: dict[str, Callable[[Sequence[Walkthrough], str, dict[str, Any]], Content]] = {
-    ".json": _json,
+    ".json": lambda walks, _, __: (f"{to_json(walks[0])}\n".encode(), ""),
     ".md": partial(_page, markdown),
     ".tex": partial(_page, latex),
     ".csv": partial(_page, csv),

@@ -186,11 +186,7 @@ def _words(fields: Fields, name: str, table: NumberTable) -> tuple[str, ...]:
             f"{_where(fields, name)} has {len(found)} words, but {table.name} (line {table.line}) has "
             f"{table.size('rows')} rows"
         )
-    return tuple(visible(_word(word)) for word in found)
-
-
-def _word(word: Entry) -> str:
-    return str(word.value).lower() if isinstance(word.value, bool) else str(word.value)
+    return tuple(visible(str(one.value).lower() if isinstance(one.value, bool) else str(one.value)) for one in found)
 
 
 def _title(fields: Fields) -> Note | str:

@@ -168,11 +168,6 @@ def _spell_map(hand: Hand, cell: ResultCell) -> str:
     return f"{text} + {hand.factor(bias[0][0, cell.column])}" if bias else text
 
 
-def _first_factors(hand: Hand, cell: ResultCell) -> str:
-    names = " ".join(cell.step.operands[:2])
-    return f"(앞의 수: {names})" if hand.language == "ko" else f"(first factors: {names})"
-
-
 def _spell_additive(hand: Hand, cell: ResultCell) -> str:
     a, b, c, d, (weights,) = cell.grids
     inside = a[cell.row] @ c.T + b[cell.column] @ d.T
@@ -184,11 +179,6 @@ def _spell_times(hand: Hand, cell: ResultCell) -> str:
     how, number = factor(cell.walk, cell.step)
     value = hand.factor(cell.values[0])
     return f"{value} / sqrt({hand.write(number)})" if how == "/ sqrt" else f"{value}·{hand.factor(number)}"
-
-
-def _is_a_whole_root(cell: ResultCell) -> bool:
-    how, number = factor(cell.walk, cell.step)
-    return how == "*" or math.sqrt(number).is_integer()
 
 
 def _spell_mask(hand: Hand, cell: ResultCell) -> str:
@@ -220,10 +210,6 @@ def _largest_taken_off(hand: Hand, cell: ResultCell) -> str:
     if hand.language == "ko":
         return f"(가장 큰 값 {top}을 모두에서 뺍니다. 가중치는 변하지 않습니다)"
     return f"({top}, the largest, is taken from each: that changes no weight)"
-
-
-def _are_equal_scores(cell: ResultCell) -> bool:
-    return len({score for score in _scores(cell) if math.isfinite(score)}) == 1
 
 
 def _spell_concatenate(hand: Hand, cell: ResultCell) -> str:
@@ -264,11 +250,6 @@ def _spell_row(hand: Hand, cell: ResultCell) -> str:
 
 
 # -------------------------------------------------------------------------------------- how shapes and names follow
-
-
-def _sum_of_rows(shapes: Sequence[tuple[int, ...]], language: str) -> str:
-    n, width = shapes[0]
-    return f"(1, {width}) 행 {n}개의 합" if language == "ko" else f"sum of {n} rows of (1, {width})"
 
 
 def _so_many_times(shapes: Sequence[tuple[int, ...]], language: str) -> str | None:
@@ -326,7 +307,9 @@ OPERATIONS: dict[str, Operation] = {
         spell=lambda hand, cell: hand.products(
             (cell.grids[0][cell.row] @ cell.grids[1]).tolist(), cell.grids[2][cell.column].tolist()
         ),
-        note=_first_factors,
+        note=lambda hand, cell: ("(앞의 수: {} {})" if hand.language == "ko" else "(first factors: {} {})").format(
+            *cell.step.operands
+        ),
     ),
     "additive": Operation(
         compute=arithmetic.additive,
@@ -350,7 +333,9 @@ OPERATIONS: dict[str, Operation] = {
         formula=("{a} {factor}",),
         for_key="{a} {factor}",
         spell=_spell_times,
-        comes_out=_is_a_whole_root,
+        comes_out=lambda cell: (
+            factor(cell.walk, cell.step)[0] == "*" or math.sqrt(factor(cell.walk, cell.step)[1]).is_integer()
+        ),
     ),
     "softcap": Operation(
         compute=lambda a, number: number * np.tanh(a / number),  # Gemma Team 2024, "Gemma 2", section 2
@@ -376,7 +361,7 @@ OPERATIONS: dict[str, Operation] = {
         for_key="softmax({a})",
         spell=_spell_softmax,
         note=_largest_taken_off,
-        comes_out=_are_equal_scores,
+        comes_out=lambda cell: len({score for score in _scores(cell) if math.isfinite(score)}) == 1,
     ),
     "weigh": Operation(
         compute=lambda a, b: a[0][:, None] * b,  # (K, 1) * (K, d) -> (K, d), an alignment vector a key
@@ -395,7 +380,9 @@ OPERATIONS: dict[str, Operation] = {
         labels=lambda operands: ((), operands[0].columns),
         formula=("sum of the rows of {a}",),
         korean=("{a}의 행의 합",),
-        shapes=_sum_of_rows,
+        shapes=lambda shapes, language: (
+            "(1, {1}) 행 {0}개의 합" if language == "ko" else "sum of {0} rows of (1, {1})"
+        ).format(*shapes[0]),
         spell=lambda hand, cell: hand.add(cell.column_of(0), lambda i: hand.factor(cell.column_of(0)[i])),
     ),
     "concatenate": Operation(

@@ -144,7 +144,11 @@ def _filled(
         return begin + between_all.join(listed) + end
     fields = _fields(step, names, turned, walk)
     parts = operation.korean if language == "ko" and operation.korean else operation.formula
-    return "".join(part.format(**fields) for part in parts if set(_holes(part)) <= set(fields))
+    return "".join(
+        part.format(**fields)
+        for part in parts
+        if {name for _, name, _, _ in Formatter().parse(part) if name} <= set(fields)
+    )
 
 
 def _fields(
@@ -159,10 +163,6 @@ def _fields(
         "number": f"{number:g}",
         "factor": f"{how}({value:g})" if how != "*" else f"* {value:.6g}",
     }
-
-
-def _holes(part: str) -> list[str]:
-    return [name for _, name, _, _ in Formatter().parse(part) if name]
 
 
 def between(step: CalculationStep, place: int) -> str:

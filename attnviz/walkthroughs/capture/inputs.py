@@ -64,8 +64,9 @@ class Inputs:
         for made, every, row_name in self._made:
             if np.array_equal(made, whole):
                 return self._row_of(every, row_name) if one else every
-        if one and not across:
-            return self._write_row(whole)
+        if one and not across:  # all words, and then the row of the one that is followed
+            all_words = self.write(whole, of_query=False)
+            return None if all_words is None else self._row_of(all_words, "x")
         name = "x" if one else "M" if across and not of_query else "X"
         if name in self._there:
             return name if np.array_equal(self._there[name], whole) else None
@@ -76,11 +77,6 @@ class Inputs:
             return self._write_embedded(name, embedded, rows)
         row = slice(run.row, run.row + 1) if one and run.row is not None else slice(None)
         return self._calculation.give(name, Grid(values=whole[row], rows=rows))
-
-    def _write_row(self, whole: Float64[np.ndarray, "token d_model"]) -> str | None:
-        """Write down all words, and then the row of the one that is followed."""
-        all_words = self.write(whole, of_query=False)
-        return None if all_words is None else self._row_of(all_words, "x")
 
     def _row_of(self, every: str, name: str) -> str:
         """Write down the row of the one that is followed, unless it is there."""

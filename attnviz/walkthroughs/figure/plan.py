@@ -103,7 +103,9 @@ def cards(walk: Walkthrough, **options: Unpack[ViewOptions]) -> list[Card]:
         before = found[key].parts if key in found else ()
         found[key] = replace(found.get(key, card), parts=(*before, ("", card.result))) if is_headed else card
     return [
-        card if key == (card.step.result,) else replace(card, is_of_heads=True, formula=of_any_head(card.formula))
+        card
+        if key == (card.step.result,)
+        else replace(card, is_of_heads=True, formula=re.sub(r"_\d+(?!\d)", "", card.formula))
         for key, card in found.items()
     ]
 
@@ -152,11 +154,6 @@ def fresh(made: Sequence[Card]) -> dict[int, list[tuple[str, Matrix]]]:
 
 def _is_small(matrix: Matrix) -> bool:
     return all(n <= most for n, most in zip(matrix.values.shape, SMALL, strict=True))
-
-
-def of_any_head(formula: str) -> str:
-    """The formula of a step of one head, which all heads share."""
-    return re.sub(r"_\d+(?!\d)", "", formula)
 
 
 def _card(view: View, one: ShownStep) -> Card:

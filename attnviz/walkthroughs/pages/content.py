@@ -216,18 +216,14 @@ def _rows(
     view: View, labels: Sequence[str], cells: Callable[[int], tuple[PageCell, ...]], n_columns: int, *, named: bool
 ) -> tuple[tuple[str, tuple[PageCell, ...]], ...]:
     """The rows that are shown, and between them how many are not."""
-    held = _held(len(labels), named=named)
+    n_rows = len(labels)
+    first, last = (n_rows, 0) if n_rows <= MOST_ROWS else (FIRST_ROWS, LAST_ROWS) if named else (FIRST, LAST)
+    held = [*range(first), *range(n_rows - last, n_rows)]
     rows = [(labels[row], cells(row)) for row in held]
     if len(held) < len(labels):
         more = view.say("more rows", n=len(labels) - len(held))
         rows.insert(next(row for row, one in enumerate(held) if row != one), (more, (PageCell(""),) * n_columns))
     return tuple(rows)
-
-
-def _held(n_rows: int, *, named: bool) -> list[int]:
-    """The rows of so many that are shown."""
-    first, last = (n_rows, 0) if n_rows <= MOST_ROWS else (FIRST_ROWS, LAST_ROWS) if named else (FIRST, LAST)
-    return [*range(first), *range(n_rows - last, n_rows)]
 
 
 class _Numbers:

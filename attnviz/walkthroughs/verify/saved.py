@@ -68,7 +68,9 @@ def read(path: str | os.PathLike[str]) -> Saved:
         reason = "it is too large for this computer's memory"
     except RecursionError:
         reason = "it is nested too deeply to be a walkthrough"
-    raise FileFormatError(_printable(f"{path}: {reason}"))
+    raise FileFormatError(  # with everything that a terminal could obey spelled out
+        "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in f"{path}: {reason}")
+    )
 
 
 def contents(path: str | os.PathLike[str], largest: int) -> bytes:
@@ -132,11 +134,6 @@ def named(value: object) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return "nothing" if value is None else _short(json.dumps(value, ensure_ascii=False, default=str))
-
-
-def _printable(text: str) -> str:
-    """The text with everything in it that a terminal could obey spelled out."""
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def _short(text: str) -> str:
