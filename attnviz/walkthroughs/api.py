@@ -188,18 +188,12 @@ def calculate(
         if words is not None:
             check_text(words, what)
     from attnviz.capture.source import open_source
-    from attnviz.walkthroughs.capture.walks import HeadChoice, follow
+    from attnviz.walkthroughs.capture.walks import follow
 
-    layer, head = selection.place
-    choice = HeadChoice(
-        layer=layer, head=head, query=selection.query, every=selection.walks_all,
-        whole_layer=selection.whole_layer, kind=selection.kind, causal=selection.causal,
-        score="scaled_dot" if selection.score == "scaled" else selection.score,
-    )  # fmt: skip
     chooses_query = selection.query is not None or selection.all_queries or selection.whole_layer
     with nullcontext(open_source(**loading.arguments)) if open_model is None else open_model(loading) as source:
         return follow(
-            sentence, source, choice, pair=text.pair, target=text.target, truncate=text.truncate,
+            sentence, source, selection, pair=text.pair, target=text.target, truncate=text.truncate,
             each_step=each_step and not chooses_query,
         )  # fmt: skip
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from attnviz.walkthroughs.capture import walks
+from attnviz.walkthroughs.settings import WalkthroughSelection
 
 if TYPE_CHECKING:
     from attnviz.capture.source import Source
     from attnviz.walkthroughs.record import Walkthrough
 
 OF_TEXT = {"pair", "target", "truncate"}
+SHORT = {"every": "all_queries"}
 
 
 def _arguments(more: dict[str, Any]) -> dict[str, Any]:
-    choice = walks.HeadChoice(**{name: value for name, value in more.items() if name not in OF_TEXT})
-    return {"choice": choice} | {name: value for name, value in more.items() if name in OF_TEXT}
+    fields = {SHORT.get(name, name): value for name, value in more.items() if name not in OF_TEXT}
+    fields |= {name: str(fields[name]) for name in ("layer", "head", "query") if fields.get(name) is not None}
+    fields |= {"score": fields["score"].removesuffix("_dot")} if fields.get("score") == "scaled_dot" else {}
+    return {"choice": WalkthroughSelection(**fields)} | {name: more[name] for name in OF_TEXT & set(more)}
 
 
 def walk(text: str, source: Source, **more: Any) -> Walkthrough:

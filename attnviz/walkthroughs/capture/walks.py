@@ -1,9 +1,9 @@
-"""One word followed through one head of any model: the numbers from its run, the calculation from `analysis`."""
+"""One word followed through one head of any model, or through a whole layer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from attnviz.attention import Kind, Note, Receipt, Token, positions
@@ -18,39 +18,14 @@ from attnviz.walkthroughs.capture.layers import CROSS, LayerWriter, write_output
 from attnviz.walkthroughs.capture.parts import LayerParts, parts_of
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.settings import WalkthroughSelection
 from attnviz.walkthroughs.view import chosen_row
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadChoice:
-    """What is followed.
-
-    Attributes:
-        layer: the layer, counted from 0; negative from the end.
-        head: the head, likewise; of a whole layer none is chosen.
-        query: the word that looks, or its number, counted likewise; None is the first word, of a decoder the last.
-        every: all words at once, in place of one.
-        whole_layer: all heads, and what follows them: the output projection, residual sums, norms, the feed-forward
-            network. Of a decoder that looks across, both its attentions, whichever kind is asked for.
-        kind: which attention, where the model has several.
-        score: another way to score than the model's own, for home-built models; it has no context to compare with.
-        causal: hide what comes after each word, for home-built models; likewise.
-    """
-
-    layer: int = 0
-    head: int = 0
-    query: str | int | None = None
-    every: bool = False
-    whole_layer: bool = False
-    kind: Kind | None = None
-    score: Score = "scaled_dot"
-    causal: bool = False
 
 
 def follow(
     text: str,
     source: Source,
-    choice: HeadChoice,
+    choice: WalkthroughSelection,
     *,
     pair: str | None = None,
     target: str | None = None,
@@ -80,7 +55,8 @@ def follow(
             than a whole layer that can be walked.
     """
     check_text(text)
-    score = choice.score
+    score: Score = "scaled_dot" if choice.score == "scaled" else choice.score
+    layer, chosen_head = choice.place
     if (score != "scaled_dot" or choice.causal) and not isinstance(source, HomeBuilt):
         raise SelectionError(f"{source.name} has its own score and mask: another is for the home-built models alone")
 
@@ -98,18 +74,18 @@ def follow(
     rows: list[int | None] = [chosen_query(tokens, choice.query, "decoder" if causal else kind)]
     if each_step and kind == "cross":
         rows = [*range(len(tokens))]
-    elif choice.every and len(tokens) > 1:
+    elif choice.walks_all and len(tokens) > 1:
         rows = [None]
-    keep = KeepProjections(choice.layer)
+    keep = KeepProjections(layer)
     receipt = source.stream(batch, [keep])
-    (head,) = positions([choice.head], range(keep.layer.query.shape[1]), "head")
+    (head,) = positions([chosen_head], range(keep.layer.query.shape[1]), "head")
     run = HeadRun(source=source, batch=batch, keep=keep, kind=kind, head=head, row=None)
     if choice.whole_layer:
         other = None
         if kind != "encoder" and {"decoder", "cross"} <= set(source.kinds):
             other, receipt = _other_attention(run, encoded, receipt)
         return [_written_whole(run, other, row, receipt) for row in rows]
-    return [_written(replace(run, row=row), replace(choice, causal=causal), receipt) for row in rows]
+    return [_written(replace(run, row=row), score, receipt, causal=causal) for row in rows]
 
 
 def _other_attention(run: HeadRun, encoded: Callable[[Kind], Batch], receipt: Receipt) -> tuple[HeadRun, Receipt]:
@@ -125,9 +101,8 @@ def _other_attention(run: HeadRun, encoded: Callable[[Kind], Batch], receipt: Re
     return replace(run, batch=batch, keep=keep, kind=kind), replace(receipt, differences=larger)
 
 
-def _written(run: HeadRun, choice: HeadChoice, receipt: Receipt) -> Walkthrough:
+def _written(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> Walkthrough:
     """The walkthrough of one query, or of all, through one head."""
-    score, causal = choice.score, choice.causal
     calculation = Calculation()
     own, difference, from_input = None, None, None
     notes = write_projections(calculation, run, Inputs(calculation, run))
