@@ -92,7 +92,7 @@ TEXTS: dict[str, Text] = {
         ("키", "각 입력을, 쿼리와 비교될 키로 바꿉니다."), role="before"),
     "values": Text(("Values", "Each input is projected to a value."),
         ("밸류", "각 입력을, 그 토큰이 넘겨줄 내용인 밸류로 바꿉니다."), role="before"),
-    "scores": Text(("Attention scores", "The query is compared with each key: the better the fit, the larger it is."),
+    "scores": Text(("Attention scores", "The query is compared with each key: a better fit, a larger score."),
         ("어텐션 스코어", "쿼리를 각 키와 비교합니다. 서로 잘 맞을수록 어텐션 스코어가 커집니다."),
         short=("score", "스코어"), role="by key"),
     "scaled": Text(("Scaled scores", "Long vectors give large scores; made smaller, they keep the softmax soft."),
