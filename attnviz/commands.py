@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,24 +128,15 @@ def took(part: str) -> None:
 
 @contextmanager
 def opened(model: ModelSettings) -> Iterator[Source]:
-    """The model, and meanwhile a line on standard error, where a person is looking, that tells that it is loading."""
+    """The model, and meanwhile a line on standard error that tells that it is loading."""
     from attnviz.capture.source import open_source
 
-    name = model.name or "distilbert-base-uncased"
-    is_told = is_watched() and os.environ.get("TERM") != "dumb" and not name.startswith("toy")
-    begin, end = (f"loading {visible(name)} ...", "\r\x1b[2K") if is_told else ("", "")
-
-    def show(text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-
-    show(begin)
-    try:
-        source = open_source(**model.arguments, notify=lambda line: show(f"{end}attnviz: {line}\n"))
-    finally:
-        show(end)
-    took(f"model {source.name}, from {_origin(source.name, model)}" if _now.shell.verbose else "model")
-    yield source
+    with closing(Notices()) as notices:
+        notices.loading(model.name)
+        source = open_source(**model.arguments, notify=notices.tell)
+        notices.close()
+        took(f"model {source.name}, from {_origin(source.name, model)}" if _now.shell.verbose else "model")
+        yield source
 
 
 def _origin(name: str, model: ModelSettings) -> str:
@@ -158,6 +149,32 @@ def _origin(name: str, model: ModelSettings) -> str:
         return "attnviz itself"
     path = Path(model.name or "")
     return str(path.resolve()) if path.exists() else f"{constants.HF_HUB_CACHE} (the cache of Hugging Face)"
+
+
+class Notices:
+    """The line that tells that a model is loading, which goes when it is there, and lines that stay."""
+
+    def __init__(self) -> None:
+        self._loading = False
+
+    def loading(self, model: str | None) -> None:
+        """Tell that a model is loading, where a person is looking."""
+        if is_watched() and os.environ.get("TERM") != "dumb" and not (model or "").startswith("toy"):
+            sys.stderr.write(f"loading {visible(model or 'distilbert-base-uncased')} ...")
+            sys.stderr.flush()
+            self._loading = True
+
+    def tell(self, line: str) -> None:
+        """One line that a user should know."""
+        self.close()
+        sys.stderr.write(f"attnviz: {line}\n")
+
+    def close(self) -> None:
+        """Take away the line that tells that a model is loading."""
+        if self._loading:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+        self._loading = False
 
 
 def check_writable(paths: Iterable[Path]) -> None:

@@ -19,15 +19,16 @@ from attnviz.settings import (
     FileSettings,
     Kind,
     ModelSettings,
+    Ranges,
     background_option,
     changed,
     head_option,
     kind_option,
     lang_option,
     layer_option,
+    layers_and_heads,
     option,
 )
-from attnviz.text.ranges import Ranges, layers_and_heads
 
 Specials: TypeAlias = Literal["keep", "exclude"]
 """Whether special tokens look and are looked at, or all is as if they were masked."""

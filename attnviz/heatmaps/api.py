@@ -9,7 +9,8 @@ import numpy as np
 
 from attnviz.attention import Attention
 from attnviz.errors import RecordError, SelectionError
-from attnviz.heatmaps.figure import draw, draw_on
+from attnviz.heatmaps.figure import draw
+from attnviz.render.figure.pattern import draw_on
 from attnviz.render.palette import DEFAULT
 from attnviz.render.sheet import Scale, resolve
 from attnviz.settings import FigureSettings

@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnviz.attention import Attention
-from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
+from attnviz.errors import AttnvizWarning, SettingsError
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
-from attnviz.render.figure.pattern import draw_pattern, number_size, write_numbers
+from attnviz.render.figure.pattern import draw_pattern, number_size, texts_of, write_numbers
 from attnviz.render.figure.pen import (
-    BLACK,
-    FRAME,
     GAP,
     GREY,
     LARGEST,
@@ -38,16 +36,13 @@ from attnviz.render.figure.pen import (
     ordinal,
 )
 from attnviz.render.figure.style import STYLES, Style, enlarge
-from attnviz.render.fonts import typefaces_for
-from attnviz.render.palette import DEFAULT, colours, luminance, pixels
+from attnviz.render.palette import DEFAULT, colours, pixels
 from attnviz.render.sheet import AXES, Sheet, pool, resolve
 from attnviz.storage.files import write_whole
 from attnviz.text.display import clip
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
-    from matplotlib.figure import Figure
 
 BAR = 0.7
 """Inches that a colour bar takes beside the panels, numbers included."""
@@ -57,37 +52,13 @@ NAMED = PITCH * 0.9
 """Inches of a cell beside which a token has room for its name."""
 NARROWEST_CELL = 0.02
 """Inches of the smallest cell that can be seen."""
+ROUNDED = "numbers: weights, rounded to 2 decimals", "숫자: 가중치, 소수점 아래 둘째 자리까지"
 CLOSE = 0.05
 """Inches between panels on a page of a given width."""
 MOST_STEP = 3
 """Where fewer tokens than every so many could be named on such a page, none is."""
 LEAST_CELLS = 8
 """Rows and columns that a panel keeps, however small it is."""
-
-
-def draw_on(
-    ax: Axes,
-    sheet: Sheet,
-    palette: str | Colormap = DEFAULT,
-    *,
-    title: str | None = "auto",
-    cbar: bool = False,
-    annot: bool | None = None,
-) -> None:
-    """Draw one pattern on somebody's own axes; the other arguments are those of `draw_pattern`.
-
-    Raises:
-        SelectionError: a palette that is not there, more than one pattern, or axes without a figure.
-    """
-    if len(sheet.panels) > 1:
-        raise SelectionError(f"an ax holds one pattern, and this is {sheet.size}: give layer and head")
-    root = ax.get_figure(root=True)
-    if root is None:
-        raise SelectionError("the ax given belongs to no figure")
-    with usual_settings():
-        ink, quiet = (BLACK, GREY) if _is_light(root) else ("white", FRAME)
-        pen = Pen(root, typefaces_for([*_texts(sheet), title or ""]), ink=ink, quiet=quiet)
-        draw_pattern(ax, sheet, palette, pen, title=title, cbar=cbar, annot=annot)
 
 
 def draw(
@@ -117,7 +88,7 @@ def draw(
     if title == "auto" and not style.has_title:
         title = None
     with usual_settings():
-        pen = blank_figure([*_texts(sheet), title or ""])
+        pen = blank_figure([*texts_of(sheet), title or ""])
         wanted = _Wanted(palette=palette, style=style, title=title, cbar=cbar, annot=annot)
         (_draw_one if len(sheet.panels) == 1 else _draw_grid)(sheet, wanted, pen)
     return Picture(pen, sheet.model, sheet.description, style)
@@ -148,35 +119,15 @@ def png(record: Attention) -> bytes:
     return buffer.getvalue()
 
 
-def _is_light(figure: Figure) -> bool:
-    """Whether dark writing can be read on somebody's figure."""
-    from matplotlib.colors import to_rgb
-
-    rgb = (np.array(to_rgb(figure.get_facecolor())) * 255).round().astype(np.uint8)
-    return bool(luminance(rgb) > 0.18)
-
-
-def _texts(sheet: Sheet) -> list[str]:
-    return [*sheet.query_labels, *sheet.key_labels, sheet.description, sheet.size, *sheet.notes]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """What a picture is made with.
+    """What a picture is made with."""
 
-    Attributes:
-        palette: the colours.
-        style: what the picture is for.
-        title: `auto`, another one, or None for none.
-        cbar: whether there is a colour bar.
-        annot: whether weights stand in the cells; None: where one pattern has room for them.
-    """
-
-    palette: str | Colormap
-    style: Style
-    title: str | None
-    cbar: bool
-    annot: bool | None
+    palette: str | Colormap  # the colours
+    style: Style  # what the picture is for
+    title: str | None  # `auto`, another one, or None for none
+    cbar: bool  # whether there is a colour bar
+    annot: bool | None  # whether weights stand in the cells; None: where one pattern has room for them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,10 +169,6 @@ def _caption(sheet: Sheet, pen: Pen, wanted: _Wanted, width: float, margin: floa
         foot=margin + height_of(below) + 0.06 * bool(below or style.has_title),
         margin=margin,
     )
-
-
-def _rounded(sheet: Sheet) -> str:
-    return sheet.say("numbers: weights, rounded to 2 decimals", "숫자: 가중치, 소수점 아래 둘째 자리까지")
 
 
 def _colour_bar(page: Page, sheet: Sheet, palette: str | Colormap, place: tuple[float, float, float]) -> None:
@@ -291,7 +238,7 @@ def _place_one(sheet: Sheet, pen: Pen, wanted: _Wanted, zoom: float) -> _One:
     if style.width is not None:
         width = style.width / zoom
         cell = min((width - before - after) / len(keys), 0.5 if style.height is None else LARGEST)
-    more = [_rounded(sheet)] if number_size(cell, wanted.annot, pen.least) else []
+    more = [sheet.say(*ROUNDED)] if number_size(cell, wanted.annot, pen.least) else []
     caption = _caption(sheet, pen, wanted, width, margin, *more)
     upright = pen.widest(keys) > cell - 0.06
     top = caption.head + (pen.widest(keys) if upright else PITCH) + (0.36 if style.width is None else 0.26)
@@ -343,7 +290,10 @@ def _draw_grid(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
     if style.width:
         words = _caption(sheet, pen, wanted, style.width / zoom, margin)
         around = words.head + words.foot + 0.15
-    across = _near_square(n) if wrapped else len(sheet.heads)
+    across = len(sheet.heads)
+    if wrapped:  # a sheet a little wider than high, with the fewest places left empty
+        least = math.ceil(math.sqrt(n))
+        across = min(range(least, min(n, math.ceil(1.3 * least)) + 1), key=lambda across: (-n % across, across))
     if wrapped and style.height:  # on a slide as many side by side as make the largest
         across = max(range(1, n + 1), key=lambda a: _grid(sheet, pen, wanted, (a, math.ceil(n / a)), around).cell)
     down = math.ceil(n / across)
@@ -359,7 +309,7 @@ def _draw_grid(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
     more = []
     if grid.step > 1:
         more = [sheet.say(f"every {ordinal(grid.step)} token is named", f"토큰 이름은 {grid.step}개마다 씀")]
-    more += [_rounded(sheet)] if wanted.annot else []
+    more += [sheet.say(*ROUNDED)] if wanted.annot else []
     caption = _caption(sheet, pen, wanted, width, margin, *more)
     spare = max(0.0, width - margin - 0.6 * wanted.cbar - right) / 2 if style.width else 0.0
     grid = replace(grid, top=grid.top + caption.head, left=grid.left + spare)
@@ -386,16 +336,7 @@ def _draw_grid(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
 def _grid(
     sheet: Sheet, pen: Pen, wanted: _Wanted, shape: tuple[int, int], around: float, *, size: float = TEXT
 ) -> _Grid:
-    """Cells as large as their labels need, smaller where the sheet would grow too large; from below its words on.
-
-    Args:
-        sheet: what is drawn.
-        pen: what with.
-        wanted: how.
-        shape: panels side by side, and lines of them.
-        around: the height of what stands above and below, in inches.
-        size: the size that labels are expected to get, in points.
-    """
+    """Cells as large as their labels need, smaller where the sheet would grow too large; from below its words on."""
     across, down = shape
     style, zoom = wanted.style, wanted.style.sizes[-1] / TEXT
     margin, room = style.margin / zoom, (style.width / zoom if style.width else LARGEST)
@@ -475,9 +416,3 @@ def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) ->
         x, y, width, height = grid.place(len(sheet.panels) - 1)
         page.text((grid.left + x + width) / 2, head + 0.06, number, small, ha="center", va="center", color=GREY)
         page.text(margin, (grid.top + y + height) / 2, layer, small, rotation=90, va="center", color=GREY)
-
-
-def _near_square(n: int) -> int:
-    """How many panels to put side by side: a sheet a little wider than high, with the fewest places left empty."""
-    least = math.ceil(math.sqrt(n))
-    return min(range(least, min(n, math.ceil(1.3 * least)) + 1), key=lambda across: (-n % across, across))

@@ -12,6 +12,7 @@ from attnviz.settings import (
     SHOWN,
     Background,
     Kind,
+    Ranges,
     TextSettings,
     background_option,
     check_palette,
@@ -19,35 +20,22 @@ from attnviz.settings import (
     kind_option,
     lang_option,
     layer_option,
+    layers_and_heads,
     option,
     palette_option,
 )
-from attnviz.text.ranges import Ranges, layers_and_heads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatmapText(TextSettings):
-    """The sentence, or a saved record in its place.
-
-    Attributes:
-        load: the record's file.
-    """
+    """The sentence, or a saved record in its place."""
 
     load: Path | None = option("--load", help="Draw a saved record (json, npz, safetensors) instead.", panel=INPUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatmapSelection:
-    """Which part of the record is shown.
-
-    Attributes:
-        layer: layers and ranges of them, as typed.
-        head: heads, likewise, or ``layer.head``.
-        kind: which attention.
-        words: whether word pieces are merged.
-        hide_special: whether special tokens are left out.
-        full: whether the terminal shows every head by itself.
-    """
+    """Which part of the record is shown."""
 
     layer: tuple[str, ...] = layer_option()
     head: tuple[str, ...] = head_option()
@@ -76,14 +64,7 @@ class HeatmapSelection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatmapAppearance:
-    """How it is drawn.
-
-    Attributes:
-        scale: where colours end.
-        palette: the colours.
-        background: the terminal's.
-        lang: the language.
-    """
+    """How it is drawn."""
 
     scale: Literal["shared", "panel", "unit"] = option(
         "--scale", default="shared", help="Where colours end: one scale for all, each panel's own, or 0 to 1.",

@@ -40,17 +40,11 @@ GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class CellFormat:
-    """How a weight is shown.
+    """How a weight is shown."""
 
-    Attributes:
-        width: cells across.
-        digits: `decimals` (0.34), `percent` (34), or nothing but the colour.
-        halves: whether one line holds two rows, one in its upper and one in its lower half.
-    """
-
-    width: int
-    digits: Literal["decimals", "percent", ""]
-    halves: bool = False
+    width: int  # cells across
+    digits: Literal["decimals", "percent", ""]  # `decimals` (0.34), `percent` (34), or nothing but the colour
+    halves: bool = False  # whether one line holds two rows, one in its upper and one in its lower half
 
 
 def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
@@ -100,15 +94,7 @@ def _head(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
 
 
 def _foot(sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: Sequence[str] = ()) -> list[Text]:
-    """What colours and numbers mean, what must be said, and the receipt.
-
-    Args:
-        sheet: what is shown.
-        scaled: the same as it is shown, pooled where it had no room.
-        cell: how a weight is shown.
-        screen: where.
-        more: what else there is to say.
-    """
+    """What colours and numbers mean, what must be said, and the receipt."""
     percent = cell.digits == "percent"
     numbers = sheet.say("percent" if percent else "rounded", "%" if percent else "반올림한 값")
     numbers = f"; {sheet.say('numbers', '숫자')}: {numbers}" if cell.digits else ""

@@ -22,15 +22,10 @@ KOREAN = Path(__file__).parent / "typefaces" / "NanumGothicCoding.ttf"
 
 @dataclass(frozen=True, slots=True)
 class Typefaces:
-    """The fonts for a picture.
+    """The fonts for a picture."""
 
-    Attributes:
-        families: their names, in the order in which each character is looked for.
-        missing: the characters that none of them has.
-    """
-
-    families: tuple[str, ...]
-    missing: str
+    families: tuple[str, ...]  # their names, in the order in which each character is looked for
+    missing: str  # the characters that none of them has
 
 
 def typefaces_for(texts: Iterable[str]) -> Typefaces:

@@ -50,35 +50,20 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """All that a picture of a record shows.
+    """All that a picture of a record shows."""
 
-    Attributes:
-        panels: layer by layer, head by head.
-        layers: the layers shown.
-        heads: the heads shown.
-        query_labels: one a row.
-        key_labels: one a column.
-        model: the model's name and kind of attention.
-        sentence: the input, in quotation marks.
-        scale: `shared`, `panel` or `unit`.
-        notes: what else must be said.
-        proof: the receipt, in words.
-        is_proved: whether there is one.
-        language: `en` or `ko`, of all that is said.
-    """
-
-    panels: tuple[Panel, ...]
-    layers: tuple[int, ...]
-    heads: tuple[int, ...]
-    query_labels: tuple[str, ...]
-    key_labels: tuple[str, ...]
-    model: str
-    sentence: str
-    scale: Scale
-    notes: tuple[str, ...]
-    proof: str
-    is_proved: bool
-    language: str = "en"
+    panels: tuple[Panel, ...]  # layer by layer, head by head
+    layers: tuple[int, ...]  # the layers shown
+    heads: tuple[int, ...]  # the heads shown
+    query_labels: tuple[str, ...]  # one a row
+    key_labels: tuple[str, ...]  # one a column
+    model: str  # the model's name and kind of attention
+    sentence: str  # the input, in quotation marks
+    scale: Scale  # `shared`, `panel` or `unit`
+    notes: tuple[str, ...]  # what else must be said
+    proof: str  # the receipt, in words
+    is_proved: bool  # whether there is one
+    language: str = "en"  # `en` or `ko`, of all that is said
 
     def say(self, english: str, korean: str) -> str:
         """What is said, in the language of the sheet."""

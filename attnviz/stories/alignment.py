@@ -20,17 +20,13 @@ from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import measure
 from attnviz.models.training.files import ModelCard
 from attnviz.models.wholes import TranslationTransformer
-from attnviz.stories.common import ROWS, head_name, open_model, steps_panel
+from attnviz.stories.common import ROWS, head_name, open_model, proved, steps_panel
 from attnviz.stories.record import Cell, Story, Table
-from attnviz.text.notes import proof
-from attnviz.text.phrase import Phrase
+from attnviz.text.phrase import Phrase, joined
 
 RECURRENT, TRANSFORMER = NAMES = "toy-seq2seq", "toy-transformer"
 STEP, FORCED, WEIGHT = Phrase("step", "단계"), Phrase("forced word", "넣어 준 단어"), Phrase("weight", "가중치")
-SENTENCES = (
-    "She is eating a green apple",
-    "The animal didn't cross the street because it was too wide",
-)
+SENTENCES = ("She is eating a green apple", "The animal didn't cross the street because it was too wide")
 RIGHT = ("그녀는 초록색 사과를 먹고 있다", "길이 너무 넓었기 때문에 동물은 건너지 않았다")
 """What the small language makes of them; both models generate it under teacher forcing."""
 N_PAIRS = 200
@@ -143,14 +139,17 @@ def tell() -> Story:
 
 def _least_proved(shown: Mapping[str, Sequence[AlignmentHead]]) -> Phrase:
     """The proof of each model's record with the largest difference; one without a receipt has the largest of all."""
-    english, korean = [], []
+    found = []
     for name, ones in shown.items():
-        least = max(
-            (one.record.receipt for one in ones), key=lambda receipt: receipt.max_difference if receipt else np.inf
+        records = [one.record for one in ones]
+        least = proved(max(records, key=lambda one: one.receipt.max_difference if one.receipt else np.inf))
+        found.append(
+            Phrase(
+                f"{name}: {least}, the largest of {len(ones)} sentences",
+                f"{name}: {least.ko}, 문장 {len(ones)}개 가운데 가장 큰 값",
+            )
         )
-        english.append(f"{name}: {proof(least)}, the largest of {len(ones)} sentences")
-        korean.append(f"{name}: {proof(least, 'ko')}, 문장 {len(ones)}개 가운데 가장 큰 값")
-    return Phrase("; ".join(english), "; ".join(korean))
+    return joined(found, "; ")
 
 
 def _what_is_seen(shown: Sequence[AlignmentHead], model: RecurrentTranslator) -> Phrase:
@@ -212,22 +211,23 @@ def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> Phrase:
 
 
 def _crossing(shown: Sequence[AlignmentHead]) -> Phrase:
-    english, korean = [], []
+    paths = []
     for one, (which, number) in zip(shown, (("first", "첫째"), ("second", "둘째")), strict=True):
         path, back, moves = ", ".join(map(str, one.path)), backward(one.path), len(one.path) - 1
-        english.append(
-            f"In the {which} sentence {RECURRENT} looks most at words {path} (counted from 0): {back} of {moves} moves "
-            "go back to the left."
+        paths.append(
+            Phrase(
+                f"""In the {which} sentence {RECURRENT} looks most at words {path} (counted from 0): {back} of {moves}
+                moves go back to the left.""",
+                f"""{number} 문장에서 {RECURRENT} 모델이 가장 많이 보는 단어는 차례로 {path}번(0부터)이고, {moves}번의
+                이동 가운데 {back}번은 왼쪽으로 되돌아갑니다.""",
+            )
         )
-        korean.append(
-            f"""{number} 문장에서 {RECURRENT} 모델이 가장 많이 보는 단어는 차례로 {path}번(0부터)이고, {moves}번의
-            이동 가운데 {back}번은 왼쪽으로 되돌아갑니다."""
-        )
+    went = joined(paths)
     return Phrase(
         f"""Korean puts the verb last, so the steps do not walk through the English sentence from left to right.
-        {" ".join(english)} The weights of {TRANSFORMER} are those of its cross attention.""",
+        {went} The weights of {TRANSFORMER} are those of its cross attention.""",
         f"""한국어는 동사가 끝에 오므로, 단계는 영어 문장을 왼쪽에서 오른쪽으로 차례로 훑지 않습니다.
-        {" ".join(korean)} {TRANSFORMER}의 가중치는 크로스 어텐션의 가중치입니다.""",
+        {went.ko} {TRANSFORMER}의 가중치는 크로스 어텐션의 가중치입니다.""",
     )
 
 
@@ -254,22 +254,23 @@ def _against_gold(one: AlignmentHead, pair: Pair) -> Table:
 def _errors(errors: Sequence[float], heads: Sequence[measure.Head], n: int) -> tuple[Phrase | Table, ...]:
     """The alignment error rate on so many unseen pairs, of each model and of the diagonal."""
     *own, diagonal = errors
-    english, korean, rows = [], [], list[tuple[Cell, ...]]()
+    errs, rows = [], list[tuple[Cell, ...]]()
     for name, head, error in zip(NAMES, map(head_name, heads), own, strict=True):
-        english.append(f"{name} {'errs less' if error < diagonal else 'errs no less'} ({error:.3f})")
-        korean.append(f"{name} {error:.3f}({'대각선보다 적음' if error < diagonal else '대각선보다 적지 않음'})")
+        less = Phrase("errs less", "적음") if error < diagonal else Phrase("errs no less", "적지 않음")
+        errs.append(Phrase(f"{name} {less} ({error:.3f})", f"{name} {error:.3f}(대각선보다 {less.ko})"))
         rows.append((Phrase(f"{name}, {head}", f"{name}, {head.ko}"), error))
+    compared = joined(errs, " and ", ", ")
     return (
         Phrase(
             f"""The test sentences were made with their alignment, which no model was ever shown. The alignment
             error rate (Och and Ney 2003) is 0 where the largest weights agree with it, and 1 where none does. Over
-            {n} unseen pairs, with the right words forced, {" and ".join(english)} than the diagonal, which looks as
+            {n} unseen pairs, with the right words forced, {compared} than the diagonal, which looks as
             far along in English as the step is in Korean ({diagonal:.3f}). A head need not look at the very word
             that is generated next: the weights show where the model fetched something, and the encoder may have
             carried it there. {ROWS}""",
             f"""시험 문장은 정렬과 함께 만들었지만, 어느 모델도 그 정렬을 본 적이 없습니다. 정렬 오류율(Och와 Ney
             2003)은 가장 큰 가중치들이 정렬과 모두 맞으면 0, 하나도 맞지 않으면 1입니다. 학습에 쓰지 않은 문장 쌍
-            {n}개에 올바른 단어를 넣어 주고 잰 오류율: {", ".join(korean)}. 대각선은 한국어에서 나아간 만큼
+            {n}개에 올바른 단어를 넣어 주고 잰 오류율: {compared.ko}. 대각선은 한국어에서 나아간 만큼
             영어에서도 나아간 자리를 보는 것으로, 오류율이 {diagonal:.3f}입니다. 헤드가 바로 다음에 생성할 단어를 꼭
             보는 것은 아닙니다. 가중치는 모델이 무언가를 가져온 자리를 보여 주며, 그것을 인코더가 그 자리로 옮겨
             두었을 수도 있습니다. {ROWS.ko}""",

@@ -106,8 +106,7 @@ def measure_group(kind: Trained, pairs: Sequence[Pair]) -> LengthGroup:
     words = here & (target != end)
     hits = torch.stack([right(model, source, target) for model in kind.models])  # (3, B, T)
     return LengthGroup(
-        exact=(hits == here).all(dim=-1).double(),
-        words=(hits & words).sum(dim=-1).double() / words.sum(dim=-1),
+        exact=(hits == here).all(dim=-1).double(), words=(hits & words).sum(dim=-1).double() / words.sum(dim=-1)
     )
 
 
@@ -168,13 +167,7 @@ def tell() -> Story:
             f"of sentences of {long} words {one} are translated faultlessly with attention, {other} without",
             f"{long.ko}단어 문장을 오류 없이 번역한 비율: 어텐션이 있으면 {one}, 없으면 {other}",
         ),
-        parts=(
-            _models(kinds),
-            _table(results),
-            _finding(results),
-            _interval(results),
-            _example(kinds, groups[-1]),
-        ),
+        parts=(_models(kinds), _table(results), _finding(results), _interval(results), _example(kinds, groups[-1])),
         picture=(
             _lines(Phrase("sentences without a fault", "오류 없는 문장"), "exact", results),
             _lines(Phrase("words right at their place", "제자리에 맞은 단어"), "words", results),

@@ -15,6 +15,7 @@ from attnviz.models.training.files import ModelCard, load_home_built
 from attnviz.models.training.measure import Head
 from attnviz.models.training.tasks import Model, pad_numbers
 from attnviz.stories.record import Matrix
+from attnviz.text.notes import proof
 from attnviz.text.phrase import Phrase
 from attnviz.text.words import split_words
 
@@ -84,6 +85,11 @@ def small(difference: float) -> str:
 def percent(share: float) -> str:
     """A share in percent."""
     return f"{100 * share:.1f} %"
+
+
+def proved(record: Attention) -> Phrase:
+    """The receipt of a record."""
+    return Phrase(proof(record.receipt), proof(record.receipt, "ko"))
 
 
 def head_name(head: Head) -> Phrase:

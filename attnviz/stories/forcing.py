@@ -24,9 +24,8 @@ from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.alignment import RECURRENT, STEP
-from attnviz.stories.common import ROWS, open_model, percent, steps_panel
+from attnviz.stories.common import ROWS, open_model, percent, proved, steps_panel
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
-from attnviz.text.notes import proof
 from attnviz.text.phrase import Phrase
 
 FREE, FORCING = Phrase("free running", "자유 생성"), Phrase("forced", "교사 강요")
@@ -149,6 +148,7 @@ def tell() -> Story:
     pairs = list(islice(splits.pairs("test", clauses=CLAUSES), N_PAIRS))
     both = translate_ways(model, *encode_pairs(pairs, model.config.end))
     steps = [read(model, says, record) for record in (free, forced)]
+    own, right = proved(free), proved(forced)
     return Story(
         name="forcing",
         title=_found(both),
@@ -162,8 +162,8 @@ def tell() -> Story:
         ),
         picture=(steps_panel(FREE, free, (0, 0)), steps_panel(FORCING, forced, (0, 0)), *_lines(both)),
         receipt=Phrase(
-            f"free: {free.proof}; forced: {forced.proof}; the shares are counted on {len(pairs)} test sentences",
-            f"""자유 생성: {proof(free.receipt, "ko")}; 교사 강요: {proof(forced.receipt, "ko")}; 비율은 시험 문장
+            f"free: {own}; forced: {right}; the shares are counted on {len(pairs)} test sentences",
+            f"""자유 생성: {own.ko}; 교사 강요: {right.ko}; 비율은 시험 문장
             {len(pairs)}개에서 셈""",
         ),
     )
@@ -203,7 +203,7 @@ def _two_ways(recipe: Recipe) -> Phrase:
         once more with a wrong word forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right.""",
         f"""디코더는 단계마다 바로 앞의 단어를 읽습니다. 학습할 때 그 단어는 모델이 스스로 무엇을 골랐든 언제나
         올바른 단어입니다(교사 강요). 실제로 쓸 때는 올바른 단어가 없으므로 자기가 생성한 단어를 읽습니다(자유
-        생성). {RECURRENT} 모델은 교사 강요로 학습했습니다. {forgot.ko} 여기서는 “{SENTENCE}”를 자유롭게 한 번, 틀린
+        생성). {RECURRENT} 모델은 교사 강요로 학습했습니다. {forgot.ko} 여기서는 “{SENTENCE}”을 자유롭게 한 번, 틀린
         단어를 넣어 주고 한 번 더 번역합니다. 넣어 주는 단어는 “먹고 있다”가 맞는 자리의 “먹는다”입니다.""",
     )
 

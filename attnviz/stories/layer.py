@@ -13,7 +13,7 @@ from attnviz.models.transformer import TransformerLayer
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories.common import numbers, open_model, small, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
-from attnviz.text.phrase import Phrase
+from attnviz.text.phrase import Phrase, joined
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 STEPS = (
@@ -148,25 +148,23 @@ def _summed_up(steps: list[list[LayerStep]], d_model: int, last: tuple[float, fl
 def _similarity_in_words(alike: list[float]) -> Phrase:
     """How the mean cosine between words goes on from layer to layer, as the table prints it."""
     shown = [f"{value:.2f}" for value in alike]
-    english, korean = [], []
+    steps = []
     for number, (here, there) in enumerate(pairwise(shown)):
         went = Phrase("stays as it is", "그대로")
         if here != there:
             went = Phrase("rises", "올라") if float(there) > float(here) else Phrase("falls", "내려")
-        english.append(f"{went} in layer {number} (to {there})")
-        korean.append(f"층 {number}에서 {went.ko} {there}")
+        steps.append(Phrase(f"{went} in layer {number} (to {there})", f"층 {number}에서 {went.ko} {there}"))
+    way = joined(steps, ", ")
     first, last = float(shown[0]), float(shown[-1])
     end = Phrase("as alike as", "만큼 비슷합니다")
-    if first != last:
-        end = (
-            Phrase("more alike than", "보다 더 비슷합니다")
-            if last > first
-            else Phrase("less alike than", "보다 덜 비슷합니다")
-        )
+    if last > first:
+        end = Phrase("more alike than", "보다 더 비슷합니다")
+    elif last < first:
+        end = Phrase("less alike than", "보다 덜 비슷합니다")
     return Phrase(
-        f"""The mean cosine between two different words is {shown[0]} where they come in; it {", ".join(english)}.
+        f"""The mean cosine between two different words is {shown[0]} where they come in; it {way}.
         In the end the words are {end} they were where they came in.""",
-        f"""서로 다른 두 단어 사이의 평균 코사인은 들어올 때 {shown[0]}입니다. {", ".join(korean)}입니다. 결국
+        f"""서로 다른 두 단어 사이의 평균 코사인은 들어올 때 {shown[0]}입니다. {way.ko}입니다. 결국
         단어들은 들어올 때{end.ko}.""",
     )
 

@@ -17,9 +17,8 @@ from attnviz.capture.source import open_source
 from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_product_attention
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, small, square, words_of
+from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, proved, small, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
-from attnviz.text.notes import proof
 from attnviz.text.phrase import Phrase
 
 SENTENCE = "She is eating a green apple"
@@ -89,7 +88,7 @@ def tell() -> Story:
     forward = largest(ways.ahead)
     backward = largest(np.tril(causal.record.weights, k=-1).sum(axis=-1, dtype=np.float64))
     scores = scores_of(onward, one, backward)
-    ahead, back = head_name(forward), head_name(backward)
+    ahead, back, seen, masked = head_name(forward), head_name(backward), proved(ways.record), proved(causal.record)
     return Story(
         name="mask",
         title=Phrase(
@@ -118,10 +117,7 @@ def tell() -> Story:
             ),
         ),
         picture=_picture(ways, causal, forward, backward),
-        receipt=Phrase(
-            f"toy {ways.record.proof}; toy-decoder {causal.record.proof}",
-            f"toy {proof(ways.record.receipt, 'ko')}; toy-decoder {proof(causal.record.receipt, 'ko')}",
-        ),
+        receipt=Phrase(f"toy {seen}; toy-decoder {masked}", f"toy {seen.ko}; toy-decoder {masked.ko}"),
     )
 
 

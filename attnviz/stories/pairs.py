@@ -19,10 +19,9 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, square, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
-from attnviz.text.notes import proof
-from attnviz.text.phrase import Phrase
+from attnviz.text.phrase import Phrase, joined
 
 SENTENCE = "She is eating a green apple"
 VERB, ADJECTIVE, NOUN = "eating", "green", "apple"
@@ -130,7 +129,7 @@ def tell() -> Story:
             *_verdict(tried, [there for there, _ in beside]),
         ),
         picture=_picture(record.weights, words, heads, tried, beside),
-        receipt=Phrase(record.proof, proof(record.receipt, "ko")),
+        receipt=proved(record),
     )
 
 
@@ -169,8 +168,7 @@ def _pairs(weights: np.ndarray, words: Sequence[str]) -> Table:
 def _means(mean: np.ndarray, words: Sequence[str]) -> Phrase:
     named = {"-".join(pair): sum(between(mean, words, pair)) / 2 for pair in PAIRS}
     order = sorted(named, key=lambda name: -named[name])
-    even, nothing = 1 / len(words), Phrase("nothing", "없음")
-    expected, unexpected = list[Phrase](), list[Phrase]()
+    even, expected, unexpected = 1 / len(words), list[Phrase](), list[Phrase]()
     for number, (name, value) in enumerate(named.items()):
         where = Phrase("just", "꼭 그만큼")
         if value != even:
@@ -183,13 +181,12 @@ def _means(mean: np.ndarray, words: Sequence[str]) -> Phrase:
         lowest = Phrase(f"{CONTROL} is not below {' and '.join(above)}", f"{CONTROL}, {', '.join(above)}보다 작지 않음")
     (unexpected if above else expected).append(lowest)
     listed = ", ".join(f"{name} {named[name]:.3f}" for name in order)
-    yes, no = ("; ".join(found) or nothing for found in (expected, unexpected))
-    ja, nein = ("; ".join(one.ko for one in found) or nothing.ko for found in (expected, unexpected))
+    yes, no = (joined(found or [Phrase("nothing", "없음")], "; ") for found in (expected, unexpected))
     return Phrase(
         f"""Over all heads and both ways: {listed}; if it looked everywhere alike, each would be {even:.3f}. As
         expected: {yes}. Not as expected: {no}.""",
-        f"""모든 헤드와 두 방향의 평균: {listed}. 모든 곳을 똑같이 본다면 {even:.3f}씩입니다. 예상대로: {ja}. 예상과
-        달리: {nein}.""",
+        f"""모든 헤드와 두 방향의 평균: {listed}. 모든 곳을 똑같이 본다면 {even:.3f}씩입니다. 예상대로: {yes.ko}. 예상과
+        달리: {no.ko}.""",
     )
 
 
@@ -229,7 +226,7 @@ def _verdict(tried: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
         Phrase("over the same step elsewhere", "다른 단어에서 같은 거리만큼 가는 비율과의 차이"): tried,
         Phrase("over the best head of random weights", "무작위 가중치의 가장 나은 헤드와의 차이"): by_chance,
     }
-    orders, english, korean = [], [], []
+    orders, found = [], []
     for what, ways in yardsticks.items():
         leads = {
             "-".join(pair): max(ways[2 * number : 2 * number + 2], key=lambda shares: shares[0] - shares[1])
@@ -245,10 +242,15 @@ def _verdict(tried: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
                 f"not as expected: {CONTROL} is not below {names[0]}",
                 f"예상과 달리 {CONTROL} 쌍이 {names[1]}보다 낮지 않음",
             )
-        listed = ", ".join(f"{name} ({here} against {there})" for name, (here, there) in shares.items())
-        english.append(f"By their better way and its lead {what}: {listed}; {end}.")
-        listed = ", ".join(f"{name} ({here} 대 {there})" for name, (here, there) in shares.items())
-        korean.append(f"쌍마다 더 나은 방향을 골라 {what.ko}를 보면: {listed}; {end.ko}.")
+        listed = joined(
+            (Phrase(f"{name} ({a} against {b})", f"{name} ({a} 대 {b})") for name, (a, b) in shares.items()), ", "
+        )
+        found.append(
+            Phrase(
+                f"By their better way and its lead {what}: {listed}; {end}.",
+                f"쌍마다 더 나은 방향을 골라 {what.ko}를 보면: {listed.ko}; {end.ko}.",
+            )
+        )
         orders.append(order)
     one, other = orders
     agreed = Phrase("Both yardsticks give this order.", "두 기준의 순서가 같습니다.")
@@ -263,7 +265,7 @@ def _verdict(tried: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
         )
     large = f"attnviz heatmap “{SENTENCE}” -m distilbert-base-uncased"
     return (
-        Phrase(" ".join(english), " ".join(korean)),
+        joined(found),
         Phrase(
             f"""{agreed} So it is in this small model; {large} shows a large one. {ROWS}""",
             f"""{agreed.ko} 이 작은 모델에서는 그렇습니다. 큰 모델은 {large} 명령으로 볼 수 있습니다. {ROWS.ko}""",

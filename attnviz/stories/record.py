@@ -103,6 +103,12 @@ class Story:
         return self if language == "en" else replace(korean(self), language=language)
 
 
+def decimals(value: float, digits: int) -> str:
+    """A number with so many digits after the point, without a minus before nothing."""
+    text = f"{value:.{digits}f}"
+    return text if text.strip("-0.") else text.removeprefix("-")
+
+
 def to_json(story: Story) -> str:
     """The story for programs: its sentences, its tables and the numbers of its panels; null for what is no number."""
     parts = [{"text": part} if isinstance(part, str) else {"table": asdict(part)} for part in story.parts]

@@ -13,9 +13,8 @@ from attnviz.capture.source import open_source
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, square, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
-from attnviz.text.notes import proof
 from attnviz.text.phrase import Phrase
 
 TIRED = "The animal didn't cross the street because it was too tired."
@@ -97,7 +96,7 @@ def tell() -> Story:
             *_how_often(head, measure_shares(model, head)),
         ),
         picture=_picture(records, head, words, rows),
-        receipt=Phrase(records[0].proof, proof(records[0].receipt, "ko")),
+        receipt=proved(records[0]),
     )
 
 
@@ -132,7 +131,7 @@ def _row(words: list[list[str]], rows: list[np.ndarray]) -> Table:
 def _how_often(head: Head, shares: Shares) -> tuple[Phrase | Table, ...]:
     mine, other = "{}.{}".format(*head), "{}.{}".format(*shares.untrained_head)
     ways = (
-        (Phrase(f"toy {mine}", f"toy {mine}"), shares.looks, shares.turns),
+        (f"toy {mine}", shares.looks, shares.turns),
         (
             Phrase(f"random weights, their best: {other}", f"무작위 가중치에서 가장 나은 헤드: {other}"),
             shares.untrained,

@@ -14,7 +14,7 @@ from attnviz.render.palette import levels
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, legend, spell, wrap
-from attnviz.stories.record import Cell, Story, Table
+from attnviz.stories.record import Cell, Story, Table, decimals
 from attnviz.text.phrase import Phrase
 
 
@@ -66,8 +66,7 @@ def _text(cell: Cell, table: Table, screen: Screen) -> Text:
         return Text(f"{cell:,}{behind}")
     if math.isnan(cell):
         return Text(f"-{behind}")
-    number = f"{cell:.{table.digits}f}"
-    number = number.removeprefix("-") if not number.strip("-0.") else number  # no minus before nothing
+    number = decimals(cell, table.digits)
     if table.shade is None:
         return Text(number)
     low, high = table.shade

@@ -21,12 +21,12 @@ from attnviz.stories.common import (
     numbers,
     open_model,
     percent,
+    proved,
     small,
     square,
     words_of,
 )
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
-from attnviz.text.notes import proof
 from attnviz.text.phrase import Phrase
 
 SHORT = ("There is a prince", "Is there a prince")
@@ -132,7 +132,7 @@ def tell() -> Story:
         found.append(compare(model, numbers(card.source, words), words[0], same_words(*words)))
     long = found[1]
     records = attend_all(LONG, open_source("toy"))
-    first, second = (record.weights for record in records)
+    (first, second), seen = (record.weights for record in records), proved(records[0])
     shares = shares_moved(first, second, long.places)
     off, on = small(max(c.without for c in found)), small(max(c.largest for c in found))
     return Story(
@@ -160,9 +160,9 @@ def tell() -> Story:
         ),
         picture=_picture(long, shares, first, second),
         receipt=Phrase(
-            f"""the patterns: {records[0].proof}; the vectors: the model called directly in float64, with positions
+            f"""the patterns: {seen}; the vectors: the model called directly in float64, with positions
             and without, for which there is no receipt""",
-            f"""패턴: {proof(records[0].receipt, "ko")}; 벡터: 위치를 더하고 또 빼고 모델을 float64로 직접 부른
+            f"""패턴: {seen.ko}; 벡터: 위치를 더하고 또 빼고 모델을 float64로 직접 부른
             값이어서 검증 정보가 없음""",
         ),
     )

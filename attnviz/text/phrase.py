@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -10,14 +11,10 @@ LANGUAGES = ("en", "ko")
 
 
 class Phrase(str):
-    """A text in English, which is the string itself, and in Korean; what is written over several lines is one line.
-
-    Attributes:
-        ko: the text in Korean.
-    """
+    """A text in English, which is the string itself, and in Korean; what is written over several lines is one line."""
 
     __slots__ = ("ko",)
-    ko: str
+    ko: str  # the text in Korean
 
     def __new__(cls, english: str, korean: str) -> Phrase:  # noqa: PYI034 - the tests' type checker knows no Self
         """Put the two together."""
@@ -28,6 +25,12 @@ class Phrase(str):
     def __reduce__(self) -> tuple[type[Phrase], tuple[str, str]]:
         """What a copy is made of."""
         return Phrase, (str(self), self.ko)
+
+
+def joined(phrases: Iterable[Phrase], between: str = " ", korean: str | None = None) -> Phrase:
+    """Phrases one after the other, with this between them, or in Korean with something else."""
+    shown = list(phrases)
+    return Phrase(between.join(shown), (between if korean is None else korean).join(one.ko for one in shown))
 
 
 def korean(value: T) -> T:

@@ -23,10 +23,10 @@ from attnviz.settings import (
     check_palette,
     kind_option,
     lang_option,
+    layers_and_heads,
     option,
     palette_option,
 )
-from attnviz.text.ranges import layers_and_heads
 
 FILMS = (".gif", ".mp4")
 PAGES = (".md", ".tex", ".csv", ".html")

@@ -12,8 +12,7 @@ from attnviz.cli import COMMANDS, app
 from attnviz.cli.groups import as_command, groups_of
 from attnviz.errors import SettingsError
 from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapSelection, HeatmapText
-from attnviz.settings import ModelSettings, OutputSettings, TextSettings, changed, option
-from attnviz.text.ranges import Ranges, layers_and_heads
+from attnviz.settings import ModelSettings, OutputSettings, Ranges, TextSettings, changed, layers_and_heads, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from attnviz.attention import Attention, Note
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.api import heatmap
-from attnviz.heatmaps.figure import draw, draw_on
+from attnviz.heatmaps.figure import draw
+from attnviz.render.figure.pattern import draw_on
 from attnviz.render.figure.pen import Pen
 from attnviz.render.palette import colours, ink, levels, pixels
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve

@@ -32,19 +32,12 @@ FALLBACKS = (
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure, and what its file says of it.
+    """A figure, and what its file says of it."""
 
-    Attributes:
-        pen: what it was drawn with.
-        title: what a file calls the picture.
-        description: what else it says of it: how it is read, and the receipt.
-        style: what it is for.
-    """
-
-    pen: Pen
-    title: str
-    description: str
-    style: Style = STYLES["sheet"]
+    pen: Pen  # what it was drawn with
+    title: str  # what a file calls the picture
+    description: str  # what else it says of it: how it is read, and the receipt
+    style: Style = STYLES["sheet"]  # what it is for
 
     @property
     def figure(self) -> Figure:

@@ -31,19 +31,12 @@ Place = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of words.
+    """One line of words."""
 
-    Attributes:
-        text: the words.
-        size: of its letters, in points.
-        colour: of its letters.
-        pitch: how far below it the next line stands, in inches.
-    """
-
-    text: str
-    size: float
-    colour: str
-    pitch: float
+    text: str  # the words
+    size: float  # of its letters, in points
+    colour: str  # of its letters
+    pitch: float  # how far below it the next line stands, in inches
 
 
 def lines(
@@ -81,15 +74,10 @@ def height_of(written: Iterable[Line]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A figure of a known size, and axes over the whole of it, in inches from its upper left corner.
+    """A figure of a known size, and axes over the whole of it, in inches from its upper left corner."""
 
-    Attributes:
-        pen: what is drawn with, on its figure.
-        ax: the axes.
-    """
-
-    pen: Pen
-    ax: Axes
+    pen: Pen  # what is drawn with, on its figure
+    ax: Axes  # the axes
 
     @property
     def size(self) -> tuple[float, float]:

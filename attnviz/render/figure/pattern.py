@@ -7,13 +7,47 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.render.figure.pen import BLACK, FRAME, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped, ordinal
-from attnviz.render.palette import colours, ink, levels, pixels
+from attnviz.errors import SelectionError
+from attnviz.render.figure.export import usual_settings
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped, ordinal
+from attnviz.render.fonts import typefaces_for
+from attnviz.render.palette import DEFAULT, colours, ink, levels, luminance, pixels
 from attnviz.render.sheet import BLANK, Panel, Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+
+def draw_on(
+    ax: Axes,
+    sheet: Sheet,
+    palette: str | Colormap = DEFAULT,
+    *,
+    title: str | None = "auto",
+    cbar: bool = False,
+    annot: bool | None = None,
+) -> None:
+    """Draw one pattern on somebody's own axes; the other arguments are those of `draw_pattern`.
+
+    Raises:
+        SelectionError: a palette that is not there, more than one pattern, or axes without a figure.
+    """
+    if len(sheet.panels) > 1:
+        raise SelectionError(f"an ax holds one pattern, and this is {sheet.size}: give layer and head")
+    root = ax.get_figure(root=True)
+    if root is None:
+        raise SelectionError("the ax given belongs to no figure")
+    with usual_settings():
+        ink, quiet = (BLACK, GREY) if _is_light(root) else ("white", FRAME)
+        pen = Pen(root, typefaces_for([*texts_of(sheet), title or ""]), ink=ink, quiet=quiet)
+        draw_pattern(ax, sheet, palette, pen, title=title, cbar=cbar, annot=annot)
+
+
+def texts_of(sheet: Sheet) -> list[str]:
+    """All that a picture of a sheet says."""
+    return [*sheet.query_labels, *sheet.key_labels, sheet.description, sheet.size, *sheet.notes]
 
 
 def draw_pattern(
@@ -79,6 +113,14 @@ def _bar_beside(ax: Axes, table: np.ndarray, top: float, pen: Pen) -> None:
     bar = pen.figure.colorbar(ScalarMappable(Normalize(0, top or 1.0), ListedColormap(table / 255)), ax=ax)
     bar.ax.tick_params(labelsize=SMALL, color=pen.quiet, labelcolor=pen.quiet)
     bar.outline.set(edgecolor=FRAME, linewidth=0.6)
+
+
+def _is_light(figure: Figure) -> bool:
+    """Whether dark writing can be read on somebody's figure."""
+    from matplotlib.colors import to_rgb
+
+    rgb = (np.array(to_rgb(figure.get_facecolor())) * 255).round().astype(np.uint8)
+    return bool(luminance(rgb) > 0.18)
 
 
 def write_numbers(

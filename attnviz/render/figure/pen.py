@@ -39,24 +39,15 @@ GREY, BLACK, FRAME = "#555555", "#111111", "#bbbbbb"
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """What texts are drawn and measured with.
+    """What texts are drawn and measured with."""
 
-    Attributes:
-        figure: the figure drawn on.
-        typefaces: its fonts.
-        least: the smallest that letters may be, in points.
-        larger: by how much the words round the picture are larger than usual, as they are on a large sheet.
-        ink: the colour of what is written on the figure.
-        quiet: that of what matters less.
-        widths: how wide texts are, in inches, by text and size, since the same one is measured often.
-    """
-
-    figure: Figure
-    typefaces: Typefaces
-    least: float = LEAST_TEXT
-    larger: float = 1.0
-    ink: str = BLACK
-    quiet: str = GREY
+    figure: Figure  # the figure drawn on
+    typefaces: Typefaces  # its fonts
+    least: float = LEAST_TEXT  # the smallest that letters may be, in points
+    larger: float = 1.0  # by how much the words round the picture are larger than usual, as they are on a large sheet
+    ink: str = BLACK  # the colour of what is written on the figure
+    quiet: str = GREY  # that of what matters less
+    # how wide texts are, in inches, by text and size, since the same one is measured often
     widths: dict[tuple[str, float], float] = field(default_factory=dict, repr=False, compare=False)
 
     def style(self, size: float = TEXT, **more: Any) -> dict[str, Any]:

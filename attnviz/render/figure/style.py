@@ -26,31 +26,18 @@ MOST_PIXELS = 30_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """What a picture is for.
+    """What a picture is for."""
 
-    Attributes:
-        width: of the picture, in inches; None: as wide as what is on it.
-        height: the most that it may be high, in inches; None: as high as what is on it.
-        sizes: of the letters, in points: the first in which every label has room.
-        least: the smallest that any letters may be, in points.
-        margin: round the picture, in inches.
-        dpi: dots an inch of a PNG.
-        has_title: whether the sentence and the model stand above, where no other title is given.
-        caption: how much stands below: all that must be said, the receipt alone, or nothing.
-        transparent: whether what is the colour of the page is left open.
-        exact_dpi: whether a large PNG, too, has these dots an inch.
-    """
-
-    width: float | None = None
-    height: float | None = None
-    sizes: tuple[float, ...] = (TEXT,)
-    least: float = LEAST_TEXT
-    margin: float = MARGIN
-    dpi: float = DPI
-    has_title: bool = True
-    caption: str = "all"
-    transparent: bool = False
-    exact_dpi: bool = False
+    width: float | None = None  # of the picture, in inches; None: as wide as what is on it
+    height: float | None = None  # the most that it may be high, in inches; None: as high as what is on it
+    sizes: tuple[float, ...] = (TEXT,)  # of the letters, in points: the first in which every label has room
+    least: float = LEAST_TEXT  # the smallest that any letters may be, in points
+    margin: float = MARGIN  # round the picture, in inches
+    dpi: float = DPI  # dots an inch of a PNG
+    has_title: bool = True  # whether the sentence and the model stand above, where no other title is given
+    caption: str = "all"  # how much stands below: all that must be said, the receipt alone, or nothing
+    transparent: bool = False  # whether what is the colour of the page is left open
+    exact_dpi: bool = False  # whether a large PNG, too, has these dots an inch
 
 
 STYLES = {

@@ -29,23 +29,15 @@ HALF = 127.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """What a terminal can show.
+    """What a terminal can show."""
 
-    Attributes:
-        width: in cells.
-        colour: whether cells can be coloured from the palette (24-bit and 256 colours), or are shaded (16 or none).
-        dark: whether its background is dark.
-        unicode: whether it can show more than ASCII.
-        palette: one of `attnviz.render.names.PALETTES`, or any other colormap's name.
-        page: the colour of its background, where it is known: zero has no other.
-    """
-
-    width: int = 80
+    width: int = 80  # in cells
+    # whether cells can be coloured from the palette (24-bit and 256 colours), or are shaded (16 or none)
     colour: bool = True
-    dark: bool = True
-    unicode: bool = True
-    palette: str = DEFAULT
-    page: tuple[int, int, int] | None = None
+    dark: bool = True  # whether its background is dark
+    unicode: bool = True  # whether it can show more than ASCII
+    palette: str = DEFAULT  # one of `attnviz.render.names.PALETTES`, or any other colormap's name
+    page: tuple[int, int, int] | None = None  # the colour of its background, where it is known: zero has no other
 
     @property
     def shades(self) -> str:

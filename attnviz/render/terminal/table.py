@@ -18,21 +18,13 @@ GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; all columns of a table have as many cells.
+    """A column of a table; all columns of a table have as many cells."""
 
-    Attributes:
-        title: above it.
-        cells: from top to bottom.
-        right: whether they end at one place, as numbers do.
-        least: where it may be narrower than its widest cell, the cells that it keeps; 0 where it may not.
-        gap: the cells left free before it, where they are not those of the table.
-    """
-
-    title: str
-    cells: Sequence[Text | str]
-    right: bool = False
-    least: int = 0
-    gap: int | None = None
+    title: str  # above it
+    cells: Sequence[Text | str]  # from top to bottom
+    right: bool = False  # whether they end at one place, as numbers do
+    least: int = 0  # where it may be narrower than its widest cell, the cells that it keeps; 0 where it may not
+    gap: int | None = None  # the cells left free before it, where they are not those of the table
 
     @property
     def width(self) -> int:
@@ -88,12 +80,7 @@ def _needs(column: Column, most: int) -> tuple[int, int, int]:
 
 
 def _blocks(needs: Sequence[tuple[int, int, int]], room: int) -> Iterator[dict[int, int]]:
-    """Which columns stand side by side, each with its width; every block begins with the first column.
-
-    Args:
-        needs: for each column the least width, and the two that are better.
-        room: cells across.
-    """
+    """Which columns stand side by side, each with its width; every block begins with the first column."""
     rest = list(range(1, len(needs)))
     while True:
         # Words of a first column that would leave no room for numbers are folded.

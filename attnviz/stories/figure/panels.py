@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 from attnviz.render.figure.page import legend_above
 from attnviz.render.figure.pen import BLACK, FRAME, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen
 from attnviz.render.palette import COLOURS, MARKERS, colours, diverging, ink, levels
-from attnviz.stories.record import Bars, Lines, Matrix
+from attnviz.stories.record import Bars, Lines, Matrix, decimals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,18 +32,7 @@ SIDE = 3.6
 
 
 def draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen, resize: Callable[[float, float], None]) -> float:
-    """Draw the cells and name them.
-
-    Args:
-        ax: where.
-        matrix: what.
-        palette: one of `attnviz.render.palette.PALETTES`; a diverging matrix has its own.
-        pen: for the figure of these axes.
-        resize: gives the axes a width and a height, in inches.
-
-    Returns:
-        The height of what stands above the axes, in inches: nothing does.
-    """
+    """Draw the cells and name them."""
     width, height = _size(matrix, pen.widest(matrix.columns) + 0.12)
     resize(width, height)
     n_rows, n_columns = matrix.values.shape
@@ -76,7 +65,7 @@ def print_numbers(ax: Axes, matrix: Matrix, palette: str, pen: Pen) -> None:
     width, height = box.width / n_columns / pen.figure.dpi, box.height / n_rows / pen.figure.dpi
     given = {place: float(value) for place, value in np.ndenumerate(matrix.values) if not np.isnan(value)}
     digits = 0 if all(value.is_integer() for value in given.values()) else 2
-    numbers = {place: _number(value, digits) for place, value in given.items()}
+    numbers = {place: decimals(value, digits) for place, value in given.items()}
     size = min(TEXT, 0.82 * width / (pen.widest(list(numbers.values()), TEXT) / TEXT or 1), 0.6 * height / POINT)
     if size < LEAST_TEXT:
         return
@@ -92,17 +81,7 @@ def table_of(matrix: Matrix, palette: str) -> UInt8[np.ndarray, "level rgb"]:
 
 
 def draw_lines(ax: Axes, lines: Lines, pen: Pen, resize: Callable[[float, float], None]) -> float:
-    """Draw the lines with their intervals.
-
-    Args:
-        ax: where.
-        lines: what.
-        pen: for the figure of these axes.
-        resize: gives the axes a width and a height, in inches.
-
-    Returns:
-        The height of what stands above the axes, in inches.
-    """
+    """Draw the lines with their intervals."""
     resize(WIDTH, HEIGHT)
     few = len(lines.x) <= 24
     for index, one in enumerate(lines.series):
@@ -139,17 +118,7 @@ def draw_lines(ax: Axes, lines: Lines, pen: Pen, resize: Callable[[float, float]
 
 
 def draw_bars(ax: Axes, bars: Bars, pen: Pen, resize: Callable[[float, float], None]) -> float:
-    """Draw the bars, those of one label side by side.
-
-    Args:
-        ax: where.
-        bars: what.
-        pen: for the figure of these axes.
-        resize: gives the axes a width and a height, in inches.
-
-    Returns:
-        The height of what stands above the axes, in inches.
-    """
+    """Draw the bars, those of one label side by side."""
     n, n_series = len(bars.labels), len(bars.series)
     width = min(6.0, max(2.4, n * (0.2 + 0.3 * n_series)))
     resize(width, HEIGHT)
@@ -183,12 +152,7 @@ def draw_bars(ax: Axes, bars: Bars, pen: Pen, resize: Callable[[float, float], N
 
 
 def _size(matrix: Matrix, label: float) -> tuple[float, float]:
-    """Width and height of the cells together, in inches: square where there are few, unless names want them wider.
-
-    Args:
-        matrix: what is drawn.
-        label: the width of the widest column's name.
-    """
+    """Width and height of the cells together, in inches: square where there are few, unless names want them wider."""
     n_rows, n_columns = matrix.values.shape
     longest = max(n_rows, n_columns)
     if longest <= NAMED:
@@ -221,12 +185,6 @@ def _name_cells(
 def _levels(matrix: Matrix) -> UInt8[np.ndarray, "row column"]:
     low, high = matrix.limits
     return levels(np.nan_to_num(matrix.values, nan=low) - low, high - low)
-
-
-def _number(value: float, digits: int) -> str:
-    """A number with so many decimals, without a minus before nothing."""
-    text = f"{value:.{digits}f}"
-    return text.removeprefix("-") if not text.strip("-0.") else text
 
 
 def _name_bars(ax: Axes, labels: Sequence[str], room: float, pen: Pen) -> None:

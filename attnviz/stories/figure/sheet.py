@@ -7,7 +7,8 @@ nothing is cut.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,31 +34,18 @@ BAR = 0.55
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnPanel:
-    """A panel that is drawn but has no place yet; lengths in inches.
+    """A panel that is drawn but has no place yet; lengths in inches."""
 
-    Attributes:
-        panel: what it shows.
-        ax: the axes.
-        width: of the axes.
-        height: likewise.
-        left: how far its labels reach out of the axes on this side.
-        right: likewise, with its colour bar.
-        above: likewise, with its title.
-        below: likewise.
-        has_bar: whether a colour bar stands at its right.
-        pad: how far its title stands above the axes, in points.
-    """
-
-    panel: Panel
-    ax: Axes
-    width: float
-    height: float
-    left: float
-    right: float
-    above: float
-    below: float
-    has_bar: bool
-    pad: float
+    panel: Panel  # what it shows
+    ax: Axes  # the axes
+    width: float  # of the axes
+    height: float  # likewise
+    left: float  # how far its labels reach out of the axes on this side
+    right: float  # likewise, with its colour bar
+    above: float  # likewise, with its title
+    below: float  # likewise
+    has_bar: bool  # whether a colour bar stands at its right
+    pad: float  # how far its title stands above the axes, in points
 
 
 def draw(story: Story, palette: str = DEFAULT) -> Picture:
@@ -67,7 +55,7 @@ def draw(story: Story, palette: str = DEFAULT) -> Picture:
         SelectionError: a palette that is not there.
     """
     with usual_settings():
-        pen = blank_figure(_texts(story))
+        pen = blank_figure([*_texts((story.title, *_words_below(story), story.picture))])
         _place([_drawn(panel, palette, pen) for panel in story.picture], story, palette, pen)
     return Picture(pen, story.title, story.receipt)
 
@@ -218,16 +206,13 @@ def _words_below(story: Story) -> list[str]:
     return [story.receipt, *([" · ".join(notes)] if notes else [])]
 
 
-def _texts(story: Story) -> list[str]:
-    """All that the picture says."""
-    texts = [story.title, *_words_below(story)]
-    for panel in story.picture:
-        texts.append(panel.title)
-        match panel:
-            case Matrix():
-                texts += [*panel.rows, *panel.columns, panel.row_title, panel.column_title]
-            case Lines():
-                texts += [panel.x_title, panel.y_title, *(one.name for one in panel.series)]
-            case Bars():
-                texts += [*panel.labels, panel.y_title, *(one.name for one in panel.series)]
-    return texts
+def _texts(value: object) -> Iterator[str]:
+    """All that a part of a picture says."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _texts(part)
+    elif is_dataclass(value):
+        for one in fields(value):
+            yield from _texts(getattr(value, one.name))

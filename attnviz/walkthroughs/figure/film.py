@@ -44,7 +44,7 @@ PALE = "#8a8a8a"
 """Of the steps that are not shown."""
 SECONDS, LAST = 2.0, 5.0
 """How long a step is shown, and the last step of a calculation."""
-COLOURS = 128
+COLOURS = 64
 """Colours of a picture of a GIF."""
 NEARLY_WHITE = 250
 """From here on a colour is the paper's, which the choice of colours mixes with the palest shades."""
