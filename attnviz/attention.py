@@ -7,7 +7,7 @@ says in its notes what was done.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -188,7 +188,10 @@ class Attention:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Attention):
             return NotImplemented
-        return np.array_equal(self.weights, other.weights) and _labels(self) == _labels(other)
+        labels = [one.name for one in fields(self) if one.name != "weights"]
+        return np.array_equal(self.weights, other.weights) and all(
+            getattr(self, name) == getattr(other, name) for name in labels
+        )
 
     __hash__ = None  # type: ignore[assignment]  # equal by value, and too large to hash
 
@@ -305,13 +308,6 @@ def _count(n: int, what: str) -> str:
 
 def _is_run(numbers: Sequence[int]) -> bool:
     return list(numbers) == list(range(numbers[0], numbers[0] + len(numbers)))
-
-
-def _labels(record: Attention) -> tuple[object, ...]:
-    return (
-        record.query_tokens, record.key_tokens, record.kind, record.model, record.text, record.pair, record.target,
-        record.receipt, record.layers, record.heads, record.short_rows, record.notes,
-    )  # fmt: skip
 
 
 def _check_labels(record: Attention) -> None:
