@@ -11,16 +11,14 @@ import numpy as np
 
 from attnviz.render.sheet import BLANK as UNSEEN
 from attnviz.walkthroughs.hand import one_format
-from attnviz.walkthroughs.operations import CELLS
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import BLANK, ShownStep, View, ViewOptions, followed
 from attnviz.walkthroughs.wording import (
+    by_cells,
     explain,
-    multiplied,
     note_lines,
     receipt_line,
-    say,
     short_title,
     source_line,
     title_line,
@@ -110,22 +108,16 @@ class PageContent:
         title: what is calculated.
         source: whose calculation it is; empty where numbers are made by hand.
         sections: in the order of the calculation.
-        notes: what was done to the input.
-        receipt: how the numbers were checked.
+        signs: what the signs of its formulas mean.
+        foot: what was done to the input, and how the numbers were checked.
     """
 
     language: str
     title: str
     source: str
     sections: tuple[Section, ...]
-    notes: tuple[str, ...]
-    receipt: str
-
-
-def signs(sheet: PageContent) -> str:
-    """What the signs of a page's formulas mean."""
-    by_cells = any(CELLS in multiplied(section.formula) for section in sheet.sections)
-    return say("products", sheet.language) + (say("cells", sheet.language) if by_cells else "")
+    signs: str
+    foot: tuple[str, ...]
 
 
 def lay_out(walk: Walkthrough, **options: Unpack[ViewOptions]) -> PageContent:
@@ -135,14 +127,14 @@ def lay_out(walk: Walkthrough, **options: Unpack[ViewOptions]) -> PageContent:
         SelectionError: a step or a language that is not there.
     """
     view = View(walk=walk, **options)
-    language = view.language
+    language, steps = view.language, view.shown()
     return PageContent(
         language=language,
         title=title_line(walk, language),
         source=source_line(walk, language),
-        sections=tuple(_sections(view, view.shown())),
-        notes=note_lines(walk, language),
-        receipt=receipt_line(walk, language),
+        sections=tuple(_sections(view, steps)),
+        signs=view.say("products") + (view.say("cells") if by_cells(one.step for one in steps) else ""),
+        foot=(*note_lines(walk, language), receipt_line(walk, language)),
     )
 
 

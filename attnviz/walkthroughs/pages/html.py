@@ -7,7 +7,7 @@ from html import escape
 from typing import Unpack
 from unicodedata import east_asian_width
 
-from attnviz.walkthroughs.pages.content import DEPTH, PageCell, PageContent, PageTable, Section, lay_out, signs
+from attnviz.walkthroughs.pages.content import DEPTH, PageCell, PageContent, PageTable, Section, lay_out
 from attnviz.walkthroughs.pages.mathematics import mathml
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import ViewOptions
@@ -67,7 +67,7 @@ def _lines(page: PageContent) -> Iterator[str]:
     for number, section in enumerate(page.sections):
         yield from _section(section, f"part-{number}")
     yield "</main>\n<footer>"
-    for text in (signs(page), *page.notes, page.receipt):
+    for text in (page.signs, *page.foot):
         yield _paragraph(text, "faint")
     yield "</footer>\n</body>\n</html>"
 

@@ -111,7 +111,7 @@ def _lines(page: PageContent) -> Iterator[str]:
     for section in page.sections:
         yield from _section(section)
     yield r"\medskip"
-    for text in (*page.notes, page.receipt):
+    for text in page.foot:
         yield _paragraph(text)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Unpack
 
-from attnviz.walkthroughs.pages.content import PageContent, PageTable, Section, lay_out, signs
+from attnviz.walkthroughs.pages.content import PageContent, PageTable, Section, lay_out
 from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import Blanks, View, ViewOptions
@@ -43,7 +43,7 @@ def _lines(page: PageContent) -> Iterator[str]:
         yield from ("", _paragraph(page.source))
     for section in page.sections:
         yield from _section(section)
-    for text in (signs(page), *page.notes, page.receipt):
+    for text in (page.signs, *page.foot):
         yield from ("", _paragraph(text))
 
 
