@@ -100,7 +100,7 @@ def _calculate(fields: Fields, wanted: str | int | None) -> Walkthrough:
     if row is not None and not query_words:
         query_words = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
     calculation = Calculation()
-    query = (_take_over if "query" in tables else _project)(calculation, tables, query_words, words, row)
+    query = _write_operands(calculation, tables, query_words, words, row)
     _check_scores(score, calculation.grids[query], calculation.grids["K"], tables)
     mask = _mask(fields, tables, query_words, words, n_queries)
     has_values = "V" in calculation.grids
@@ -124,25 +124,20 @@ def _grids(tables: Tables, *symbols: str) -> dict[str, Grid]:
     return {symbol: Grid(values=tables[symbol].values) for symbol in symbols if symbol in tables}
 
 
-def _take_over(
-    calculation: Calculation, tables: Tables, query_words: Sequence[str], words: Sequence[str], row: int | None
+def _write_operands(
+    calculation: Calculation, tables: Tables, query_words: tuple[str, ...], words: tuple[str, ...], row: int | None
 ) -> str:
-    """Write down queries, or the one that is followed, keys and values as they are given; the queries' name."""
-    queries = Grid(values=tables["query"].values, rows=tuple(query_words))
-    name = calculation.give("q" if row is not None or len(queries.values) == 1 else "Q", _of_row(queries, row))
-    for letter, typed in (("K", "keys"), ("V", "values")):
-        if typed in tables:
-            calculation.give(letter, Grid(values=tables[typed].values, rows=tuple(words)))
-    return name
-
-
-def _project(
-    calculation: Calculation, tables: Tables, query_words: Sequence[str], words: Sequence[str], row: int | None
-) -> str:
-    """Write down the input and its projections, to queries or the one that is followed, keys and values; likewise."""
-    x = calculation.give("X", Grid(values=tables["X"].values, rows=tuple(words)))
+    """Write down queries, or the one that is followed, keys and values, given or projected; the queries' name."""
+    if "query" in tables:
+        queries = Grid(values=tables["query"].values, rows=query_words)
+        name = calculation.give("q" if row is not None or len(queries.values) == 1 else "Q", _of_row(queries, row))
+        for letter, typed in (("K", "keys"), ("V", "values")):
+            if typed in tables:
+                calculation.give(letter, Grid(values=tables[typed].values, rows=words))
+        return name
+    x = calculation.give("X", Grid(values=tables["X"].values, rows=words))
     if row is not None:
-        x = calculation.step("row", "x", "row", x, number=float(row), rows=tuple(query_words[row : row + 1]))
+        x = calculation.step("row", "x", "row", x, number=float(row), rows=query_words[row : row + 1])
     name = "Q" if row is None else "q"
     for step, of, made, letter in (("query", x, name, "q"), ("keys", "X", "K", "k"), ("values", "X", "V", "v")):
         if f"W{letter}" in tables:
