@@ -79,7 +79,12 @@ def command(
         from attnviz.walkthroughs.terminal.keyboard import expect_terminal
 
         expect_terminal()
-    _check_writable(output.planned(writes_picture=not appearance.interactive))
+    planned = output.planned(writes_picture=not appearance.interactive)
+    check_writable(planned)
+    if any(path.suffix.lower() == ".mp4" for path in planned):
+        from attnviz.walkthroughs.figure.film import need_ffmpeg
+
+        need_ffmpeg()
     if uses_model:
         text = _read(text)
     from attnviz.walkthroughs.api import calculate
@@ -119,15 +124,6 @@ def _check_together(text: WalkthroughText, appearance: WalkthroughAppearance, ou
             raise SettingsError(f"give --{name} or --json, not both")
     if text.exercise and not text.solution and output.wants_json:
         raise SettingsError("JSON holds every number: an exercise with blank cells cannot be written so")
-
-
-def _check_writable(outputs: list[Path]) -> None:
-    """Find out before the model runs whether its files can be written."""
-    check_writable(outputs)
-    if any(path.suffix.lower() == ".mp4" for path in outputs):
-        from attnviz.walkthroughs.figure.film import need_ffmpeg
-
-        need_ffmpeg()
 
 
 def _read(text: WalkthroughText) -> WalkthroughText:

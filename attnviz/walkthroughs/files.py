@@ -207,8 +207,3 @@ def content(walks: Sequence[Walkthrough], path: Path, **view: Any) -> Content:
     """
     suffix = check_ending(path, tuple(FORMATS), "a walkthrough is")
     return FORMATS[suffix](walks, suffix, view)
-
-
-def write(walks: Sequence[Walkthrough], path: Path, **view: Any) -> None:
-    """Write one file, whole or not at all; the arguments, and what is raised, are those of `content`."""
-    write_whole(path, content(walks, path, **view)[0])

@@ -170,10 +170,10 @@ class Walkthrough:
             OutputError: another ending, or a file that cannot be written.
             SelectionError: a step, a language or a palette that is not there.
         """
-        from attnviz.walkthroughs.files import write
+        from attnviz.storage.files import write_whole
+        from attnviz.walkthroughs.files import content
 
-        write([self], Path(path), **view)
-        return Path(path)
+        return write_whole(path, content([self], Path(path), **view)[0])
 
     def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
         """Computed cells that a learner fills in, the same for the same seed: grid, row, column."""

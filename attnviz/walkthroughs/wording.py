@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from string import Formatter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,14 +35,8 @@ def say(what: str, language: str, **fields: object) -> str:
 # -------------------------------------------------------------------------------------------------- steps and grids
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """What a step or a grid is.
-
-    Attributes:
-        title: a few words.
-        sentence: one sentence for somebody who sees it for the first time; empty where nobody knows it.
-    """
+class Explanation(NamedTuple):
+    """What a step or a grid is: a few words, and a sentence for a newcomer, empty where nobody knows it."""
 
     title: str
     sentence: str
