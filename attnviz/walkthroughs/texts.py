@@ -248,10 +248,6 @@ PHRASES: Templates = {
 """What views say beside these."""
 
 
-def _of_model(where: tuple[str, str], looking: tuple[str, str]) -> tuple[str, str]:
-    return f"{{model}}, {where[0]}: {looking[0]}", f"{{model}}, {where[1]}: {looking[1]}"
-
-
 def _not_its_own(english: str, korean: str) -> tuple[str, str]:
     return (
         f"not the model's own way: {english}; it has no context of its own to compare with",
@@ -259,25 +255,24 @@ def _not_its_own(english: str, korean: str) -> tuple[str, str]:
     )
 
 
-_HEAD = ("head {layer}.{head}", "헤드 {layer}.{head}")
-_HEADS = ("layer {layer}, all heads", "층 {layer}, 모든 헤드")
-_QUERY, _ALL = ("the query “{query}”", "쿼리 “{query}”"), ("all words", "모든 단어")
 _SCORE, _DRAWN, _CAUSAL = (
     ("scores are {score}", "스코어는 {score}"),
     ("scores are {score} with weights drawn from seed {seed}", "스코어는 {score} (가중치는 시드 {seed}에서 뽑음)"),
     ("what comes after each word is hidden", "각 단어의 뒤는 가림"),
 )
-_NO_SINGLE_MAP = (
-    "no single projection makes {names} (rotary positions, or a scaling, may come after it): ",
-    ": 행렬 하나로 만들어지지 않음 (회전 위치 인코딩이나 스케일이 뒤따를 수 있음). 받은 값 그대로 씀",
-)
 
 NOTES: Templates = {
     **OF_RECORDS,
-    "title_head_query": _of_model(_HEAD, _QUERY),
-    "title_head_all": _of_model(_HEAD, _ALL),
-    "title_layer_query": _of_model(_HEADS, _QUERY),
-    "title_layer_all": _of_model(_HEADS, _ALL),
+    "title_head_query": (
+        "{model}, head {layer}.{head}: the query “{query}”",
+        "{model}, 헤드 {layer}.{head}: 쿼리 “{query}”",
+    ),
+    "title_head_all": ("{model}, head {layer}.{head}: all words", "{model}, 헤드 {layer}.{head}: 모든 단어"),
+    "title_layer_query": (
+        "{model}, layer {layer}, all heads: the query “{query}”",
+        "{model}, 층 {layer}, 모든 헤드: 쿼리 “{query}”",
+    ),
+    "title_layer_all": ("{model}, layer {layer}, all heads: all words", "{model}, 층 {layer}, 모든 헤드: 모든 단어"),
     "title_seq2seq": (
         "Attention by hand: a decoder's state and four states of the encoder",
         "손으로 계산하는 어텐션: 디코더의 상태 하나와 인코더의 상태 넷",
@@ -300,19 +295,19 @@ NOTES: Templates = {
         "밸류가 주어지지 않음: 계산은 가중치에서 끝남",
     ),
     "word_before": (
-        "{y} is the vector of the word generated before; with the context beside it, it goes to the decoder",
+        "{y}, the vector of the word generated before, goes to the decoder, the context beside it",
         "{y}: 바로 앞에서 생성한 단어의 벡터. 컨텍스트와 나란히 디코더로 들어감",
     ),
     "taken_as_given": (
-        _NO_SINGLE_MAP[0] + "it is taken as attention was given it",
-        "{names}" + _NO_SINGLE_MAP[1],
+        "{names} is given: no single projection makes it (rotary positions or a scaling may follow)",
+        "{names}: 받은 값 그대로 씀. 행렬 하나로는 안 됨 (회전 위치 인코딩이나 스케일이 뒤따를 수 있음)",
     ),
     "all_taken_as_given": (
-        _NO_SINGLE_MAP[0].replace("{names}", "{names} and {last}") + "they are taken as attention was given them",
-        "{names}, {last}" + _NO_SINGLE_MAP[1],
+        "{names} and {last} are given: no single projection makes them (rotary positions or a scaling may follow)",
+        "{names}, {last}: 받은 값 그대로 씀. 행렬 하나로는 안 됨 (회전 위치 인코딩이나 스케일이 뒤따를 수 있음)",
     ),
     "looks_twice": (
-        "the layer looks twice: back at what was generated, then across at the other sentence, in grids named cross",
+        "the layer looks twice: back at what was generated, then across at the other sentence (grids named cross)",
         "이 층은 두 번 봄: 먼저 앞에서 생성한 것을, 그다음 다른 문장을 봄 (이름에 cross가 붙은 표)",
     ),
     "output_left_out": ("the output projection, {shape} numbers, is left out", "출력 행렬(수 {shape}개)은 생략함"),
