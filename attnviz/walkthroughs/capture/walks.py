@@ -70,12 +70,7 @@ def follow(
         raise SelectionError("a whole layer is walked as the model computed it, with no other score and no other mask")
     if causal and kind == "cross":
         raise SelectionError("cross attention looks at another sentence: none of its words comes after the query")
-    tokens = batch.sentences[0].tokens
-    rows: list[int | None] = [chosen_query(tokens, choice.query, "decoder" if causal else kind)]
-    if each_step and kind == "cross":
-        rows = [*range(len(tokens))]
-    elif choice.walks_all and len(tokens) > 1:
-        rows = [None]
+    rows = _rows(batch.sentences[0].tokens, choice, "decoder" if causal else kind, each_step=each_step)
     keep = KeepProjections(layer)
     receipt = source.stream(batch, [keep])
     (head,) = positions([chosen_head], range(keep.layer.query.shape[1]), "head")
@@ -86,6 +81,16 @@ def follow(
             other, receipt = _other_attention(run, encoded, receipt)
         return [_written_whole(run, other, row, receipt) for row in rows]
     return [_written(replace(run, row=row), score, receipt, causal=causal) for row in rows]
+
+
+def _rows(
+    tokens: Sequence[Token], choice: WalkthroughSelection, kind: Kind, *, each_step: bool
+) -> Sequence[int | None]:
+    """The queries that are followed; None stands for all of them at once."""
+    one = chosen_query(tokens, choice.query, kind)
+    if each_step and kind == "cross":
+        return range(len(tokens))
+    return [None if choice.walks_all and len(tokens) > 1 else one]
 
 
 def _other_attention(run: HeadRun, encoded: Callable[[Kind], Batch], receipt: Receipt) -> tuple[HeadRun, Receipt]:
