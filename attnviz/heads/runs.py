@@ -258,7 +258,7 @@ def _lines_of(given: Input, source: Source) -> tuple[Iterable[CorpusLine | BadLi
     if getattr(source, "knows_language", False):
         from attnviz.models.language.splits import corpus_lines
 
-        return corpus_lines(OWN), f"{OWN} {wording.OWN}"
+        return corpus_lines(OWN), wording.OWN
     return read_corpus(TREEBANK), wording.SAMPLES
 
 

@@ -59,7 +59,7 @@ class CorpusSettings:
     """
 
     text: str | None = option(
-        help="One sentence; - reads it from standard input [default: sentences that come with attnviz]."
+        help="One sentence; - reads it from standard input [default: sentences shipped with attnviz]."
     )
     corpus: str | None = option(
         "--corpus", metavar="FILE", panel=INPUT,

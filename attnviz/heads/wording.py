@@ -5,7 +5,7 @@ from __future__ import annotations
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.text.notes import Templates
 
-SAMPLES = "the sentences that come with attnviz"
+SAMPLES = "sentences shipped with attnviz"
 """What the sentences are called where none are given."""
 
 OWN = "sentences of its own language that it never saw"
@@ -26,8 +26,14 @@ TEXTS: Templates = {
         "{corpus}: {sentences}, {tokens}; {specials}",
         "{corpus}: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}",
     ),
-    SAMPLES: (SAMPLES, "attnviz에 들어 있는 문장"),
-    f"600 {OWN}": (f"600 {OWN}", "학습에 쓰지 않은 자기 언어의 문장"),
+    SAMPLES: (
+        f"{{n_sentences:,}} {SAMPLES}, {{tokens}}; {{specials}}",
+        "attnviz에 들어 있는 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}",
+    ),
+    OWN: (
+        f"{{n_sentences:,}} {OWN}, {{tokens}}; {{specials}}",
+        "학습에 쓰지 않은 자기 언어의 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}",
+    ),
     "no_role": ("no clear role", "뚜렷한 역할 없음"),
     "not_explanation": (
         "attention is not explanation: where a head looks does not say what the model makes of it",
@@ -426,9 +432,9 @@ def described(comparison: HeadComparison, language: str = "en", phrase: str = "l
 
 def sample(comparison: HeadComparison, language: str = "en") -> str:
     """What it was measured on, as ``sample sentences: 117 sentences, 1,545 tokens; special tokens kept``."""
-    n, n_tokens = comparison.n_sentences, comparison.n_tokens
+    n, n_tokens, corpus = comparison.n_sentences, comparison.n_tokens, comparison.corpus
     return say(
-        "corpus", language, corpus=say(comparison.corpus, language), n_sentences=n, n_tokens=n_tokens,
+        corpus if corpus in {SAMPLES, OWN} else "corpus", language, corpus=corpus, n_sentences=n, n_tokens=n_tokens,
         sentences=counted(n, "sentence"), tokens=counted(n_tokens, "token"),
         specials=say(comparison.specials, language),
     )  # fmt: skip

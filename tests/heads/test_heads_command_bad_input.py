@@ -273,7 +273,7 @@ def test_samples_that_a_model_cannot_read(
     (model / "tokenizer_config.json").write_text(json.dumps({**config, "model_max_length": 3}))
     status, said = refused("compare-heads", "-m", str(model))
     assert status == 1
-    assert said.startswith(f"attnviz: the sentences that come with attnviz: {NONE}: line ")
+    assert said.startswith(f"attnviz: sentences shipped with attnviz: {NONE}: line ")
     assert files(here) == {}
 
 
