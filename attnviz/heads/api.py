@@ -303,7 +303,7 @@ def save(
         return save_stats(shown.origin.stats, path)
     from attnviz.heads import files
 
-    return files.save(shown, path)
+    return files.save(shown, path, lang)
 
 
 def draw(

@@ -293,8 +293,8 @@ def _check_against(text: CorpusSettings, against: AgainstSettings, output: Compa
     if text.load is not None and not against.is_saved:
         raise SettingsError("--load draws what was measured: it is compared --against another .stats file alone")
     for path in output.output:
-        if path.suffix.lower() == STATS:
-            raise SettingsError(f"{visible(str(path))}: a comparison of two models is not saved as stats")
+        if (suffix := path.suffix.lower()) in {STATS, ".tex"}:
+            raise SettingsError(f"{visible(str(path))}: a comparison of two models is not saved as {suffix[1:]}")
     if above is not None:
         from attnviz.heads.changes.record import MOST
 

@@ -1,4 +1,4 @@
-"""Files of heads: ``.stats`` to go on from and to merge, ``.csv`` and ``.json`` of a comparison."""
+"""Files of heads: ``.stats`` to go on from and to merge, ``.csv``, ``.json`` and ``.tex`` of a comparison."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 from attnviz.errors import RecordError
 from attnviz.heads import settings as defaults
 from attnviz.heads import structure, survey
+from attnviz.heads.latex import to_latex
 from attnviz.heads.measures import Measure
 from attnviz.heads.notes import note_words, proof, reason_of
 from attnviz.heads.record import NO_ROLE, Estimates, HeadComparison, HeadProfile, Relation, Role
@@ -247,7 +248,7 @@ def to_csv(comparison: HeadComparison) -> str:
     table = csv.writer(written, lineterminator="\n")
     table.writerow(_columns(comparison))
     for head in comparison.heads:
-        table.writerow([*_about(head), *(_shown(value) for value in _numbers(comparison, head))])
+        table.writerow([*_about(head), *(shown(value) for value in _numbers(comparison, head))])
     return written.getvalue()
 
 
@@ -278,7 +279,7 @@ def _about(head: HeadProfile) -> list[object]:
     if role is None:
         return [head.layer, head.head, "", NO_ROLE, "", "", "", cluster]
     reason = visible(reason_of(role.doubt))
-    return [head.layer, head.head, role.name, role.rule.words, role.established, reason, _shown(role.score), cluster]
+    return [head.layer, head.head, role.name, role.rule.words, role.established, reason, shown(role.score), cluster]
 
 
 def _numbers(comparison: HeadComparison, head: HeadProfile) -> Iterator[float]:
@@ -288,7 +289,7 @@ def _numbers(comparison: HeadComparison, head: HeadProfile) -> Iterator[float]:
         yield from (float(control.value[at][measure]) for control in comparison.controls.values())
 
 
-def _shown(value: float) -> str:
+def shown(value: float) -> str:
     """A number in full; what is none is left empty, as pandas and spreadsheets read it."""
     return repr(float(value)) if math.isfinite(value) else ""
 
@@ -369,14 +370,16 @@ def _examples(comparison: HeadComparison) -> dict[str, dict[str, list[dict[str, 
     return found
 
 
-WRITERS: dict[str, Callable[[HeadComparison], str]] = {
-    ".csv": to_csv,
-    ".json": lambda comparison: to_json(comparison) + "\n",
+WRITERS: dict[str, Callable[[HeadComparison, str], str]] = {
+    ".csv": lambda comparison, _: to_csv(comparison),
+    ".json": lambda comparison, _: to_json(comparison) + "\n",
+    ".tex": to_latex,
 }
+"""What makes a file of a comparison, by its ending: from the comparison and the language."""
 
 
-def save(comparison: HeadComparison, path: str | os.PathLike[str]) -> Path:
-    """Write a comparison as ``.csv`` or ``.json``, whole or not at all.
+def save(comparison: HeadComparison, path: str | os.PathLike[str], language: str = "en") -> Path:
+    """Write a comparison as ``.csv``, ``.json`` or ``.tex``, whole or not at all.
 
     Returns:
         The path.
@@ -387,7 +390,7 @@ def save(comparison: HeadComparison, path: str | os.PathLike[str]) -> Path:
     """
     make = WRITERS[check_ending(path, WRITERS, "a comparison is")]
     try:
-        data = make(comparison).encode()
+        data = make(comparison, language).encode()
     except UnicodeEncodeError as error:
         raise RecordError(f"the comparison cannot be written: {error}") from None
     return write_whole(path, data)

@@ -6,10 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from attnviz.attention import Note
+from attnviz.heads.measures import rules_of
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.wording import counted, say
 from attnviz.text.notes import Templates, sentence
+
+CLOSEST = 3
+"""So many roles are named that a head without one comes closest to."""
 
 DOUBTS: Templates = {
     "too_few_different": (
@@ -96,6 +100,21 @@ def note_words(note: Note, language: str = "en") -> str:
     if language == "en" and note.code in SINGULARS and fields["n"] == 1:
         return SINGULARS[note.code]
     return sentence(note, language, NOTES)
+
+
+def closest_roles(comparison: HeadComparison, profile: HeadProfile, language: str = "en") -> str:
+    """The roles that a head without one comes closest to, with how much they ask for; empty where none was measured."""
+    at = profile.layer, profile.head
+    found = [
+        (value / rule.threshold, rule, value)
+        for measure, rule in rules_of(comparison.measures)
+        if (value := comparison.estimate(measure.name, *at)[0]) == value
+    ]
+    best = [
+        say("closest_one", language, role=rule.short, score=f"{value:.2f}", threshold=f"{rule.threshold:.2f}")
+        for _, rule, value in sorted(found, key=lambda one: -one[0])[:CLOSEST]
+    ]
+    return say("closest", language, roles=", ".join(best)) if best else ""
 
 
 MINOR = {"relations_lost", "relations_in_one_half", "relations_uncounted", "relations_of_other_words"}

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from attnviz.errors import SelectionError
+from attnviz.render.latex import escaped as latex_escaped
 from attnviz.walkthroughs.examples import blanks, make
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages.content import BLUE, DEPTH, FIRST, LAST, MOST, RED, TEAL
 from attnviz.walkthroughs.pages.html import html
 from attnviz.walkthroughs.pages.latex import arithmetic, latex
-from attnviz.walkthroughs.pages.latex import escaped as latex_escaped
 from attnviz.walkthroughs.pages.markdown import COLUMNS, csv, markdown
 from attnviz.walkthroughs.pages.markdown import escaped as markdown_escaped
 from attnviz.walkthroughs.pages.mathematics import mathml, tex

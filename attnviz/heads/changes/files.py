@@ -7,18 +7,21 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from attnviz.heads import files as comparisons
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
+from attnviz.heads.files import shown
 from attnviz.heads.notes import note_words
-from attnviz.heads.record import Relation
-from attnviz.storage.encoding import to_text
+from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.storage.files import check_ending, write_whole
 
 FORMAT, VERSION = "attnviz-changes", 1
+
+ENDS = ("before", "after", "difference", "low", "high")
+"""What stands behind the name of a measure, and of a relation, in a table."""
 
 
 def to_csv(found: Changes) -> str:
@@ -32,25 +35,11 @@ def to_csv(found: Changes) -> str:
     measured is empty.
     """
     written = io.StringIO()
-    table = csv.writer(written, lineterminator="\n")
-    ends = ("before", "after", "difference", "low", "high")
-    named = [f"{measure}_{end}" for measure in found.before.names for end in ends]
-    table.writerow(
-        [
-            "layer", "head", "change", "change_low", "change_high", "nearest", "others", "role_before", "role_after",
-            "role_changed", "role_established", *named,
-            *(f"relation_{one.name}_{end}" for one in found.relations for end in ("head_after", *ends)),
-        ]
-    )  # fmt: skip
-    for change in found.heads:
-        at = change.before.layer, change.before.head
-        numbers = (change.pattern, change.low, change.high, change.nearest, change.others)
-        measured = []
-        for measure in found.before.names:
-            one = found.difference(measure, *at)
-            measured += [one.before, one.after, one.value, one.low, one.high]
-        related = [cell for one in found.relations for cell in _related(one, at)]
-        table.writerow([*at, *map(_shown, numbers), *_roles(change), *(_shown(value) for value in measured), *related])
+    rows = list(_rows(found))
+    table = csv.DictWriter(written, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    for row in rows:
+        table.writerow({name: shown(value) if isinstance(value, float) else value for name, value in row.items()})
     return written.getvalue()
 
 
@@ -61,22 +50,34 @@ def frame(found: Changes) -> Any:
     return pd.read_csv(io.StringIO(to_csv(found)), dtype=dict.fromkeys(("role_before", "role_after"), "string"))
 
 
-def _related(one: RelationChange, head: tuple[int, int]) -> list[str]:
-    """What the row of a head says of a relation."""
-    if head != (one.before.layer, one.before.head):
-        return [""] * 6
-    numbers = (one.before.accuracy, one.after.accuracy, one.value, one.low, one.high)
-    return [f"{one.after.layer}.{one.after.head}", *map(_shown, numbers)]
+def _rows(found: Changes) -> Iterator[dict[str, object]]:
+    """What a row of the table says of each head."""
+    for change in found.heads:
+        at = change.before.layer, change.before.head
+        row: dict[str, object] = {
+            "layer": at[0], "head": at[1], "change": change.pattern, "change_low": change.low,
+            "change_high": change.high, "nearest": change.nearest, "others": change.others, **_roles(change, ""),
+        }  # fmt: skip
+        for name in found.before.names:
+            one = found.difference(name, *at)
+            ends = (one.before, one.after, one.value, one.low, one.high)
+            row |= {f"{name}_{end}": value for end, value in zip(ENDS, ends, strict=True)}
+        for relation in found.relations:
+            best, after = relation.before, relation.after
+            own = (best.layer, best.head) == at
+            row[f"relation_{relation.name}_head_after"] = f"{after.layer}.{after.head}" if own else ""
+            ends = (best.accuracy, after.accuracy, relation.value, relation.low, relation.high)
+            row |= {
+                f"relation_{relation.name}_{end}": value if own else math.nan
+                for end, value in zip(ENDS, ends, strict=True)
+            }
+        yield row
 
 
-def _roles(change: Change) -> list[object]:
-    before, after = ("" if role is None else role.name for role in change.roles)
-    return [before, after, change.role_changed, change.role_established]
-
-
-def _shown(value: float) -> str:
-    """A number in full; what is none is left empty, as pandas and spreadsheets read it."""
-    return repr(float(value)) if math.isfinite(value) else ""
+def _roles(change: Change, none: str | None) -> dict[str, object]:
+    before, after = (none if role is None else role.name for role in change.roles)
+    sure = {"role_changed": change.role_changed, "role_established": change.role_established}
+    return {"role_before": before, "role_after": after, **sure}
 
 
 def to_json(found: Changes) -> str:
@@ -98,52 +99,40 @@ def to_json(found: Changes) -> str:
         "before": before,
         "after": after,
     }
-    return to_text(fields, "the changes")
+    return to_text(with_nulls(fields), "the changes")
 
 
 def _head(found: Changes, change: Change) -> dict[str, object]:
     """One head: its pattern change, its roles, the differences of its measures."""
     at = change.before.layer, change.before.head
-    before, after = (None if role is None else role.name for role in change.roles)
-    differences = {}
-    for measure in found.before.names:
-        one = found.difference(measure, *at)
-        ends = {name: _number(getattr(one, name)) for name in ("before", "after", "value", "low", "high")}
-        differences[measure] = {**ends, "established": one.established}
     return {
         "layer": at[0],
         "head": at[1],
         "name": change.name,
-        "change": {name: _number(getattr(change, name)) for name in ("pattern", "low", "high", "nearest", "others")},
+        "change": _fields(change, "pattern", "low", "high", "nearest", "others"),
         "beyond_nearest": change.beyond_nearest,
-        "role_before": before,
-        "role_after": after,
-        "role_changed": change.role_changed,
-        "role_established": change.role_established,
-        "differences": differences,
+        **_roles(change, None),
+        "differences": {
+            name: _fields(found.difference(name, *at), "before", "after", "value", "low", "high", "established")
+            for name in found.before.names
+        },
     }
 
 
 def _relation(one: RelationChange) -> dict[str, object]:
     """One relation: the best head before and after, and the difference of how often they are right."""
-    ends = {name: _number(getattr(one, name)) for name in ("value", "low", "high")}
+    best = ("layer", "head", "reverse", "n", "accuracy", "low", "high")
     return {
         "name": one.name,
-        "before": _best_head(one.before),
-        "after": _best_head(one.after),
-        "difference": {**ends, "established": one.established},
+        "before": _fields(one.before, *best),
+        "after": _fields(one.after, *best),
+        "difference": _fields(one, "value", "low", "high", "established"),
         "other_head": one.moved,
     }
 
 
-def _best_head(best: Relation) -> dict[str, object]:
-    """How often the best head of one model is right."""
-    numbers = {name: _number(getattr(best, name)) for name in ("accuracy", "low", "high")}
-    return {"layer": best.layer, "head": best.head, "reverse": best.reverse, "n": best.n, **numbers}
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _fields(one: object, *names: str) -> dict[str, object]:
+    return {name: getattr(one, name) for name in names}
 
 
 WRITERS: dict[str, Callable[[Changes], str]] = {".csv": to_csv, ".json": lambda found: to_json(found) + "\n"}

@@ -11,7 +11,7 @@ import numpy as np
 from attnviz.attention import Attention
 from attnviz.heads.figure.card import Card, card_of, draw_weights, labels_of
 from attnviz.heads.figure.grid import colour_of
-from attnviz.heads.notes import MINOR, note_words, proof, reason_of
+from attnviz.heads.notes import MINOR, closest_roles, note_words, proof, reason_of
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, own_card
@@ -88,8 +88,8 @@ def finding(profile: HeadProfile, language: str = "en") -> str:
 
 def _pen(comparison: HeadComparison, profile: HeadProfile, cards: list[Card], language: str) -> Pen:
     words = [_about(comparison, language), *_notes(comparison, profile, language), "√→–·—“”…"]  # noqa: RUF001
-    texts = [text for card in cards for text in card.texts] + [text for text, _ in _roles(profile, language)]
-    return blank_figure([finding(profile, language), *words, *texts])
+    words += [finding(profile, language), *(text for text, _ in _roles(profile, comparison, language))]
+    return blank_figure([*words, *(text for card in cards for text in card.texts)])
 
 
 def _about(comparison: HeadComparison, language: str) -> str:
@@ -108,7 +108,8 @@ def _draw(
         *lines(pen, [_about(comparison, language)], full, colour=GREY),
     ]
     top = MARGIN + height_of(above) + 0.25
-    words = [line for text, colour in _roles(profile, language) for line in lines(pen, [text], LEFT, colour=colour)]
+    roles = _roles(profile, comparison, language)
+    words = [line for text, colour in roles for line in lines(pen, [text], LEFT, colour=colour)]
     sheet = next((card.sheet for card in cards), None)
     sentences = lines(pen, [card.sentence for card in cards], LEFT, colour=GREY)
     shown_from = top + height_of(words) + 0.12 * bool(sentences)
@@ -123,8 +124,12 @@ def _draw(
     offsets = shown_offsets(comparison, profile)
     right = MARGIN + LEFT + GAP + NAMES
     dots = ROW * len(shares(comparison))
-    bars_from = top + 0.2 + dots + 1.0
-    foot = max(end, bars_from + (BARS + 0.35 if offsets else -0.25)) + 0.15
+    below = top + 0.2 + dots + 0.75  # the legend of the measures ends there
+    # Where there is no example, the bars have its place.
+    bars = (right, below + 0.25, WIDTH - MARGIN - 0.1 - right, BARS)
+    if sheet is None:
+        bars = (MARGIN + 0.3, end + 0.45, LEFT - 0.3, max(BARS, top + 0.2 + dots - end - 0.45))
+    foot = max(end, below, (bars[1] + bars[3] + 0.35) if offsets else 0.0) + 0.15
     notes = lines(pen, _notes(comparison, profile, language), full)
     page = page_of(pen, WIDTH, foot + height_of(notes) + MARGIN)
     page.write(above, MARGIN)
@@ -134,18 +139,17 @@ def _draw(
     if sheet is not None:
         draw_weights(page, sheet, (MARGIN + beside, weights_from, SIDE), palette, 0.3)
     if offsets:
-        draw_offsets(
-            page.axes((right, bars_from, WIDTH - MARGIN - 0.1 - right, BARS)), pen, comparison, profile, language
-        )
+        draw_offsets(page.axes(bars), pen, comparison, profile, language)
     if dots:
         ax = page.axes((right, top + 0.2, WIDTH - MARGIN - 0.1 - right, dots))
         draw_measures(ax, pen, comparison, profile, language)
 
 
-def _roles(profile: HeadProfile, language: str) -> list[tuple[str, str]]:
+def _roles(profile: HeadProfile, comparison: HeadComparison, language: str) -> list[tuple[str, str]]:
     """The roles with what they are held against, in lines and their colours."""
     if not profile.roles:
-        return [(say("no_threshold", language), BLACK)]
+        close = closest_roles(comparison, profile, language)
+        return [(say("no_threshold", language), BLACK), *([(visible(close), GREY)] if close else [])]
     written = []
     for role in profile.roles:
         score = f"{role.score:.2f}" + ("" if math.isnan(role.low) else f" ({role.low:.2f}–{role.high:.2f})")  # noqa: RUF001
@@ -173,7 +177,8 @@ def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> l
         for other, _ in nearest(comparison, profile.layer, profile.head, 4)
     )
     own = [one for one in comparison.relations if (one.layer, one.head) == (profile.layer, profile.head)]
-    how = [f"{kind.titles[1]}: {kind.say(language)}" for name, kind in CONTROLS.items() if name in comparison.controls]
+    kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
+    how = [f"{say(f'mark_{kind.name}', language)}: {kind.say(language)}" for kind in kinds]
     return [
         proof(comparison, language),
         *([" · ".join(others)] if others else []),
@@ -234,7 +239,14 @@ def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadP
             continue
         values = np.array([control_of(comparison, control, name, profile) for name in names])
         drawn = ax.scatter(
-            values, rows, marker=marker, s=16, linewidth=1.1, label=CONTROLS[control].titles[1], color=shade, zorder=6
+            values,
+            rows,
+            marker=marker,
+            s=16,
+            linewidth=1.1,
+            label=say(f"mark_{control}", language),
+            color=shade,
+            zorder=6,
         )
         if marker != "x":
             drawn.set_facecolor("none")

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heads.measures import rules_of
-from attnviz.heads.notes import reason_of
+from attnviz.heads.notes import closest_roles, reason_of
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, strongest_shown
@@ -37,8 +36,6 @@ from attnviz.render.terminal.text import fit, spell
 _BOLD = Style(bold=True)
 ALIKE, ALIKE_BRIEF = 6, 4
 """So many of the heads most like this one are named, in full and on the first screen."""
-CLOSEST = 3
-"""So many roles are named that a head without one comes closest to."""
 FAR_SHOWN = 6
 """Offsets shown beyond those that are usual, where more were measured: the strongest."""
 
@@ -99,8 +96,7 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, screen: Screen, lan
     """What it does, the clearest first: how sure that is, and a sentence where it is clear."""
     if not profile.roles:
         yield from prose(say("no_threshold", language), screen)
-        if close := _closest(profile, comparison, screen, language):
-            yield from prose(say("closest", language, roles=close), screen, indent=2)
+        yield from prose(closest_roles(comparison, profile, language), screen, indent=2)
     for role in profile.roles:
         ends = "" if math.isnan(role.low) else f" ({interval(role.low, role.high, screen)})"
         start = f"{mark(screen, established=role.established)} {role.rule.short} {number(role.score, screen)}{ends}"
@@ -123,23 +119,6 @@ def _how_sure(role: Role, screen: Screen, language: str) -> str:
     deciding = [one for one in role.controls if one.rules_out]
     controls = "; ".join(f"{CONTROLS[one.name].say(language, one)} {number(one.value, screen)}" for one in deciding)
     return say("established", language, controls=controls or say("no_controls", language))
-
-
-def _closest(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> str:
-    """The roles that a head without one comes closest to, with how much they ask for."""
-    found = []
-    for measure, rule in rules_of(comparison.measures):
-        value = estimate_of(comparison, measure.name, profile)[0]
-        if not math.isnan(value):
-            found.append((value / rule.threshold, rule, value))
-    best = sorted(found, key=lambda one: -one[0])[:CLOSEST]
-    return ", ".join(
-        say(
-            "closest_one", language, role=rule.short, score=number(value, screen),
-            threshold=number(rule.threshold, screen),
-        )
-        for _, rule, value in best
-    )  # fmt: skip
 
 
 def _brief(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Unpack
 
+from attnviz.render.latex import character, document, escaped
 from attnviz.walkthroughs.pages.content import DEPTH, PageCell, PageContent, PageTable, Section, lay_out
 from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.record import Walkthrough
@@ -16,27 +17,7 @@ from attnviz.walkthroughs.view import ViewOptions
 
 _PACKAGES = "amsmath, booktabs, colortbl, graphicx"
 
-_ALONE = r"""\expandafter\ifx\csname @nodocument\endcsname\relax\else
-\def\attnvizalone{}
-\documentclass[a4paper]{article}
-\ifdefined\pdftexversion
-  \usepackage[utf8]{inputenc}
-  \usepackage[T1]{fontenc}
-  \usepackage{textcomp}
-  \IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
-\fi
-\usepackage[margin=2cm]{geometry}
-\usepackage{PACKAGES}KOREAN
-\begin{document}
-\fi"""
-"""What is skipped where a document has begun already: ``\\@nodocument`` is then empty.
-
-Only what the smallest TeX has, so that no package is missing: Latin Modern is there or its place is taken.
-"""
-
-_BEGIN = r"""\begingroup
-\providecommand{\numbered}[1]{\ifdefined\pdftexversion[U+#1]\else\iffontchar\font"#1 \symbol{"#1}\else[U+#1]\fi\fi}
-\providecommand{\fitted}[1]{\nobreak\smallskip\noindent
+_SET_UP = r"""\providecommand{\fitted}[1]{\nobreak\smallskip\noindent
   \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{#1}\par\nobreak\smallskip}
 \renewcommand{\arraystretch}{1.1}
 \setlength{\tabcolsep}{4pt}
@@ -44,22 +25,6 @@ _BEGIN = r"""\begingroup
 \setlength{\parskip}{0.5ex}
 \raggedright"""
 """What holds for these lines alone."""
-
-_END = r"""\par\endgroup
-\ifdefined\attnvizalone\else\expandafter\endinput\fi
-\end{document}"""
-
-_KOREAN = "% texlive-lang-korean on Debian, collection-langkorean of TeX Live\n\\usepackage{kotex}"
-
-_ESCAPES = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\ensuremath{<}", ">": r"\ensuremath{>}",
-    "|": r"\ensuremath{|}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}", "'": r"\textquotesingle{}",
-    "-": "{-}", "·": r"\ensuremath{\cdot}", "…": r"\ldots{}", "∞": r"\ensuremath{\infty}",
-    "≈": r"\ensuremath{\approx}", "→": r"\ensuremath{\rightarrow}", "Φ": r"\ensuremath{\Phi}", "“": "``", "”": "''",
-    "␣": r"\textvisiblespace{}",
-}  # fmt: skip
-"""Characters that LaTeX would obey, join (as it does hyphens) or not find in every font."""
 
 _MINUS = re.compile(r"(?:(?<![^\s(\[])|(?<=\de))-(?=[\d∞]|\s|$)")
 """A minus sign: before a number, between two, in an exponent."""
@@ -71,37 +36,13 @@ def latex(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     Raises:
         SelectionError: a step or a language that is not there.
     """
-    body = "\n".join(_lines(lay_out(walk, **options)))
-    is_korean = any(map(_is_korean, body))
-    alone = _ALONE.replace("PACKAGES", _PACKAGES.replace(" ", "")).replace(
-        "KOREAN", f"\n{_KOREAN}" if is_korean else ""
-    )
-    needed = f"{_PACKAGES}, kotex" if is_korean else _PACKAGES
-    use = f"% Compile it, or \\input it into a document with \\usepackage{{{needed}}}."
-    return f"{use}\n{alone}\n{_BEGIN}\n{body}\n{_END}\n"
-
-
-def escaped(text: str) -> str:
-    """The text as LaTeX prints it, letter for letter."""
-    return "".join(map(_character, " ".join(text.split())))
+    return document("\n".join(_lines(lay_out(walk, **options))), _PACKAGES, _SET_UP)
 
 
 def arithmetic(text: str) -> str:
     """Arithmetic as LaTeX prints it: with minus signs, where a name that is calculated with keeps its hyphens."""
     parts = _MINUS.split(" ".join(text.split()))
-    return r"\ensuremath{-}".join("".join(map(_character, part)) for part in parts)
-
-
-def _character(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isascii() or _is_korean(character) or "\u00c0" <= character <= "\u00ff":
-        return character
-    return rf"\numbered{{{ord(character):X}}}"
-
-
-def _is_korean(character: str) -> bool:
-    return "\uac00" <= character <= "\ud7a3" or "\u3131" <= character <= "\u318e"
+    return r"\ensuremath{-}".join("".join(map(character, part)) for part in parts)
 
 
 def _lines(page: PageContent) -> Iterator[str]:
