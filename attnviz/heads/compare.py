@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from jaxtyping import Float64
 
 from attnviz.attention import Note
-from attnviz.heads import measures, relations, roles, structure, survey, tally
-from attnviz.heads.measures import MEASURES, OFFSET, Entry
+from attnviz.heads import measures, relations, roles, selection, structure, survey, tally
+from attnviz.heads.measures import CHANCE, MEASURES, OFFSET, SHUFFLED, UNTRAINED, Entry, Measure
 from attnviz.heads.record import Estimates, Example, HeadComparison, HeadProfile, HeadSimilarity, Relation
 from attnviz.heads.similarity import cluster, cut, scaled_to_two
 from attnviz.heads.survey import Survey
@@ -31,17 +33,24 @@ def compare(
     Raises:
         SelectionError: a threshold of no role, or not between 0 and 1.
     """
-    estimates = _with_variability(found.heads.estimate(), survey.variability(found.places))
     taken = measures.named((*found.measures, "variability"), entries, found.about.max_offset)
-    controls = _controls(found)
+    measured = _with_peaks(found.heads, taken)
+    estimates = _shares_to_1(_with_variability(measured, survey.variability(found.places)), taken)
+    n_looked_at = len(measures.rules_of(taken)) + (0 if found.relations is None else len(found.relations.names))
+    controls = _controls(found, n_looked_at)
     every = roles.with_thresholds(measures.rules_of(taken), thresholds or {})
     n_layers, n_heads = estimates.value.shape[:2]
     rows = found.heads.counts[:, :, 0]
-    counts = roles.Counts(rows=rows[0], sentences=tally.effective(rows), different=_different(found))
+    sentences = tally.effective(rows)
+    with np.errstate(invalid="ignore"):
+        even = sentences / sentences[:, [found.measures.index("entropy")]] if "entropy" in found.measures else sentences
+    counts = roles.Counts(rows=rows[0], sentences=sentences, even=even, different=_different(found))
     threshold = (thresholds or {}).get(roles.RELATION, relations.THRESHOLD)
     candidates: dict[str, tuple[Relation, ...]] = {}
     if found.relations is not None:
-        candidates = relations.candidates(found.relations, _untrained(found), threshold, different=counts.different)
+        candidates = relations.candidates(
+            found.relations, _untrained(found), threshold, different=counts.different, looked_at=n_looked_at
+        )
     related = relations.roles_of(candidates, threshold)
     similarity = _similarity(found)
     clusters = None if similarity is None else cut(similarity.linkage, min(CLUSTERS, n_layers * n_heads))
@@ -57,6 +66,8 @@ def compare(
             cluster=None if clusters is None else int(clusters[layer * n_heads + head]),
         )
 
+    heads = tuple(profile(layer, head) for layer, head in np.ndindex(n_layers, n_heads))
+    examples, typical = _examples(found, heads, taken)
     return HeadComparison(
         model=found.about.model,
         kind=found.about.kind,  # type: ignore[arg-type]  # it was written from one
@@ -70,12 +81,22 @@ def compare(
         measures=taken,
         estimates=estimates,
         controls=controls,
-        heads=tuple(profile(layer, head) for layer, head in np.ndindex(n_layers, n_heads)),
+        heads=heads,
         similarity=similarity,
-        examples=_examples(found),
+        examples=examples,
+        typical=typical,
         relations=relations.best_of(candidates),
-        notes=_notes(found),
+        notes=(*_notes(found), *_carried(found, taken, even)),
     )
+
+
+def _with_peaks(heads: tally.Tally, taken: Sequence[Measure]) -> Estimates:
+    """Every measure of rows: a largest weight is at an offset or not, and of such the interval is another."""
+    found, at = heads.estimate(), [number for number, one in enumerate(taken) if one.takes == "peaks"]
+    peaks = tally.share(heads.sums[..., at], np.broadcast_to(heads.counts, heads.sums.shape)[..., at])
+    for ends, given in ((found.low, peaks.low), (found.high, peaks.high)):
+        ends[..., at] = np.where(np.isfinite(ends[..., at]), given, np.nan)  # none of what one group alone has
+    return found
 
 
 def _with_variability(estimates: Estimates, more: Estimates) -> Estimates:
@@ -87,32 +108,57 @@ def _with_variability(estimates: Estimates, more: Estimates) -> Estimates:
     )
 
 
-def _controls(found: Survey) -> dict[str, Estimates]:
+def _shares_to_1(estimates: Estimates, taken: Sequence[Measure]) -> Estimates:
+    """The same, with no interval of a share that goes beyond 0 or 1."""
+    most = np.array([1.0 if one.unit == "share" else np.inf for one in taken])
+    return Estimates(
+        value=estimates.value,
+        low=np.maximum(estimates.low, 0.0),
+        high=np.minimum(estimates.high, np.maximum(most, estimates.value)),
+    )
+
+
+def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
     """The controls as estimates of the same measures; NaN where one is not taken."""
-    keys = list(found.sample.texts)
+    keys, shape = list(found.sample.texts), (*found.heads.sums.shape[1:3], len(found.measures) + 1)
     controls = {}
-    for name, (sums, counts) in found.sample.controls.items():
-        counted = counts[:, :, None]
-        taken = tally.tallied(sums, counted, keys).estimate()
-        controls[name] = _with_variability(taken, _nothing(taken.value.shape[:2]))
-    fixed = found.offsets.estimate()  # (offset, share)
+    for name in (SHUFFLED, CHANCE):
+        if name in found.sample.controls:
+            sums, counts = found.sample.controls[name]
+            taken = tally.tallied(sums, counts[:, :, None], keys).estimate()
+            controls[name] = _with_variability(taken, _nothing(shape[:2]))
+    places = [found.measures.index(name) for name in found.sample.roles]
+    if UNTRAINED in found.sample.controls:
+        sums, counts = found.sample.controls[UNTRAINED]
+        total, rows = sums.sum(axis=0, dtype=np.float64), counts.sum(axis=0, dtype=np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = total.reshape(-1, *shape[:2], len(places)) / rows[:, None]  # (seed, layer, head, role)
+        means = np.where(np.isfinite(means), means, -np.inf).max(axis=(1, 2))
+        best = roles.best_of_seeds(np.where(np.isfinite(means), means, np.nan), looked_at)
+        controls[UNTRAINED] = _spread(best, places, shape)
+    fixed = found.offsets.estimate()  # (offset, share), shares come first
     if np.isfinite(fixed.value).any():
-        shape = (*found.heads.sums.shape[1:3], len(found.measures) + 1)
-        best = _nothing(shape)
-        for number in range(fixed.value.shape[1]):  # shares come first
-            if np.isfinite(fixed.value[:, number]).any():
-                offset = int(np.nanargmax(fixed.value[:, number]))
-                for ends, which in ((best.value, fixed.value), (best.low, fixed.low), (best.high, fixed.high)):
-                    ends[:, :, number] = which[offset, number]
-        controls[OFFSET] = best
+        there = np.flatnonzero(np.isfinite(fixed.value).any(axis=0))
+        at = np.nanargmax(fixed.value[:, there], axis=0), there
+        best = Estimates(value=fixed.value[at], low=fixed.low[at], high=fixed.high[at])
+        controls[OFFSET] = _spread(best, there, shape)
     return controls
 
 
+def _spread(found: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[int, ...]) -> Estimates:
+    """Numbers of some measures as those of all heads alike."""
+    spread = _nothing(shape)
+    for ends, given in ((spread.value, found.value), (spread.low, found.low), (spread.high, found.high)):
+        ends[..., places] = given
+    return spread
+
+
 def _untrained(found: Survey) -> structure.Relations | None:
-    """What heads of random weights find of the words that belong together; None where it is not known."""
+    """What heads of random weights find of the words that belong together, the layers of all seeds in a row."""
     if found.relations is None or not found.sample.found:
         return None
-    return structure.tallied(found.sample.found.items(), *found.heads.sums.shape[1:3])
+    n_layers = next(iter(found.sample.found.values())).hits.shape[2]
+    return structure.tallied(found.sample.found.items(), n_layers, found.heads.sums.shape[2])
 
 
 def _nothing(shape: Sequence[int]) -> Estimates:
@@ -129,8 +175,15 @@ def _similarity(found: Survey) -> HeadSimilarity | None:
     )
 
 
-def _examples(found: Survey) -> dict[tuple[str, str], tuple[Example, ...]]:
-    examples = {}
+Place: TypeAlias = tuple[str, str]
+"""A head, as layer.head, and a measure."""
+
+
+def _examples(
+    found: Survey, heads: Sequence[HeadProfile], taken: Sequence[Measure]
+) -> tuple[dict[Place, tuple[Example, ...]], dict[Place, Example]]:
+    """The sentences where heads are strongest, and typical ones of their roles."""
+    examples: dict[Place, tuple[Example, ...]] = {}
     scores, keys, texts = found.examples.scores, found.examples.keys, found.examples.texts
     for layer, head, measure in np.ndindex(scores.shape[:3]):
         best = [
@@ -141,13 +194,41 @@ def _examples(found: Survey) -> dict[tuple[str, str], tuple[Example, ...]]:
         if best:
             examples[f"{layer}.{head}", found.measures[measure]] = tuple(best)
     own = {key: text for key, (text, _) in found.sample.texts.items()}
-    return examples | relations.examples_of(found.sample.own, own)
+    ranked = relations.examples_of(found.sample.own, own)
+    examples |= {place: tuple(several[: survey.EXAMPLES]) for place, several in ranked.items()}
+    wanted = {(head.name, role.measure): (head.layer, head.head) for head in heads for role in head.roles}
+    enough = {one.name: one.enough_rows for one in taken}
+    typical = {}
+    for (name, measure), (layer, head) in wanted.items():
+        several = ranked.get((name, measure), [])
+        if survey.OWN in found.sample.controls and measure in found.sample.roles:
+            at, (sums, counts) = found.sample.roles.index(measure), found.sample.controls[survey.OWN]
+            pairs = zip(own.values(), sums[:, layer, head, at], counts[:, layer, at], strict=True)
+            means = [Example(text=text, score=float(sum_ / n)) for text, sum_, n in pairs if n >= enough[measure]]
+            several = sorted(means, key=lambda one: (-one.score, one.text))
+        if (one := selection.typical(several)) is not None:
+            typical[name, measure] = one
+    return examples, typical
 
 
 def _different(found: Survey) -> int:
     """How many different sentences there are, as far as the sample tells: of so few it holds all."""
     n = len(found.sample.texts)
     return n if n < found.sample.size else found.n_sentences
+
+
+def _carried(found: Survey, taken: Sequence[Measure], even: Float64[np.ndarray, "layer measure"]) -> Iterator[Note]:
+    """That few sentences carry some measures, and how few; at fixed offsets the intervals hold all the same."""
+    few = np.any(even < roles.UNEVEN, axis=0).tolist()
+    names = [one.name for one, is_few in zip(taken, few, strict=False) if is_few and not one.family and one.role]
+    if not names or _different(found) < roles.FEWEST_DIFFERENT:  # of so few, few carry everything
+        return
+    counts = found.heads.counts[1:, 0, 0, [found.measures.index(name) for name in names]]  # (group, measure)
+    held = np.cumsum(np.sort(counts, axis=0)[::-1], axis=0) / counts.sum(axis=0)
+    yield Note.of(
+        "few_carry", measures=", ".join(names), n=int((held < 1 / 2).sum(axis=0).min() + 1),
+        groups=int((counts > 0).sum(axis=0).max()),
+    )  # fmt: skip
 
 
 def _notes(found: Survey) -> tuple[Note, ...]:

@@ -6,10 +6,12 @@ import csv
 import io
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from attnviz.errors import RecordError
 from attnviz.heads import settings as defaults
@@ -17,12 +19,12 @@ from attnviz.heads import structure, survey
 from attnviz.heads.latex import to_latex
 from attnviz.heads.measures import Measure
 from attnviz.heads.notes import note_words, proof, reason_of
-from attnviz.heads.record import NO_ROLE, Estimates, HeadComparison, HeadProfile, Relation, Role
+from attnviz.heads.record import NO_ROLE, Estimates, Example, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.similarity import Divergences
 from attnviz.heads.survey import Survey
-from attnviz.heads.tally import Tally
+from attnviz.heads.tally import GROUPS, Tally, regrouped
 from attnviz.settings import ModelSettings
 from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint
@@ -30,6 +32,9 @@ from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.corpus import Annotation, Link
 from attnviz.text.display import visible
+
+REPLICATES = 400
+"""How often earlier versions resampled a corpus, and kept what came of it."""
 
 DEFAULT = "the default"
 """What messages call the model where none was named."""
@@ -112,7 +117,34 @@ def load_stats(path: str | os.PathLike[str]) -> Stats:
     Raises:
         FileFormatError: the file cannot be read, or holds no survey; the message is one line.
     """
-    return encoding.read(path, encoding.ONE, CLASSES, Stats, lambda stats: is_whole(stats.survey), _upgraded)
+    stats = encoding.read(path, encoding.ONE, CLASSES, Stats, lambda stats: is_whole(stats.survey), _upgraded)
+    return replace(stats, survey=_in_groups(stats.survey))
+
+
+def _in_groups(found: Survey) -> Survey:
+    """A survey that an earlier version kept as replicates, places in 16 groups, and controls of all measures."""
+    if len(found.heads.sums) == GROUPS + 1:
+        return found
+    places, relations, sample = found.places, found.relations, found.sample
+    if relations is not None:
+        hits, offsets, counts = (
+            np.stack([regrouped(half, structure.GROUPS) for half in halves])
+            for halves in (relations.hits, relations.offsets, relations.counts)
+        )
+        relations = replace(relations, hits=hits, offsets=offsets, counts=counts)
+    return replace(
+        found,
+        heads=found.heads.regrouped(),
+        offsets=found.offsets.regrouped(),
+        places=survey.Places(
+            **{
+                name: values.reshape(-1, survey.GROUPS, *values.shape[1:]).sum(axis=0)
+                for name, values in (("sums", places.sums), ("squares", places.squares), ("counts", places.counts))
+            }
+        ),
+        sample=replace(sample, roles=found.measures if sample.controls else ()),
+        relations=relations,
+    )
 
 
 def _upgraded(written: Any) -> Any:
@@ -175,7 +207,8 @@ def is_whole(found: Survey) -> bool:
     """Whether the parts of a survey fit together."""
     n_layers, n_heads, n_measures = found.heads.sums.shape[1:]
     return (
-        n_measures == len(found.measures)
+        len(found.heads.sums) in {GROUPS + 1, REPLICATES + 1}
+        and n_measures == len(found.measures)
         and found.heads.counts.shape[1:] == (n_layers, 1, n_measures)
         and found.places.sums.shape[1:3] == found.examples.scores.shape[:2] == (n_layers, n_heads)
         and len(found.worst) == n_layers
@@ -218,7 +251,11 @@ def load_pair(path: str | os.PathLike[str]) -> PairStats:
     Raises:
         FileFormatError: the file cannot be read, or holds something else, such as one model; the message is one line.
     """
-    return encoding.read(path, encoding.TWO, _PAIR_CLASSES, PairStats, _fits, _upgraded)
+    pair = encoding.read(path, encoding.TWO, _PAIR_CLASSES, PairStats, _fits, _upgraded)
+    return PairStats(
+        before=replace(pair.before, survey=_in_groups(pair.before.survey)), after=_in_groups(pair.after),
+        divergences=pair.divergences.regrouped(),
+    )  # fmt: skip
 
 
 def _fits(found: PairStats) -> bool:
@@ -241,8 +278,8 @@ def to_csv(comparison: HeadComparison) -> str:
 
     The role is the clearest. ``established`` is empty where there is no role, ``cluster`` where heads were not
     compared, a number where nothing was counted. Each measure has its value, ``_low`` and ``_high``, the ends of its
-    95 % interval, and the value of each control, such as ``_shuffled``; ``_untrained`` is that of the head of random
-    weights at the same place, while a role is held against the best of them.
+    95 % interval, and the value of each control, such as ``_shuffled``; ``_untrained`` is that of the best heads of
+    random weights, in the mean of several seeds.
     """
     written = io.StringIO()
     table = csv.writer(written, lineterminator="\n")
@@ -319,7 +356,8 @@ def to_json(comparison: HeadComparison) -> str:
         "controls": {name: _estimate(control) for name, control in comparison.controls.items()},
         "heads": [_head(head) for head in comparison.heads],
         "likeness": None if comparison.similarity is None else asdict(comparison.similarity),
-        "examples": _examples(comparison),
+        "examples": _examples(comparison.examples),
+        "typical": _examples({place: (one,) for place, one in comparison.typical.items()}),
         "relations": [_relation(one) for one in comparison.relations],
     }
     return to_text(with_nulls(fields), "the comparison")
@@ -351,7 +389,7 @@ def _role(role: Role) -> dict[str, Any]:
 
 def _relation(one: Relation) -> dict[str, Any]:
     """How well a head finds a relation, and why it is not established where it is not."""
-    fields = {name: value for name, value in asdict(one).items() if name not in {"doubt", "untrained_head"}}
+    fields = {name: value for name, value in asdict(one).items() if name != "doubt"}
     return {**fields, "established": one.established, "reason": reason_of(one.doubt)}
 
 
@@ -363,10 +401,12 @@ def _estimate(estimate: Estimates) -> dict[str, object]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
-def _examples(comparison: HeadComparison) -> dict[str, dict[str, list[dict[str, Any]]]]:
+def _examples(
+    examples: Mapping[tuple[str, str], Sequence[Example]],
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for (head, measure), examples in comparison.examples.items():
-        found.setdefault(head, {})[measure] = [asdict(example) for example in examples]
+    for (head, measure), several in examples.items():
+        found.setdefault(head, {})[measure] = [asdict(example) for example in several]
     return found
 
 

@@ -35,7 +35,15 @@ DOUBTS: Templates = {
     "too_few_for_control": (
         "too few sentences for an interval of {what}", "{what}의 신뢰구간을 내기에는 문장이 너무 적음",
     ),
+    "too_few_seeds": (
+        "random weights were drawn only once, as earlier versions did: measure it again",
+        "이전 버전처럼 무작위 가중치를 한 번만 뽑았음: 다시 재야 함",
+    ),
     "control_does_as_much": ("{too}", "{too}"),
+    "few_carry_it": (
+        "few sentences carry it, so its interval is too narrow",
+        "몇 문장이 대부분을 차지해 신뢰구간이 너무 좁음",
+    ),
 }  # fmt: skip
 """Why a role is not established, by the codes of `attnviz.heads.roles.doubt`."""
 SHORT: Templates = {
@@ -43,6 +51,7 @@ SHORT: Templates = {
     "below_threshold": ("below {percent} %", "{percent} %보다 낮음"),
     "no_control": ("no control", "대조값 없음"),
     "control_does_as_much": ("{title} too", "{too}"),
+    "few_carry_it": ("few sentences", "문장이 적음"),
 }
 """The same in two or three words."""
 
@@ -117,7 +126,7 @@ def closest_roles(comparison: HeadComparison, profile: HeadProfile, language: st
     return say("closest", language, roles=", ".join(best)) if best else ""
 
 
-MINOR = {"relations_lost", "relations_in_one_half", "relations_uncounted", "relations_of_other_words"}
+MINOR = {"few_carry", "relations_lost", "relations_in_one_half", "relations_uncounted", "relations_of_other_words"}
 """Notes that stand neither on the first screen nor on the page of a comparison."""
 
 NOTES: Templates = {
@@ -151,6 +160,16 @@ NOTES: Templates = {
     "specials_excluded": (
         "special tokens left out: what remains of each row sums to 1 again, as if they were masked",
         "특수 토큰 제외: 마스크한 것처럼 각 행의 나머지를 합이 1이 되게 함",
+    ),
+    "few_carry": (
+        (
+            "few sentences carry {measures}: half of what is counted is in {n} of {groups} groups of sentences, and "
+            "these intervals are too narrow"
+        ),
+        (
+            "{measures}은(는) 몇 문장이 좌우함: 센 것의 절반이 문장 {groups}묶음 가운데 {n}묶음에 있어, "
+            "신뢰구간이 너무 좁음"
+        ),
     ),
     "sentences_cut": (
         "{n:,} sentences are longer than the model takes: cut, and measured as far as they go",

@@ -37,11 +37,10 @@ class Control:
     Attributes:
         name: one of `attnviz.heads.roles.CONTROLS`.
         value: the measure.
-        low: the lower end of its interval.
-        high: the upper end.
+        low: the lower end of its interval; of random weights, how low the best head of another seed may be.
+        high: the upper end; of random weights, how high, corrected for all that is looked at.
         rules_out: whether the role is not established where its interval overlaps this one. Shuffled tokens do not
             rule out that a head looks at a position: it then does so whatever the words are.
-        head: of random weights, the best head: layer and number; None where the control is of no other head.
         offset: of relations between words, the best fixed offset, in words.
     """
 
@@ -50,7 +49,6 @@ class Control:
     low: float
     high: float
     rules_out: bool
-    head: tuple[int, int] | None = None
     offset: int | None = None
 
 
@@ -154,10 +152,10 @@ class Relation:
         offset_accuracy: how often the right word is there.
         offset_low: the lower end of its interval.
         offset_high: the upper end.
-        untrained: the accuracy of the best head of random weights, chosen and scored likewise; NaN where unknown.
-        untrained_low: the lower end of its interval.
-        untrained_high: the upper end.
-        untrained_head: which head that is.
+        untrained: the accuracy of the best head of random weights, chosen and scored likewise, in the mean of several
+            seeds; NaN where unknown.
+        untrained_low: how low that of another seed may be.
+        untrained_high: how high.
         doubt: why it is not established that the head finds it; None where it is.
     """
 
@@ -176,7 +174,6 @@ class Relation:
     untrained: float = float("nan")
     untrained_low: float = float("nan")
     untrained_high: float = float("nan")
-    untrained_head: tuple[int, int] | None = None
     doubt: Note | None = None
 
     @property
@@ -225,6 +222,8 @@ class HeadComparison:
         heads: each head's roles, layer after layer.
         similarity: how alike heads are; None where they were not compared.
         examples: by layer.head and measure, the sentences where it is strongest.
+        typical: likewise of the roles of heads, a sentence like those where it is strong: see
+            `attnviz.heads.selection.typical`.
         relations: what heads find of the words that belong together, where the corpus says which; the most frequent
             first.
         notes: what a reader should know; `attnviz.heads.notes.note_words` has the sentences.
@@ -245,6 +244,7 @@ class HeadComparison:
     heads: tuple[HeadProfile, ...]
     similarity: HeadSimilarity | None = None
     examples: Mapping[tuple[str, str], tuple[Example, ...]] = field(default_factory=dict)
+    typical: Mapping[tuple[str, str], Example] = field(default_factory=dict)
     relations: tuple[Relation, ...] = ()
     n_bad: int = 0
     bad: tuple[tuple[int, str], ...] = ()

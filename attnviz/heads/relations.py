@@ -14,10 +14,9 @@ import numpy as np
 
 from attnviz.heads.measures import OFFSET, UNTRAINED, RoleRule
 from attnviz.heads.record import Control, Example, Relation, Role
-from attnviz.heads.roles import RELATION, Evidence, doubt, spelled
+from attnviz.heads.roles import RELATION, Evidence, best_of_seeds, doubt, spelled
 from attnviz.heads.structure import CHOOSE, DISTANCES, REVERSE, SCORE, LinkHits, Relations, interval
-from attnviz.heads.survey import EXAMPLES
-from attnviz.heads.tally import effective
+from attnviz.heads.tally import effective, wilson
 from attnviz.text.corpus import universal
 
 THRESHOLD = 0.5
@@ -271,7 +270,7 @@ def names_of(relations: Sequence[str]) -> dict[str, set[str]]:
 
 
 def candidates(
-    found: Relations, untrained: Relations | None, threshold: float = THRESHOLD, *, different: int
+    found: Relations, untrained: Relations | None, threshold: float = THRESHOLD, *, different: int, looked_at: int = 1
 ) -> dict[str, tuple[Relation, ...]]:
     """By relation the heads that one half of the sentences chooses, the best first, as the other half scores them.
 
@@ -279,9 +278,11 @@ def candidates(
 
     Args:
         found: what heads find.
-        untrained: what those of random weights find; without them nothing is established.
+        untrained: what those of random weights find, the layers of all seeds in a row; without them nothing is
+            established.
         threshold: from which accuracy on a head has the role of a relation.
         different: how many different sentences there are.
+        looked_at: how many roles and relations are looked at.
     """
     made = {}
     for at, name in enumerate(found.names):
@@ -290,7 +291,7 @@ def candidates(
             continue
         offset = int(found.offsets[CHOOSE, 0, at].argmax())
         there = interval(found.offsets[SCORE, :, at, offset], counts)
-        random, random_head = _best_untrained(untrained, name)
+        random = _best_untrained(untrained, name, found.hits.shape[4], looked_at)
         heads = []
         for way, layer, head in _chosen(found, at, threshold):
             right = interval(found.hits[SCORE, :, at, way, layer, head], counts)
@@ -298,7 +299,7 @@ def candidates(
                 name=name, n=int(counts[0]), layer=layer, head=head, reverse=way == REVERSE,
                 accuracy=right[0], low=right[1], high=right[2], offset=DISTANCES[offset], offset_accuracy=there[0],
                 offset_low=there[1], offset_high=there[2], untrained=random[0], untrained_low=random[1],
-                untrained_high=random[2], untrained_head=random_head,
+                untrained_high=random[2],
             )  # fmt: skip
             evidence = Evidence(
                 score=one.accuracy,
@@ -352,31 +353,39 @@ def _controls(one: Relation) -> tuple[Control, ...]:
         name=OFFSET, value=one.offset_accuracy, low=one.offset_low, high=one.offset_high, rules_out=True,
         offset=one.offset,
     )  # fmt: skip
-    if one.untrained_head is None:
+    if math.isnan(one.untrained):
         return (fixed,)
     random = Control(
         name=UNTRAINED, value=one.untrained, low=one.untrained_low, high=one.untrained_high, rules_out=True,
-        head=one.untrained_head,
     )  # fmt: skip
     return fixed, random
 
 
 def _best_untrained(
-    untrained: Relations | None, name: str
-) -> tuple[tuple[float, float, float], tuple[int, int] | None]:
-    """How often the best head of random weights is right, chosen and scored likewise, and which head that is."""
+    untrained: Relations | None, name: str, n_layers: int, looked_at: int
+) -> tuple[float, float, float]:
+    """How often the best head of random weights is right, of each seed chosen and scored likewise; its interval."""
     if untrained is None or name not in untrained.names:
-        return (math.nan,) * 3, None
+        return (math.nan,) * 3
     at = untrained.names.index(name)
-    if not untrained.counts[:, 0, at].all():
-        return (math.nan,) * 3, None
-    hits = untrained.hits[CHOOSE, 0, at]
-    way, layer, head = (int(one) for one in np.unravel_index(int(hits.argmax()), hits.shape))
-    return interval(untrained.hits[SCORE, :, at, way, layer, head], untrained.counts[SCORE, :, at]), (layer, head)
+    n = untrained.counts[:, 0, at]
+    if not n.all():
+        return (math.nan,) * 3
+    chosen, scored = untrained.hits[:, 0, at]  # (way, seeds' layers, head)
+    shares = []
+    for first in range(0, chosen.shape[1], n_layers):
+        seed = slice(first, first + n_layers)
+        best = int(chosen[:, seed].argmax())
+        shares.append(float(scored[:, seed].ravel()[best] / n[SCORE]))
+    mean = sum(shares) / len(shares)
+    found = best_of_seeds(np.array(shares), looked_at, noise=mean * (1 - mean) / n[SCORE])
+    # Where no seed differs from another, so few links may still hide that they do.
+    least, most = wilson(mean, float(n[SCORE]) * len(shares))
+    return mean, float(np.fmin(found.low, least)), float(np.maximum(found.high, most))
 
 
-def examples_of(own: Mapping[int, LinkHits], texts: Mapping[int, str]) -> dict[tuple[str, str], tuple[Example, ...]]:
-    """By layer.head and relation, the sentences of a sample of whose links of that relation a head finds most.
+def examples_of(own: Mapping[int, LinkHits], texts: Mapping[int, str]) -> dict[tuple[str, str], list[Example]]:
+    """By layer.head and relation, the sentences of a sample in which a head finds some, that of the most links first.
 
     Of sentences of which it finds as large a share, the one with more links comes first, then the shorter one.
 
@@ -393,9 +402,9 @@ def examples_of(own: Mapping[int, LinkHits], texts: Mapping[int, str]) -> dict[t
                 place = f"{layer}.{head}", name_of(name, reverse=way == REVERSE)
                 best.setdefault(place, []).append((share, len(mine), texts[key]))
     return {
-        place: tuple(
+        place: [
             Example(text=text, score=share)
-            for share, _, text in sorted(several, key=lambda one: (-one[0], -one[1], len(one[2]), one[2]))[:EXAMPLES]
-        )
+            for share, _, text in sorted(several, key=lambda one: (-one[0], -one[1], len(one[2]), one[2]))
+        ]
         for place, several in best.items()
     }

@@ -18,6 +18,7 @@ from attnviz.attention import Note
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import CHANCE, OFFSET, SHUFFLED, UNTRAINED, Measure, RoleRule
 from attnviz.heads.record import Control, Estimates, Role
+from attnviz.heads.tally import student
 from attnviz.text.display import clip
 from attnviz.text.names import did_you_mean
 
@@ -31,6 +32,13 @@ sentences a single row sees one, and its largest weight is there or not."""
 FEWEST_DIFFERENT, FEWEST_CASES, FEWEST_SENTENCES = 10, 10, 5
 """Nothing is established on fewer different sentences than the first of these; nor where what is counted (rows, or
 links between words) comes up less often than the second, or is spread over fewer sentences than the third."""
+
+UNEVEN = 0.85
+"""What is counted must be spread over sentences as rows are, at least by this: a word comes twice in few sentences,
+most of all in long ones, and of what so few of them carry no interval holds what it says."""
+
+FAMILY_ERROR = 0.05
+"""How often, at most, any head of random weights does more than the best heads of others, in all that is looked at."""
 
 Judged: TypeAlias = tuple[Measure, RoleRule]
 """A role, and the measure that it is judged by."""
@@ -55,12 +63,8 @@ class ControlKind:
     table: bool = True
 
     def say(self, language: str = "en", control: Control | None = None) -> str:
-        """What it is; of one control with the head or the offset that it is of."""
-        which = ""
-        if control is not None and control.head is not None:
-            which = " ({}.{})".format(*control.head)
-        if control is not None and control.offset is not None:
-            which = f" ({control.offset:+d})"
+        """What it is; of one control with the offset that it is of."""
+        which = "" if control is None or control.offset is None else f" ({control.offset:+d})"
         return self.words[language == "ko"] + which
 
 
@@ -101,6 +105,7 @@ class Evidence:
         low: the lower end of its interval; NaN where it has none.
         cases: how many rows, or links between words, were counted.
         sentences: over how many sentences these are spread, as `attnviz.heads.tally.effective` counts them.
+        even: that, as a share of the same number for all rows.
         different: how many different sentences the corpus has.
     """
 
@@ -109,6 +114,7 @@ class Evidence:
     cases: float
     sentences: float
     different: int
+    even: float = 1.0
 
 
 def doubt(evidence: Evidence, controls: Sequence[Control], *, threshold: float, needs: Iterable[str]) -> Note | None:
@@ -128,9 +134,35 @@ def doubt(evidence: Evidence, controls: Sequence[Control], *, threshold: float, 
         return Note.of("no_control", controls=", ".join(sorted(missing)))
     for control in controls:
         if control.rules_out and not evidence.low > control.high:
-            code = "too_few_for_control" if math.isnan(control.high) else "control_does_as_much"
-            return Note.of(code, control=control.name)
-    return None
+            if not math.isnan(control.high):
+                return Note.of("control_does_as_much", control=control.name)
+            return Note.of(
+                "too_few_seeds" if control.name == UNTRAINED else "too_few_for_control", control=control.name
+            )
+    return Note("few_carry_it") if evidence.even < UNEVEN else None
+
+
+def best_of_seeds(best: Float64[np.ndarray, "seed ..."], looked_at: int, noise: float | np.ndarray = 0.0) -> Estimates:
+    """What the best head of random weights comes to: the mean of several seeds, and how far another's may be from it.
+
+    The upper end is above the best head of one more model of random weights, in all but `FAMILY_ERROR` of models for
+    everything that is looked at together: it is the upper bound of a prediction by Student's t, with Bonferroni's
+    correction for the number of roles and relations. That the heads are many is in it, since each seed gives its best.
+
+    Args:
+        best: of each seed, the best head's value.
+        looked_at: how many roles and relations are looked at.
+        noise: of the variance between seeds, how much comes from having few cases: that is in the interval of what is
+            held against it already.
+    """
+    n = len(best)
+    if n < 2:  # one seed says nothing of the next
+        return Estimates(value=best.mean(axis=0), low=best[0] * np.nan, high=best[0] * np.nan)
+    varied = best.var(axis=0, ddof=1)
+    apart = np.sqrt(np.maximum(varied - noise, 0.0) + varied / n)
+    far = student(n - 1, FAMILY_ERROR / max(looked_at, 1)) * apart
+    value = best.mean(axis=0)
+    return Estimates(value=value, low=np.maximum(value - far, 0.0), high=np.minimum(value + far, 1.0))
 
 
 def _too_few(evidence: Evidence) -> Note | None:
@@ -184,11 +216,13 @@ class Counts:
     Attributes:
         rows: for each measure.
         sentences: over how many sentences these are spread.
+        even: that, as a share of the same number for all rows.
         different: how many different sentences there are.
     """
 
     rows: Float64[np.ndarray, "layer measure"]
     sentences: Float64[np.ndarray, "layer measure"]
+    even: Float64[np.ndarray, "layer measure"]
     different: int
 
 
@@ -209,7 +243,7 @@ def roles_of(
         head: its number.
         measures: what was measured.
         estimates: of each head, layer and measure.
-        controls: likewise, by name; those of random weights are of other heads.
+        controls: likewise, by name; those of random weights are of the best heads of other models.
         counts: how much was counted for each measure.
         every: the roles that there are.
     """
@@ -225,10 +259,16 @@ def roles_of(
         rows = float(counts.rows[layer, at])
         if measure.offset is not None and rows < SEEN * counts.rows[layer, names.index("entropy")]:
             continue
-        against = [_control(name, one, (layer, head, at), rule) for name, one in controls.items()]
-        taken = tuple(control for control in against if control is not None)
-        sentences = float(counts.sentences[layer, at])
-        evidence = Evidence(score=score, low=low, cases=rows, sentences=sentences, different=counts.different)
+        taken = tuple(
+            Control(name=name, value=value, low=ends[0], high=ends[1], rules_out=name in rule.ruled_out_by)
+            for name, one in controls.items()
+            for value, *ends in [[float(e[layer, head, at]) for e in (one.value, one.low, one.high)]]
+            if not math.isnan(value)
+        )
+        evidence = Evidence(
+            score=score, low=low, cases=rows, sentences=float(counts.sentences[layer, at]),
+            even=1.0 if measure.family else float(counts.even[layer, at]), different=counts.different,
+        )  # fmt: skip
         why = doubt(evidence, taken, threshold=rule.threshold, needs=set(rule.ruled_out_by) - {OFFSET})
         roles.append(Role(rule=rule, measure=measure.name, score=score, low=low, high=high, controls=taken, doubt=why))
     return clearest_first(roles)
@@ -237,18 +277,3 @@ def roles_of(
 def clearest_first(found: Iterable[Role]) -> tuple[Role, ...]:
     """Roles, those established first, in the order of how far each is above its threshold, of how far it could be."""
     return tuple(sorted(found, key=lambda role: role.clearness, reverse=True))
-
-
-def _control(name: str, estimate: Estimates, place: tuple[int, int, int], rule: RoleRule) -> Control | None:
-    """A control of this measure; None where it has none."""
-    layer, head, at = place
-    which = None
-    if name == UNTRAINED:
-        best = estimate.value[:, :, at]
-        if not np.isfinite(best).any():
-            return None
-        layer, head = which = divmod(int(np.nanargmax(best)), best.shape[1])
-    value, low, high = (float(e[layer, head, at]) for e in (estimate.value, estimate.low, estimate.high))
-    if math.isnan(value):
-        return None
-    return Control(name=name, value=value, low=low, high=high, rules_out=name in rule.ruled_out_by, head=which)

@@ -11,14 +11,7 @@ from jaxtyping import Float32
 
 from attnviz.attention import Attention, Note, positions
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import (
-    MEASURES,
-    UNTRAINED,
-    Measure,
-    RoleRule,
-    measures_of,
-    rules_of,
-)
+from attnviz.heads.measures import MEASURES, Measure, RoleRule, measures_of, rules_of
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY
 from attnviz.heads.relations import names_of as names_of_relations
@@ -33,8 +26,9 @@ ORDERS = ("head", "role", "score")
 """How heads can be sorted, beside by a measure."""
 MOST_CARDS = 8
 """So many roles have a card with their strongest example; so many of the strongest links of a sentence are shown."""
-SHORT = 12
-"""Words of an example, at most, where one of those kept is as short: its words stand beside its pattern."""
+FEWEST, SHORT = 6, 12
+"""Words of an example with letters in them, at least, and words at most, where there is such a one: its words stand
+beside its pattern."""
 MOST = 144
 """Heads that are all shown where nothing was chosen: those of a base model. Of more, those that have a role."""
 
@@ -225,11 +219,8 @@ def at_offset(
 
 
 def control_of(comparison: HeadComparison, control: str, name: str, profile: HeadProfile) -> float:
-    """A control of one measure of a head: of random weights that of the best head, as roles are held against it."""
-    values = comparison.controls[control].value[:, :, comparison.names.index(name)]
-    if control != UNTRAINED:
-        return float(values[profile.layer, profile.head])
-    return float(np.nanmax(values)) if np.isfinite(values).any() else math.nan
+    """A control of one measure of a head."""
+    return float(comparison.controls[control].value[profile.layer, profile.head, comparison.names.index(name)])
 
 
 def tallied(comparison: HeadComparison) -> list[tuple[str, str, list[HeadProfile], int]]:
@@ -326,9 +317,34 @@ def own_card(head: HeadProfile, comparison: HeadComparison) -> list[RoleCard]:
 
 
 def example_of(comparison: HeadComparison, head: HeadProfile, role: Role) -> Example | None:
-    """The sentence where a head has a role most, of those that are short if there is one; None where none was kept."""
+    """A typical sentence of a head with a role, or the strongest that is short; None where none was kept."""
+    if (found := comparison.typical.get((head.name, role.measure))) is not None:
+        return found
     kept = comparison.examples.get((head.name, role.measure), ())
     return next((one for one in kept if len(one.text.split()) <= SHORT), next(iter(kept), None))
+
+
+def typical(ranked: Sequence[Example]) -> Example | None:
+    """A sentence like those where a measure is strong: near the median of the strongest tenth, with words enough.
+
+    Args:
+        ranked: the sentences of a sample, the strongest first.
+
+    Returns:
+        Of sentences with `FEWEST` words or more that have letters, the nearest in rank to that median: one of at most
+        `SHORT` words where that tenth has any; None where no sentence has so many words.
+    """
+    tenth = max(1, round(len(ranked) / 10))
+
+    def far(rank: int) -> tuple[bool, bool, float]:
+        return rank >= tenth, len(ranked[rank].text.split()) > SHORT, abs(rank - (tenth - 1) / 2)
+
+    fit = [
+        rank
+        for rank, one in enumerate(ranked)
+        if sum(any(map(str.isalpha, word)) for word in one.text.split()) >= FEWEST
+    ]
+    return ranked[min(fit, key=far)] if fit else None
 
 
 def _had(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:

@@ -33,7 +33,7 @@ from attnviz.settings import (
 Specials: TypeAlias = Literal["keep", "exclude"]
 """Whether special tokens look and are looked at, or all is as if they were masked."""
 
-CONTROLS, MAX_OFFSET = 200, 8
+CONTROLS, MAX_OFFSET = 50, 8
 """What is measured where nothing else is set: of how many sentences controls are taken, how far fixed offsets go."""
 
 FARTHEST = 128

@@ -11,12 +11,11 @@ exactly.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Int, Int32, Int64
+from jaxtyping import Bool, Int64, Real
 
 from attnviz.attention import Note
 from attnviz.heads import tally
@@ -33,6 +32,9 @@ DISTANCES = tuple(offset for offset in offsets_up_to(MAX_OFFSET) if offset)
 
 HALVES = 2
 CHOOSE, SCORE = range(HALVES)
+
+GROUPS = tally.GROUPS // HALVES
+"""Groups of sentences in each half."""
 
 MOST_RELATIONS = 128
 """A corpus with more relations than this is counted for the first of them by name, so that memory has an end.
@@ -61,7 +63,7 @@ class LinkHits:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Relations:
-    """How often heads find each relation, by halves of the sentences: of the corpus first, then of each replicate.
+    """How often heads find each relation, by halves of the sentences: of all of a half first, then of each group.
 
     Attributes:
         names: of the relations, sorted.
@@ -74,9 +76,9 @@ class Relations:
     """
 
     names: tuple[str, ...]
-    hits: Int32[np.ndarray, "half replicate relation 2 layer head"]
-    offsets: Int32[np.ndarray, "half replicate relation offset"]
-    counts: Int32[np.ndarray, "half replicate relation"]
+    hits: Real[np.ndarray, "half group relation 2 layer head"]
+    offsets: Real[np.ndarray, "half group relation offset"]
+    counts: Real[np.ndarray, "half group relation"]
     lost: Int64[np.ndarray, " relation"]
     n_links: int
     n_other: int = 0
@@ -87,42 +89,29 @@ class Relations:
         return self.n_links - int(self.lost.sum()) - int(self.counts[:, 0].sum())
 
 
-def tallied(
-    found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int, replicates: int = tally.REPLICATES
-) -> Relations:
+def tallied(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) -> Relations:
     """What some sentences say.
 
     Args:
         found: for each sentence, its key and what heads find in it.
         n_layers: of the model.
         n_heads: of each layer.
-        replicates: how often they are resampled.
     """
-    found = list(found)
-    names = tuple(sorted({name for _, one in found for name in (*one.names, *one.lost)})[:MOST_RELATIONS])
+    linked = [(key, one) for key, one in found if one.names or one.lost]
+    names = tuple(sorted({name for _, one in linked for name in (*one.names, *one.lost)})[:MOST_RELATIONS])
     at = {name: number for number, name in enumerate(names)}
-    shape = (HALVES, replicates + 1, len(names))
+    shape = (HALVES, GROUPS + 1, len(names))
     hits = np.zeros((*shape, WAYS, n_layers, n_heads), dtype=np.int32)
     offsets, counts = np.zeros((*shape, len(DISTANCES)), dtype=np.int32), np.zeros(shape, dtype=np.int32)
-    lost = np.zeros(len(names), dtype=np.int64)
-    linked = [(key, one) for key, one in found if one.names or one.lost]
-    weights = tally.frequencies([key for key, _ in linked], replicates).astype(np.float32)  # (replicate, sentence)
-    groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for number, (key, one) in enumerate(linked):
-        for link, name in enumerate(one.names):
-            if name in at:
-                groups.setdefault((half_of(key), at[name]), []).append((number, link))
-        for name in one.lost:
-            if name in at:
-                lost[at[name]] += 1
-    for (half, relation), links in groups.items():
-        often = weights[:, [number for number, _ in links]]  # (replicate, link): whole numbers, so all sums are exact
-        right = np.stack([linked[number][1].hits[link] for number, link in links]).astype(np.float32)
-        far = np.array([linked[number][1].distances[link] for number, link in links])
-        there = (far[:, None] == np.array(DISTANCES)).astype(np.float32)
-        hits[half, :, relation] = (often @ right.reshape(len(links), -1)).reshape(-1, *right.shape[1:])
-        offsets[half, :, relation] = often @ there
-        counts[half, :, relation] = often.sum(axis=1)
+    for key, one in linked:
+        kept = [link for link, name in enumerate(one.names) if name in at]
+        where = half_of(key), 1 + key // HALVES % GROUPS, [at[one.names[link]] for link in kept]
+        np.add.at(counts, where, 1)
+        np.add.at(hits, where, one.hits[kept])
+        np.add.at(offsets, where, one.distances[kept, None] == np.array(DISTANCES))
+    for values in (hits, offsets, counts):
+        values[:, 0] = values.sum(axis=1)
+    lost = np.bincount([at[name] for _, one in linked for name in one.lost if name in at], minlength=len(names))
     return Relations(
         names=names,
         hits=hits,
@@ -154,19 +143,10 @@ def merge(one: Relations, other: Relations) -> Relations:
     )
 
 
-def interval(hits: Int[np.ndarray, " replicate"], counts: Int[np.ndarray, " replicate"]) -> tuple[float, float, float]:
-    """A share with its interval: of the sentences resampled, and never narrower than Wilson's for so many links.
-
-    Resampling ten links that are all found gives 1 each time; Wilson's interval (1927, "Probable inference") says
-    that ten out of ten may well come from a share of 0.73.
-    """
-    n = int(counts[0])
-    if not n:
-        return math.nan, math.nan, math.nan
-    share = int(hits[0]) / n
-    drawn = tally.estimate(hits[:, None].astype(np.float64), counts[:, None].astype(np.float64))
-    ends = (drawn.low[0], drawn.high[0], *tally.wilson(share, n), share)
-    return share, max(float(np.nanmin(ends)), 0.0), min(float(np.nanmax(ends)), 1.0)
+def interval(hits: Real[np.ndarray, " group"], counts: Real[np.ndarray, " group"]) -> tuple[float, float, float]:
+    """How many links are right, with the interval of `attnviz.heads.tally.share`; NaN of none."""
+    found = tally.share(hits, counts)
+    return float(found.value), float(found.low), float(found.high)
 
 
 def notes(found: Relations) -> tuple[Note, ...]:

@@ -13,14 +13,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, UInt64
 
 from attnviz.errors import RecordError
-from attnviz.heads import structure
+from attnviz.heads import structure, tally
 from attnviz.heads.record import Estimates
 from attnviz.heads.similarity import Divergences
 from attnviz.heads.structure import LinkHits, Relations
 from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation
 
-GROUPS = 16
+GROUPS = 8
 """Tables of positions are kept for so many groups of sentences, so that their spread can be seen."""
 
 EXAMPLES = 3
@@ -94,10 +94,12 @@ class About:
         }  # fmt: skip
 
 
-PerSentence: TypeAlias = tuple[
-    Float64[np.ndarray, "sentence layer head measure"], Float64[np.ndarray, "sentence layer measure"]
-]
-"""Sums and counts of each sentence."""
+PerSentence: TypeAlias = tuple[Float[np.ndarray, "_ _ _ _"], Float[np.ndarray, "_ _ _"]]
+"""Sums (sentence, layer, head, measure) and counts (sentence, layer, measure); of several models the layers of all one
+after another, and the counts of any of them."""
+
+OWN = "own"
+"""In a sample, what the model's own heads do, not otherwise but as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,15 +108,17 @@ class Sample:
 
     Attributes:
         size: how many at most.
-        texts: the sentences, by their keys, in the order of these.
-        controls: measures taken of them otherwise, by the control's name: sums and counts for each sentence.
+        texts: the sentences, by their keys.
+        roles: the measures that may give a role: of these alone are `OWN` and the random weights of several seeds.
+        controls: measures taken of them otherwise, by the control's name, and `OWN`.
         annotated: of those that have any, the words that belong together.
-        found: by the keys of these, what heads of random weights find of that.
+        found: by the keys of these, what heads of random weights find of that, the layers of all seeds in a row.
         own: likewise what the model's own heads find of it, so that there are examples.
     """
 
     size: int
     texts: Mapping[int, tuple[str, str | None]]
+    roles: tuple[str, ...] = ()
     controls: Mapping[str, PerSentence] = field(default_factory=dict)
     annotated: Mapping[int, Annotation] = field(default_factory=dict)
     found: Mapping[int, LinkHits] = field(default_factory=dict)
@@ -170,7 +174,7 @@ class Survey:
 def same_sentences(one: Survey, other: Survey) -> bool:
     """Whether both were measured on the same sentences, each as often.
 
-    How many sentences each of the replicates drew tells it: that depends on the words of each of them.
+    How many sentences each group has tells it: that depends on the words of each of them.
     """
     if one.measures != other.measures or "sink" not in one.measures:
         return False
@@ -191,6 +195,8 @@ def merge(one: Survey, other: Survey) -> Survey:
         raise RecordError(f"these cannot be put together, they differ in {'; '.join(differing)}")
     if one.measures != other.measures or one.heads.sums.shape != other.heads.sums.shape:
         raise RecordError("these cannot be put together: they hold other measures, layers or heads")
+    if one.sample.controls and other.sample.controls and one.sample.roles != other.sample.roles:
+        raise RecordError("these cannot be put together: they were measured by different versions of attnviz")
     if (one.similarity is None) != (other.similarity is None):
         raise RecordError("these cannot be put together: one compared its heads with one another, the other did not")
     both = None if one.similarity is None or other.similarity is None else one.similarity + other.similarity
@@ -239,7 +245,7 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
     """The sentences of the smallest keys of both, with the controls that both have taken."""
     texts = dict(sorted({**one.texts, **other.texts}.items())[: one.size])
     controls = {}
-    for name in one.controls.keys() & other.controls.keys():
+    for name in one.controls.keys() & other.controls.keys() if texts else ():  # of no sentence there are none
         at = {key: (which, row) for which in (other, one) for row, key in enumerate(which.texts)}
         parts = [(at[key][0].controls[name], at[key][1]) for key in texts]
         controls[name] = (
@@ -254,6 +260,7 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
     return Sample(
         size=one.size,
         texts=texts,
+        roles=one.roles or other.roles,
         controls=controls,
         annotated=said,
         found=_relations_found_by(said, [(other.annotated, other.found), (one.annotated, one.found)]),
@@ -332,14 +339,22 @@ def variability(places: Places) -> Estimates:
     Source: after Vig and Belinkov 2019, "Analyzing the Structure of Attention in a Transformer Language Model", section
     4.3 (attention variability), with squares in place of absolute differences, so that it is made of sums.
     """
+    return tally.interval(_without_each(places))
+
+
+def variability_changed(before: Places, after: Places) -> Estimates:
+    """By how much more the pattern changes with the words in the second model than in the first, likewise."""
+    return tally.interval(_without_each(after) - _without_each(before))
+
+
+def _without_each(places: Places) -> Float64[np.ndarray, "group layer head"]:
+    """How far patterns change over all groups, then without each; NaN without one that has no sentence."""
     there = [group for group in range(len(places.counts)) if places.counts[group].any()]
-    value = _variability(places, there)
-    nothing = np.full_like(value, np.nan)
-    if len(there) < 3:
-        return Estimates(value=value, low=nothing, high=nothing)
-    without = np.stack([_variability(places, [other for other in there if other != group]) for group in there])
-    error = np.sqrt((len(there) - 1) / len(there) * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
-    return Estimates(value=value, low=np.maximum(value - 1.96 * error, 0.0), high=np.minimum(value + 1.96 * error, 1.0))
+    means = np.full((len(places.counts) + 1, *places.sums.shape[1:3]), np.nan)
+    means[0] = _variability(places, there)
+    for group in there:
+        means[1 + group] = _variability(places, [other for other in there if other != group])
+    return means
 
 
 def _variability(places: Places, groups: Sequence[int]) -> Float64[np.ndarray, "layer head"]:

@@ -11,8 +11,9 @@ import json
 import math
 import os
 import re
+import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
@@ -31,9 +32,12 @@ SUFFIX = ".stats"
 ONE, TWO = "attnviz stats", "attnviz stats of two models"
 """What a ``.stats`` file holds."""
 
+WORTH_IT, MOST_DEFLATED = 2**16, 256
+"""Arrays of fewer bytes are not deflated, and none to less than such a part: a small file takes no endless room."""
+
 WORDS = {ONE: "one model", TWO: "two models"}
 
-VERSION, BEFORE = 3, 2
+VERSION, BEFORE = 4, (2, 3)
 """Of ``.stats`` files as they are written now, and of those before, which are read too."""
 
 Classes: TypeAlias = Mapping[str, type]
@@ -258,7 +262,7 @@ def read(  # noqa: PLR0917 - all are needed
         classes: those that may be in it.
         wanted: the class of the whole.
         fits: whether the parts of the whole fit together.
-        upgrade: makes of the JSON that version `BEFORE` wrote what is written now.
+        upgrade: makes of the JSON that the first version of `BEFORE` wrote what is written now.
 
     Raises:
         FileFormatError: the file cannot be read, or holds something else; the message is one line.
@@ -272,10 +276,10 @@ def read(  # noqa: PLR0917 - all are needed
             described = json.loads((file.metadata() or {})["attnviz"])
             if described["format"] in WORDS.keys() - {kind}:
                 raise FileFormatError(f"{name} holds a run of {WORDS[described['format']]}, not of {WORDS[kind]}")
-            if described["format"] != kind or described["version"] not in {BEFORE, VERSION}:
+            if described["format"] != kind or described["version"] not in {*BEFORE, VERSION}:
                 raise FileFormatError(f"{name} was written by another version of attnviz")
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no mapping
-        written = described["stats"] if described["version"] == VERSION else upgrade(described["stats"])
+        written = upgrade(described["stats"]) if described["version"] == BEFORE[0] else described["stats"]
         found = _unpack(written, arrays, classes)
         if isinstance(found, wanted) and fits(found):
             return found
@@ -298,15 +302,19 @@ def in_one_line(path: str | os.PathLike[str]) -> Iterator[None]:
     except OSError as error:
         raise FileFormatError(f"{name} cannot be read: {visible(str(error.strerror or error))}") from None
     except (SafetensorError, ValidationError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
-            RecursionError, MemoryError):  # fmt: skip
+            RecursionError, MemoryError, zlib.error):  # fmt: skip
         raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole") from None
 
 
 def _pack(value: object, arrays: dict[str, np.ndarray], names: Mapping[type, str]) -> object:
     """A value as JSON can write it; arrays are put aside, and their numbers stand for them."""
     if isinstance(value, np.ndarray):
-        arrays[str(len(arrays))] = np.ascontiguousarray(value)
-        return {"array": str(len(arrays) - 1)}
+        name, whole = str(len(arrays)), np.ascontiguousarray(value)
+        arrays[name], deflated = whole, b"" if whole.nbytes < WORTH_IT else zlib.compress(whole.tobytes(), level=1)
+        if not 0 < len(deflated) < 0.8 * whole.nbytes or whole.nbytes > MOST_DEFLATED * len(deflated):
+            return {"array": name}
+        arrays[name] = np.frombuffer(deflated, dtype=np.uint8)
+        return {"array": name, "deflated": {"dtype": whole.dtype.str, "shape": whole.shape}}
     if is_dataclass(value):
         members = {field.name: _pack(getattr(value, field.name), arrays, names) for field in fields(value)}
         return {"class": names[type(value)], "fields": members}
@@ -319,15 +327,27 @@ def _pack(value: object, arrays: dict[str, np.ndarray], names: Mapping[type, str
     raise TypeError(f"a {type(value).__name__} cannot be written")
 
 
+def _inflated(deflated: np.ndarray, dtype: str, shape: Sequence[int]) -> np.ndarray:
+    """An array as it was; what would take more room than `MOST_DEFLATED` allows, or other than it says, is refused."""
+    kind = np.dtype(dtype)
+    n_bytes = kind.itemsize * math.prod(shape)
+    if kind.kind not in "biuf" or not 0 < n_bytes <= MOST_DEFLATED * deflated.nbytes:
+        raise ValueError("an array of another size than its numbers make")
+    made = zlib.decompressobj().decompress(deflated.tobytes(), n_bytes + 1)
+    if len(made) != n_bytes:
+        raise ValueError("an array of another size than it says")
+    return np.frombuffer(made, dtype=kind).reshape(shape).copy()
+
+
 def _unpack(value: Any, arrays: Mapping[str, np.ndarray], classes: Classes) -> Any:  # noqa: ANN401 - whatever was written
     """What `_pack` was given."""
     import msgspec
 
     if not isinstance(value, dict):
         return value
-    ((sort, held),) = [pair for pair in value.items() if pair[0] != "fields"]
+    ((sort, held),) = [pair for pair in value.items() if pair[0] not in {"fields", "deflated"}]
     if sort == "array":
-        return arrays[held]
+        return _inflated(arrays[held], **value["deflated"]) if "deflated" in value else arrays[held]
     if sort == "class":
         members = {name: _unpack(one, arrays, classes) for name, one in value["fields"].items()}
         try:

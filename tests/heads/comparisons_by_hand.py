@@ -89,7 +89,7 @@ def role_of(spec: tuple[str, str, bool], score: float) -> Role:
             name="shuffled", value=0.5, low=0.4, high=0.6, rules_out=False
         ),
         Control(
-            name="untrained", head=(1, 0), value=best, low=best - 0.02, high=best + 0.02,
+            name="untrained", value=best, low=best - 0.02, high=best + 0.02,
             rules_out=True,
         ),
     )  # fmt: skip

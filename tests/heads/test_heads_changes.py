@@ -181,7 +181,7 @@ def test_paired_intervals_are_narrower(of_real: PairSurvey) -> None:
     """What sentences do to both models cancels: the interval is narrower than that of two apart."""
     found = changed(of_real)
     heads = of_real.after.heads
-    turned = np.concatenate([[0], 1 + np.roll(np.arange(len(heads.sums) - 1), 1)])  # replicates of other frequencies
+    turned = np.concatenate([[0], 1 + np.roll(np.arange(len(heads.sums) - 1), 1)])  # other sentences in each group
     other = replace(of_real.after, heads=replace(heads, sums=heads.sums[turned], counts=heads.counts[turned]))
     unpaired = changes(of_real.before, other, corpus="sentences")
     at = [found.before.names.index(name) for name in ("separator", "entropy_share", "confidence", "distance")]
@@ -386,18 +386,17 @@ def apart(hits: np.ndarray, hits_after: np.ndarray) -> tuple[float, float, float
     return found
 
 
-def test_a_difference_of_shares_is_that_of_its_replicates() -> None:
-    """Straight from the definition: each sentence as often as it is drawn, in both models alike."""
+def test_a_difference_of_shares_is_that_without_each_group() -> None:
+    """Straight from the definition of the jackknife: the same sentences are left out of both models."""
     one = links(300, 0.6, 1)
     other = np.where(links(300, 0.8, 2), one, links(300, 0.9, 3))
-    often = tally.frequencies(scored(300), tally.REPLICATES)[1:]
-    differences = (often @ (other.astype(float) - one)) / often.sum(axis=1)
-    low, high = np.quantile(differences, (0.025, 0.975))
+    n = structure.GROUPS
+    group = np.array([key // 2 % n for key in scored(300)])
+    without = np.array([(other.astype(float) - one)[group != g].mean() for g in range(n)])
+    error = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
     value, *ends = apart(one, other)
     assert value == pytest.approx(other.mean() - one.mean())
-    assert ends[0] <= low + 1e-12
-    assert ends[1] >= high - 1e-12
-    assert ends == pytest.approx([low, high], abs=0.01)
+    assert ends == pytest.approx([value - 2.13 * error, value + 2.13 * error], abs=0.02)
     assert apart(other, one) == pytest.approx((-value, -ends[1], -ends[0]))
 
 
@@ -413,7 +412,7 @@ def test_the_same_sentences_make_a_difference_of_relations_narrower() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [(0, 0), (1, 1), (1, 0), (0, 1)])
 def test_few_links_establish_nothing(before: int, after: int) -> None:
-    """Where each replicate says the same, the next link may still say something else."""
+    """Where each group says the same, the next link may still say something else."""
     n = 1 if before != after else 10
     value, low, high = apart(np.full(n, before, dtype=bool), np.full(n, after, dtype=bool))
     assert value == after - before
@@ -423,7 +422,7 @@ def test_few_links_establish_nothing(before: int, after: int) -> None:
 
 def test_no_link_is_no_difference() -> None:
     """What was not counted is no number, and what only one model was measured on is not there."""
-    nothing = np.zeros(tally.REPLICATES + 1, dtype=np.int32)
+    nothing = np.zeros(tally.GROUPS + 1, dtype=np.int32)
     assert all(map(math.isnan, difference((nothing, nothing), (nothing, nothing))))
     one = relations(links(9, 0.5, 1))
     assert role_difference(one, None, "relation_obj", (0, 0)) is None

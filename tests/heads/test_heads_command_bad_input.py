@@ -447,7 +447,7 @@ def test_parts_that_do_not_fit(
     words = {
         "model": "they differ in model: toy-random (seed 0) and toy-random (seed 1)",
         "specials": "they differ in special tokens: keep and exclude",
-        "sample": "they differ in sample: 200 and 5",
+        "sample": "they differ in sample: 50 and 5",
         "likeness": "one compared its heads with one another, the other did not",
         "size": "they differ in model: toy-random (seed 0) and toy-random (seed 0, n_layers 1)",
     }

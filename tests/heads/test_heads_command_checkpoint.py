@@ -124,7 +124,7 @@ def test_another_run_is_refused(
         (["-m", "toy-random", "--seed", "1", "--truncate"], "--truncate is True, was False"),
         (["-m", "toy-random", "--seed", "1", "--specials", "exclude"], "--specials is exclude, was keep"),
         (["-m", "toy-random", "--seed", "1", "--no-similarity"], "--similarity is False, was True"),
-        (["-m", "toy-random", "--seed", "1", "--controls", "9"], "--controls is 9, was 200"),
+        (["-m", "toy-random", "--seed", "1", "--controls", "9"], "--controls is 9, was 50"),
     ):
         status, said = refused(*command, *arguments)
         wanted = f"attnviz: c.stats is a checkpoint of another run: {line}; remove it to begin anew"

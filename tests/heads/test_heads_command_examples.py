@@ -218,7 +218,8 @@ def test_another_shape_and_another_vocabulary(
     surveyed = surveys.load_stats("a.stats")
     texts = dict.fromkeys(surveyed.survey.examples.texts, "qwxz")
     examples = replace(surveyed.survey.examples, texts=texts)
-    sample = replace(surveyed.survey.sample, own={})
+    kept = surveyed.survey.sample
+    sample = replace(kept, own={}, texts=dict.fromkeys(kept.texts, ("qwxz", None)))
     surveys.save_stats(replace(surveyed, survey=replace(surveyed.survey, examples=examples, sample=sample)), "a.stats")
     shown = typed(
         "compare-heads", "--load", "a.stats", "-o", "b.png", "--threshold", "broad=0.5", "--threshold", "relation=1"

@@ -20,6 +20,7 @@ from attnviz.heads.files import save_stats as save
 from attnviz.heads.settings import SurveySettings
 from attnviz.models.language.splits import corpus_lines
 from attnviz.settings import ModelSettings
+from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint, read_corpus
 
 if TYPE_CHECKING:
@@ -132,3 +133,19 @@ def test_what_was_changed_is_refused(stats: Stats, tmp_path: Path, name: str) ->
     path.write_bytes(serialised(dict(arrays), {"attnviz": json.dumps(described)}))
     with pytest.raises(FileFormatError, match=r"holds no stats of attnviz's, or is not whole$"):
         load(path)
+
+
+def test_large_arrays_are_deflated_and_a_lie_about_them_is_refused() -> None:
+    """What has many equal numbers takes a part of its room; one that says it is another size is refused."""
+    many = np.arange(200_000, dtype=np.int32) % 7
+    arrays: dict[str, np.ndarray] = {}
+    packed = encoding._pack(many, arrays, {})
+    assert isinstance(packed, dict)
+    assert arrays["0"].nbytes < many.nbytes / 4
+    assert np.array_equal(encoding._unpack(packed, arrays, {}), many)
+    for shape in ([200_001], [199_999], [2**40], [-1], []):
+        lie = {**packed, "deflated": {"dtype": "<i4", "shape": shape}}
+        with pytest.raises(ValueError, match="another size"):
+            encoding._unpack(lie, arrays, {})
+    noise = np.random.default_rng(0).random(20_000)
+    assert "deflated" not in str(encoding._pack(noise, {}, {}))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from attnviz.heads import relations
@@ -30,13 +32,19 @@ def corpus(n: int, name: str, distance: int, where: tuple[int, ...], right: int 
     sentences: list[tuple[int, LinkHits]] = [
         (key, found((name, distance, where if right is None or key < right else None))) for key in range(n)
     ]
-    return small(sentences, 200)
+    return small(sentences)
+
+
+def seeds(random: Relations, n: int = 8) -> Relations:
+    """As many models of random weights that all find the same."""
+    return replace(random, hits=np.concatenate([random.hits] * n, axis=4))
 
 
 def roles_of(
     trained: Relations, random: Relations | None, threshold: float = 0.5, different: int = 100
 ) -> dict[tuple[int, int], tuple[Role, ...]]:
     """The roles that these speak for."""
+    random = None if random is None else seeds(random)
     return relations.roles_of(relations.candidates(trained, random, threshold, different=different), threshold)
 
 
@@ -85,7 +93,8 @@ class TestRoles:
         assert (role.score, role.high, role.rule.threshold) == (1.0, 1.0, 0.5)
         assert 0.9 < role.low < 1
         offset, untrained = role.controls
-        assert (offset.value, untrained.value, untrained.head) == (0.0, 0.1, (1, 1))
+        assert offset.value == 0
+        assert untrained.value == pytest.approx(0.1)
 
     def test_the_other_way_round(self) -> None:
         made = roles_of(corpus(40, "obj", 9, (1, 1, 0)), corpus(40, "obj", 9, RANDOM, right=4))
@@ -111,6 +120,6 @@ class TestRoles:
         assert list(roles_of(trained, random, threshold=0.4)) == [(0, 2)]
 
     def test_the_offset_is_said(self) -> None:
-        trained = small([(key, found(("obj", -1 if key < 5 else 9, HEAD))) for key in range(40)], 200)
+        trained = small([(key, found(("obj", -1 if key < 5 else 9, HEAD))) for key in range(40)])
         (role,) = roles_of(trained, corpus(40, "obj", 9, RANDOM, right=0))[0, 2]
         assert (role.controls[0].offset, role.controls[0].value) == (-1, 0.1)

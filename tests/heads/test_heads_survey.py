@@ -19,6 +19,7 @@ from attnviz.heads.settings import SurveySettings
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine
+from tests.heads.by_formula import jackknifed
 
 if TYPE_CHECKING:
     from attnviz.heads.capture.survey import Progress
@@ -74,7 +75,8 @@ def test_parts_make_the_whole(whole: Survey) -> None:
         same(whole, merged, 1e-6)
         for name, (sums, counts) in whole.sample.controls.items():
             assert np.array_equal(counts, merged.sample.controls[name][1])
-            smooth = [at for at, measure in enumerate(whole.measures) if not measure.startswith("peak")]
+            names = whole.measures if sums.shape[-1] == len(whole.measures) else whole.sample.roles
+            smooth = [at for at, measure in enumerate(names) if not measure.startswith("peak")]
             assert np.abs(sums - merged.sample.controls[name][0])[..., smooth].max() < 1e-4
         heads = [(head.name, [role.name for role in head.roles]) for head in compare(whole, corpus="").heads]
         assert heads == [(head.name, [role.name for role in head.roles]) for head in compare(merged, corpus="").heads]
@@ -101,6 +103,13 @@ def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.Monke
         assert np.array_equal(plain.heads.sums, again.heads.sums)
         same(plain, again, 0)
     same(plain, whole, 1e-6)
+
+
+def test_without_controls_windows_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a sample of no sentence there is nothing to put together."""
+    monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 4)
+    found = survey_corpus(sentences(12), open_source("toy"), SurveySettings(controls=0))
+    assert (found.n_sentences, len(found.sample.texts)) == (12, 0)
 
 
 def test_bad_lines_are_counted_and_named() -> None:
@@ -193,8 +202,8 @@ def test_what_only_one_sentence_has_has_no_interval() -> None:
 def test_a_control_of_one_sentence_rules_no_role_in() -> None:
     """Where a control has no interval, the reason is that, and not that it does as much."""
     survey = survey_corpus(sentences(30), open_source("toy"), SurveySettings(controls=1))
-    found = compare(survey, corpus="", thresholds={"broad": 0.01})
-    roles = [role for head in found.heads for role in head.roles if role.name == "broad"]
+    found = compare(survey, corpus="", thresholds={"previous": 0.01})
+    roles = [role for head in found.heads for role in head.roles if role.name == "previous"]
     assert roles
     assert {reason_of(role.doubt).partition(" of ")[0] for role in roles} == {"too few sentences for an interval"}
 
@@ -234,11 +243,11 @@ def test_the_interval_of_variability_is_that_of_a_jackknife() -> None:
 
     group = np.array(keys) % survey.GROUPS
     without = np.array([plain(patterns[group != g, 0, 0]) for g in range(survey.GROUPS)])
-    error = np.sqrt((survey.GROUPS - 1) / survey.GROUPS * ((without - without.mean()) ** 2).sum())
     value = plain(patterns[:, 0, 0])
-    assert found.value[0, 0] == pytest.approx(value, rel=1e-6)
-    assert found.low[0, 0] == pytest.approx(value - 1.96 * error, rel=1e-6)
-    assert found.high[0, 0] == pytest.approx(value + 1.96 * error, rel=1e-6)
+    low, high = jackknifed(value, without, 2.364624)  # Student's t of 7 degrees of freedom
+    assert found.value[0, 0] == pytest.approx(value, rel=1e-5)
+    assert found.low[0, 0] == pytest.approx(low, rel=1e-4)
+    assert found.high[0, 0] == pytest.approx(high, rel=1e-4)
 
 
 def test_variability_is_0_for_position_alone_and_large_for_content() -> None:

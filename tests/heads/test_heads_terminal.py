@@ -407,7 +407,7 @@ def test_a_heads_page() -> None:
         value, low, high = (one[0, 0, at] for one in (e.value, e.low, e.high))
         words = next(line for line in lines if line.startswith(f"{name} ") and "“" not in line).split()
         shown = ["—", "—"] if math.isnan(value) else [f"{value:.2f}", f"{low:.2f}{TO}{high:.2f}"]
-        held = [comparison.controls["shuffled"].value[0, 0, at], comparison.controls["untrained"].value[:, :, at].max()]
+        held = [comparison.controls["shuffled"].value[0, 0, at], comparison.controls["untrained"].value[0, 0, at]]
         held += [comparison.controls[name].value[0, 0, at] for name in ("offset", "chance")]
         assert words[1:7] == [*shown, *("—" if math.isnan(one) else f"{one:.2f}" for one in held)]
     for offset in offsets_up_to(MAX_OFFSET):

@@ -81,7 +81,8 @@ def test_a_survey_of_one_model(typed: Callable[..., Result], here: Path) -> None
     assert shown.status == 0
     then = next(line for line in printed("one.txt").splitlines() if line.startswith("0.1"))
     now = next(line for line in shown.output.splitlines() if line.startswith("0.1"))
-    assert re.findall(r"\d\.\d\d", now) == re.findall(r"\d\.\d\d", then)
+    score, of_today = (re.sub(r"\d\.\d\d–\d\.\d\d", "", line) for line in (then, now))  # intervals are other ones today
+    assert re.findall(r"\d\.\d\d", of_today) == re.findall(r"\d\.\d\d", score)
     assert shown.output.splitlines()[-1] == printed("one.txt").splitlines()[-1]
     merged = typed("merge", "one.stats", "again.stats", "-o", "both.stats")
     assert (merged.status, "no part is counted twice" in merged.errors) == (1, True)
@@ -96,6 +97,6 @@ def test_a_survey_of_two_models(here: Path) -> None:
     found = changes(stats.before.survey, stats.after, stats.divergences, corpus="; ".join(stats.before.corpora))
     head = found.heads[0]
     assert (head.before.layer, head.before.head) == (0, 0)
-    assert (head.pattern, head.low, head.high) == pytest.approx(
-        (0.19728619481126466, 0.19051022827625275, 0.2040621613462766), rel=1e-12
-    )
+    assert head.pattern == pytest.approx(0.19728619481126466, rel=1e-12)
+    # Of two sentences the interval of then, percentiles of replicates, was from 0.19 to 0.20: far too narrow.
+    assert head.low < 0.19051022827625275 < head.pattern < 0.2040621613462766 < head.high

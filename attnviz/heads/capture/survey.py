@@ -42,6 +42,9 @@ from attnviz.text.display import check_text
 TOKENS = 2048
 """Tokens in a batch, padding included: as many as keep the cores busy."""
 
+SEEDS = 8
+"""Models of random weights, each of another seed, whose best heads a role is held against."""
+
 WINDOW = 512
 """So many lines are sorted by length before they are cut into batches."""
 
@@ -198,20 +201,31 @@ class Runner:
 
     def with_controls(self, found: Survey) -> Survey:
         """The same survey with the controls of its sample."""
-        texts = found.sample.texts
-        if not texts:  # none were wished for
+        sample = found.sample
+        if not sample.texts:  # none were wished for
             return found
-        singles = {key: self._encode(text, pair) for key, (text, pair) in texts.items()}
-        other = Runner(self._source.untrained(), self._settings, self._entries, self._tokens)
-        controls = {}
+        singles = {key: self._encode(text, pair) for key, (text, pair) in sample.texts.items()}
+        controls = dict(sample.controls)
         mixed = {key: shuffle(single, key) for key, single in singles.items()}
         if all(single is not None for single in mixed.values()):
             controls[SHUFFLED], _ = self._control({key: single for key, single in mixed.items() if single is not None})
-        controls[CHANCE], own = self._control(singles, found.sample.annotated, dealt=True)
+        controls[CHANCE], own = self._control(singles, sample.annotated, dealt=True)
         said = {key: single.sentences[0].target for key, single in singles.items()}
-        again = {key: other._encode(*given, target=said[key]) for key, given in texts.items()}
-        controls[UNTRAINED], links = other._control(again, found.sample.annotated)
-        return replace(found, sample=replace(found.sample, controls=controls, found=links, own=own))
+        places = [one.role is not None for one in self._measures]
+        sums, links, counts = [], [], np.zeros(0)
+        for seed in range(SEEDS):
+            other = Runner(self._source.untrained(seed), self._settings, self._entries, self._tokens)
+            other._handed = {}  # no norm-based measure gives a role
+            again = {key: other._encode(*given, target=said[key]) for key, given in sample.texts.items()}
+            (measured, counts), hits = other._control(again, sample.annotated)
+            sums.append(np.ascontiguousarray(measured[..., places]))
+            links.append(hits)
+        controls[UNTRAINED] = np.concatenate(sums, axis=1), np.ascontiguousarray(counts[..., places])
+        hits = {
+            key: replace(one, hits=np.concatenate([seed[key].hits for seed in links], axis=2))
+            for key, one in links[0].items()
+        }
+        return replace(found, sample=replace(sample, controls=controls, found=hits, own=own))
 
     def _encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
         settings = self._settings
@@ -255,16 +269,17 @@ class Runner:
     ) -> tuple[survey.PerSentence, dict[int, LinkHits]]:
         """The measures of these sentences, in the order of their keys, and which of their links heads find."""
         keys = {id(single): key for key, single in singles.items()}
-        parts: dict[int, tuple[np.ndarray, np.ndarray, LinkHits | None]] = {}
+        parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        found: dict[int, LinkHits | None] = {}
         for batches in in_batches(list(singles.values()), self._tokens):
             there = [keys[id(single)] for single in batches]
             said = [(annotated or {}).get(key) for key in there]
             ran = self._run(join(batches), said, dealt=there if dealt else None)
-            measured = (ran.measured.sums.cpu().numpy(), ran.measured.counts.cpu().numpy(), ran.found)
+            measured = ran.measured.sums.cpu().numpy(), ran.measured.counts.cpu().numpy()
             parts |= dict(zip(there, zip(*measured, strict=True), strict=True))
-        sums, counts = np.stack([parts[key][0] for key in singles]), np.stack([parts[key][1] for key in singles])
-        found = {key: one for key in singles if (one := parts[key][2]) is not None}
-        return (sums, counts), found
+            found |= dict(zip(there, ran.found, strict=True))
+        sums, counts = (np.stack([parts[key][at] for key in singles]).astype(np.float64) for at in (0, 1))
+        return (sums, counts), {key: one for key in singles if (one := found[key]) is not None}
 
     def _part(self, batch: Batch, ran: BatchRun) -> BatchSummary:
         return part_of(batch, ran, self._measures, batch.kind or self._source.kinds[0])
@@ -274,7 +289,7 @@ class Runner:
             model=self._source.name, weights=self._digest, kind=parts[0].kind, specials=self._settings.specials,
             sample=self._settings.controls, max_offset=self._settings.max_offset,
         )  # fmt: skip
-        return summed(parts, about, tuple(one.name for one in self._measures))
+        return summed(parts, about, self._measures)
 
 
 KEPT_BYTES = 64 * 2**20
@@ -369,34 +384,28 @@ def part_of(batch: Batch, ran: BatchRun, measures: Sequence[Measure], kind: Kind
     )
 
 
-def summed(parts: Sequence[BatchSummary], about: About, names: tuple[str, ...]) -> Survey:
+def summed(parts: Sequence[BatchSummary], about: About, measures: Sequence[Measure]) -> Survey:
     """What some batches say together.
 
     Args:
         parts: of them.
         about: what makes two surveys ones of the same kind.
-        names: of the measures.
+        measures: that were taken.
     """
     keys = [key for part in parts for key in part.keys]
-    given = ((sentence.text, sentence.pair) for part in parts for sentence in part.sentences)
-    texts = dict(sorted(dict(zip(keys, given, strict=True)).items())[: about.sample])
+    sums, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sums", "counts"))
+    fixed, fixed_counts = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("fixed", "fixed_counts")
+    )
     alike = [part.similarity for part in parts if part.similarity is not None]
     return Survey(
         about=about,
-        measures=names,
-        heads=tally.tallied(
-            np.concatenate([part.sums for part in parts]),
-            np.concatenate([part.counts for part in parts])[:, :, None],
-            keys,
-        ),
-        offsets=tally.tallied(
-            np.concatenate([part.fixed for part in parts]),
-            np.concatenate([part.fixed_counts for part in parts])[:, None],
-            keys,
-        ),
+        measures=tuple(one.name for one in measures),
+        heads=tally.tallied(sums, counts[:, :, None], keys),
+        offsets=tally.tallied(fixed, fixed_counts[:, None], keys),
         places=reduce(operator.add, (part.places for part in parts)),
         examples=reduce(survey.merge_examples, (part.examples for part in parts)),
-        sample=Sample(size=about.sample, texts=texts, annotated=_kept(parts, texts)),
+        sample=_sample(parts, about.sample, (sums, counts), measures),
         similarity=reduce(operator.add, alike) if alike else None,
         relations=_relations(parts),
         n_tokens=sum(part.n_tokens for part in parts),
@@ -404,6 +413,26 @@ def summed(parts: Sequence[BatchSummary], about: About, names: tuple[str, ...]) 
         worst=tuple(map(max, zip(*(part.receipt.differences for part in parts), strict=True))),
         tolerance=max(part.receipt.tolerance for part in parts),
         dtype=parts[0].receipt.dtype,
+    )
+
+
+def _sample(
+    parts: Sequence[BatchSummary], size: int, measured: survey.PerSentence, measures: Sequence[Measure]
+) -> Sample:
+    """The sentences of the smallest keys, with what the heads do there that may be a role."""
+    given = ((sentence.text, sentence.pair) for part in parts for sentence in part.sentences)
+    keys = [key for part in parts for key in part.keys]
+    at = {key: row for row, key in enumerate(keys)}
+    texts = dict(sorted(dict(zip(keys, given, strict=True)).items())[:size])
+    rows = [at[key] for key in texts]
+    places = [number for number, one in enumerate(measures) if one.role is not None]
+    own = tuple(values[rows][..., places].astype(np.float32, order="C") for values in measured)
+    return Sample(
+        size=size,
+        texts=texts,
+        roles=tuple(measures[place].name for place in places),
+        controls={survey.OWN: (own[0], own[1])},
+        annotated=_kept(parts, texts),
     )
 
 

@@ -4,9 +4,9 @@ A pattern changes by the mean Jensen-Shannon divergence between a head's rows in
 below 0, so its interval says how large the change is, and not whether there is one; what is small and what is large is
 said by two yardsticks from the first model: how far the head most like it is, and how far another head is in the mean.
 
-A measure changes by the difference of its means. In each replicate a sentence counts as often in one survey as in the
-other, since that is drawn from its words. The difference is taken replicate by replicate: what sentences of both do to
-both models cancels, and where the sentences are others it is the interval of two independent means.
+A measure changes by the difference of its means. A sentence is in the same group in both surveys, since that is drawn
+from its words. The difference is taken without each group in turn: what sentences of both do to both models cancels,
+and where the sentences are others it is the interval of two independent means.
 
 A relation between words changes by how much more often its best head is right, likewise.
 
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Float64, Real
 
 from attnviz.attention import Note
 from attnviz.errors import InputError, RecordError, SelectionError
@@ -33,7 +33,7 @@ from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, Relatio
 from attnviz.heads.relations import name_of
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.structure import FORWARD, REVERSE, SCORE, Relations, interval
-from attnviz.heads.survey import Places, Survey
+from attnviz.heads.survey import Survey
 from attnviz.heads.tally import Tally
 
 
@@ -192,55 +192,24 @@ def is_main(measure: Measure) -> bool:
 
 
 def _differences(before: Survey, after: Survey) -> Estimates:
-    """After less before, of every measure; the differences of replicates are their interval."""
-    layers = []
-    for layer in range(before.heads.sums.shape[1]):  # one at a time: all replicates of all heads are many numbers
-        means = [_means(one.heads, layer) for one in (before, after)]
-        apart = means[1] - means[0]
-        layers.append(tally.estimate(apart, np.ones_like(apart)))
-    varied = _varied(before.places, after.places)
+    """After less before, of every measure: of all sentences, and without each group of them for the interval."""
+    means = [tally.left_out(one.heads.sums, one.heads.counts) for one in (before, after)]
+    found = tally.interval(_apart(*means), tally.effective(before.heads.counts))
+    varied = survey.variability_changed(before.places, after.places)
 
     def joined(name: str) -> Float64[np.ndarray, "layer head measure"]:
-        rows = np.stack([getattr(layer, name) for layer in layers])
-        return np.concatenate([rows, getattr(varied, name)[:, :, None]], axis=2)
+        return np.concatenate([getattr(found, name), getattr(varied, name)[:, :, None]], axis=2)
 
     return Estimates(value=joined("value"), low=joined("low"), high=joined("high"))
 
 
-def _means(heads: Tally, layer: int) -> Float64[np.ndarray, "replicate head measure"]:
-    with np.errstate(invalid="ignore", divide="ignore"):  # nothing counted: NaN, which says so
-        return np.asarray(heads.sums[:, layer] / heads.counts[:, layer])
-
-
-def _varied(before: Places, after: Places) -> Estimates:
-    """The difference of how far patterns vary; its interval is that of a jackknife over groups of sentences."""
-    there = [group for group in range(len(before.counts)) if before.counts[group].any() and after.counts[group].any()]
-    if not there:
-        nothing = np.full(before.sums.shape[1:3], np.nan)
-        return Estimates(value=nothing, low=nothing, high=nothing)
-
-    def apart(groups: Sequence[int]) -> Float64[np.ndarray, "layer head"]:
-        values = [survey.variability(_together(places, groups)).value for places in (before, after)]
-        return np.asarray(values[1] - values[0])
-
-    every = range(len(before.counts))
-    value = apart(every)
-    if len(there) < 3:
-        nothing = np.full_like(value, np.nan)
-        return Estimates(value=value, low=nothing, high=nothing)
-    without = np.stack([apart([other for other in every if other != group]) for group in there])
-    error = np.sqrt((len(there) - 1) / len(there) * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
-    return Estimates(value=value, low=value - 1.96 * error, high=value + 1.96 * error)
-
-
-def _together(places: Places, groups: Sequence[int]) -> Places:
-    """These groups as one."""
-    chosen = list(groups)
-    return Places(
-        sums=places.sums[chosen].sum(axis=0, keepdims=True),
-        squares=places.squares[chosen].sum(axis=0, keepdims=True),
-        counts=places.counts[chosen].sum(axis=0, keepdims=True),
-    )
+def _apart(
+    before: Float64[np.ndarray, "group ..."], after: Float64[np.ndarray, "group ..."]
+) -> Float64[np.ndarray, "group ..."]:
+    """The second less the first, of all and without each group; a group that only one has leaves the other whole."""
+    known = np.isfinite(before) | np.isfinite(after)
+    one, other = (np.where(np.isnan(means) & known, means[:1], means) for means in (before, after))
+    return np.asarray(other - one)
 
 
 def _yardsticks(before: HeadComparison) -> Float64[np.ndarray, "yardstick one"]:
@@ -302,7 +271,7 @@ def _notes(before: HeadComparison, after: HeadComparison, pattern: Estimates | N
     yield from dict.fromkeys((*before.notes, *after.notes))
 
 
-Scored: TypeAlias = tuple[Int[np.ndarray, " replicate"], Int[np.ndarray, " replicate"]]
+Scored: TypeAlias = tuple[Real[np.ndarray, " group"], Real[np.ndarray, " group"]]
 """How often a head is right, and how often it could be."""
 
 
@@ -361,19 +330,17 @@ def role_difference(
 def difference(before: Scored, after: Scored) -> tuple[float, float, float]:
     """The second share less the first, with its 95 % interval; NaN where either was not counted.
 
-    It is the interval of the replicates' differences, and never narrower than so few links allow: then it is put
-    together of the intervals of both shares with the correlation of their replicates (Zou and Donner 2008,
-    "Construction of confidence limits about effect measures"). Ten links of which both models find all give a
-    difference of 0 in each replicate, and still one of the models may miss the next.
+    It is the interval of the differences without each group of sentences, and never narrower than so few links allow:
+    then it is put together of the intervals of both shares with their correlation (Zou and Donner 2008, "Construction
+    of confidence limits about effect measures"). Ten links of which both models find all give a difference of 0
+    without any group, and still one of the models may miss the next.
     """
     (one, low, high), (other, low_after, high_after) = interval(*before), interval(*after)
     value = other - one
     if math.isnan(value):
         return math.nan, math.nan, math.nan
-    with np.errstate(invalid="ignore", divide="ignore"):  # a replicate without the relation: NaN, left out
-        shares, shares_after = (hits / counts for hits, counts in (before, after))
-    apart = (shares_after - shares)[:, None]
-    drawn = tally.estimate(apart, np.ones_like(apart))
+    shares, shares_after = (tally.left_out(*one) for one in (before, after))
+    drawn = tally.interval(_apart(shares, shares_after)[:, None], tally.effective(before[1])[None])
     n = int(min(before[1][0], after[1][0]))
     together = _correlation(shares[1:], shares_after[1:]) * n / (n + tally.Z**2)  # two links that agree are no proof
     below = _joined(other - low_after, high - one, together)
@@ -393,7 +360,7 @@ def _joined(one: float, other: float, correlation: float) -> float:
 
 
 def _correlation(one: np.ndarray, other: np.ndarray) -> float:
-    """Of the replicates that both have; 0 where one of them never varies."""
+    """Of the groups that both have; 0 where one of them never varies."""
     there = np.isfinite(one) & np.isfinite(other)
     if not there.any() or np.ptp(one[there]) == 0 or np.ptp(other[there]) == 0:
         return 0.0
