@@ -7,6 +7,7 @@ offset and the best head of random weights that they are held against: nothing i
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -240,6 +241,15 @@ def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> Ro
         short=f"{to} > {dep}" if reverse else f"{dep} > {to}", sign=f">{sign}" if reverse else f"{sign}>",
         colour=known.colour if known else FAMILY.colour, family=FAMILY.name, family_words=FAMILY.words,
     )  # fmt: skip
+
+
+def terms_of(rules: Sequence[RoleRule], language: str = "en") -> list[str]:
+    """What the terms in the short names of such roles mean, as ``amod adjective``; each once, in their order."""
+    of_relations = [rule.name for rule in rules if rule.family == RELATION]
+    names = [name.removeprefix(f"{RELATION}_").removesuffix("_reversed") for name in of_relations]
+    known = {name: WORDS[name] for name in names if name in WORDS and not WORDS[name].dep}
+    said = {name: words.ko[0] if language == "ko" else words.en[0].split(" to ")[0] for name, words in known.items()}
+    return [f"{name} {re.sub('^an? ', '', words)}" for name, words in said.items()]
 
 
 def _particle(word: str, closed: str, opened: str) -> str:

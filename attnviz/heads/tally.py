@@ -191,7 +191,7 @@ def share(hits: Real[np.ndarray, "group ..."], counts: Real[np.ndarray, "group .
     return Estimates(value=value, low=np.clip(low, 0.0, value), high=np.clip(high, value, 1.0))
 
 
-def wilson(share: _Number, n: _Number) -> tuple[_Number, _Number]:
+def wilson(share: _Number, n: _Number | int) -> tuple[_Number, _Number]:
     """Both ends of the 95 % interval of a share of n things.
 
     Source: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference".

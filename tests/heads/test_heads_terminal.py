@@ -24,10 +24,10 @@ from attnviz.heads.notes import reason_of, why_not
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile
 from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import MOST, chosen, measure_named, nearest, role_names, roles_named
+from attnviz.heads.selection import MOST, by_role, chosen, measure_named, nearest, role_names, roles_named
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import bar, spark
-from attnviz.heads.terminal.overview import draw_overview
+from attnviz.heads.terminal.overview import FEWEST_ROLES, draw_overview
 from attnviz.heads.terminal.page import draw_head
 from attnviz.heads.terminal.table import draw_table
 from attnviz.render.palette import luminance, readable
@@ -466,21 +466,38 @@ class TestOverview:
         found = replace(comparison, heads=tuple(heads))
         lines = [line.plain for line in draw_overview(found, PLAIN)]
         assert next(line for line in lines if line.startswith("● -1")).split() == [
-            *("●", "-1", "previous", "0.97", f"0.95{TO}0.99", "2.1", "0.0", "1.2")
+            *("●", "-1", "previous", "0.97", f"0.95{TO}0.99", "0.12", "random", "2.1", "0.0", "1.2")
         ]  # fmt: skip
         assert next(line for line in lines if line.startswith("○ all?")).split()[2] == "broad"
         assert "not established: induction, broad: random weights do as much" in lines
 
     def test_what_is_established_is_so_everywhere(self) -> None:
-        """The map, the roles, the relations and the page of the head agree."""
+        """The map, the roles, and the relations in the table of all heads agree."""
         comparison = made(3, 5, all_roles=True)
-        lines = [line.plain for line in draw_overview(comparison, Screen(width=120, colour=False))]
+        screen = Screen(width=120, colour=False)
+        lines = [line.plain for line in draw_overview(comparison, screen)]
         for role in (role for head in comparison.heads for role in head.roles):
             sign = role.rule.sign + "?" * (not role.established)
             assert any(f" {sign} " in f" {line} " for line in lines)
+            mark = "●" if role.established else "○"
+            assert any(re.match(f"{mark} {re.escape(sign)} +{role.rule.short} ", line) for line in lines)
+        lines = [line.plain for line in draw_table(comparison, screen)]
         for one in comparison.relations:
             short = rule_of(one.name, reverse=one.reverse).short
             assert any(line.startswith(f"● {short}") for line in lines) == one.established
+
+    @pytest.mark.parametrize(("n_layers", "most"), [(12, 48), (24, 54)])
+    def test_a_deep_model_has_one_screen_too(self, n_layers: int, most: int) -> None:
+        """Roles that have no room are counted; the map always stands whole."""
+        comparison = made(n_layers, 12, all_roles=True)
+        lines = [line.plain for line in draw_overview(comparison, PLAIN)]
+        assert len(lines) <= most
+        assert all(any(line.startswith(f"{layer:<3}") for line in lines) for layer in range(n_layers))
+        named = sum(line.startswith(("● ", "○ ")) for line in lines if "established:" not in line)
+        n_roles = len([row for row in by_role(comparison) if row.rule is not None])
+        more = next((line for line in lines if line.startswith("and ")), "and 0 more")
+        assert named >= FEWEST_ROLES
+        assert named + int(more.split()[1]) >= n_roles
 
     def test_it_is_told_in_korean(self) -> None:
         text = "\n".join(line.plain for line in draw_overview(made(), PLAIN, "ko"))

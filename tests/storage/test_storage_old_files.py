@@ -81,7 +81,8 @@ def test_a_survey_of_one_model(typed: Callable[..., Result], here: Path) -> None
     assert shown.status == 0
     then = next(line for line in printed("one.txt").splitlines() if line.startswith("0.1"))
     now = next(line for line in shown.output.splitlines() if line.startswith("0.1"))
-    score, of_today = (re.sub(r"\d\.\d\d–\d\.\d\d", "", line) for line in (then, now))  # intervals are other ones today
+    # intervals are other ones today
+    score, of_today = (re.sub(r"\d\.\d\d\u2013\d\.\d\d", "", line) for line in (then, now))
     assert re.findall(r"\d\.\d\d", of_today) == re.findall(r"\d\.\d\d", score)
     assert shown.output.splitlines()[-1] == printed("one.txt").splitlines()[-1]
     merged = typed("merge", "one.stats", "again.stats", "-o", "both.stats")

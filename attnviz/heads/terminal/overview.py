@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
@@ -9,7 +10,7 @@ from rich.text import Text
 
 from attnviz.heads.notes import MINOR, reason_of
 from attnviz.heads.record import HeadComparison, Relation, Role
-from attnviz.heads.relations import rule_of
+from attnviz.heads.relations import FAMILY, terms_of
 from attnviz.heads.selection import RoleHeads, by_role
 from attnviz.heads.terminal.cells import draw_grid, draw_notes, interval, mark, number, prose, role_style, rule_style
 from attnviz.heads.terminal.sentence import draw_sentence
@@ -20,6 +21,10 @@ from attnviz.render.terminal.text import spell
 
 WITH_WORDS = 116
 """The windows, in cells, from which on a role stands with its words; in narrower ones these stand below."""
+WITH_CONTROLS = 76
+"""Likewise, with the control that comes closest."""
+LINES, FEWEST_ROLES = 48, 6
+"""Of a screen, as far as the map leaves room; so many roles are named of a model of any size."""
 NO_SIGN = "·"
 """Stands on the map for a head without a clear role."""
 
@@ -38,17 +43,21 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
     lines = prose(say("title", language, model=comparison.model), screen, "bold")
     lines += prose(described(comparison, language, "mapped"), screen)
     lines += prose(sample(comparison, language), screen)
-    lines += [Text(), *draw_map(comparison, screen)]
-    lines += [Text(), *_roles(rows, screen, language)]
-    if comparison.relations:
-        lines += [Text(), *_relations(comparison.relations, screen, language)]
-    lines += [Text(), *_legend(rows, screen, language)]
+    lines += [Text(), *draw_map(comparison, screen), Text()]
     shown = [note for note in comparison.notes if note.code not in MINOR]
-    lines += draw_notes(comparison, shown, screen, language)
     best = next((row.heads[0][0] for row in rows if row.rule is not None), comparison.heads[0])
     hidden = len(comparison.notes) - len(shown)
     more = say("more_notes", language, notes=counted(hidden, "note"), n=hidden) if hidden else ""
-    return [*lines, *prose(say("more", language, head=best.name) + more, screen, "dim")]
+    ends = [*draw_notes(comparison, shown, screen, language)]
+    ends += prose(say("more", language, head=best.name) + more, screen, "dim")
+    for n in range(len(rows), min(FEWEST_ROLES, len(rows)) - 1, -1):
+        roles = [*_roles(rows[:n], screen, language)]
+        if n < len(rows):
+            roles += prose(say("more_roles", language, n=len(rows) - n), screen, "dim")
+        roles += [Text(), *_relations(comparison.relations, screen, language), *_legend(rows[:n], screen, language)]
+        if len(lines) + len(roles) + len(ends) <= LINES:
+            break
+    return [*lines, *roles, *ends]
 
 
 def draw_map(comparison: HeadComparison, screen: Screen) -> Iterator[Text]:
@@ -70,7 +79,7 @@ def _sign(role: Role | None, room: int, screen: Screen) -> Text:
 
 def _roles(rows: Sequence[RoleHeads], screen: Screen, language: str) -> Iterator[Text]:
     """A line a role: its sign, its name, its best score, its heads."""
-    signs, names, scores, ends = [], [], [], []
+    signs, names, scores, ends, rivals = [], [], [], [], []
     for row in rows:
         role = row.heads[0][1]
         signs.append(_marked(row, screen))
@@ -78,18 +87,31 @@ def _roles(rows: Sequence[RoleHeads], screen: Screen, language: str) -> Iterator
         names.append(Text(spell(name, screen), rule_style(row.rule, screen)))
         scores.append("" if role is None else number(role.score, screen))
         ends.append("" if role is None else interval(role.low, role.high, screen))
+        rivals.append("" if role is None else _rival(role, screen, language))
     columns = [
         Column("", signs),
-        Column(say("role", language), names, least=12),
+        Column(say("role", language), names, least=12 if screen.width < WITH_CONTROLS else 20),
         Column(say("best", language), scores, right=True),
         Column("95 %", ends, right=True),
     ]
+    if screen.width >= WITH_CONTROLS:
+        columns.append(Column(say("to_beat", language), rivals))
     if screen.width >= WITH_WORDS:
         words = ["" if row.rule is None else row.rule.say(language) for row in rows]
         columns.append(Column(say("meaning", language), words, least=30))
     room = max(12, screen.width - sum(column.width + 2 for column in columns))
     heads = [_heads(row, room, screen, language) for row in rows]
     yield from table([*columns, Column(say("heads", language), heads, least=10)], screen)
+
+
+def _rival(role: Role, screen: Screen, language: str) -> str:
+    """The control that comes closest: the upper end of its interval, which the score's lower end must lie above."""
+    controls = [one for one in role.controls if one.rules_out and not math.isnan(one.high)]
+    if not controls:
+        return ""
+    one = max(controls, key=lambda control: control.high)
+    which = say(f"mark_{one.name}", language) if one.offset is None else say("at_offset", language, n=one.offset)
+    return f"{number(one.high, screen)} {which}"
 
 
 def _marked(row: RoleHeads, screen: Screen) -> Text:
@@ -114,48 +136,31 @@ def _heads(row: RoleHeads, room: int, screen: Screen, language: str) -> str:
 
 
 def _relations(relations: Sequence[Relation], screen: Screen, language: str) -> Iterator[Text]:
-    """The relations that are established, each with its best head; how many are not."""
-    sure = [one for one in relations if one.established]
-    few = sum(one.doubt is not None and one.doubt.code.startswith("too_few") for one in relations)
-    counts = {"n": len(relations), "sure": len(sure), "few": say("relations_few", language, n=few) if few else ""}
-    if not sure:
-        yield from prose(say("relations_none", language, **counts), screen)
+    """How many relations are established, and how many had too few links; their heads are among the roles."""
+    if not relations:
         return
-    rules = [rule_of(one.name, reverse=one.reverse) for one in sure]
-    yield from prose(say("relations_established", language), screen)
-    columns = [
-        Column(
-            f"  {say('relation', language)}",
-            [
-                Text(f"{mark(screen, established=True)} {spell(rule.short, screen)}", rule_style(rule, screen))
-                for rule in rules
-            ],
-            least=12,
-        ),
-        Column(say("head", language), [f"{one.layer}.{one.head}" for one in sure]),
-        Column(say("right", language), [number(one.accuracy, screen) for one in sure], right=True),
-        Column("95 %", [interval(one.low, one.high, screen) for one in sure], right=True),
-        Column("n", [f"{one.n:,}" for one in sure], right=True),
-        Column(
-            say("fixed", language),
-            [f"{one.offset:+d} {number(one.offset_accuracy, screen)}" for one in sure],
-            right=True,
-        ),
-        Column(say("random", language), [number(one.untrained, screen) for one in sure], right=True),
-    ]
-    yield from table(columns, screen)
-    yield from prose(say("relations_rest", language, **counts) + "; " + say("halves", language), screen, "dim")
+    sure = sum(one.established for one in relations)
+    few = sum(one.doubt is not None and one.doubt.code.startswith("too_few") for one in relations)
+    counts = {"n": len(relations), "sure": sure, "few": say("relations_few", language, n=few) if few else ""}
+    if sure:
+        yield from prose(say("relations_rest", language, **counts) + "; " + say("halves", language), screen, "dim")
+    else:
+        yield from prose(say("relations_none", language, **counts), screen, "dim")
 
 
 def _legend(rows: Sequence[RoleHeads], screen: Screen, language: str) -> Iterator[Text]:
     """What the names that are shown mean, what the marks mean, and why roles are not established."""
     if screen.width < WITH_WORDS:
-        rules = {row.rule.short: row.rule.say(language) for row in rows if row.rule is not None}
-        words = "; ".join(f"{short}: {words}" for short, words in rules.items())
-        yield from prose(words, screen, "dim")
+        rules = [row.rule for row in rows if row.rule is not None]
+        words = [f"{rule.short}: {rule.say(language)}" for rule in rules if rule.family != FAMILY.name]
+        if terms := terms_of(rules, language):
+            words.append(say("terms", language, terms=", ".join(terms)))
+        yield from prose("; ".join(words), screen, "dim")
     doubtful = say("marked_so", language) if any(row.doubt is not None for row in rows) else ""
     yes, no = mark(screen, established=True), mark(screen, established=False)
-    yield from prose(say("marks", language, yes=yes, no=no, doubt=doubtful), screen, "dim")
+    marks = say("marks", language, yes=yes, no=no, doubt=doubtful)
+    beat = say("to_beat_is", language) if screen.width >= WITH_CONTROLS else ""
+    yield from prose(marks + beat, screen, "dim")
     for why, names in _doubts(rows, language).items():
         yield from prose(say("because", language, role=", ".join(names), why=why), screen, "dim")
 
