@@ -90,7 +90,7 @@ def _roles(rows: Sequence[RoleHeads], screen: Screen, language: str) -> Iterator
         rivals.append("" if role is None else _rival(role, screen, language))
     columns = [
         Column("", signs),
-        Column(say("role", language), names, least=12 if screen.width < WITH_CONTROLS else 20),
+        Column(say("role", language), names, least=12 if screen.width < WITH_CONTROLS else 22),
         Column(say("best", language), scores, right=True),
         Column("95 %", ends, right=True),
     ]
