@@ -107,6 +107,18 @@ def silu(a: Numbers) -> Numbers:
     return passed
 
 
+def split(a: Numbers, b: Float64[np.ndarray, "1 1"], number: float) -> Float64[np.ndarray, "row part"]:
+    """Of so many equal parts of the columns, the one of this number, counted from 0: what one of several heads gets.
+
+    Raises:
+        RecordError: the columns cannot be so divided, or there is no such part.
+    """
+    parts = b.item()
+    if parts < 1 or a.shape[1] % parts or number not in range(int(parts)):
+        raise RecordError(f"there is no part {number:g} of {a.shape[1]} columns divided by {parts:g}")
+    return np.hsplit(a, int(parts))[int(number)]  # (T, h d) -> (T, d)
+
+
 def row(a: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
     """One row, by its number from 0.
 

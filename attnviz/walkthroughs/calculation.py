@@ -16,8 +16,9 @@ from jaxtyping import Float64
 from attnviz.attention import Note
 from attnviz.errors import RecordError
 from attnviz.walkthroughs.hand import Hand
-from attnviz.walkthroughs.operations import COLUMNS, OPERATIONS, Operation, ResultCell
+from attnviz.walkthroughs.operations import COLUMNS, OPERATIONS, Operation
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.spelling import ResultCell
 
 Score = Literal["dot", "scaled_dot", "general", "additive"]
 
@@ -175,10 +176,16 @@ def write_attention(
         scores = c.step("mask", f"masked{suffix}", "mask", scores, c.give(f"mask{suffix}", terms.mask))
     sink = [] if terms.sink is None else [c.give(f"sink{suffix}", terms.sink)]
     weights = c.step("softmax", f"weights{suffix}", "softmax", scores, *sink)
-    if len(c.grids[query].values) > 1:
+    return write_context(c, weights, values, suffix)
+
+
+def write_context(calculation: Calculation, weights: str = "weights", values: str = "V", suffix: str = "") -> str:
+    """Write down what weights already there make of the values; the rest is as in `write_attention`."""
+    c, rows = calculation, calculation.grids[weights].rows
+    if len(c.grids[weights].values) > 1:
         return c.step("context", f"context{suffix}", "map", weights, values)
     alignment = c.step("alignment", f"alignment{suffix}", "weigh", weights, values)
-    return c.step("context", f"context{suffix}", "sum", alignment, rows=c.grids[query].rows)
+    return c.step("context", f"context{suffix}", "sum", alignment, rows=rows)
 
 
 def _write_scores(calculation: Calculation, terms: Terms, query: str, keys: str, suffix: str) -> str:

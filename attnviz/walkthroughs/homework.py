@@ -1,8 +1,8 @@
 """A person's own numbers, typed by hand in JSON or YAML, made a walkthrough.
 
-Either ``query``, ``keys`` and ``values``, or ``X`` with ``Wq``, ``Wk`` and ``Wv``; the rest may be left out. Without
-``values``, or ``Wv``, the calculation ends at the weights, which need none. Whatever does not fit is refused with the
-names and lines of the two that clash.
+Either ``query``, ``keys`` and ``values``, or ``X`` with ``Wq``, ``Wk`` and ``Wv``, or ``weights`` and ``values`` alone;
+the rest may be left out. Without ``values``, or ``Wv``, the calculation ends at the weights, which need none. Whatever
+does not fit is refused with the names and lines of the two that clash.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from attnviz.attention import Note
 from attnviz.errors import FileFormatError, RecordError, SelectionError
 from attnviz.text.display import clip, visible
 from attnviz.text.names import did_you_mean
-from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, Terms, write_attention
+from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, Terms, write_attention, write_context
 from attnviz.walkthroughs.homework_file import Entry, NumberTable, expect, match, read_entries, read_table
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.verify.saved import named, number
@@ -28,9 +28,13 @@ PROJECTIONS = ("X", "Wq", "Wk", "Wv")
 NEEDED = ("query", "keys", "X", "Wq", "Wk")
 """Of these, whichever of the two is typed, what must not be left out."""
 BIASES = ("bq", "bk", "bv")
-NUMBERS = (*DIRECT, *PROJECTIONS, *BIASES, "Wo", "bo", "W", "U", "v", "mask")
+NUMBERS = (*DIRECT, *PROJECTIONS, *BIASES, "Wo", "bo", "W", "U", "v", "mask", "weights")
 LABELS = ("words", "query_words")
-OTHERS = ("title", "score", "scale", "causal")
+OTHERS = ("title", "score", "scale", "causal", "n_heads")
+MIXING = ("weights", "values", *LABELS, "title")
+"""What may stand beside weights that are given."""
+SUM = 1e-6
+"""How far the sum of given weights may be from 1: what writing them with six digits may leave."""
 KNOWN = (*NUMBERS, *LABELS, *OTHERS)
 
 Fields: TypeAlias = Mapping[str, Entry]
@@ -73,6 +77,25 @@ def _fields(whole: Entry) -> Fields:
         if name not in KNOWN:
             raise FileFormatError(f"line {field.line}: {clip(name, 40)!r} is not known{did_you_mean(name, KNOWN)}")
     fields = {name: field for name, field in found.items() if field.value is not None or name == "scale"}
+    if "weights" in fields:
+        _expect_mixing(fields)
+        return fields
+    _expect_attention(fields)
+    return fields
+
+
+def _expect_mixing(fields: Fields) -> None:
+    """Refuse what weights that are given have no use for."""
+    if spare := [name for name in fields if name not in MIXING]:
+        raise FileFormatError(
+            f"{_where(fields, 'weights')} and {_where(fields, spare[0])} do not go together: weights need no query"
+        )
+    if "values" not in fields:
+        raise FileFormatError(f"{_where(fields, 'weights')} has no values that it could mix")
+
+
+def _expect_attention(fields: Fields) -> None:
+    """Refuse what attention lacks, or has no use for."""
     direct, projected = ([name for name in names if name in fields] for names in (DIRECT, (*PROJECTIONS, *BIASES)))
     if direct and projected:
         raise FileFormatError(
@@ -87,12 +110,13 @@ def _fields(whole: Entry) -> Fields:
         raise FileFormatError(f"{_where(fields, spare[0])} is of no use without Wv")
     if "bo" in fields and "Wo" not in fields:
         raise FileFormatError(f"{_where(fields, 'bo')} has no Wo that it could be added to")
-    return fields
 
 
 def _calculate(fields: Fields, wanted: str | int | None) -> Walkthrough:
     tables = {name: read_table(name, fields[name]) for name in NUMBERS if name in fields}
     _check_shapes(tables)
+    if "weights" in tables:
+        return _mixed(fields, tables, wanted)
     score = _score(fields)
     words, query_words = _labels(fields, tables)
     n_queries = tables["query" if "query" in tables else "X"].size("rows")
@@ -110,14 +134,54 @@ def _calculate(fields: Fields, wanted: str | int | None) -> Walkthrough:
         maps=_grids(tables, *SCORE_MAPS[score]),
         mask=None if mask is None else _of_row(mask, row),
     )
-    context = write_attention(calculation, terms, query=query, values="V" if has_values else "K")
-    while not has_values and calculation.steps[-1].name != "softmax":  # the keys stood in for the values
-        del calculation.grids[calculation.steps.pop().result]
+    context = _write_heads(calculation, terms, query, _heads(fields, score, calculation))
     if "Wo" in tables:
         expect(tables["Wo"], "rows", calculation.grids[context].values.shape[1], "the values' width")
         calculation.project("output", "output", context, _grids(tables, "Wo", "bo"))
     followed = 0 if row is None and n_queries == 1 else row
     return calculation.finish(_title(fields), query=followed, notes=() if has_values else (Note("no_values"),))
+
+
+def _mixed(fields: Fields, tables: Tables, wanted: str | int | None) -> Walkthrough:
+    """Values mixed with weights that are given, which no query makes."""
+    weights, calculation = tables["weights"], Calculation()
+    words = _words(fields, "words", tables["values"])
+    queries = _words(fields, "query_words", weights)
+    n_queries = weights.size("rows")
+    for i, row in enumerate(weights.values):
+        if (row < 0).any() or abs(row.sum() - 1) > SUM:
+            raise FileFormatError(
+                f"{_where(fields, 'weights')} must be from 0 to 1 and sum to 1: row {i} sums to {row.sum():.6g}"
+                + (f", and {row.min():g} is below 0" if (row < 0).any() else "; divide each weight by that sum")
+            )
+    followed = None if wanted is None else chosen_row([(word,) for word in queries] or [()] * n_queries, wanted)
+    given = _of_row(Grid(values=weights.values, rows=queries, columns=words), followed)
+    calculation.give("weights", given)
+    calculation.give("V", Grid(values=tables["values"].values, rows=words))
+    write_context(calculation)
+    title = _title(fields) if "title" in fields else Note("title_mixed")
+    query = 0 if followed is None and n_queries == 1 else followed
+    return calculation.finish(title, query=query, notes=(Note("weights_given"),))
+
+
+def _write_heads(calculation: Calculation, terms: Terms, query: str, n_heads: int) -> str:
+    """Write down attention of each head on its own part of queries, keys and values, and all contexts side by side."""
+    c, has_values = calculation, "V" in calculation.grids
+    operands = {"query": query, "keys": "K", "values": "V" if has_values else "K"}
+    if n_heads > 1:
+        c.give("n_heads", Grid(values=np.array([[float(n_heads)]])))
+    made = []
+    for head in range(n_heads):
+        suffix, own = "", operands
+        if n_heads > 1:
+            suffix = f"_{head}"
+            for step, name in list(operands.items())[: 2 + has_values]:
+                c.step(f"split_{step}", name + suffix, "split", name, "n_heads", number=float(head))
+            own = {step: name + suffix for step, name in operands.items()}
+        made.append(write_attention(c, terms, **own, suffix=suffix))
+        while not has_values and c.steps[-1].name != "softmax":  # the keys stood in for the values
+            del c.grids[c.steps.pop().result]
+    return made[0] if n_heads == 1 or not has_values else c.step("concatenated", "concatenated", "concatenate", *made)
 
 
 def _grids(tables: Tables, *symbols: str) -> dict[str, Grid]:
@@ -207,6 +271,25 @@ def _score(fields: Fields) -> Score:
     return score
 
 
+def _heads(fields: Fields, score: Score, calculation: Calculation) -> int:
+    """How many heads share the columns of queries, keys and values."""
+    found = fields.get("n_heads", Entry(1, 0))
+    n = found.value
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise FileFormatError(f"line {found.line}: n_heads must be a whole number from 1 on, not {named(n)}")
+    if n > 1 and SCORE_MAPS[score]:
+        raise FileFormatError(
+            f"{_where(fields, 'n_heads')} does not go with the score {score}, whose weights are one head's"
+        )
+    for name, what in (("q", "queries"), ("Q", "queries"), ("K", "keys"), ("V", "values")):
+        width = calculation.grids[name].values.shape[1] if name in calculation.grids else 0
+        if width % n:
+            raise FileFormatError(
+                f"{_where(fields, 'n_heads')} is {n}, which does not divide the {what}' width, {width}"
+            )
+    return n
+
+
 def _scaling(fields: Fields, score: Score) -> float | None:
     """What scores are multiplied with; None is 1 / sqrt(d_k)."""
     if "scale" not in fields:
@@ -274,7 +357,8 @@ def _check_shapes(tables: Tables) -> None:
             if f"b{letter}" in tables:
                 match(tables[f"b{letter}"], "columns", tables[f"W{letter}"], "columns")
     elif "values" in tables:
-        match(tables["keys"], "rows", tables["values"], "rows")
+        of, side = ("weights", "columns") if "weights" in tables else ("keys", "rows")
+        match(tables[of], side, tables["values"], "rows")
     if "bo" in tables:
         match(tables["bo"], "columns", tables["Wo"], "columns")
 

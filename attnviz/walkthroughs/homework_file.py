@@ -32,7 +32,7 @@ DEEPEST = 8
 """How many lists and objects may lie in one another."""
 
 ONE_ROW = ("v", "bq", "bk", "bv", "bo")
-"""Numbers of one row; these, and a query, may be typed without a list around the row."""
+"""Numbers of one row; these, a query and its weights may be typed without a list around the row."""
 
 ENDINGS = (".json", ".yaml", ".yml")
 
@@ -206,7 +206,7 @@ def read_table(name: str, field: Entry) -> NumberTable:
     rows = field.value
     if not isinstance(rows, list):
         raise FileFormatError(f"line {field.line}: {name} must be a list of numbers, not {named(rows)}")
-    if name in (*ONE_ROW, "query") and not any(isinstance(row.value, list) for row in rows):
+    if name in (*ONE_ROW, "query", "weights") and not any(isinstance(row.value, list) for row in rows):
         rows = [Entry(rows, field.line)]
     if not rows:
         raise FileFormatError(f"line {field.line}: {name} is empty")

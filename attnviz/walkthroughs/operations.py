@@ -13,9 +13,10 @@ from typing import Literal
 
 import numpy as np
 
-from attnviz.walkthroughs import arithmetic
-from attnviz.walkthroughs.hand import Hand, shown
-from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs import arithmetic, spelling
+from attnviz.walkthroughs.hand import Hand
+from attnviz.walkthroughs.record import Grid
+from attnviz.walkthroughs.spelling import ResultCell, factor
 
 Labels = tuple[tuple[str, ...], tuple[str, ...]]
 """The names of a grid's rows, and of its columns."""
@@ -50,41 +51,6 @@ class Text:
     ko: tuple[str, str]
     short: tuple[str, str] = ("", "")
     role: Literal["", "before", "by key"] = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ResultCell:
-    """One cell of what a step makes, whose arithmetic is to be written out."""
-
-    walk: Walkthrough
-    step: CalculationStep
-    row: int
-    column: int
-
-    @property
-    def grids(self) -> list[np.ndarray]:
-        """The numbers that the step is made from."""
-        return [self.walk.grids[name].values for name in self.step.operands]
-
-    @property
-    def values(self) -> list[float]:
-        """Of each of these, the number in the cell's own place."""
-        return [float(grid[self.row, self.column]) for grid in self.grids]
-
-    def row_of(self, place: int) -> list[float]:
-        """The cell's row of one of these grids."""
-        row: list[float] = self.grids[place][self.row].tolist()
-        return row
-
-    def column_of(self, place: int) -> list[float]:
-        """The cell's column of one of these grids."""
-        column: list[float] = self.grids[place][:, self.column].tolist()
-        return column
-
-    @property
-    def number(self) -> float:
-        """What the step needs beside its grids."""
-        return self.step.number or 0.0
 
 
 def _never(_: ResultCell) -> bool:
@@ -137,118 +103,6 @@ class Operation:
     text: Text | None = None
 
 
-def factor(walk: Walkthrough, step: CalculationStep) -> tuple[str, float]:
-    """How to write the factor of a step: ("/ sqrt", d) if it is 1 / sqrt(d), of queries and keys d wide; else as it is.
-
-    An eighth is 1 / sqrt(64), but where nothing is 64 wide, 64 would say nothing.
-    """
-    number = 1.0 if step.number is None else step.number
-    made = next((one for one in walk.steps if one.result == step.operands[0] and one.operation == "dot"), None)
-    how, root = scale(number)
-    if made is not None and how != "*" and root == walk.grids[made.operands[0]].values.shape[1]:
-        return how, root
-    return "*", number
-
-
-def scale(number: float) -> tuple[str, float]:
-    """How to write a factor: ("/ sqrt", 64.0) for an eighth, which is 1 over the root of 64; else ("*", the factor)."""
-    if number > 0:
-        width = round(1 / number**2)
-        if width > 1 and math.isclose(number, 1 / math.sqrt(width), rel_tol=1e-7):
-            return "/ sqrt", float(width)
-    return "*", number
-
-
-# ------------------------------------------------------------------------------------- how one cell is written out
-
-
-def _spell_map(hand: Hand, cell: ResultCell) -> str:
-    bias = cell.grids[2:]
-    text = hand.products(cell.row_of(0), cell.column_of(1))
-    return f"{text} + {hand.factor(bias[0][0, cell.column])}" if bias else text
-
-
-def _spell_additive(hand: Hand, cell: ResultCell) -> str:
-    a, b, c, d, (weights,) = cell.grids
-    inside = a[cell.row] @ c.T + b[cell.column] @ d.T
-    values = (weights * np.tanh(inside)).tolist()
-    return hand.add(values, lambda i: f"{hand.factor(weights[i])}·tanh({hand.write(inside[i])})")
-
-
-def _spell_times(hand: Hand, cell: ResultCell) -> str:
-    how, number = factor(cell.walk, cell.step)
-    value = hand.factor(cell.values[0])
-    return f"{value} / sqrt({hand.write(number)})" if how == "/ sqrt" else f"{value}·{hand.factor(number)}"
-
-
-def _spell_mask(hand: Hand, cell: ResultCell) -> str:
-    value, may_look = cell.values
-    text = hand.write(value)
-    if hand.language == "ko":
-        return f"{'볼 수 있음' if may_look else '가림'}: {text} →"
-    return f"allowed: {text} stays" if may_look else f"masked: {text} becomes"
-
-
-def _scores(cell: ResultCell) -> list[float]:
-    """All scores of the cell's row, that for looking at nothing among them."""
-    return [*cell.row_of(0), *(number for grid in cell.grids[1:] for number in grid.ravel().tolist())]
-
-
-def _spell_softmax(hand: Hand, cell: ResultCell) -> str:
-    scores = _scores(cell)
-    top = max(scores)
-
-    def power(i: int) -> str:
-        return "exp(-∞)" if math.isinf(scores[i]) else f"exp({hand.write(scores[i])} - {hand.factor(top)})"
-
-    below = hand.add([math.exp(score - top) for score in scores], power)
-    return f"{power(cell.column)} / ({below})"
-
-
-def _largest_taken_off(hand: Hand, cell: ResultCell) -> str:
-    top = shown(max(_scores(cell)), hand.digits)
-    if hand.language == "ko":
-        return f"(가장 큰 값 {top}을 모두에서 뺍니다. 가중치는 변하지 않습니다)"
-    return f"({top}, the largest, is taken from each: that changes no weight)"
-
-
-def _spell_concatenate(hand: Hand, cell: ResultCell) -> str:
-    column = cell.column
-    for name, grid in zip(cell.step.operands, cell.grids, strict=True):
-        if column < grid.shape[1]:
-            hand.write(grid[cell.row, column])
-            return f"{name}[{cell.row}, {column}]"
-        column -= grid.shape[1]
-    raise IndexError(cell.column)
-
-
-def _spell_norm(hand: Hand, cell: ResultCell) -> str:
-    a, gain, shift = cell.grids
-    values = a[cell.row]
-    middle = f"({hand.write(values[cell.column])} - {hand.factor(values.mean())})"
-    spread = f"sqrt({hand.write(values.var())} + {hand.write(cell.number)})"
-    return f"{middle} / {spread}·{hand.factor(gain[0, cell.column])} + {hand.factor(shift[0, cell.column])}"
-
-
-def _spell_rms_norm(hand: Hand, cell: ResultCell) -> str:
-    a, gain = cell.grids
-    values = a[cell.row]
-    size = f"sqrt({hand.write((values**2).mean())} + {hand.write(cell.number)})"
-    return f"{hand.factor(values[cell.column])} / {size}·{hand.factor(gain[0, cell.column])}"
-
-
-def _spell_gelu_tanh(hand: Hand, cell: ResultCell) -> str:
-    (value,) = cell.values
-    cubed = f"{hand.write(value)} + {hand.write(0.044715)}·{hand.factor(value)}^3"
-    return f"{hand.factor(value)} / 2·(1 + tanh(sqrt(2 / pi)·({cubed})))"
-
-
-def _spell_row(hand: Hand, cell: ResultCell) -> str:
-    row = int(cell.number)
-    hand.write(cell.grids[0][row, cell.column])
-    return f"{cell.step.operands[0]}[{row}, {cell.column}]"
-
-
 # -------------------------------------------------------------------------------------- how shapes and names follow
 
 
@@ -284,7 +138,7 @@ OPERATIONS: dict[str, Operation] = {
         labels=lambda operands: (operands[0].rows, operands[1].columns),
         formula=("{a} {b}", " + {c}"),
         signs=(MATRIX, "+"),
-        spell=_spell_map,
+        spell=spelling.spell_map,
     ),
     "dot": Operation(
         compute=lambda a, b: a @ b.T,  # (Q, d) x (d, K) -> (Q, K)
@@ -324,7 +178,7 @@ OPERATIONS: dict[str, Operation] = {
         labels=lambda operands: (operands[0].rows, operands[1].rows),
         formula=("tanh({a} {C} + {b} {D}) {E}",),
         for_key="v · tanh(W q + U k)",
-        spell=_spell_additive,
+        spell=spelling.spell_additive,
         comes_out=_never,
     ),
     "times": Operation(
@@ -332,7 +186,7 @@ OPERATIONS: dict[str, Operation] = {
         numbered=True,
         formula=("{a} {factor}",),
         for_key="{a} {factor}",
-        spell=_spell_times,
+        spell=spelling.spell_times,
         comes_out=lambda cell: (
             factor(cell.walk, cell.step)[0] == "*" or math.sqrt(factor(cell.walk, cell.step)[1]).is_integer()
         ),
@@ -350,7 +204,7 @@ OPERATIONS: dict[str, Operation] = {
         operands=(2, 2),
         fit=_SAME_SHAPE,
         formula=("mask({a})",),
-        spell=_spell_mask,
+        spell=spelling.spell_mask,
         is_phrase=True,
     ),
     "softmax": Operation(
@@ -359,9 +213,9 @@ OPERATIONS: dict[str, Operation] = {
         fit=((1, ROWS, None, ONE), (1, COLUMNS, None, ONE)),
         formula=("softmax({a}", " and {b}", ")"),
         for_key="softmax({a})",
-        spell=_spell_softmax,
-        note=_largest_taken_off,
-        comes_out=lambda cell: len({score for score in _scores(cell) if math.isfinite(score)}) == 1,
+        spell=spelling.spell_softmax,
+        note=spelling.largest_taken_off,
+        comes_out=lambda cell: len({score for score in spelling.all_scores(cell) if math.isfinite(score)}) == 1,
     ),
     "weigh": Operation(
         compute=lambda a, b: a[0][:, None] * b,  # (K, 1) * (K, d) -> (K, d), an alignment vector a key
@@ -393,7 +247,7 @@ OPERATIONS: dict[str, Operation] = {
         joined=("[", "; ", "]"),
         shapes=_so_many_times,
         signs=(";",),
-        spell=_spell_concatenate,
+        spell=spelling.spell_concatenate,
     ),
     "norm": Operation(
         compute=arithmetic.norm,
@@ -403,7 +257,7 @@ OPERATIONS: dict[str, Operation] = {
         formula=("({a} - mean) / sqrt(variance + {number})", " * {b}", " + {c}"),
         korean=("({a} - 평균) / sqrt(분산 + {number})", " * {b}", " + {c}"),
         signs=(f"{ARROW} {CELLS}", "+"),
-        spell=_spell_norm,
+        spell=spelling.spell_norm,
         comes_out=_never,
     ),
     "rms_norm": Operation(
@@ -414,7 +268,7 @@ OPERATIONS: dict[str, Operation] = {
         formula=("{a} / sqrt(mean square + {number})", " * {b}"),
         korean=("{a} / sqrt(제곱의 평균 + {number})", " * {b}"),
         signs=(f"{ARROW} {CELLS}",),
-        spell=_spell_rms_norm,
+        spell=spelling.spell_rms_norm,
         comes_out=_never,
     ),
     "relu": Operation(
@@ -431,7 +285,7 @@ OPERATIONS: dict[str, Operation] = {
     "gelu_tanh": Operation(
         compute=arithmetic.gelu_tanh,
         formula=("{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",),
-        spell=_spell_gelu_tanh,
+        spell=spelling.spell_gelu_tanh,
         comes_out=_never,
     ),
     "silu": Operation(
@@ -454,7 +308,16 @@ OPERATIONS: dict[str, Operation] = {
         labels=lambda operands: ((), operands[0].columns),
         formula=("row {number} of {a}",),
         korean=("{a}의 {number}행",),
-        spell=_spell_row,
+        spell=spelling.spell_row,
+    ),
+    "split": Operation(
+        compute=arithmetic.split,
+        operands=(2, 2),
+        numbered=True,
+        fit=((1, ROWS, None, ONE), (1, COLUMNS, None, ONE)),
+        labels=lambda operands: (operands[0].rows, ()),
+        formula=("split({a}, {b})",),
+        spell=spelling.spell_split,
     ),
 }
 """Each operation by its name, which files hold."""

@@ -124,6 +124,12 @@ class Walkthrough:
         made = {step.result for step in self.steps}
         return tuple(name for name in self.grids if name not in made)
 
+    def distributions(self) -> tuple[str, ...]:
+        """The grids of attention weights, one for each head: those that a softmax made, or that were given."""
+        return tuple(step.result for step in self.steps if step.name == "softmax") or tuple(
+            name for name in self.given() if name == "weights"
+        )
+
     def __repr__(self) -> str:
         from attnviz.walkthroughs.wording import receipt_line, title_line
 

@@ -47,8 +47,8 @@ class WalkthroughText(TextSettings):
         "--example", help="A calculation that can be done by hand.", panel=INPUT
     )
     numbers: Path | None = option(
-        "--input", help="Your own numbers (json, yaml): query, keys, values; or X, Wq, Wk, Wv.", metavar="FILE",
-        panel=INPUT,
+        "--input", help="Your own numbers (json, yaml): query, keys, values; or X, Wq, Wk, Wv; or weights, values.",
+        metavar="FILE", panel=INPUT,
     )  # fmt: skip
     exercise: bool = option(
         "--exercise", default=False,

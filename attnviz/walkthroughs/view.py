@@ -91,15 +91,15 @@ def keyed_columns(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object]
     Raises:
         SelectionError: the calculation has no scores.
     """
-    grids = {step.result: walk.grids[step.result] for step in walk.steps if step.name in BY_KEY}
-    pairs = {step.result for step in walk.steps if step.operation != "weigh"}
+    made = [step.result for step in walk.steps if step.name in BY_KEY and step.operation != "weigh"]
+    grids = {name: walk.grids[name] for name in dict.fromkeys([*made, *walk.distributions()])}
     if not grids:
         raise SelectionError("this calculation has no scores: no query looks at a key")
     first = next(iter(grids.values()))
     n_queries, n_keys = first.values.shape
     columns = {
         name: grid.values.ravel() for name, grid in grids.items()
-        if name in pairs and grid.values.shape == first.values.shape
+        if grid.values.shape == first.values.shape
     }  # fmt: skip
     return first.rows or range(n_queries), first.columns or range(n_keys), columns
 
@@ -194,8 +194,11 @@ class View:
         return grid.rows or ((name,) if n_rows == 1 else tuple(map(str, range(n_rows))))
 
     def is_weights(self, name: str) -> bool:
-        """Whether a softmax made a grid."""
-        return any(step.result == name and step.operation == "softmax" for step in self.walk.steps)
+        """Whether a grid holds shares of one: a softmax made it, or weights are given."""
+        walk = self.walk
+        return name in walk.distributions() or any(
+            step.result == name and step.operation == "softmax" for step in walk.steps
+        )
 
 
 def _by_hand(walk: Walkthrough, step: CalculationStep, precision: int, language: str, blanks: Blanks) -> str:
@@ -211,7 +214,7 @@ def _by_hand(walk: Walkthrough, step: CalculationStep, precision: int, language:
 
 def followed(walk: Walkthrough) -> Grid | None:
     """The weights of the one query that is followed; None where several are walked, or several heads."""
-    made = [walk.grids[step.result] for step in walk.steps if step.operation == "softmax"]
+    made = [walk.grids[name] for name in walk.distributions()]
     return made[0] if len(made) == 1 and len(made[0].values) == 1 else None
 
 
@@ -229,7 +232,7 @@ def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
         row = key
     elif step.name in BY_KEY or step.name == "context":
         row = len(values) - 1  # the last query is the one that may see most
-        made = next((walk.grids[one.result].values for one in walk.steps if one.operation == "softmax"), values)
+        made = next((walk.grids[one].values for one in walk.distributions()), values)
         if step.name in BY_KEY and made.shape == values.shape:
             return row, int(made[row].argmax())
     if not grid.columns and values.shape[1] > LEAST:

@@ -17,8 +17,9 @@ from attnviz.attention import Receipt
 from attnviz.errors import SelectionError
 from attnviz.text.display import visible
 from attnviz.text.notes import sentence
-from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL, factor, scale
+from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
+from attnviz.walkthroughs.spelling import factor, scale
 from attnviz.walkthroughs.texts import BY_KEY, LANGUAGES, NOTES, PHRASES, words_of
 
 _COUNTED = ("gain", "shift", "norm", "residual")
@@ -195,7 +196,7 @@ def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
     None where there are no weights, or their queries and keys have no names.
     """
     own = walk.query is None and walk.kind in {"encoder", "decoder"}
-    grids = [walk.grids[step.result] for step in walk.steps if step.operation == "softmax"]
+    grids = [walk.grids[name] for name in walk.distributions()]
     found = [
         (weight, -head, -row, -key)
         for head, grid in enumerate(grids)
@@ -216,7 +217,7 @@ def finding(walk: Walkthrough, language: str) -> str:
     if found is None:
         return ""
     row, key, head, weight = found
-    grids = [walk.grids[step.result] for step in walk.steps if step.operation == "softmax"]
+    grids = [walk.grids[name] for name in walk.distributions()]
     weights, query, name = grids[head].values[row], grids[head].rows[row], grids[head].columns[key]
     itself = walk.kind in {"encoder", "decoder"} and key == walk.query and name == query
     what = "finds one" if (weights > 0).sum() == 1 else "finds all" if np.ptp(weights) < LEVEL else "finds"

@@ -85,6 +85,8 @@ def layer() -> Walkthrough:
     c.step("silu", "gate", "silu", "norm_2")
     c.step("gated", "gated", "product", "gate", "norm_2")
     c.step("concatenated", "concatenated", "concatenate", "relu", "gelu")
+    c.give("n_heads", Grid(values=np.array([[2.0]])))
+    c.step("split_query", "part", "split", "gelu", "n_heads", number=1.0)
     return replace(
         c.finish("One layer, 한국어", notes=("masked",)),
         model="toy",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import jaxtyping
 import numpy as np
 import pytest
+import torch
 import yaml
 
 from attnviz.attention import Note
@@ -19,6 +20,7 @@ from attnviz.walkthroughs.files import save
 from attnviz.walkthroughs.homework import KNOWN, read
 from attnviz.walkthroughs.homework_file import LARGEST, Entry, read_entries
 from attnviz.walkthroughs.verify import verify
+from attnviz.walkthroughs.wording import finding
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
@@ -157,6 +159,53 @@ def test_without_values(tmp_path: Path, text: str, query: int | None) -> None:
     assert (verdict.fault, len(verdict.checked)) == ("", len(walk.steps))
 
 
+@pytest.mark.parametrize("query", [None, 1])
+def test_several_heads(tmp_path: Path, query: int | None) -> None:
+    """Each head works on its own columns; side by side and through Wo they are PyTorch's own multi-head attention."""
+    draw = np.random.default_rng(5)
+    x, wq, wk, wv, wo = (draw.normal(size=size) for size in ((3, 4), (4, 6), (4, 6), (4, 6), (6, 5)))
+    text = "".join(
+        f"{name}: {grid.tolist()}\n"
+        for name, grid in zip(("X", "Wq", "Wk", "Wv", "Wo"), (x, wq, wk, wv, wo), strict=True)
+    )
+    walk = typed(tmp_path, text + "n_heads: 2\n", query=query)
+    q, k, v = [torch.from_numpy(x @ weights).reshape(3, 2, 3).transpose(0, 1) for weights in (wq, wk, wv)]
+    contexts = torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(0, 1).flatten(1).numpy()
+    rows = slice(None) if query is None else slice(query, query + 1)
+    np.testing.assert_allclose(walk.grids["concatenated"].values, contexts[rows], rtol=1e-12)
+    np.testing.assert_allclose(walk.grids["output"].values, (contexts @ wo)[rows], rtol=1e-12)
+    assert walk.distributions() == ("weights_0", "weights_1")
+    assert typed(tmp_path, text.replace("Wo", "# ") + "n_heads: 2\n").steps[-1].result == "concatenated"
+
+
+def test_heads_without_values(tmp_path: Path) -> None:
+    """The calculation ends at the weights of the last head."""
+    walk = typed(tmp_path, DIRECT.partition("values")[0] + "n_heads: 2\n")
+    assert walk.steps[-1].result == "weights_1"
+    assert not {"V", "context_0", "concatenated"} & set(walk.grids)
+
+
+def test_one_head_is_none(tmp_path: Path) -> None:
+    """A single head gets all columns."""
+    assert list(typed(tmp_path, DIRECT + "n_heads: 1").grids) == list(typed(tmp_path, DIRECT).grids)
+
+
+def test_weights_that_are_given(tmp_path: Path) -> None:
+    """Values are mixed by them: alignment vectors and their sum; of several rows all at once, or one of them."""
+    text = "weights: [0.8, 0.2]\nvalues: [[10, 0], [0, 10]]\nwords: [a, b]\n"
+    walk = typed(tmp_path, text)
+    assert walk.grids["alignment"].values.tolist() == [[8, 0], [0, 2]]
+    assert walk.grids["context"].values.tolist() == [[8, 2]]
+    assert (walk.distributions(), walk.query) == (("weights",), 0)
+    assert walk.to_frame().weights.tolist() == [0.8, 0.2]
+    assert finding(walk, "en") == ""  # the query has no name
+    several = text.replace("[0.8, 0.2]", "[[0.8, 0.2], [0, 1]]") + "query_words: [x, y]\n"
+    assert typed(tmp_path, several).grids["context"].values.tolist() == [[8, 2], [0, 10]]
+    one = typed(tmp_path, several, query="y")
+    assert one.grids["context"].values.tolist() == [[0, 10]]
+    assert finding(one, "en") == "“y” can look at “b” only: 1.00"
+
+
 def test_from_the_input_on(tmp_path: Path) -> None:
     """X and its maps, with and without biases, and the output map."""
     walk = typed(tmp_path, MAPPED + "bq: [1, -1]\nbo: [[0, 5]]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]")
@@ -215,12 +264,14 @@ def test_json_and_yaml_are_the_same(tmp_path: Path) -> None:
         assert walk.grids["q"].values.tolist() == [[10, -2.5]]
 
 
-@pytest.mark.parametrize("name", ["homework.json", "homework.yaml", "homework_causal.yaml"])
+@pytest.mark.parametrize(
+    "name", ["homework.json", "mixing.yaml", "two_heads.yaml", "homework.yaml", "homework_causal.yaml"]
+)
 def test_the_samples(name: str) -> None:
-    """Those that come with attnviz come out well: every score is a whole number."""
+    """Those that come with attnviz come out well: what comes before any root is a whole number."""
     walk = read(SAMPLES / name)
-    scores = walk.grids["scores"].values
-    assert (scores == scores.round()).all()
+    made = [grid.values for key, grid in walk.grids.items() if key.startswith("scores") or key == "alignment"]
+    assert any((grid == grid.round()).all() for grid in made)
     assert f"`{name}`" in (SAMPLES / "README.md").read_text(encoding="utf-8")
 
 
@@ -345,6 +396,22 @@ BAD = {
     "causal": (DIRECT + "causal: true", "line 8: causal needs a query for each key: there are 1 queries and 2 keys"),
     "causal text": (DIRECT + "causal: 'yes'", 'line 8: causal must be true or false, not "yes"'),
     "two masks": (MAPPED + "causal: true\nmask: [[1]]", "line 5: causal and line 6: mask do not go together"),
+    "heads of text": (DIRECT + "n_heads: two", 'line 8: n_heads must be a whole number from 1 on, not "two"'),
+    "no heads": (DIRECT + "n_heads: 0", "line 8: n_heads must be a whole number from 1 on, not 0"),
+    "heads that do not divide": (DIRECT + "n_heads: 3", "line 8: n_heads is 3, which does not divide the queries'"),
+    "heads of the values": (MAPPED + "n_heads: 2", "line 5: n_heads is 2, which does not divide the values' width, 3"),
+    "heads of a map": (DIRECT + f"n_heads: 2\nscore: general\nW: {np.eye(4).tolist()}", "line 8: n_heads does"),
+    "weights and a query": (DIRECT + "weights: [0.5, 0.5]", "line 8: weights and line 1: query do not go together"),
+    "weights alone": ("weights: [1]", "line 1: weights has no values that it could mix"),
+    "weights of two": ("weights: [1]\nvalues: [[1], [2]]", "weights (line 1) has 1 columns, but values"),
+    "weights that are no shares": (
+        "weights: [[1, 0], [0.8, 0.4]]\nvalues: [[1], [2]]",
+        "line 1: weights must be from 0 to 1 and sum to 1: row 1 sums to 1.2; divide each weight by that sum",
+    ),
+    "weights below 0": (
+        "weights: [1.2, -0.2]\nvalues: [[1], [2]]",
+        "line 1: weights must be from 0 to 1 and sum to 1: row 0 sums to 1, and -0.2 is below 0",
+    ),
     "bomb": (
         "a: &a [1, 1]\nb: &b [*a, *a]\nc: &c [*b, *b]\n",
         "line 1: anchors and aliases (& and *) are not read: write the numbers out",

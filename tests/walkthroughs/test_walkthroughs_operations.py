@@ -89,6 +89,15 @@ def test_a_row() -> None:
             of("row", K, number=number)
 
 
+def test_a_part_of_the_columns() -> None:
+    """What one of several heads gets; columns that cannot be divided, and a part that is not there, are refused."""
+    wide = DRAW.normal(size=(2, 6))
+    close(of("split", wide, np.array([[3.0]]), number=1.0), torch.from_numpy(wide).chunk(3, dim=1)[1])
+    for parts, number in ((4.0, 0.0), (3.0, 3.0), (0.0, 0.0)):
+        with pytest.raises(RecordError, match="there is no part"):
+            of("split", wide, np.array([[parts]]), number=number)
+
+
 def test_a_sink_takes_its_share() -> None:
     """A score for looking at nothing takes part in the sum, and is dropped."""
     whole = torch.cat([torch.from_numpy(A), torch.full((2, 1), 1.5, dtype=torch.float64)], dim=1).softmax(dim=1)
@@ -159,5 +168,5 @@ def test_all_are_tested() -> None:
     """No operation without a function, or the other way round."""
     assert set(OPERATIONS) == {
         "add", "map", "dot", "general", "additive", "times", "softcap", "mask", "softmax", "weigh", "sum",
-        "concatenate", "norm", "rms_norm", "relu", "gelu", "gelu_tanh", "silu", "product", "row",
+        "concatenate", "norm", "rms_norm", "relu", "gelu", "gelu_tanh", "silu", "product", "row", "split",
     }  # fmt: skip

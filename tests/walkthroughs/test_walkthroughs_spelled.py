@@ -75,7 +75,7 @@ def random_walk(operation: str, d: int) -> tuple[Walkthrough, CalculationStep]:
 
 
 @pytest.mark.parametrize("d", [3, 11])
-@pytest.mark.parametrize("operation", sorted({*OPERATIONS} - {"mask", "concatenate", "row"}))
+@pytest.mark.parametrize("operation", sorted({*OPERATIONS} - {"mask", "concatenate", "row", "split"}))
 def test_what_is_written_comes_to_what_is_said(operation: str, d: int) -> None:
     """For every operation and every cell, sums short and long: read back and done again it is the cell's number."""
     walk, step = random_walk(operation, d)
@@ -166,5 +166,7 @@ def test_a_number_put_side_by_side_says_where_it_comes_from() -> None:
 
 def test_a_row_says_where_it_comes_from() -> None:
     """The second row's first number."""
+    walk, step = made("split", np.array([[1.0, 2.0, 3.0, 4.5]]), np.array([[2.0]]), number=1.0)
+    assert spell_out(walk, step, 0, 1, 3) == "a[0, 3] = 4.500"
     walk, step = made("row", np.array([[1.0, 2.0], [3.0, 1 / 3]]), number=1.0)
     assert [spell_out(walk, step, 0, column, 1) for column in (0, 1)] == ["a[1, 0] = 3", "a[1, 1] ≈ 0.3"]

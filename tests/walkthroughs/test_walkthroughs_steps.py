@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from attnviz.errors import SelectionError
-from attnviz.walkthroughs.operations import OPERATIONS, scale
+from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.spelling import scale
 from attnviz.walkthroughs.texts import LANGUAGES, TEXTS
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
 from tests.walkthroughs.by_hand import told
@@ -149,6 +150,7 @@ def test_another_language_is_refused() -> None:
             "rms_norm", ("q", "b"), (1, 3), 1e-6, "r = q / sqrt(mean square + 1e-06) * b",
             "(1, 3) = (1, 3) / sqrt(mean square + 1e-06) * (1, 3)",
         ),
+        ("split", ("K", "n"), (5, 1), 2.0, "r = split(K, n)", "(5, 1) = split((5, 3), (1, 1))"),
         ("row", ("K",), (1, 3), 2.0, "r = row 2 of K", "(1, 3) = row 2 of (5, 3)"),
         ("relu", ("q",), (1, 3), None, "r = max(0, q)", "(1, 3) = max(0, (1, 3))"),
         ("gelu", ("q",), (1, 3), None, "r = q Φ(q)", "(1, 3) = (1, 3) Φ((1, 3))"),

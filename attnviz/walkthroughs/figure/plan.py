@@ -20,7 +20,7 @@ from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.view import ShownStep, View, ViewOptions, followed
 from attnviz.walkthroughs.wording import between, shown_formula
 
-HEADED = {"query", "keys", "values", *BY_KEY, "context"}
+HEADED = {"query", "keys", "values", "split_query", "split_keys", "split_values", *BY_KEY, "context"}
 """Steps that each of several heads has."""
 MOST_JOINED = 3
 """Vectors put side by side that are drawn; of more, as the contexts of a dozen heads are, only the result is."""
@@ -94,7 +94,7 @@ def cards(walk: Walkthrough, **options: Unpack[ViewOptions]) -> list[Card]:
     """
     view = View(walk=walk, **options)
     made = [_card(view, one) for one in view.shown()]
-    if sum(step.operation == "softmax" for step in walk.steps) <= 1:
+    if len(walk.distributions()) <= 1:
         return made
     found: dict[tuple[str, ...], Card] = {}
     for card in made:

@@ -75,8 +75,7 @@ def told(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[
 def _lit(view: View, made: Sequence[Card]) -> tuple[int | None, dict[str, int]]:
     """The key of the largest weight of one query; of several the rows of the query and the key whose weight is."""
     walk = view.walk
-    softmax = [step for step in walk.steps if step.operation == "softmax"]
-    if len(softmax) != 1 or {name for name, _, _ in view.blanks} & {step.result for step in walk.steps}:
+    if len(walk.distributions()) != 1 or {name for name, _, _ in view.blanks} & {step.result for step in walk.steps}:
         return None, {}
     largest = strongest(walk)
     if largest is None or followed(walk) is not None:

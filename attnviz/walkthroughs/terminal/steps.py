@@ -52,7 +52,7 @@ def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOpti
     """
     view = _view(walk, screen, settings)
     steps = [step for step in walk.steps if step.name in BY_KEY and step.operation != "mask"]
-    heads = sum(step.operation == "softmax" for step in steps)
+    heads = len(walk.distributions())
     title = [title_line(walk, view.language), *([f"“{walk.text}”"] if walk.text else [])]
     yield from view.wrap(" · ".join(title), "bold")
     if followed(walk) is not None:
@@ -137,7 +137,8 @@ def _query_and_keys(view: ScreenView, steps: Sequence[CalculationStep]) -> Itera
     """The query, how each number of a key is made, a row for each key, and the context."""
     walk = view.walk
     yield Text()
-    yield from _vector(view, "q", steps[0].operands[0])
+    if steps[0].name == "scores":
+        yield from _vector(view, "q", steps[0].operands[0])
     formulas = [formula_for_key(walk, step, view.language) for step in steps]
     context = next((step for step in walk.steps if step.name == "context"), None)
     formulas += [view.say("context sum")] if context is not None else []
@@ -203,6 +204,10 @@ def _list_of_steps(view: ScreenView) -> Iterator[Text]:
         shapes.append(view.spell(f"{len(numbers)}{MATRIX}{shape}" if len(numbers) > 1 else shape))
         formulas.append(view.spell(shown_formula(formula_of(step, language=view.language, walk=walk))))
     yield Text()
+    heads = [walk.grids[name] for name in walk.distributions()]
+    if sum(len(grid.values) for grid in heads) <= FEW // 2:
+        yield from view.wrap(explain("softmax", view.language).title, "bold")
+        yield from _weights_of_heads(view, walk.distributions())
     yield from folded_table([Column("", titles), Column("", formulas), Column("", shapes)], view.screen)
     yield Text()
     yield from view.wrap(explain(walk.steps[-1].name, view.language).title, "bold")
@@ -286,6 +291,23 @@ def _table_of(view: ScreenView, name: str) -> GridTable:
     return GridTable(groups=(group,), labels=view.labels_of(name))
 
 
+def _weights_of_heads(view: ScreenView, names: Sequence[str]) -> Iterator[Text]:
+    """The weights of several heads: of one query a row for each head, of several the heads side by side."""
+    grids = [view.walk.grids[name] for name in names]
+    for keys in dict.fromkeys(grid.columns for grid in grids):
+        own = [name for name, grid in zip(names, grids, strict=True) if grid.columns == keys]
+        tables = [_table_of(view, name) for name in own]
+        groups = tuple(replace(table.groups[0], title=name) for name, table in zip(own, tables, strict=True))
+        labels, head = tables[0].labels, ""
+        if len(labels) == 1:
+            head = view.say("head", n="").strip()
+            values = np.vstack([group.values for group in groups])
+            groups = (replace(groups[0], title="", values=values, rows=range(len(own))),)
+            labels = tuple(name.removeprefix("weights_") for name in own)
+        yield from draw_numbers(view, GridTable(groups=groups, labels=labels, head=head))
+        yield Text()
+
+
 def _keys(view: ScreenView, steps: Sequence[CalculationStep], *, is_short: bool = False) -> Iterator[Text]:
     """What one query makes of each key: a row a key, its weight as a number and a bar; in the last line the sums.
 
@@ -295,30 +317,10 @@ def _keys(view: ScreenView, steps: Sequence[CalculationStep], *, is_short: bool 
     walk, weights = view.walk, followed(view.walk)
     if weights is None:
         return
-    n, shares = weights.values.shape[1], weights.values[0]
-    masked = _masked(walk)
+    n, shares, masked = weights.values.shape[1], weights.values[0], _masked(walk)
     rows = list(range(n)) if n <= MOST_KEYS else _largest(shares, SHOWN_KEYS)
 
-    def group(name: str, title: str, *, turned: bool = False, **more: Any) -> Group:
-        values, blanks = walk.grids[name].values, view.blanks_of(name)
-        if turned:
-            values, blanks = values.T, frozenset((column, row) for row, column in blanks)
-        sums = values.sum(axis=0) if more.pop("summed", False) and not view.blanks else None
-        return Group(view=view, values=values, title=title, rows=rows, blanks=blanks, sums=sums, **more)
-
-    groups = [group("K", "k")] if steps[0].name == "scores" and "K" in steps[0].operands else []
-    for step in steps:
-        title = short_title(step.name, view.language)
-        if step.operation == "softmax":
-            bar = max(BAR if view.screen.width < WIDE else WIDE_BAR, cell_len(view.say("masked")) if masked else 0)
-            remarks = dict.fromkeys(masked, view.say("masked"))
-            groups.append(
-                group(step.result, title, turned=True, is_weights=True, bar=bar, remarks=remarks, summed=True)
-            )
-        elif step.operation == "weigh":
-            groups += [group(step.operands[1], view.say("value")), group(step.result, title, summed=True)]
-        else:
-            groups.append(group(step.result, title, turned=True))
+    groups = _columns(view, steps, rows)
     keys = GridTable(
         groups=tuple(groups), labels=weights.columns or tuple(map(str, range(n))), head=view.say("key"), faint=masked,
         last=view.say("sum"), is_cut=False,
@@ -336,6 +338,36 @@ def _keys(view: ScreenView, steps: Sequence[CalculationStep], *, is_short: bool 
     yield from _rest(view, weights, rows)
     if not view.blanks and any(step.operation == "softmax" and len(step.operands) > 1 for step in steps):
         yield from view.wrap(view.say("rest", rest=view.number(1 - float(shares.sum()))), "dim")
+
+
+def _columns(view: ScreenView, steps: Sequence[CalculationStep], rows: Sequence[int]) -> list[Group]:
+    """What stands in these keys' rows: the keys, what each step makes of them, and the values."""
+    walk, masked = view.walk, _masked(view.walk)
+
+    def group(name: str, title: str, *, turned: bool = False, **more: Any) -> Group:
+        values, blanks = walk.grids[name].values, view.blanks_of(name)
+        if turned:
+            values, blanks = values.T, frozenset((column, row) for row, column in blanks)
+        sums = values.sum(axis=0) if more.pop("summed", False) and not view.blanks else None
+        return Group(view=view, values=values, title=title, rows=rows, blanks=blanks, sums=sums, **more)
+
+    def shared(name: str) -> Group:
+        bar = max(BAR if view.screen.width < WIDE else WIDE_BAR, cell_len(view.say("masked")) if masked else 0)
+        remarks = dict.fromkeys(masked, view.say("masked"))
+        title = short_title("softmax", view.language)
+        return group(name, title, turned=True, is_weights=True, bar=bar, remarks=remarks, summed=True)
+
+    groups = [group("K", "k")] if steps[0].name == "scores" and "K" in steps[0].operands else []
+    groups += [shared(name) for name in walk.distributions() if name in walk.given()]
+    for step in steps:
+        title = short_title(step.name, view.language)
+        if step.operation == "softmax":
+            groups.append(shared(step.result))
+        elif step.operation == "weigh":
+            groups += [group(step.operands[1], view.say("value")), group(step.result, title, summed=True)]
+        else:
+            groups.append(group(step.result, title, turned=True))
+    return groups
 
 
 def _largest(shares: np.ndarray, most: int) -> list[int]:

@@ -172,6 +172,15 @@ def _row(of: Operands) -> Cells:
     return [[(x, 0.0) for x in a[int(of.number)]]]
 
 
+def _split(of: Operands) -> Cells:
+    a, ((parts,),) = of.all
+    if parts < 1 or len(a[0]) % parts or of.number not in range(int(parts)):
+        raise UnsoundError(f"there is no part {of.number:g} of {len(a[0])} columns divided by {parts:g}")
+    width = len(a[0]) // int(parts)
+    first = int(of.number) * width
+    return [[(x, 0.0) for x in row[first : first + width]] for row in a]
+
+
 def _each(function: Callable[[float, float], Cell]) -> Callable[[Operands], Cells]:
     """An operation that looks at one cell at a time; the function is given the step's number, too."""
     return lambda of: [[function(x, of.number) for x in row] for row in of.all[0]]
@@ -278,6 +287,7 @@ OPERATIONS: dict[str, Rule] = {
     "silu": Rule(_each(lambda x, _: (x * _share(x), abs(x * _share(x))))),
     "product": Rule(_both(lambda x, y: (x * y, abs(x * y))), (2, 2), fit=_SAME_SHAPE),
     "row": Rule(_row, numbered=True),
+    "split": Rule(_split, (2, 2), numbered=True, fit=_one_row(1, None)),
     "concatenate": Rule(_concatenate, (1, 10_000)),
 }
 """Each operation by its name in the file."""

@@ -1,0 +1,174 @@
+"""How one cell of each operation's result is written out, so that a person can do it by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnviz.walkthroughs.hand import Hand, shown
+from attnviz.walkthroughs.record import CalculationStep, Walkthrough
+
+
+@dataclass(frozen=True, slots=True)
+class ResultCell:
+    """One cell of what a step makes, whose arithmetic is to be written out."""
+
+    walk: Walkthrough
+    step: CalculationStep
+    row: int
+    column: int
+
+    @property
+    def grids(self) -> list[np.ndarray]:
+        """The numbers that the step is made from."""
+        return [self.walk.grids[name].values for name in self.step.operands]
+
+    @property
+    def values(self) -> list[float]:
+        """Of each of these, the number in the cell's own place."""
+        return [float(grid[self.row, self.column]) for grid in self.grids]
+
+    def row_of(self, place: int) -> list[float]:
+        """The cell's row of one of these grids."""
+        row: list[float] = self.grids[place][self.row].tolist()
+        return row
+
+    def column_of(self, place: int) -> list[float]:
+        """The cell's column of one of these grids."""
+        column: list[float] = self.grids[place][:, self.column].tolist()
+        return column
+
+    @property
+    def number(self) -> float:
+        """What the step needs beside its grids."""
+        return self.step.number or 0.0
+
+
+def factor(walk: Walkthrough, step: CalculationStep) -> tuple[str, float]:
+    """How to write the factor of a step: ("/ sqrt", d) if it is 1 / sqrt(d), of queries and keys d wide; else as it is.
+
+    An eighth is 1 / sqrt(64), but where nothing is 64 wide, 64 would say nothing.
+    """
+    number = 1.0 if step.number is None else step.number
+    made = next((one for one in walk.steps if one.result == step.operands[0] and one.operation == "dot"), None)
+    how, root = scale(number)
+    if made is not None and how != "*" and root == walk.grids[made.operands[0]].values.shape[1]:
+        return how, root
+    return "*", number
+
+
+def scale(number: float) -> tuple[str, float]:
+    """How to write a factor: ("/ sqrt", 64.0) for an eighth, which is 1 over the root of 64; else ("*", the factor)."""
+    if number > 0:
+        width = round(1 / number**2)
+        if width > 1 and math.isclose(number, 1 / math.sqrt(width), rel_tol=1e-7):
+            return "/ sqrt", float(width)
+    return "*", number
+
+
+def spell_map(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``map``."""
+    bias = cell.grids[2:]
+    text = hand.products(cell.row_of(0), cell.column_of(1))
+    return f"{text} + {hand.factor(bias[0][0, cell.column])}" if bias else text
+
+
+def spell_additive(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``additive``."""
+    a, b, c, d, (weights,) = cell.grids
+    inside = a[cell.row] @ c.T + b[cell.column] @ d.T
+    values = (weights * np.tanh(inside)).tolist()
+    return hand.add(values, lambda i: f"{hand.factor(weights[i])}·tanh({hand.write(inside[i])})")
+
+
+def spell_times(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``times``."""
+    how, number = factor(cell.walk, cell.step)
+    value = hand.factor(cell.values[0])
+    return f"{value} / sqrt({hand.write(number)})" if how == "/ sqrt" else f"{value}·{hand.factor(number)}"
+
+
+def spell_mask(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``mask``."""
+    value, may_look = cell.values
+    text = hand.write(value)
+    if hand.language == "ko":
+        return f"{'볼 수 있음' if may_look else '가림'}: {text} →"
+    return f"allowed: {text} stays" if may_look else f"masked: {text} becomes"
+
+
+def all_scores(cell: ResultCell) -> list[float]:
+    """All scores of the cell's row, that for looking at nothing among them."""
+    return [*cell.row_of(0), *(number for grid in cell.grids[1:] for number in grid.ravel().tolist())]
+
+
+def spell_softmax(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``softmax``."""
+    scores = all_scores(cell)
+    top = max(scores)
+
+    def power(i: int) -> str:
+        return "exp(-∞)" if math.isinf(scores[i]) else f"exp({hand.write(scores[i])} - {hand.factor(top)})"
+
+    below = hand.add([math.exp(score - top) for score in scores], power)
+    return f"{power(cell.column)} / ({below})"
+
+
+def largest_taken_off(hand: Hand, cell: ResultCell) -> str:
+    """What a softmax does to its scores first."""
+    top = shown(max(all_scores(cell)), hand.digits)
+    if hand.language == "ko":
+        return f"(가장 큰 값 {top}을 모두에서 뺍니다. 가중치는 변하지 않습니다)"
+    return f"({top}, the largest, is taken from each: that changes no weight)"
+
+
+def spell_concatenate(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``concatenate``."""
+    column = cell.column
+    for name, grid in zip(cell.step.operands, cell.grids, strict=True):
+        if column < grid.shape[1]:
+            hand.write(grid[cell.row, column])
+            return f"{name}[{cell.row}, {column}]"
+        column -= grid.shape[1]
+    raise IndexError(cell.column)
+
+
+def spell_norm(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``norm``."""
+    a, gain, shift = cell.grids
+    values = a[cell.row]
+    middle = f"({hand.write(values[cell.column])} - {hand.factor(values.mean())})"
+    spread = f"sqrt({hand.write(values.var())} + {hand.write(cell.number)})"
+    return f"{middle} / {spread}·{hand.factor(gain[0, cell.column])} + {hand.factor(shift[0, cell.column])}"
+
+
+def spell_rms_norm(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``rms_norm``."""
+    a, gain = cell.grids
+    values = a[cell.row]
+    size = f"sqrt({hand.write((values**2).mean())} + {hand.write(cell.number)})"
+    return f"{hand.factor(values[cell.column])} / {size}·{hand.factor(gain[0, cell.column])}"
+
+
+def spell_gelu_tanh(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``gelu_tanh``."""
+    (value,) = cell.values
+    cubed = f"{hand.write(value)} + {hand.write(0.044715)}·{hand.factor(value)}^3"
+    return f"{hand.factor(value)} / 2·(1 + tanh(sqrt(2 / pi)·({cubed})))"
+
+
+def spell_row(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``row``."""
+    row = int(cell.number)
+    hand.write(cell.grids[0][row, cell.column])
+    return f"{cell.step.operands[0]}[{row}, {cell.column}]"
+
+
+def spell_split(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``split``."""
+    whole = cell.grids[0]
+    column = int(cell.number) * (whole.shape[1] // int(cell.grids[1].item())) + cell.column
+    hand.write(whole[cell.row, column])
+    return f"{cell.step.operands[0]}[{cell.row}, {column}]"
