@@ -9,6 +9,7 @@ from attnviz.errors import SelectionError
 from attnviz.text.phrase import LANGUAGES, Phrase
 
 if TYPE_CHECKING:
+    from attnviz.capture.source import Model
     from attnviz.stories.record import Story
 
 DEMOS = {
@@ -46,20 +47,41 @@ DEMOS = {
 }
 """Each demo's name, and what it shows; in the order to be read."""
 
+WITH_A_MODEL = ("word-order", "pairs", "reference")
+"""Those that can be told with another model's numbers."""
 
-def tell(name: str, lang: str = "en") -> Story:
+
+def tell(name: str, lang: str = "en", model: Model = None) -> Story:
     """Compute one demo.
 
     Args:
         name: one of `DEMOS`.
         lang: the language of its texts, `en` or `ko`.
+        model: another model to tell one of `WITH_A_MODEL` with, as `attnviz.attend` takes it; None for those that come
+            with attnviz.
 
     Raises:
-        SelectionError: there is no demo, or no language, of that name.
+        SelectionError: there is no demo, or no language, of that name; or the demo takes no model.
+        ModelError: the model cannot be used, or has no self-attention.
+        InputError: the model knows none of the story's words, or cannot be shown word by word.
     """
     if name not in DEMOS:
         raise SelectionError(f"there is no demo {name!r}: there are {', '.join(DEMOS)}")
     if lang not in LANGUAGES:
         raise SelectionError(f"there is no language {lang!r}: choose one of {', '.join(LANGUAGES)}")
-    story: Story = import_module(f"attnviz.stories.{name.replace('-', '_')}").tell()
+    check_model(name, model)
+    module = import_module(f"attnviz.stories.{name.replace('-', '_')}")
+    story: Story = module.tell() if model is None else module.tell(model)
     return story.translated(lang)
+
+
+def check_model(name: str, model: object) -> None:
+    """Refuse a model for a demo that takes none.
+
+    Raises:
+        SelectionError: it takes none.
+    """
+    if model is not None and name not in WITH_A_MODEL:
+        raise SelectionError(
+            f"the demo {name} is told with its own models: another --model goes with {', '.join(WITH_A_MODEL)}"
+        )

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from attnviz.commands import check_writable, print_json, print_lines, write, write_picture
-from attnviz.errors import SettingsError
+from attnviz.errors import SelectionError, SettingsError
 from attnviz.render.names import PICTURES, outputs
 from attnviz.settings import (
     FILES,
+    MODEL,
     Background,
     OutputSettings,
     PageSettings,
@@ -23,7 +24,7 @@ from attnviz.settings import (
     option,
     palette_option,
 )
-from attnviz.stories import DEMOS
+from attnviz.stories import DEMOS, WITH_A_MODEL, check_model
 from attnviz.text.names import did_you_mean
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ attnviz demo
 
 attnviz demo positions
 
+attnviz demo reference -m distilbert-base-uncased
+
 attnviz demo alignment -o alignment.svg -o alignment.json
 
 attnviz demo library --lang ko"""
@@ -47,6 +50,10 @@ class StorySettings:
     """Which story, and how it is shown."""
 
     name: str | None = option(help="Which one; without it they are listed.", completes="stories")
+    model: str | None = option(
+        "--model", "-m", completes="models", panel=MODEL, metavar="NAME",
+        help=f"Tell {', '.join(WITH_A_MODEL)} with this model's numbers: any that heatmap takes.",
+    )  # fmt: skip
     palette: str = palette_option()
     background: Background = background_option()
     lang: Literal["en", "ko"] = lang_option()
@@ -54,6 +61,11 @@ class StorySettings:
     def __post_init__(self) -> None:
         if self.name is not None and self.name not in DEMOS:
             raise SettingsError(f"there is no demo {self.name!r}{did_you_mean(self.name, DEMOS)}")
+        if self.name is not None:
+            try:
+                check_model(self.name, self.model)
+            except SelectionError as error:
+                raise SettingsError(str(error)) from None
         check_palette(self.palette)
 
 
@@ -76,10 +88,10 @@ class StoryOutput(OutputSettings):
 def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> None:
     """Tell a short story about attention, with its numbers.
 
-    All numbers are computed when you ask, by the formulas and models that come with attnviz.
+    All numbers are computed when you ask, by the formulas and models that come with attnviz, or by a model of your own.
     """
     if story.name is None:
-        if output.output or output.json:
+        if output.output or output.json or story.model:
             raise SettingsError(f"give the name of a demo: {', '.join(DEMOS)}")
         from attnviz.stories import terminal
 
@@ -88,20 +100,14 @@ def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> No
 
         print_lines(listed, story.background, story.palette)
         return
-    usual = (
-        ()
-        if output.json
-        else (
-            outputs()
-            / f"{'-'.join(['demo', story.name, *name_parts(story, 'palette', 'lang'), *name_parts(page)])}.png",
-        )
-    )
+    parts = ["demo", story.name, *name_parts(story, "model", "palette", "lang"), *name_parts(page)]
+    usual = () if output.json else (outputs() / f"{'-'.join(parts)}.png",)
     paths = output.output or usual
     check_writable(paths)
     from attnviz.stories import tell
     from attnviz.stories.record import to_json
 
-    told = tell(story.name)
+    told = tell(story.name, model=story.model)
     shown = told.translated(story.lang)
     if output.json:
         print_json(to_json(shown))

@@ -2,115 +2,208 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import torch
 
 from attnviz.attention import Attention
-from attnviz.capture.attend import attend_all
-from attnviz.capture.source import open_source
+from attnviz.capture.source import Model, Source
+from attnviz.heads.tally import wilson
+from attnviz.models.language.english import English
+from attnviz.models.language.lexicon import FEELINGS, SHAPES
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
+from attnviz.stories import own_model
 from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, words_of
+from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 from attnviz.text.phrase import Phrase
 
+TOY = "toy"
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
 IT = "it"
 SENTENCES = measure.SAMPLES
-"""How many unseen sentences each share is measured on: as many as what the card says."""
+"""How many unseen sentences each share of toy is measured on: as many as what the card says."""
+
+Look: TypeAlias = Callable[[Sequence[English]], np.ndarray]
+"""Where each head of a model puts its largest weight from "it": words [layer, head, sentence]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """How often a head looks from "it" at the right noun, on unseen test sentences."""
+
+    who: Phrase
+    right: float  # as the sentences are
+    turned: float  # both so and with their last word turned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """The share of unseen test sentences in which something is so."""
+    """What is tried on the same sentences."""
 
-    named: float  # the model names the noun that "it" stands for
-    looks: float  # the head's largest weight from "it" is on that noun
-    turns: float  # it is, both as the sentence is and with its last word turned
-    offset: int  # the distance from "it" at which that noun stands most often in validation sentences
-    at_offset: float  # it stands at this distance
-    at_offset_turned: float  # both this noun and the one after turning stand there
-    first: float  # it is the first of the two nouns
-    first_turned: float  # it is, both times
-    untrained: float  # as `looks`, for the best head of a model of the same sizes with random weights
-    untrained_turns: float  # as `turns`, likewise
-    untrained_head: Head  # which head that is; it is chosen on validation sentences
+    n: int  # how many
+    head: Head  # chosen on as many validation sentences
+    found: tuple[Found, ...]  # the head's; that of random weights; then what needs neither head nor model
 
 
-def measure_shares(model: LanguageEncoder, head: Head) -> Shares:
-    """Try a head, and what stands beside it, on unseen sentences."""
-    test, validation = measure.references("test", SENTENCES), measure.references("validation", SENTENCES)
-    new = measure.untrained(model.config)
-    other = measure.reference_head(new, SENTENCES)
-    offset = measure.fixed_offset(validation)
-    references = [s.reference for s in test if s.reference]
-    return Shares(
-        named=measure.named_referents(model, n=SENTENCES),
-        looks=float(measure.right_looks(model, test)[head]),
-        turns=measure.turning_looks(model, head, test),
-        offset=offset,
-        at_offset=measure.offset_looks(offset, test),
-        at_offset_turned=float(np.mean([{r.noun - r.pronoun, r.other - r.pronoun} == {offset} for r in references])),
-        first=float(np.mean([r.noun < r.other for r in references])),
-        first_turned=float(np.mean([r.noun < r.other < r.noun for r in references])),
-        untrained=float(measure.right_looks(new, test)[other]),
-        untrained_turns=measure.turning_looks(new, other, test),
-        untrained_head=other,
+def looks_in(source: Source, sentences: Sequence[English]) -> np.ndarray:
+    """Where any model looks, word by word."""
+    records = read_words(source, [written(one) for one in sentences])
+    pronouns = (one.reference.pronoun for one in sentences if one.reference)
+    return np.stack([r.weights[:, :, it].argmax(axis=-1) for r, it in zip(records, pronouns, strict=True)], axis=-1)
+
+
+def best_head(look: Look, n: int) -> Head:
+    """The head that looks at the right noun most often, chosen on validation sentences."""
+    sentences = measure.references("validation", n)
+    right = (look(sentences) == _nouns(sentences)).mean(axis=-1)
+    layer, head = divmod(int(right.argmax()), right.shape[1])
+    return layer, head
+
+
+def turned(sentences: Sequence[English]) -> list[English]:
+    """The same with tired turned to wide (or back), or to another such word: “it” is the other noun."""
+    living = {adjective.english for adjective in FEELINGS}
+    return [
+        measure.turn(one, (SHAPES if one.words[-2] in living else FEELINGS)[number % len(SHAPES)].english)
+        for number, one in enumerate(sentences)
+    ]
+
+
+def measure_shares(name: str, looks: Sequence[Look], heads: Sequence[Head], n: int) -> Shares:
+    """Try the heads of a model and of random weights on unseen sentences, beside what needs no head."""
+    test = measure.references("test", n)
+    others = turned(test)
+    (look, untrained), (mine, chance) = looks, ("{}.{}".format(*head) for head in heads)
+    offset = measure.fixed_offset(measure.references("validation", n))
+    it = np.array([one.reference.pronoun for one in test if one.reference])
+    first = np.array([min(one.reference.noun, one.reference.other) for one in test if one.reference])
+    ways = (
+        (Phrase(f"{name} {mine}", f"{name} {mine}"), *(look(some)[heads[0]] for some in (test, others))),
+        (
+            Phrase(f"random weights, their best: {chance}", f"무작위 가중치에서 가장 나은 헤드: {chance}"),
+            *(untrained(some)[heads[1]] for some in (test, others)),
+        ),
+        (Phrase(f"always {-offset} words before “it”", f"늘 “it”의 {-offset}단어 앞"), it + offset, it + offset),
+        (Phrase("always the first noun", "늘 첫째 명사"), first, first),
     )
+    found = []
+    for who, here, there in ways:
+        right = here == _nouns(test)
+        both = right & (there == _nouns(others))
+        found.append(Found(who=who, right=float(right.mean()), turned=float(both.mean())))
+    found.append(Found(who=Phrase("a coin: either noun", "동전 던지기: 두 명사 중 하나"), right=1 / 2, turned=1 / 4))
+    return Shares(n=n, head=heads[0], found=tuple(found))
 
 
-@torch.inference_mode()
-def tell() -> Story:
+def _nouns(sentences: Sequence[English]) -> np.ndarray:
+    return np.array([one.reference.noun for one in sentences if one.reference])
+
+
+def tell(model: Model = None) -> Story:
     """The demo: one row of attention in two sentences that differ in their last word."""
-    card, model = open_model("toy", LanguageEncoder)
-    head = int(card.quality["reference layer"]), int(card.quality["reference head"])
     texts = (TIRED, WIDE)
-    records = attend_all(texts, open_source("toy"))
+    source = open_own(model or TOY)
+    records = list(read_words(source, texts))
     words = [words_of(text) for text in texts]
-    it = words[0].index(IT)
-    named = card.source.decode(model(numbers(card.source, words)).referents[:, it].argmax(dim=-1).tolist())
-    rows = [record.pattern(*head)[it] for record in records]
-    (first, here), (second, there) = ((words[i][row.argmax()], row.max()) for i, row in enumerate(rows))
-    name, wide = head_name(head), words[1][-2]
+    name, it, named = name_of(source), words[0].index(IT), None
+    if source.name == TOY:
+        card, toy = open_model(TOY, LanguageEncoder)
+        with torch.inference_mode():
+            nouns = toy(numbers(card.source, words)).referents[:, it].argmax(dim=-1)
+        named = card.source.decode(nouns.tolist()), measure.named_referents(toy, n=SENTENCES)
+        models = toy, measure.untrained(toy.config)
+        looks: list[Look] = [partial(looks_of_toy, one) for one in models]
+        shares = measure_shares(name, looks, [measure.reference_head(one, SENTENCES) for one in models], SENTENCES)
+    else:
+        looks = [partial(looks_in, one) for one in (source, source.untrained())]
+        n = own_model.SENTENCES
+        shares = measure_shares(name, looks, [best_head(look, n) for look in looks], n)
+    rows = [record.pattern(*shares.head)[it] for record in records]
     return Story(
         name="reference",
-        title=Phrase(
-            f"“it” looks at {first} ({here:.2f}); with {wide} at {second} ({there:.2f})",
-            f"“it”이 보는 단어: {first} ({here:.2f}), {wide}이면 {second} ({there:.2f})",
-        ),
+        title=_title(name, shares.head, words, rows),
         parts=(
-            Phrase(
-                f"""“{TIRED[:-1]}”: what is tired? The animal. With “wide” instead it is the street. toy was trained
-                to name the noun that “it” stands for, but nobody told it where to look. Of its heads the one shown
-                here, {name}, looked from “it” at the right noun most often in validation sentences.""",
-                f"""“{TIRED[:-1]}”에서 피곤한(tired) 것은 무엇일까요? 동물(animal)입니다. 대신 “wide”라고 하면
-                길(street)입니다. toy는 “it”이 가리키는 명사를 대도록 배웠지만, 어디를 보라고 배운 적은 없습니다.
-                여기서 보는 것은 {name.ko}, 검증 문장에서 “it”이 맞는 명사를 보는 일이 가장 많았던 헤드입니다.""",
-            ),
-            _looks(words, rows, named),
+            _introduction(name, shares),
+            _looks(words, rows, named and named[0]),
+            *([_ahead(name)] if records[0].kind == "decoder" else []),
             _row(words, rows),
-            *_how_often(head, measure_shares(model, head)),
+            *_how_often(name, shares, named and named[1]),
+            *notes_of(records),
         ),
-        picture=_picture(records, head, words, rows),
+        picture=_picture(records, shares.head, words, rows),
         receipt=proved(records[0]),
     )
 
 
-def _looks(words: list[list[str]], rows: list[np.ndarray], named: tuple[str, ...]) -> Phrase:
+def looks_of_toy(model: LanguageEncoder, sentences: Sequence[English]) -> np.ndarray:
+    """The same of a model that reads numbers of words, all sentences at once."""
+    looks: np.ndarray = measure.looks_from_it(model, sentences).numpy()
+    return looks
+
+
+def _title(name: str, head: Head, words: list[list[str]], rows: list[np.ndarray]) -> Phrase:
+    (first, here), (second, there) = ((words[i][row.argmax()], row.max()) for i, row in enumerate(rows))
+    wide = words[1][-2]
+    who = ""
+    if name != TOY:
+        who = f"{name} {head[0]}.{head[1]}: "
+    if first == second:
+        return Phrase(
+            f"{who}“it” looks at {first} ({here:.2f}), and with {wide} too ({there:.2f})",
+            f"{who}“it”이 보는 단어는 {first} ({here:.2f}), {wide}이어도 같음 ({there:.2f})",
+        )
+    return Phrase(
+        f"{who}“it” looks at {first} ({here:.2f}); with {wide} at {second} ({there:.2f})",
+        f"{who}“it”이 보는 단어: {first} ({here:.2f}), {wide}이면 {second} ({there:.2f})",
+    )
+
+
+def _introduction(name: str, shares: Shares) -> Phrase:
+    head = head_name(shares.head)
+    told = Phrase("", "")
+    if name == TOY:
+        told = Phrase(
+            """toy was trained to name the noun that “it” stands for, but nobody told it where to look.""",
+            """toy는 “it”이 가리키는 명사를 대도록 배웠지만, 어디를 보라고 배운 적은 없습니다.""",
+        )
+    return Phrase(
+        f"""“{TIRED[:-1]}”: what is tired? The animal. With “wide” instead it is the street. {told} Of the heads of
+        {name} the one shown here, {head}, looked from “it” at the right noun most often in {shares.n} other sentences
+        of this kind.""",
+        f"""“{TIRED[:-1]}”에서 피곤한(tired) 것은 무엇일까요? 동물(animal)입니다. 대신 “wide”라고 하면
+        길(street)입니다. {told.ko} 여기서 보는 것은 {name}의 {head.ko}, 같은 종류의 다른 문장 {shares.n}개에서 “it”이
+        맞는 명사를 보는 일이 가장 많았던 헤드입니다.""",
+    )
+
+
+def _ahead(name: str) -> Phrase:
+    return Phrase(
+        f"""{name} reads from left to right: at “it” it has not read “tired” or “wide”, so the row of “it” is the same
+        in both sentences, and no head of it can turn with the last word.""",
+        f"""{name}: 왼쪽에서 오른쪽으로만 읽는 모델입니다. “it”의 자리에서는 “tired”도 “wide”도 아직 읽지 않았으므로
+        “it”의 행은 두 문장에서 같고, 어느 헤드도 마지막 단어에 따라 달라질 수 없습니다.""",
+    )
+
+
+def _looks(words: list[list[str]], rows: list[np.ndarray], named: tuple[str, ...] | None) -> Phrase:
     english, korean = [], []
-    for sentence, row, noun in zip(words, rows, named, strict=True):
+    for sentence, row, noun in zip(words, rows, named or ("", ""), strict=True):
         most = int(row.argmax())
         english.append(
-            f"with “{sentence[-2]}” its row puts the largest weight, {row[most]:.2f}, on “{sentence[most]}”, and the "
-            f"model names the {noun} for “it”"
+            f"with “{sentence[-2]}” its row puts the largest weight, {row[most]:.2f}, on “{sentence[most]}”"
+            + f", and the model names the {noun} for “it”" * bool(noun)
         )
         korean.append(
-            f"""“{sentence[-2]}”: “it”의 행에서 가장 큰 가중치({row[most]:.2f})가 “{sentence[most]}”에 있고, 모델이
-            대는 명사는 {noun}입니다."""
+            f"“{sentence[-2]}”: “it”의 행에서 가장 큰 가중치({row[most]:.2f})가 “{sentence[most]}”에 있"
+            + (f"고, 모델이 대는 명사는 {noun}입니다." if noun else "습니다.")
         )
     return Phrase(
         f"{english[0][0].upper()}{english[0][1:]}; {english[1]}. One word at the end of the sentence has changed.",
@@ -128,52 +221,56 @@ def _row(words: list[list[str]], rows: list[np.ndarray]) -> Table:
     )
 
 
-def _how_often(head: Head, shares: Shares) -> tuple[Phrase | Table, ...]:
-    mine, other = "{}.{}".format(*head), "{}.{}".format(*shares.untrained_head)
-    ways = (
-        (f"toy {mine}", shares.looks, shares.turns),
-        (
-            Phrase(f"random weights, their best: {other}", f"무작위 가중치에서 가장 나은 헤드: {other}"),
-            shares.untrained,
-            shares.untrained_turns,
-        ),
-        (
-            Phrase(f"always {-shares.offset} words before “it”", f"늘 “it”의 {-shares.offset}단어 앞"),
-            shares.at_offset,
-            shares.at_offset_turned,
-        ),
-        (Phrase("always the first noun", "늘 첫째 명사"), shares.first, shares.first_turned),
-    )
+def _how_often(name: str, shares: Shares, named: float | None) -> tuple[Phrase | Table, ...]:
+    mine, random, *_, coin = shares.found
     table = Table(
         title=Phrase(
-            f"who finds the right noun, on {SENTENCES} unseen test sentences",
-            f"학습에 쓰지 않은 시험 문장 {SENTENCES}개에서 누가 맞는 명사를 찾는가",
+            f"who finds the right noun, on {shares.n} unseen test sentences",
+            f"학습에 쓰지 않은 시험 문장 {shares.n}개에서 누가 맞는 명사를 찾는가",
         ),
         columns=(
             Phrase("who (layer.head)", "누가 (층.헤드)"), Phrase("right", "정답"),
             Phrase("right also when turned", "바꾼 뒤에도 정답"),
         ),
-        rows=tuple((who, percent(right), percent(turned)) for who, right, turned in ways),
+        rows=tuple((one.who, percent(one.right), percent(one.turned)) for one in shares.found),
     )  # fmt: skip
-    more = Phrase("", "")
-    if shares.named > shares.looks:
-        more = Phrase(
-            "What one head looks at is not all that the model knows.",
-            "헤드 하나가 보는 것이 모델이 아는 것의 전부는 아닙니다.",
+    looks, turns = percent(mine.right), percent(mine.turned)
+    whole = Phrase("", "")
+    if named is not None:
+        more = Phrase("", "")
+        if named > mine.right:
+            more = Phrase(
+                "What one head looks at is not all that the model knows.",
+                "헤드 하나가 보는 것이 모델이 아는 것의 전부는 아닙니다.",
+            )
+        share = percent(named)
+        whole = Phrase(
+            f"""The model names the right noun in {share} of them; this head alone looks at it in {looks}. {more}""",
+            f"""모델은 이 가운데 {share}에서 맞는 명사를 대고, 이 헤드 하나는 {looks}에서 그 명사를 봅니다.
+            {more.ko}""",
         )
-    named, looks, turns = percent(shares.named), percent(shares.looks), percent(shares.turns)
+    others = percent(random.turned), percent(coin.turned)
+    verdict = Phrase(
+        f"no more than the best head of random weights ({others[0]}) or a coin ({others[1]}): {name} does not show it.",
+        f"""무작위 가중치의 가장 나은 헤드({others[0]})나 동전 던지기({others[1]})보다 많다고 할 수 없습니다. {name}
+        모델에서는 보이지 않는 일입니다.""",
+    )
+    if wilson(mine.turned, shares.n)[0] > max(wilson(random.turned, shares.n)[1], coin.turned):
+        verdict = Phrase(
+            f"""more than the best head of random weights ({others[0]}) and a coin ({others[1]}): it reads the last
+            word too.""",
+            f"""무작위 가중치의 가장 나은 헤드({others[0]})나 동전 던지기({others[1]})보다 많으므로, 마지막 단어까지
+            읽는 것입니다.""",
+        )
     return (
         table,
-        Phrase(
-            f"""The model names the right noun in {named} of them; this head alone looks at it in {looks}. {more}""",
-            f"""모델은 이 가운데 {named}에서 맞는 명사를 대고, 이 헤드 하나는 {looks}에서 그 명사를 봅니다.
-            {more.ko}""",
-        ),
+        *([whole] if whole else []),
         Phrase(
             f"""Turned: tired becomes wide, or another such word, so that “it” stands for the other noun. What
-            always looks at the same place cannot be right both times; this head is in {turns}. {ROWS}""",
+            always looks at the same place cannot be right both times; this head is in {turns}, {verdict} {ROWS}""",
             f"""“바꾼 뒤”는 tired를 wide 같은 단어로 바꾸어 “it”이 다른 명사를 가리키게 했을 때입니다. 늘 같은
-            자리를 보는 것은 두 번 다 맞힐 수 없지만, 이 헤드는 {turns}에서 두 번 다 맞힙니다. {ROWS.ko}""",
+            자리를 보는 것은 두 번 다 맞힐 수 없지만, 이 헤드는 {turns}에서 두 번 다 맞힙니다. {verdict.ko}
+            {ROWS.ko}""",
         ),
     )
 
@@ -182,10 +279,11 @@ def _picture(
     records: list[Attention], head: Head, words: list[list[str]], rows: list[np.ndarray]
 ) -> tuple[Bars | Matrix, ...]:
     last, name = [sentence[-2] for sentence in words], head_name(head)
+    top = float(max(record.pattern(*head).max() for record in records))
     labels = [first if first == second else f"{first}/{second}" for first, second in zip(*words, strict=True)]
     return (
         *(
-            square(Phrase(f"{name}: ... {end}", f"{name.ko}: ... {end}"), record.pattern(*head), sentence)
+            square(Phrase(f"{name}: ... {end}", f"{name.ko}: ... {end}"), record.pattern(*head), sentence, top)
             for end, record, sentence in zip(last, records, words, strict=True)
         ),
         Bars(

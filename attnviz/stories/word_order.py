@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from attnviz.attention import Attention
 from attnviz.capture.attend import attend_all
-from attnviz.capture.source import open_source
+from attnviz.capture.source import Model, Source, open_source
+from attnviz.models.language import splits
+from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories.common import (
+    LEAST,
     ROWS,
     head_name,
     largest,
@@ -26,6 +31,7 @@ from attnviz.stories.common import (
     square,
     words_of,
 )
+from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, without_positions, written
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 from attnviz.text.phrase import Phrase
 
@@ -34,6 +40,13 @@ LONG = (
     "Although I did not get 95 in last TOEFL, I could get in the Ph.D program.",
     "Although I did get 95 in last TOEFL, I could not get in the Ph.D program.",
 )
+PAIRS = (
+    Phrase("short pair: first / second sentence", "짧은 쌍: 첫째 / 둘째 문장"),
+    Phrase("long pair: first / second sentence", "긴 쌍: 첫째 / 둘째 문장"),
+)
+TOY = "toy"
+OTHERS = 25
+"""Other pairs as the long one, on which the head that is shown is chosen."""
 SHOWN = 5
 """How many rows a table of the largest differences has."""
 
@@ -115,16 +128,139 @@ def compare(model: LanguageEncoder, shown: Tensor, words: Sequence[str], places:
 
 
 def shares_moved(first: np.ndarray, second: np.ndarray, places: Sequence[int]) -> np.ndarray:
-    """The share of each row's weight that lies on other words in the second sentence [layer, head, query]."""
-    there = second[:, :, list(places)][..., list(places)]
-    shares: np.ndarray = np.abs(first - there).sum(axis=-1) / 2
+    """The share of each row's weight that lies on other words in the second sentence [layer, head, query].
+
+    What a row lacks lies on special tokens, which are one more word here.
+    """
+    change = first - second[:, :, list(places)][..., list(places)]
+    shares: np.ndarray = (np.abs(change).sum(axis=-1) + np.abs(change.sum(axis=-1))) / 2
     return shares
 
 
-@torch.inference_mode()
-def tell() -> Story:
+def moved(records: Iterable[Attention]) -> list[np.ndarray]:
+    """The same for each two records of the same words, one after the other."""
+    found = list(records)
+    words = [words_of(record.text) for record in found]
+    return [
+        shares_moved(found[i].weights, found[i + 1].weights, same_words(words[i], words[i + 1]))
+        for i in range(0, len(found), 2)
+    ]
+
+
+def other_pairs(n: int = OTHERS) -> list[str]:
+    """Other sentences as the long pair, and after each the same with its “not” in the other clause."""
+    texts = []
+    for one in islice(splits.sentences("validation", kind="although"), n):
+        words = [word for word in one.words if word != "not"]
+        at = words.index("could" if "not" in one.words[: one.words.index(",")] else "did") + 1
+        texts += [written(one), written(replace(one, words=(*words[:at], "not", *words[at:])))]
+    return texts
+
+
+def tell(model: Model = None) -> Story:
     """The demo: two pairs of sentences, each of the same words, with positions and without."""
-    card, model = open_model("toy", LanguageEncoder)
+    source = open_own(model or TOY)
+    others = [shares.mean(axis=-1, keepdims=True) for shares in moved(read_words(source, other_pairs()))]
+    head = largest(np.mean(others, axis=0))
+    return _of_toy(head) if source.name == TOY else _of_another(source, head)
+
+
+def _of_another(source: Source, head: Head) -> Story:
+    """Told with the weights of any model: what moves, with positions and without where they can be taken away."""
+    texts, name = (*SHORT, *LONG), name_of(source)
+    records, bare = list(read_words(source, texts)), without_positions(source, texts)
+    on, off = moved(records), moved(bare) if bare else None
+    first, second = (record.weights for record in records[2:])
+    words, mean = words_of(LONG[0]), percent(float(on[1].mean()))
+    rest = Phrase("", "")
+    if off:
+        without = percent(float(off[1].mean()))
+        rest = Phrase(f"; without positions {without}", f", 위치가 없으면 {without}")
+    bars = {Phrase("positions off", "위치 없음"): off, Phrase("positions on", "위치 있음"): on}
+    return Story(
+        name="word-order",
+        title=Phrase(
+            f"{name}: two orders of the same words move {mean} of a row's weight{rest}",
+            f"{name}: 같은 단어, 다른 순서: 한 행의 가중치 가운데 {mean}가 옮겨 감{rest.ko}",
+        ),
+        parts=(
+            _introduction(name),
+            _without(name, off, records),
+            _table_of_moves(on, off),
+            _rows_moved(words, on[1], first, second),
+            _most_moved(on[1], head),
+            *notes_of(records),
+        ),
+        picture=(
+            *_patterns(head, first, second),
+            Bars(
+                title=Phrase("weight moved between the two sentences", "두 문장 사이에서 옮겨 간 가중치"),
+                labels=tuple(words),
+                series=tuple(
+                    Series(name=what, values=tuple(shares[1].mean(axis=(0, 1)).tolist()))
+                    for what, shares in bars.items()
+                    if shares
+                ),
+                y_title=Phrase("share of the row, mean over heads", "행에서의 비율, 헤드 평균"),
+            ),
+        ),
+        receipt=proved(records[2]),
+    )
+
+
+def _without(name: str, off: list[np.ndarray] | None, records: Sequence[Attention]) -> Phrase:
+    """What is left of the order when no word has a position."""
+    if off is None:
+        return Phrase(
+            f"The positions of {name} cannot be taken away from outside; `attnviz demo word-order` shows toy without.",
+            f"{name}: 위치를 밖에서 뺄 수 없습니다. 위치를 뺀 toy는 `attnviz demo word-order`로 볼 수 있습니다.",
+        )
+    pieces = [sorted(token.piece for token in record.query_tokens) for record in records]
+    same = [pieces[i] == pieces[i + 1] for i in range(0, len(pieces), 2)]
+    other = Phrase("", "")
+    if not all(same):
+        other = Phrase(
+            """(In the short pair a word is another token where it stands first, with a capital, so its rows differ for
+            that reason too.)""",
+            """(짧은 쌍에서는 맨 앞에 대문자로 쓴 단어가 다른 토큰이어서, 그 때문에도 행이 달라집니다.)""",
+        )
+    most = float(max(shares.max() for shares, alike in zip(off, same, strict=True) if alike))
+    if most < LEAST:
+        return Phrase(
+            f"""With every word at position 0 the rows are the same in both orders (largest share moved {small(most)}:
+            rounding): the model sees a bag of words. {other}""",
+            f"""모든 단어의 위치를 0으로 하면 두 순서에서 행이 같습니다(옮겨 간 몫은 많아야 {small(most)}, 반올림 차이).
+            모델에게는 순서 없는 단어 주머니로 보이는 것입니다. {other.ko}""",
+        )
+    why = Phrase("something else in it tells the order.", "위치 말고도 순서를 알려 주는 것이 있는 것입니다.")
+    if records[0].kind == "decoder":
+        why = Phrase(
+            """its mask tells the order too, since a word sees only those before it.""",
+            """마스크도 순서를 알려 주기 때문입니다. 단어는 자기 앞의 단어만 봅니다.""",
+        )
+    return Phrase(
+        f"With every word at position 0 rows still move, by up to {small(most)} of their weight: {why}",
+        f"모든 단어의 위치를 0으로 해도 행이 달라집니다(많게는 가중치의 {small(most)}만큼). {why.ko}",
+    )
+
+
+def _table_of_moves(on: list[np.ndarray], off: list[np.ndarray] | None) -> Table:
+    ways = [shares for shares in (off, on) if shares]
+    names = (Phrase("positions off", "위치 없음"), Phrase("positions on", "위치 있음"))
+    return Table(
+        title=Phrase(
+            "share of a row's weight that moves to other words, mean over heads and rows",
+            "한 행의 가중치에서 다른 단어로 옮겨 가는 몫, 헤드와 행의 평균",
+        ),
+        columns=(Phrase("sentences", "문장"), *names[-len(ways) :]),
+        rows=tuple((pair, *(percent(float(way[i].mean())) for way in ways)) for i, pair in enumerate(PAIRS)),
+    )
+
+
+@torch.inference_mode()
+def _of_toy(head: Head) -> Story:
+    """Told with toy, whose vectors can be had with positions and without."""
+    card, model = open_model(TOY, LanguageEncoder)
     model = model.double()  # so that rounding is far below what is to be seen
     found = []
     for pair in (SHORT, LONG):
@@ -142,23 +278,14 @@ def tell() -> Story:
             f"같은 단어, 다른 순서: 벡터의 차이는 위치가 없으면 {off}, 있으면 {on}",
         ),
         parts=(
-            Phrase(
-                f"""Attention compares every word with every other, and nothing in softmax(QK^T / sqrt(d_k)) V says
-                which came first. Only the positions, added to the words' vectors, can tell. So toy reads the same
-                words in two orders, with its positions and without. The short pair is “{SHORT[0]}” and
-                “{SHORT[1]}”; the long pair is “{LONG[0]}” and “{LONG[1]}”""",
-                f"""어텐션은 모든 단어를 서로 비교할 뿐이고, softmax(QK^T / sqrt(d_k)) V 어디에도 무엇이 먼저인지는
-                없습니다. 순서를 알려 주는 것은 단어 벡터에 더한 위치뿐입니다. 그래서 toy에게 같은 단어를 두 가지
-                순서로, 위치를 더해서 한 번, 빼고 한 번 읽힙니다. 짧은 쌍은 “{SHORT[0]}”, “{SHORT[1]}”이고, 긴 쌍은
-                “{LONG[0]}”, “{LONG[1]}”입니다.""",
-            ),
+            _introduction(TOY),
             _differences(found),
             _exactness(found),
             _what_positions_do(long),
             _rows_moved(long.words, shares, first, second),
-            _most_moved(shares),
+            _most_moved(shares, head),
         ),
-        picture=_picture(long, shares, first, second),
+        picture=_picture(long, head, first, second),
         receipt=Phrase(
             f"""the patterns: {seen}; the vectors: the model called directly in float64, with positions
             and without, for which there is no receipt""",
@@ -168,11 +295,20 @@ def tell() -> Story:
     )
 
 
-def _differences(found: Sequence[Compared]) -> Table:
-    pairs = (
-        Phrase("short pair: first / second sentence", "짧은 쌍: 첫째 / 둘째 문장"),
-        Phrase("long pair: first / second sentence", "긴 쌍: 첫째 / 둘째 문장"),
+def _introduction(name: str) -> Phrase:
+    return Phrase(
+        f"""Attention compares every word with every other, and nothing in softmax(QK^T / sqrt(d_k)) V says
+        which came first. Only the positions, added to the words' vectors, can tell. So {name} reads the same
+        words in two orders, with its positions and without. The short pair is “{SHORT[0]}” and
+        “{SHORT[1]}”; the long pair is “{LONG[0]}” and “{LONG[1]}”""",
+        f"""어텐션은 모든 단어를 서로 비교할 뿐이고, softmax(QK^T / sqrt(d_k)) V 어디에도 무엇이 먼저인지는
+        없습니다. 순서를 알려 주는 것은 단어 벡터에 더한 위치뿐입니다. 그래서 {name}에게 같은 단어를 두 가지
+        순서로, 위치를 더해서 한 번, 빼고 한 번 읽힙니다. 짧은 쌍은 “{SHORT[0]}”, “{SHORT[1]}”이고, 긴 쌍은
+        “{LONG[0]}”, “{LONG[1]}”입니다.""",
     )
+
+
+def _differences(found: Sequence[Compared]) -> Table:
     return Table(
         title=Phrase(
             "largest difference between a word's vectors in the first and the second sentence of a pair",
@@ -183,7 +319,7 @@ def _differences(found: Sequence[Compared]) -> Table:
             Phrase("off, no rounding by place", "없음, 자리와 무관한 반올림"), Phrase("positions on", "위치 있음"),
         ),
         rows=tuple(
-            (pair, *map(small, (c.without, c.placeless, c.largest))) for pair, c in zip(pairs, found, strict=True)
+            (pair, *map(small, (c.without, c.placeless, c.largest))) for pair, c in zip(PAIRS, found, strict=True)
         ),
     )  # fmt: skip
 
@@ -250,28 +386,31 @@ def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, sec
     )  # fmt: skip
 
 
-def _most_moved(shares: np.ndarray) -> Phrase:
-    head = largest(shares)
+def _most_moved(shares: np.ndarray, head: Head) -> Phrase:
     name, mean, most = head_name(head), percent(float(shares.mean())), percent(float(shares[head].mean()))
     return Phrase(
-        f"""On average {mean} of a row's weight moves to other words; most in {name}, {most}, which the picture
-        shows in both sentences. {ROWS}""",
-        f"""한 행의 가중치는 평균 {mean}가 다른 단어로 옮겨 갑니다. 가장 많이 옮겨 가는 헤드는
-        {name.ko}({most})이고, 그림에 두 문장에서의 패턴이 있습니다. {ROWS.ko}""",
+        f"""On average {mean} of a row's weight moves to other words. The picture shows {name} in both sentences, here
+        {most}: in {OTHERS} other such pairs its rows moved most. {ROWS}""",
+        f"""한 행의 가중치는 평균 {mean}가 다른 단어로 옮겨 갑니다. 그림은 {name.ko}의 두 문장에서의 패턴입니다(여기서는
+        {most}). 이런 쌍 {OTHERS}개에서 행이 가장 많이 달라진 헤드입니다. {ROWS.ko}""",
     )
 
 
-def _picture(long: Compared, shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[Bars | Matrix, ...]:
-    head = largest(shares)
+def _patterns(head: Head, first: np.ndarray, second: np.ndarray) -> list[Matrix]:
+    """One head in both sentences of the long pair."""
     name, top = head_name(head), float(max(first[head].max(), second[head].max()))
     which = (
         Phrase("first (did not get)", "첫째 (did not get)"), Phrase("second (could not get)", "둘째 (could not get)"),
     )  # fmt: skip
+    return [
+        square(Phrase(f"{name}: {what}", f"{name.ko}: {what.ko}"), pattern, words_of(text), top)
+        for what, pattern, text in zip(which, (first[head], second[head]), LONG, strict=True)
+    ]
+
+
+def _picture(long: Compared, head: Head, first: np.ndarray, second: np.ndarray) -> tuple[Bars | Matrix, ...]:
     return (
-        *(
-            square(Phrase(f"{name}: {what}", f"{name.ko}: {what.ko}"), pattern, words_of(text), top)
-            for what, pattern, text in zip(which, (first[head], second[head]), LONG, strict=True)
-        ),
+        *_patterns(head, first, second),
         Bars(
             title=Phrase(
                 "how far each word's vector moves between the two sentences",

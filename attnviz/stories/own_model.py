@@ -1,0 +1,122 @@
+"""A story told with a model of the reader's choice: its self-attention, with a row and a column for each word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from attnviz.attention import Attention, Kind, Note
+from attnviz.capture.attend import attend_all
+from attnviz.capture.observers import Batch
+from attnviz.capture.source import Model, Source, as_source
+from attnviz.errors import InputError, ModelError, TooLongError
+from attnviz.heatmaps.words import hide_special, merge_words
+from attnviz.models.language.english import English
+from attnviz.stories.common import words_of
+from attnviz.text.display import clip, visible
+from attnviz.text.notes import sentence
+from attnviz.text.phrase import Phrase, joined
+
+SENTENCES = 100
+"""How many other sentences a head is chosen on, and as many more that it is tried on."""
+AT_ONCE = 50
+"""Sentences that run together."""
+SELF_ATTENTION: tuple[Kind, ...] = ("encoder", "decoder")
+
+
+def open_own(model: Model) -> Source:
+    """The model that a story is told with.
+
+    Raises:
+        ModelError: it has no self-attention, or cannot be used.
+    """
+    source = as_source(model)
+    if not set(source.kinds) & set(SELF_ATTENTION):
+        raise ModelError(f"{source.name} has no self-attention, which this story is about: it has {source.kinds[0]}")
+    return source
+
+
+def read_words(source: Source, texts: Sequence[str]) -> Iterator[Attention]:
+    """The self-attention of sentences, word by word: pieces merged, special tokens left out.
+
+    Raises:
+        InputError: the model knows none of a sentence's words, has no token of its own for one of them, or takes no
+            sentence so long.
+    """
+    kind = next(kind for kind in SELF_ATTENTION if kind in source.kinds)
+    for first in range(0, len(texts), AT_ONCE):
+        some = texts[first : first + AT_ONCE]
+        # A home-built translator would generate a translation, which its encoder's attention does not need.
+        targets = ["."] * len(some) if source.generates and hasattr(source, "knows_language") else None
+        try:
+            records = attend_all(some, source, kind=kind, targets=targets)
+        except TooLongError:
+            raise TooLongError(f"a sentence of this story has more tokens than {source.name} takes") from None
+        yield from map(_in_words, records)
+
+
+def _in_words(record: Attention) -> Attention:
+    words, found = words_of(record.text), hide_special(merge_words(record))
+    places = [token.word for token in found.query_tokens]
+    if places != list(range(len(words))):
+        missing = next((word for place, word in enumerate(words) if place not in places), "a space")
+        raise InputError(f"{record.model} cannot be shown word by word: it has no token of its own for “{missing}”")
+    pieces = [(token.word or 0, "→" in token.text) for token in record.query_tokens if not token.special]
+    unknown = sorted({word for word, is_unknown in pieces if is_unknown})
+    if len(unknown) == len(words):
+        raise InputError(f"{record.model} knows none of the words of “{clip(record.text, 60)}”")
+    if not unknown or any(note.code == "unknown_words" for note in found.notes):
+        return found
+    note = Note.of("unknown_words", words=", ".join(words[place] for place in unknown))
+    return replace(found, notes=(*found.notes, note))
+
+
+class AtOnePlace:
+    """A model every word of which is told that it stands at position 0; it passes for a source.
+
+    Models that take no position numbers read as before.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.name, self.kinds, self.generates = source.name, source.kinds, source.generates
+        self.has_sinks = source.has_sinks
+        self.digest, self.untrained, self.stream = source.digest, source.untrained, source.stream
+
+    def encode(self, texts: Sequence[str], *pairs: Any, **more: Any) -> Batch:
+        """The source's own batch, with a 0 for each position."""
+        batch = self._source.encode(texts, *pairs, **more)
+        if "input_ids" not in batch.inputs:
+            return batch
+        return replace(batch, inputs={**batch.inputs, "position_ids": torch.zeros_like(batch.inputs["input_ids"])})
+
+
+def without_positions(source: Source, texts: Sequence[str]) -> list[Attention] | None:
+    """The self-attention of sentences without positions, word by word; None where they cannot be taken away."""
+    try:
+        bare, usual = (list(read_words(one, texts)) for one in (AtOnePlace(source), source))
+    except ModelError:
+        return None
+    return None if all(np.array_equal(a.weights, b.weights) for a, b in zip(bare, usual, strict=True)) else bare
+
+
+def written(made: English) -> str:
+    """A sentence of the small language as a person writes it."""
+    text = " ".join(made.words)
+    return text[0].upper() + text[1:].replace(" .", ".").replace(" ,", ",").replace(" i ", " I ")
+
+
+def name_of(source: Source) -> str:
+    """What a story calls a model."""
+    return clip(visible(source.name.rstrip("/").rpartition("/")[2]), 30)
+
+
+def notes_of(records: Iterable[Attention]) -> tuple[Phrase, ...]:
+    """What was done to the sentences that are shown, if anything."""
+    notes = dict.fromkeys(note for record in records for note in record.notes)
+    said = [Phrase(sentence(note), sentence(note, "ko")) for note in notes]
+    return (joined(Phrase(f"Note: {one}.", f"참고: {one.ko}.") for one in said),) if said else ()
