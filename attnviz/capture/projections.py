@@ -168,6 +168,11 @@ class KeepProjections:
         """The calls after the layer's attention, up to the next layer's."""
         return self._wanted_layer()[2]
 
+    @property
+    def last(self) -> list[Call]:
+        """The calls after the last layer's attention: they make the model's output."""
+        return self._calls
+
     def is_recurrent(self) -> bool:
         """Whether recurrent cells run between one step of the attention and the next."""
         return any(isinstance(call.module, nn.RNNCellBase) for call in self.before)

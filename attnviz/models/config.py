@@ -10,7 +10,7 @@ from attnviz.models.checks import expect_share, expect_sizes
 
 Activation = Literal["relu", "gelu"]
 Cell = Literal["gru", "lstm", "rnn"]
-Positions = Literal["sinusoidal", "none"]
+Positions = Literal["sinusoidal", "learned", "none"]
 ScoreName = Literal["dot", "scaled_dot", "general", "additive"]
 
 
@@ -41,7 +41,9 @@ class ToyConfig(StackConfig):
 
     Attributes:
         seed: another seed, another model; the same seed, the same model.
-        positions: ``none`` for a model that cannot tell the order of its words.
+        positions: ``none`` for a model that cannot tell the order of its words; those that training would have learned
+            are drawn at random like everything else.
+        special_tokens: whether each sentence is read between ``[CLS]`` and ``[SEP]``.
     """
 
     d_model: int = 20
@@ -50,6 +52,7 @@ class ToyConfig(StackConfig):
     d_ff: int = 80
     seed: int = 0
     positions: Positions = "sinusoidal"
+    special_tokens: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

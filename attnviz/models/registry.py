@@ -171,6 +171,12 @@ _MODELS = (
         config=ToyConfig,
     ),
     HomeBuiltModel(
+        name="toy-random-bert",
+        architecture="random",
+        about="the same with what BERT adds to its words: learned positions, drawn here at random, [CLS] and [SEP]",
+        config=lambda: ToyConfig(positions="learned", special_tokens=True),
+    ),
+    HomeBuiltModel(
         name="toy-decoder",
         architecture="decoder",
         about="English sentences of the small language: to say the next word",

@@ -46,8 +46,8 @@ class ToyEncoder(nn.Module):
     def __init__(self, config: ToyConfig | None = None) -> None:
         super().__init__()
         self.config = config = config or ToyConfig()
-        if config.positions not in ("sinusoidal", "none"):
-            raise ModelError(f"no such positions: expected sinusoidal or none, got {config.positions}")
+        if config.positions not in ("sinusoidal", "learned", "none"):
+            raise ModelError(f"no such positions: expected sinusoidal, learned or none, got {config.positions}")
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay the caller's
             # Not torch.manual_seed, which would seed every other device's generator too.
             torch.default_generator.manual_seed(config.seed)
@@ -68,9 +68,17 @@ class ToyEncoder(nn.Module):
             raise InputError(f"no words: expected a sequence of at least 1, got {words!r}")
         d_model, seed = self.config.d_model, self.config.seed
         vectors = torch.stack([word_vector(word, d_model, seed) for word in words])  # (T, D)
-        if self.config.positions == "sinusoidal":
-            vectors = vectors + sinusoidal_positions(len(words), d_model)  # (T, D) + (T, D)
+        positions = self.positions(len(words))
+        vectors = vectors if positions is None else vectors + positions  # (T, D) + (T, D)
         return vectors.to(next(self.parameters()))
+
+    def positions(self, n: int) -> Float[Tensor, "position d_model"] | None:
+        """The vectors of the first n positions [position, d_model]; None in a model without."""
+        config = self.config
+        if config.positions == "learned":  # a table of numbers, one row a position, as BERT has it
+            rows = [word_vector(f"position {place}", config.d_model, config.seed) for place in range(n)]
+            return torch.stack(rows) * 2**-0.5  # as large as waves are
+        return sinusoidal_positions(n, config.d_model) if config.positions == "sinusoidal" else None
 
     def forward(
         self,

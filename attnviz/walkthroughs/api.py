@@ -71,6 +71,7 @@ def walkthrough(
     pair: str | None = None,
     target: str | None = None,
     truncate: bool = False,
+    full: bool = False,
     **choices: Unpack[Choices],
 ) -> Walkthrough:
     """Follow one word through one head of a model, or a calculation by hand: every number of it.
@@ -86,6 +87,7 @@ def walkthrough(
         pair: a second sentence, for models that read two.
         target: what a model that translates is made to generate (teacher forcing).
         truncate: cut a text that is too long for the model.
+        full: of a whole layer that is large, its projections too, which make a file of 160 MB.
         choices: ``layer``, ``head``, ``query``, ``all_queries``, ``whole_layer``, ``kind``, ``score``, ``causal``,
             and how the model is loaded: ``device``, ``dtype``, ``revision``, ``trust_remote_code`` (see `Choices`).
 
@@ -105,7 +107,7 @@ def walkthrough(
     )  # fmt: skip
     if exercise is not None and (text is not None or model is not None or choices):
         raise SettingsError("an exercise is made of small integers: it takes no sentence and no model")
-    return _calculated(words, model, tokenizer, choices, seed=exercise)[0]
+    return _calculated(words, model, tokenizer, choices, seed=exercise, full=full)[0]
 
 
 def decoding_steps(
@@ -135,6 +137,7 @@ def _calculated(
     *,
     seed: int | None = None,
     each_step: bool = False,
+    full: bool = False,
 ) -> list[Walkthrough]:
     """From the arguments of Python to groups of settings, and to the calculations."""
     loading: dict[str, Any] = {name: value for name, value in choices.items() if name in LOADING}
@@ -153,6 +156,7 @@ def _calculated(
         WalkthroughModel(model=name, seed=seed, **loading if is_named else {}),
         WalkthroughSelection(**chosen),
         each_step=each_step,
+        full=full,
         open_model=open_model,
     )
 
@@ -163,6 +167,7 @@ def calculate(
     selection: WalkthroughSelection,
     *,
     each_step: bool = False,
+    full: bool = False,
     open_model: Callable[[ModelSettings], AbstractContextManager[Source]] | None = None,
 ) -> list[Walkthrough]:
     """The calculations that groups of settings describe.
@@ -172,6 +177,7 @@ def calculate(
         model: which model.
         selection: which part of it is followed.
         each_step: whether each step of a decoder is followed, unless a query or all of them are chosen.
+        full: whether the projections of a large layer are kept, too.
         open_model: what loads the model; None loads it in silence.
 
     Returns:
@@ -194,7 +200,7 @@ def calculate(
     with nullcontext(open_source(**loading.arguments)) if open_model is None else open_model(loading) as source:
         return follow(
             sentence, source, selection, pair=text.pair, target=text.target, truncate=text.truncate,
-            each_step=each_step and not chooses_query,
+            each_step=each_step and not chooses_query, full=full,
         )  # fmt: skip
 
 

@@ -141,6 +141,12 @@ TEXTS: dict[str, Text] = {
         ("게이트 통과", "더 긴 벡터의 각 수에 그 게이트의 값을 곱합니다.")),
     "feed_forward_2": Text(("Feed-forward, second projection", "The longer row is projected back to the old width."),
         ("피드포워드, 둘째 변환", "길어진 벡터를 다시 층의 너비로 되돌립니다.")),
+    "hidden": Text(("Feed-forward, longer row", "What the first projection makes of each token."),
+        ("피드포워드의 더 긴 벡터", "첫째 변환이 토큰마다 만드는 벡터입니다.")),
+    "gate": Text(("Feed-forward, gate", "How much of each number of the longer row passes."),
+        ("피드포워드, 게이트", "더 긴 벡터의 각 수를 얼마나 통과시킬지 나타냅니다.")),
+    "narrowed": Text(("Feed-forward, back to the old width", "What the second projection makes of the longer row."),
+        ("피드포워드의 결과", "둘째 변환이 원래 너비로 되돌린 벡터입니다.")),
     "residual_2": Text(("Residual connection, feed-forward", "What went into it is added again."),
         ("피드포워드의 잔차 연결", "피드포워드에 들어간 값을 다시 더합니다.")),
     "residual_cross": Text(("Residual connection, cross attention", "What cross attention read is added."),
@@ -324,6 +330,14 @@ NOTES: Templates = {
     "looks_twice": (
         "the layer looks twice: back at what was generated, then across at the other sentence (grids named cross)",
         "이 층은 두 번 봄: 먼저 앞에서 생성한 것을, 그다음 다른 문장을 봄 (이름에 cross가 붙은 표)",
+    ),
+    "layer_left_out": (
+        "the projections, {n} numbers, are left out, and what they made is given: --full has them",
+        "행렬(수 {n}개)은 생략하고 그 결과를 그대로 씀: --full에 모두 있음",
+    ),
+    "model_shapes": (
+        "the model: {layers} layers of {heads} heads, each {d} wide, side by side; last_hidden_state {shape}",
+        "모델 전체: 층 {layers}개, 층마다 너비 {d}인 헤드 {heads}개를 이어 붙임; last_hidden_state {shape}",
     ),
     "output_left_out": ("the output projection, {shape} numbers, is left out", "출력 행렬(수 {shape}개)은 생략함"),
     "other_score": _not_its_own(*_SCORE),

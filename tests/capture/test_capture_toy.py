@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.capture.attend import attend, attend_all
-from attnviz.capture.sources.home_built import NOTES, ToySource
+from attnviz.capture.sources.home_built import NOTES, ToySource, random_source
 from attnviz.errors import InputError, ModelError
 from attnviz.models.config import ToyConfig
 from attnviz.models.toy import ToyEncoder
@@ -81,3 +81,13 @@ def test_too_large(sizes: dict[str, int]) -> None:
     """Sizes that would take minutes, or all memory, are refused at once."""
     with pytest.raises(ModelError, match=r"^these sizes make [\d,]+ weights: at most 50,000,000 are drawn$"):
         ToySource(ToyConfig(**sizes))  # type: ignore[arg-type]
+
+
+def test_special_tokens() -> None:
+    """Between [CLS] and [SEP], a second sentence before another one; they stand for no word of the text."""
+    source = random_source("toy-random-bert", {"n_layers": 1})
+    (sentence,) = source.encode(["I love"], ["you"]).sentences
+    assert [token.text for token in sentence.tokens] == ["[CLS]", "I", "love", "[SEP]", "you", "[SEP]"]
+    assert [token.special for token in sentence.tokens] == [True, False, False, True, False, True]
+    assert [token.segment for token in sentence.tokens] == [0, 0, 0, 0, 1, 1]
+    assert attend("I love", source).weights.shape == (1, 4, 4, 4)

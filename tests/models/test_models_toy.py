@@ -155,5 +155,18 @@ class TestRefusals:
         """Heads that do not divide, positions of an unknown kind."""
         with pytest.raises(ModelError, match="expected a divisor of 20, got 3 heads"):
             ToyEncoder(ToyConfig(n_heads=3))
-        with pytest.raises(ModelError, match="expected sinusoidal or none, got rotary"):
+        with pytest.raises(ModelError, match="expected sinusoidal, learned or none, got rotary"):
             ToyEncoder(ToyConfig(positions="rotary"))  # type: ignore[arg-type]
+
+
+def test_positions_as_bert_has_them() -> None:
+    """A row of numbers for each place, the same whatever the sentence; between its special tokens."""
+    toy = ToyEncoder(ToyConfig(positions="learned"))
+    table = toy.positions(3)
+    assert table is not None
+    assert table.shape == (3, 20)
+    longer = toy.positions(5)
+    assert longer is not None
+    assert torch.equal(longer[:3], table)
+    words = torch.stack([word_vector(word, 20) for word in ("I", "I", "love")])
+    assert torch.equal(toy.embed(["I", "I", "love"]), words + table)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from attnviz.capture.source import Source
     from attnviz.walkthroughs.record import Walkthrough
 
-OF_TEXT = {"pair", "target", "truncate"}
+OF_TEXT = {"pair", "target", "truncate", "full"}
 SHORT = {"every": "all_queries"}
 
 

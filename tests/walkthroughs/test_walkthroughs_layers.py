@@ -160,7 +160,8 @@ def test_the_size_of_distilbert(zoo: Zoo, tmp_path: Path, n_heads: int) -> None:
     model = DistilBertModel(DistilBertConfig(vocab_size=len(tokenizer), n_layers=1, n_heads=n_heads)).eval()
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    walked = walk("I am full", open_source(str(tmp_path)), whole_layer=True, every=True)
+    source = open_source(str(tmp_path))
+    walked = walk("I am full", source, whole_layer=True, every=True, full=True)
     shapes = {name: grid.values.shape for name, grid in walked.grids.items()}
     assert walked.grids["X"].rows == ("[CLS]", "i", "am", "full", "[SEP]")
     contexts = [shapes[step.result] for step in walked.steps if step.name == "context"]
@@ -171,6 +172,16 @@ def test_the_size_of_distilbert(zoo: Zoo, tmp_path: Path, n_heads: int) -> None:
     with torch.inference_mode():
         output = model(**tokenizer("I am full", return_tensors="pt")).last_hidden_state[0]
     assert largest_difference(walked.grids[walked.own].values, output.double().numpy()) <= CLOSE * scale(walked)
+    shown = Note.of("model_shapes", layers=1, heads=n_heads, d=768 // n_heads, shape="(5, 768)")
+    assert shown in walked.notes
+    # Unless it is asked for in full, its millions of weights are left out, and the same number comes out.
+    short = walk("I am full", source, whole_layer=True, every=True)
+    assert not [name for name in short.given() if name.startswith("W")]
+    assert short.notes == (Note.of("layer_left_out", n="7,077,888"), shown)
+    assert sum(grid.values.size for grid in short.grids.values()) < 120_000
+    assert recomputed(short) == 0
+    assert short.from_input is None
+    assert largest_difference(short.grids[walked.own].values, walked.grids[walked.own].values) <= CLOSE * scale(walked)
 
 
 @pytest.mark.parametrize(("name", "kind"), [one for one in LAYERS if one[0] != "real"])

@@ -131,7 +131,12 @@ class ToySource(_HomeBuilt):
 
     def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
         del truncate
-        return Sentence(text=text, pair=pair, tokens=_read_words(text, pair), notes=NOTES)
+        tokens = _read_words(text, pair)
+        if self._model.config.special_tokens:
+            parts = [[token for token in tokens if token.segment == segment] for segment in (0, 1)]
+            tokens = (_special("[CLS]", 0), *parts[0], _special("[SEP]", 0))
+            tokens += (*parts[1], _special("[SEP]", 1)) if parts[1] else ()
+        return Sentence(text=text, pair=pair, tokens=tokens, notes=NOTES)
 
     def _batch(self, sentences: Sequence[Sentence], kind: Kind, targets: Texts, *, truncate: bool) -> Batch:
         del targets, truncate
@@ -149,11 +154,12 @@ class ToySource(_HomeBuilt):
         dtype = next(self._model.parameters()).dtype
         return ToySource(config, name=self._called, device=self._device, dtype=dtype)
 
-    def embedded(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
         """The vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
         words, config = [token.piece for token in batch.sentences[0].tokens], self._model.config
         vectors = torch.stack([word_vector(word, config.d_model, config.seed) for word in words])
-        return vectors, sinusoidal_positions(len(words), config.d_model)
+        positions = self._model.positions(len(words))
+        return None if positions is None else (vectors, positions)
 
 
 def random_source(
@@ -321,6 +327,11 @@ def _token(word: str, start: int, number: int, segment: int, vocabulary: Vocabul
         word=number,
         segment=segment,
     )
+
+
+def _special(mark: str, segment: int) -> Token:
+    """What a model reads beside the words."""
+    return Token(text=mark, piece=mark, special=True, segment=segment)
 
 
 def _watch(run: ForwardPass) -> AttendFunction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from torch import Tensor
@@ -58,6 +59,7 @@ class LayerWriter:
         run: its self-attention.
         cross: its cross attention, where it has one.
         from_input: whether query, keys and values are made by their projections, or given.
+        is_whole: whether the other projections are written down too, or what they make is given.
         notes: what a reader should know.
         n_norms: norms so far.
         n_sums: residual sums so far.
@@ -67,6 +69,7 @@ class LayerWriter:
     run: HeadRun
     cross: HeadRun | None
     from_input: bool = field(kw_only=True)
+    is_whole: bool = field(default=True, kw_only=True)
     notes: list[Note] = field(default_factory=list)
     n_norms: int = 0
     n_sums: int = 0
@@ -80,6 +83,8 @@ class LayerWriter:
             inputs.know(numbers(first.read), self.norm(every, first.before, is_first=True), "n")
         elif first.before is not None:
             self.n_norms += 1  # it is in what the heads were given
+        if not self.from_input:
+            inputs.write(numbers(parts.x), of_query=True)
         made = self.attention(first, self.run, inputs)
         stream = inputs.write(numbers(parts.x), of_query=True) or ""
         for part in parts.parts:
@@ -121,21 +126,21 @@ class LayerWriter:
                 one.give_own(self.c)
             contexts.append(one.write_attention(self.c))
         assert isinstance(part.work, Projection)  # noqa: S101 - attention's is the output projection
-        return _write_output_projection(self.c, contexts, part.work, run.suffix)
+        return _write_output_projection(self.c, contexts, part.work, run.suffix, is_given=not self.is_whole)
 
     def network(self, network: FeedForwardCalls, read: str) -> str:
         """The feed-forward network."""
-        c = self.c
-        gate = network.gate
+        c, gate = self.c, network.gate
+        write = partial(_write_projection, c, is_given=not self.is_whole)
         if gate is None:
-            hidden = _write_projection(c, ("feed_forward_1", "hidden", "1"), read, network.widen)
+            hidden = write(("feed_forward_1", "hidden", "1"), read, network.widen)
             active = c.step(network.activation, "active", network.activation, hidden)
         else:
-            opened = _write_projection(c, ("feed_forward_gate", "gate", "g"), read, gate)
+            opened = write(("feed_forward_gate", "gate", "g"), read, gate)
             active = c.step(network.activation, "active", network.activation, opened)
-            hidden = _write_projection(c, ("feed_forward_1", "hidden", "1"), read, network.widen)
+            hidden = write(("feed_forward_1", "hidden", "1"), read, network.widen)
             active = c.step("gated", "gated", "product", active, hidden)
-        return _write_projection(c, ("feed_forward_2", "narrowed", "2"), active, network.narrow)
+        return write(("feed_forward_2", "narrowed", "2"), active, network.narrow)
 
     def norm(self, x: str, norm: Norm, *, is_first: bool = False, is_last: bool = False) -> str:
         """A norm; norms are counted, as their gains and shifts are."""
@@ -148,17 +153,25 @@ class LayerWriter:
         return c.step(step, "N" if is_first else _counted("norm", n), norm.operation, x, *given, number=norm.epsilon)
 
 
-def _write_output_projection(c: Calculation, contexts: Sequence[str], output: Projection, suffix: str = "") -> str:
+def _write_output_projection(
+    c: Calculation, contexts: Sequence[str], output: Projection, suffix: str = "", *, is_given: bool = False
+) -> str:
     """Write down contexts side by side and what the output projection makes of them; the name of that comes back."""
     together = contexts[0]
     if len(contexts) > 1:
         together = c.step("concatenated", f"concatenated{suffix}", "concatenate", *contexts)
-    return _write_projection(c, ("output", f"output{suffix}", f"o{suffix}"), together, output)
+    return _write_projection(c, ("output", f"output{suffix}", f"o{suffix}"), together, output, is_given=is_given)
 
 
-def _write_projection(c: Calculation, names: tuple[str, str, str], x: str, found: Projection) -> str:
-    """Write down a projection; the names are those of the step, of its result, and what is put behind W and b."""
+def _write_projection(
+    c: Calculation, names: tuple[str, str, str], x: str, found: Projection, *, is_given: bool = False
+) -> str:
+    """Write down a projection, or what it makes alone; the names are the step's, its result's, what follows W and b."""
     step, result, letter = names
+    if is_given:
+        read = c.grids[x]
+        made = read.values @ numbers(found.weight) + (0.0 if found.bias is None else numbers(found.bias))
+        return c.give(result, Grid(values=made, rows=read.rows))
     bias = {} if found.bias is None else {f"b{letter}": _row(found.bias)}
     return c.project(step, result, x, {f"W{letter}": Grid(values=numbers(found.weight))} | bias)
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from attnviz.attention import Kind, Note, Receipt, Token, positions
 from attnviz.capture.observers import Batch
-from attnviz.capture.projections import KeepProjections
+from attnviz.capture.projections import KeepProjections, Projection
 from attnviz.capture.source import Source
 from attnviz.errors import NoAttentionError, SelectionError
 from attnviz.text.display import check_text, visible
 from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, largest_difference
-from attnviz.walkthroughs.capture.inputs import HomeBuilt, Inputs, write_projections
+from attnviz.walkthroughs.capture.inputs import LARGEST_MAP, HomeBuilt, Inputs, write_projections
 from attnviz.walkthroughs.capture.layers import CROSS, LayerWriter, write_output
-from attnviz.walkthroughs.capture.parts import LayerParts, parts_of
+from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, parts_of
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.settings import WalkthroughSelection
@@ -31,6 +31,7 @@ def follow(
     target: str | None = None,
     truncate: bool = False,
     each_step: bool = False,
+    full: bool = False,
 ) -> list[Walkthrough]:
     """Follow one word through one head of a model, from what its query, key and value are made of to its context.
 
@@ -46,6 +47,7 @@ def follow(
         target: what a model that translates is made to generate.
         truncate: cut a text that is too long.
         each_step: whether a decoder that looks at another sentence is followed at each word that it generates.
+        full: whether the projections of a large layer are written down, too.
 
     Raises:
         InputError: the text cannot be read by the model.
@@ -79,7 +81,7 @@ def follow(
         other = None
         if kind != "encoder" and {"decoder", "cross"} <= set(source.kinds):
             other, receipt = _other_attention(run, encoded, receipt)
-        return [_written_whole(run, other, row, receipt) for row in rows]
+        return [_written_whole(run, other, row, receipt, full=full) for row in rows]
     return [_written(replace(run, row=row), score, receipt, causal=causal) for row in rows]
 
 
@@ -128,9 +130,20 @@ def _written(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> W
 
 def _finished(calculation: Calculation, run: HeadRun, notes: Sequence[Note], **more: Any) -> Walkthrough:
     """The walkthrough of a calculation, with whose it is."""
+    notes = [*notes, *_shapes(run, more["receipt"])]
     walk = calculation.finish(_title(run, more.get("head")), query=run.row, notes=notes)
     of_run: dict[str, Any] = {"model": run.source.name, "kind": run.kind, "layer": run.layer.number}
     return replace(walk, text=run.batch.sentences[0].text, **(of_run | more))
+
+
+def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
+    """What the library's own model makes of the whole sentence, in shapes; of others nothing."""
+    made = [call.made.shape[1:] for call in run.keep.last if call.made.shape[1] == len(run.queries)]
+    if isinstance(run.source, HomeBuilt) or run.source.generates or not made:
+        return []
+    _, heads, _, d = run.layer.query.shape
+    shape = "({}, {})".format(*made[-1])
+    return [Note.of("model_shapes", layers=len(receipt.layers), heads=heads, d=d, shape=shape)]
 
 
 def _title(run: HeadRun, head: int | None) -> Note:
@@ -149,11 +162,13 @@ def _difference_of(run: HeadRun) -> float:
     return largest_difference(calculation.grids[context].values, run.context())
 
 
-def _written_whole(run: HeadRun, other: HeadRun | None, row: int | None, receipt: Receipt) -> Walkthrough:
+def _written_whole(
+    run: HeadRun, other: HeadRun | None, row: int | None, receipt: Receipt, *, full: bool
+) -> Walkthrough:
     """The walkthrough of one query, or of all, through a whole layer.
 
     How far its output is from the model's own is measured where every head starts from its own query, keys and values,
-    and where all starts from the layer's input.
+    and where all starts from the layer's input; of a large layer that is not wanted in full only the former.
     """
     run = replace(run, row=row)
     first, cross = run, None
@@ -163,17 +178,29 @@ def _written_whole(run: HeadRun, other: HeadRun | None, row: int | None, receipt
         cross = replace(cross, suffix=CROSS)
     parts: LayerParts = parts_of(run.source.name, first.keep, None if cross is None else cross.keep)
     theirs = numbers(run.rows_of(parts.made))
-    differences = []
-    for projected in (False, True):
+    n_numbers = sum(found.weight.numel() for found in _projections_of(parts, first.keep, cross))
+    is_whole = full or n_numbers <= LARGEST_MAP
+    differences: list[float] = []
+    for projected in (False, True)[: 1 + is_whole]:
         calculation = Calculation()
-        writer = LayerWriter(calculation, first, cross, from_input=projected)
+        writer = LayerWriter(calculation, first, cross, from_input=projected, is_whole=is_whole)
         own = writer.write(parts)
         differences.append(largest_difference(calculation.grids[own].values, theirs))
     sentence = run.batch.sentences[0]
     told = (*sentence.notes, *(() if other is None else (*other.batch.sentences[0].notes, Note("looks_twice"))))
-    notes = [*dict.fromkeys([*told, *writer.notes])]
-    difference, from_input = differences
+    left_out = () if is_whole else (Note.of("layer_left_out", n=f"{n_numbers:,}"),)
+    notes = [*dict.fromkeys([*told, *writer.notes, *left_out])]
+    difference, from_input = (*differences, None)[:2]
     return _finished(calculation, run, notes, own=own, difference=difference, from_input=from_input, receipt=receipt)
+
+
+def _projections_of(parts: LayerParts, keep: KeepProjections, cross: HeadRun | None) -> list[Projection]:
+    """All projections of a layer, those that make query, keys and values among them."""
+    found = [one for kept in (keep, None if cross is None else cross.keep) if kept for one in kept.projections()[:3]]
+    for part in parts.parts:
+        work = part.work
+        found += [work.widen, work.narrow, work.gate] if isinstance(work, FeedForwardCalls) else [work]
+    return [one for one in found if one is not None]
 
 
 def _other_way(score: Score, *, causal: bool) -> Note:
