@@ -111,6 +111,22 @@ def _long_name(described: Option) -> str:
     return described.names[0].partition("/")[0] if described.names else "a sentence"
 
 
+READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu")
+"""Endings of files that attnviz reads."""
+
+
+def check_sentence(text: str | None) -> None:
+    """Refuse a sentence that is the name of a file, which was meant to be read.
+
+    Raises:
+        SettingsError: it is such a name.
+    """
+    if text is not None and text.endswith(READ) and Path(text).is_file():
+        raise SettingsError(
+            f"{text!r} is a file, not a sentence: --load draws what was saved, --file and --corpus read sentences"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextSettings:
     """The sentence, and what goes with it.
@@ -136,6 +152,7 @@ class TextSettings:
     def __post_init__(self) -> None:
         if self.text is not None and self.file is not None:
             raise SettingsError("give the sentence or --file, not both")
+        check_sentence(self.text)
 
 
 def _size(name: str, least: int, meaning: str) -> Any:  # noqa: ANN401 - as option

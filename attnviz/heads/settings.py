@@ -22,6 +22,7 @@ from attnviz.settings import (
     Ranges,
     background_option,
     changed,
+    check_sentence,
     head_option,
     kind_option,
     lang_option,
@@ -84,6 +85,7 @@ class CorpusSettings:
         given = [name for name, value in places.items() if value is not None]
         if len(given) > 1:
             raise SettingsError(f"give one of {' and '.join(given)}: they say where the sentences are")
+        check_sentence(self.text)
         if "" in {self.corpus, self.treebank}:
             raise SettingsError("the name of the file of sentences is empty")
         if self.field is not None and self.corpus is None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.fixtures.command_line import Result
 
+ENGLISH = str(Path(__file__).parents[2] / "sample_inputs" / "english.txt")
+
 
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         (lambda: ModelSettings(model="toy", seed=3), ("a", "-m", "toy", "--seed", "3"), "--seed can be chosen for"),
         (lambda: ModelSettings(toy=True, revision="x"), ("a", "--toy", "--revision", "x"), "--toy comes with attnviz"),
         (lambda: TextSettings(text="a", file=Path("f")), ("a", "--file", "f"), "give the sentence or --file, not both"),
+        (lambda: TextSettings(text=ENGLISH), (ENGLISH,), "is a file, not a sentence: --load draws what was saved"),
         (lambda: HeatmapAppearance(palette="no"), ("a", "--toy", "--palette", "no"), "there is no palette 'no'"),
         (lambda: OutputSettings(output=(Path("x.html"),)), ("a", "--toy", "-o", "x.html"), "the ending must be one of"),
         (lambda: HeatmapSelection(layer=("x",)), ("a", "--toy", "--layer", "x"), "'x' is neither a number nor a range"),
