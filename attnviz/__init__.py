@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from attnviz.attention import Attention, Note, Receipt, Token
     from attnviz.capture.attend import attend, attend_all
     from attnviz.capture.source import as_source, open_source
+    from attnviz.capture.sources.modules import watch
     from attnviz.heads.api import compare_heads, compare_models
     from attnviz.heads.record import HeadComparison
     from attnviz.heatmaps.api import heatmap
@@ -47,6 +48,7 @@ _HOME = {
     "save": "attnviz.results",
     "verify": "attnviz.walkthroughs.verify",
     "walkthrough": "attnviz.walkthroughs.api",
+    "watch": "attnviz.capture.sources.modules",
 }
 """Where each public name lives. It is imported on first use: `import attnviz` alone loads no library."""
 
@@ -72,6 +74,7 @@ __all__ = [
     "save",
     "verify",
     "walkthrough",
+    "watch",
 ]
 
 

@@ -61,6 +61,10 @@ class Token:
     segment: int = 0
 
 
+SOFTMAX = "softmax"
+"""The native implementation where the weights are the very tensor that the model multiplied by its values."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """Proof that the captured weights are what the model computed.
@@ -69,7 +73,7 @@ class Receipt:
     output of the model's native implementation.
 
     Attributes:
-        native: the native implementation, such as ``sdpa`` or ``eager``.
+        native: the native implementation, such as ``sdpa`` or ``eager``; of `SOFTMAX` there is nothing to compare.
         dtype: the model's number format, such as ``float32``.
         tolerance: the largest difference accepted, relative to the layer's largest output where that exceeds 1.
         layers: the layers that were compared.
@@ -100,6 +104,8 @@ class Receipt:
 
     def __str__(self) -> str:
         n, largest = len(self.layers), self.max_difference
+        if self.native == SOFTMAX:
+            return f"verified: the model's own softmax in {n} layer{'' if n == 1 else 's'}"
         difference = f"{largest:.1e}" if largest else "0"
         return f"verified: max difference {difference} over {n} layer{'' if n == 1 else 's'}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attnviz.attention import NO_RECEIPT, Note, Receipt
+from attnviz.attention import NO_RECEIPT, SOFTMAX, Note, Receipt
 from attnviz.text.display import visible
 
 Templates = Mapping[str, tuple[str, str]]
@@ -61,6 +61,10 @@ NOTES: Templates = {
         "heads have sinks: a row sums to less than 1 where its head looks at nothing",
         "헤드에 싱크가 있음: 헤드가 아무것도 보지 않으면 행의 합이 1보다 작음",
     ),
+    "dropout": (
+        "dropout was on: these are the weights before it set some of them to zero",
+        "드롭아웃이 켜져 있음: 일부를 0으로 만들기 전의 가중치임",
+    ),
     "tokens_shuffled": ("its tokens are shuffled", "토큰의 순서를 섞었음"),
     "words_merged": (
         "word pieces merged: to a word the sum over its pieces, from it the mean",
@@ -103,5 +107,7 @@ def proof(receipt: Receipt | None, language: str = "en") -> str:
         return str(receipt or NO_RECEIPT)
     if receipt is None:
         return "검증되지 않음: 이 기록에는 검증 정보가 없음"
+    if receipt.native == SOFTMAX:
+        return f"검증됨: 층 {len(receipt.layers)}개에서 모델 자신의 소프트맥스"
     largest = receipt.max_difference
     return f"검증됨: 층 {len(receipt.layers)}개에서 최대 차이 {f'{largest:.1e}' if largest else '0'}"

@@ -1,0 +1,392 @@
+"""The attention of any torch module, seen while the caller's own code runs it.
+
+Three ways of computing attention are seen:
+
+- calls of `torch.nn.functional.scaled_dot_product_attention`, also under another name. The weights are computed again
+  from query, key and mask, and proved against what the call returned;
+- torch's own `MultiheadAttention`, and with it `TransformerEncoder`, `TransformerDecoder` and `Transformer`;
+- attention written by hand, a softmax whose result is multiplied by values: the weights are that very tensor.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Any, cast, final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, positions
+from attnviz.capture.observers import KEEP_AT_MOST, Batch, Block, KeepWeights
+from attnviz.capture.receipt import tolerance_of
+from attnviz.capture.stream import ForwardPass, Scoring
+from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, RecordError, SelectionError
+
+AXES = 4
+"""Of weights: batch, head, query, key."""
+UNKNOWN: Kind = "encoder"
+"""What layers are called whose weights are refused."""
+FUSED = functional.scaled_dot_product_attention
+QKV = ("query", "key", "value")
+FUSED_PARAMETERS = (*QKV, "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
+WHOLE = functional.multi_head_attention_forward
+PARAMETERS = inspect.signature(WHOLE)
+SAME = {
+    "to", "type", "type_as", "float", "double", "half", "bfloat16", "contiguous", "clone", "view", "reshape", "flatten",
+    "squeeze", "unsqueeze", "expand", "dropout", "masked_fill", "masked_fill_",
+}  # fmt: skip
+"""Functions that leave weights weights."""
+PRODUCTS = {"matmul", "bmm", "__matmul__", "baddbmm", "einsum"}
+"""Functions that multiply weights by values."""
+PENDING = 8
+"""So many results of a softmax are waited for: one that no product takes soon is no attention."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenLayer:
+    """One computation of attention.
+
+    Attributes:
+        path: the module it happened in, as ``decoder.layers.0.self_attn``; empty for the watched one itself.
+        kind: which attention it is.
+        shape: batch, head, query, key.
+        dropped: whether dropout then left some weights out, of those that the module used.
+        proof: that the weights are the module's own, or why they are refused.
+        keep: the weights.
+    """
+
+    path: str
+    kind: Kind
+    shape: tuple[int, ...]
+    dropped: bool
+    proof: Receipt | AttnvizError
+    keep: KeepWeights
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """What a softmax returned, followed until it is multiplied."""
+
+    tensor: Tensor  # held, so that its id stays its own
+    shape: torch.Size
+    before_dropout: Tensor | None
+
+
+@final
+class Watched:
+    """A module under watch: a context, and afterwards what was seen of its last run; see `watch`."""
+
+    def __init__(self, module: nn.Module) -> None:
+        if not hasattr(module, "named_modules"):
+            raise ModelError(f"watch takes a torch.nn.Module, not {type(module).__name__}")
+        self.layers: list[SeenLayer] = []
+        self._module = module
+        self._open: ExitStack | None = None
+        self._path: list[str] = []
+        self._pending: dict[int, _Weights] = {}
+
+    def __enter__(self) -> Watched:
+        if self._open is not None:
+            raise ModelError("this block is open already: call attnviz.watch again for another one")
+        with ExitStack() as stack:
+            for path, module in self._module.named_modules():
+                for hook in self._hooks(path):
+                    stack.callback(hook(module).remove)
+            fast = torch.backends.mha.get_fastpath_enabled()
+            stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
+            torch.backends.mha.set_fastpath_enabled(False)
+            if "torch._dynamo" in sys.modules:  # something may be compiled
+                stack.enter_context(torch.compiler.set_stance("force_eager"))
+            stack.enter_context(_Mode(self._call))
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        opened, self._open = self._open, None
+        self._path, self._pending = [], {}
+        if opened is not None:
+            opened.close()
+
+    def attention(
+        self,
+        tokens: Sequence[str | Token] | None = None,
+        key_tokens: Sequence[str | Token] | None = None,
+        *,
+        kind: Kind | None = None,
+        layers: Sequence[int] | None = None,
+        index: int = 0,
+    ) -> Attention:
+        """The record of one input of the last run.
+
+        Args:
+            tokens: a label for each query, of which there may be more (padding), which are then left out; None numbers
+                them.
+            key_tokens: likewise for the keys; None where they are the queries'.
+            kind: which attention, where the module has several.
+            layers: which of `layers`, counted from 0; None takes all of the kind.
+            index: which input of the batch.
+
+        Returns:
+            The record: `weights` of shape (layer, head, query, key), float32. Its layers have the numbers that they
+            have in `layers`.
+
+        Raises:
+            NoAttentionError: no attention was seen.
+            NotVerifiedError: the weights of a layer are not what the module computed.
+            SelectionError: there are several kinds or shapes, or no such layer or input.
+            RecordError: the tokens do not fit the weights.
+        """
+        numbers = self._chosen(kind, layers)
+        chosen = [self.layers[number] for number in numbers]
+        for layer in chosen:
+            if isinstance(layer.proof, AttnvizError):
+                raise layer.proof
+        shape = chosen[0].shape
+        if len({layer.shape for layer in chosen}) > 1:
+            raise SelectionError(f"the layers have different shapes: choose layers= from\n{self}")
+        if not -shape[0] <= index < shape[0]:
+            raise SelectionError(f"there is no input {index}: the batch had {shape[0]} (counted from 0)")
+        queries = _tokens(tokens, shape[2], "queries")
+        same = key_tokens is None and (chosen[0].kind != "cross" or shape[2] == shape[3])
+        keys = queries if same else _tokens(key_tokens, shape[3], "keys")
+        weights = np.stack([layer.keep.weights(index)[0] for layer in chosen])[:, :, : len(queries), : len(keys)]
+        return Attention(
+            weights=weights, query_tokens=queries, key_tokens=keys, kind=chosen[0].kind, layers=numbers,
+            model=type(self._module).__name__, receipt=_receipt(numbers, chosen),
+            text=" ".join(token.text for token in queries) if tokens is not None else "",
+            notes=(Note("dropout"),) if any(layer.dropped for layer in chosen) else (),
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{number}: {layer.path or type(self._module).__name__}, {layer.kind}, {layer.shape[1]} heads, "
+            f"{layer.shape[2]} queries x {layer.shape[3]} keys"
+            for number, layer in enumerate(self.layers)
+        )
+
+    def _chosen(self, kind: Kind | None, layers: Sequence[int] | None) -> tuple[int, ...]:
+        if not self.layers:
+            name = type(self._module).__name__
+            raise NoAttentionError(
+                f"no attention was seen in {name}: run it inside `with attnviz.watch(module):`, in the same thread; "
+                "seen are scaled_dot_product_attention, torch's own layers, and a softmax that is multiplied by values"
+            )
+        if layers is not None:
+            return tuple(positions(layers, range(len(self.layers)), "layer"))
+        kinds = list(dict.fromkeys(layer.kind for layer in self.layers))
+        if kind is None and len(kinds) > 1:
+            raise SelectionError(f"this module has {', '.join(kinds)} attention: choose kind={kinds[-1]!r} or another")
+        numbers = tuple(number for number, layer in enumerate(self.layers) if layer.kind == (kind or kinds[0]))
+        if not numbers:
+            raise SelectionError(f"this module has no {kind} attention: it has {', '.join(kinds)}")
+        return numbers
+
+    def _hooks(self, path: str) -> list[Callable[[nn.Module], Any]]:
+        """What keeps the path of the module that runs; the watched module's own start forgets its last run."""
+
+        def begin(_module: nn.Module, _inputs: Any) -> None:
+            if not path and not self._path:
+                self.layers, self._pending = [], {}
+            self._path.append(path)
+
+        def end(_module: nn.Module, _inputs: Any, _output: Any) -> None:
+            self._path.pop()
+
+        return [
+            lambda module: module.register_forward_pre_hook(begin),
+            lambda module: module.register_forward_hook(end, always_call=True),
+        ]
+
+    def _call(self, function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
+        """Call a function of torch, and look at what it was given and what it returned."""
+        if function is WHOLE:
+            return self._multi_head(args, given)
+        if function is FUSED:
+            return self._fused(*args, **given)
+        output = function(*args, **given)
+        name = getattr(function, "__name__", "")
+        if name == "softmax" and isinstance(output, Tensor) and _dim(args, given) in {-1, output.ndim - 1}:
+            self._wait(_Weights(output, output.shape, None))
+        elif self._pending and name in SAME and isinstance(output, Tensor):
+            if (before := self._pending.get(id(args[0]))) is not None:
+                dropped = name == "dropout" and not torch.equal(output, args[0])
+                self._wait(_Weights(output, before.shape, args[0] if dropped else before.before_dropout))
+        elif self._pending and name in PRODUCTS:
+            operands = args[1:] if name in {"einsum", "baddbmm"} else args[:1]
+            for operand in operands[0] if operands and isinstance(operands[0], list | tuple) else operands:
+                found = self._pending.pop(id(operand), None)
+                if found is not None and (name == "einsum" or args[-1].ndim == operand.ndim):
+                    self._own(found)
+        return output
+
+    def _wait(self, weights: _Weights) -> None:
+        self._pending[id(weights.tensor)] = weights
+        while len(self._pending) > PENDING:
+            self._pending.pop(next(iter(self._pending)))
+
+    def _own(self, found: _Weights) -> None:
+        """Attention whose weights are a tensor of the module's own."""
+        used = found.tensor if found.before_dropout is None else found.before_dropout
+        weights = used.detach().reshape(found.shape)
+        while weights.ndim < AXES:  # (batch, query, key) is one head; (query, key) one input too
+            weights = weights.unsqueeze(weights.ndim - 2)
+        self._add(weights.flatten(0, weights.ndim - AXES), dropped=found.before_dropout is not None)
+
+    def _add(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None = None, dropped: bool) -> None:
+        def show(keep: KeepWeights) -> Receipt:
+            keep.begin(_batch(weights.shape, cross=cross))
+            keep.observe(Block(layer=0, first_row=0, n_rows=weights.shape[2], causal=False, weights=weights))
+            return Receipt(
+                native=SOFTMAX, dtype=str(weights.dtype).removeprefix("torch."), tolerance=tolerance_of(weights.dtype),
+                layers=(0,), differences=(0.0,),
+            )  # fmt: skip
+
+        self._keep(tuple(weights.shape), show, dropped=dropped)
+
+    def _fused(self, *args: Any, cross: bool | None = None, **named: Any) -> Tensor:
+        """Call the fused function, and compute its weights again."""
+        given = dict(zip(FUSED_PARAMETERS, args, strict=False)) | named
+        output = FUSED(**given)
+        dropped = bool(given.pop("dropout_p", 0.0))
+        with torch.no_grad():
+            native = FUSED(**given) if dropped else output
+            query, key, value, native = (_four(one.detach()) for one in (*(given[name] for name in QKV), native))
+            mask = given.get("attn_mask")
+            if mask is not None and mask.ndim == given["query"].ndim == AXES - 1:
+                mask = mask[:, None]
+            scoring = Scoring(scaling=given.get("scale"), mask=mask, causal=given.get("is_causal", False))
+            shape = (*query.shape[:3], key.shape[2])
+
+            def show(keep: KeepWeights) -> Receipt:
+                run = ForwardPass(batch=_batch(shape, cross=cross), observers=[keep], native="sdpa")
+                run.layer(query, key, value, native.transpose(1, 2), scoring, number=0)
+                return run.receipt("")
+
+            self._keep(shape, show, dropped=dropped)
+        return output
+
+    def _keep(self, shape: tuple[int, ...], show: Callable[[KeepWeights], Receipt], *, dropped: bool) -> None:
+        """Keep what is shown; a refusal is raised where the record is asked for, not amid the caller's own code."""
+        keep, kind = KeepWeights(), UNKNOWN
+        proof: Receipt | AttnvizError
+        size = 4 * sum(math.prod(other) for other in (shape, *(layer.shape for layer in self.layers))) / 2**30
+        try:
+            if size * 2**30 > KEEP_AT_MOST:
+                raise InputError(
+                    f"the weights of {len(self.layers) + 1} layers take {size:.1f} GiB, more than attnviz keeps "
+                    f"({KEEP_AT_MOST / 2**30:.0f} GiB in all): watch fewer layers, or give the module a shorter input"
+                )
+            proof = show(keep)
+            kind = keep.kind(keep.weights(0))
+        except AttnvizError as error:
+            proof = error
+        path = self._path[-1] if self._path else ""
+        self.layers.append(SeenLayer(path=path, kind=kind, shape=shape, keep=keep, proof=proof, dropped=dropped))
+
+    def _multi_head(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
+        """Call the function behind `nn.MultiheadAttention`, inside which nothing is seen from without."""
+        bound = PARAMETERS.bind(*args, **given)
+        bound.apply_defaults()
+        wanted = bound.arguments
+        cross = wanted["query"] is not wanted["key"]
+        if not wanted["need_weights"]:
+            before = functional.scaled_dot_product_attention
+            functional.scaled_dot_product_attention = partial(self._fused, cross=cross)
+            try:
+                return WHOLE(*bound.args, **bound.kwargs)
+            finally:
+                functional.scaled_dot_product_attention = before
+        averaged, dropped = wanted["average_attn_weights"], wanted["training"] and wanted["dropout_p"] > 0
+        wanted["average_attn_weights"] = False
+        output, weights = cast("tuple[Tensor, Tensor]", WHOLE(*bound.args, **bound.kwargs))
+        seen = weights
+        if dropped:  # what is returned has lost some: the weights before that come from a run without dropout
+            wanted["training"] = False
+            with torch.no_grad():
+                _, seen = cast("tuple[Tensor, Tensor]", WHOLE(*bound.args, **bound.kwargs))
+        self._add(_four(seen.detach()), cross=cross, dropped=dropped)
+        return output, weights.mean(dim=-3) if averaged else weights
+
+
+class _Mode(TorchFunctionMode):
+    """Hands each call of a function of torch to another function, which makes it."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        super().__init__()
+        self._call = call
+
+    def __torch_function__(
+        self, function: Callable[..., Any], _types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        return self._call(function, args, kwargs or {})
+
+
+def watch(module: nn.Module) -> Watched:
+    """Watch a torch module: whatever runs it inside the block shows its attention.
+
+    ::
+
+        with attnviz.watch(model) as seen:
+            model(x)
+        record = seen.attention(tokens=["I", "love", "you"])
+
+    The module computes what it computes without, and is as before afterwards; what is kept is its last run. Seen are
+    calls of `scaled_dot_product_attention`, torch's own layers, and a softmax that is multiplied by values.
+
+    Args:
+        module: any; what it calls is seen in the thread of the block only. Compiled parts run as they are written.
+    """
+    return Watched(module)
+
+
+def _batch(shape: Sequence[int], *, cross: bool | None) -> Batch:
+    """What tells `KeepWeights` how many rows there are, and that this is cross-attention where that is known."""
+    n_batch, _, n_queries, n_keys = shape
+    real, real_keys = (torch.ones(n_batch, n, dtype=torch.bool) for n in (n_queries, n_keys))
+    is_cross = n_queries != n_keys if cross is None else cross
+    return Batch(sentences=(), inputs={}, real=real, real_keys=real_keys, kind="cross" if is_cross else None)
+
+
+def _four(tensor: Tensor) -> Tensor:
+    """As (batch, head, token, number): a single head where there are three axes, further axes as a batch."""
+    if tensor.ndim == AXES - 1:
+        return tensor[:, None]
+    return tensor.reshape(-1, *tensor.shape[-3:])
+
+
+def _dim(args: Sequence[Any], given: Mapping[str, Any]) -> int | None:
+    """Along which axis a softmax was taken."""
+    return given.get("dim", args[1] if len(args) > 1 else None)  # type: ignore[no-any-return]
+
+
+def _tokens(given: Sequence[str | Token] | None, n: int, what: str) -> tuple[Token, ...]:
+    """A token for each row or column; there may be fewer, since the last may be padding."""
+    labels = [str(number) for number in range(n)] if given is None else list(given)
+    if not 0 < len(labels) <= n:
+        raise RecordError(f"there are {len(labels)} tokens for {n} {what}")
+    return tuple(Token(text=one, piece=one) if isinstance(one, str) else one for one in labels)
+
+
+def _receipt(numbers: Sequence[int], layers: Sequence[SeenLayer]) -> Receipt:
+    """The proofs of some layers as one."""
+    proofs = [layer.proof for layer in layers if isinstance(layer.proof, Receipt)]
+    return Receipt(
+        native=" and ".join(sorted({proof.native for proof in proofs})),
+        dtype=proofs[0].dtype,
+        tolerance=max(proof.tolerance for proof in proofs),
+        layers=tuple(numbers),
+        differences=tuple(proof.differences[0] for proof in proofs),
+    )

@@ -1,0 +1,304 @@
+"""Any torch module under watch: what is seen is what it computed, and it stays as it was."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.functional import scaled_dot_product_attention as by_another_name
+
+import attnviz
+from attnviz.attention import Note
+from attnviz.capture.sources import modules
+from attnviz.capture.stream import Scoring
+from attnviz.errors import InputError, ModelError, NoAttentionError, NotVerifiedError, RecordError, SelectionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WORDS = ["I", "love", "all", "you", "."]
+
+
+class ByHand(nn.Module):
+    """Causal attention as tutorials write it."""
+
+    def __init__(self, d_model: int = 16, n_heads: int = 4, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.project = nn.Linear(d_model, 3 * d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.weights = torch.zeros(0)  # what it used, for the tests
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Context of each token."""
+        n_batch, n, d_model = x.shape
+        q, k, v = (
+            part.view(n_batch, n, self.n_heads, -1).transpose(1, 2) for part in self.project(x).split(d_model, dim=-1)
+        )
+        scores = q @ k.transpose(-2, -1) / (d_model // self.n_heads) ** 0.5
+        scores = scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf)
+        self.weights = functional.softmax(scores, dim=-1)
+        y: Tensor = self.dropout(self.weights) @ v
+        return y.transpose(1, 2).reshape(n_batch, n, d_model)
+
+
+class Fused(nn.Module):
+    """The fused function, by a name of the module's own."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__()
+        self.given = given
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Its context."""
+        return by_another_name(q, k, v, **self.given)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def x() -> Tensor:
+    """Two inputs of five tokens."""
+    return torch.randn(2, 5, 16)
+
+
+def weights_of(layer: nn.MultiheadAttention, query: Tensor, key: Tensor, **masks: Tensor) -> np.ndarray:
+    """What torch itself says."""
+    found: Tensor = layer(query, key, key, average_attn_weights=False, **masks)[1]
+    return found.detach().numpy()
+
+
+def test_an_encoder_of_torch(x: Tensor) -> None:
+    """Each layer by its path, its weights as the layer itself returns them; padding may be left out."""
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), 2).eval()
+    padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    with torch.no_grad(), attnviz.watch(encoder) as seen:
+        after = encoder(x, src_key_padding_mask=padding)
+    assert [layer.path for layer in seen.layers] == ["layers.0.self_attn", "layers.1.self_attn"]
+    record = seen.attention(WORDS[:3], index=1)
+    first = encoder.layers[0]
+    inner = first(x, src_key_padding_mask=padding)
+    for layer, given in ((0, x), (1, inner)):
+        attention = encoder.layers[layer].self_attn
+        want = weights_of(attention, given, given, key_padding_mask=padding)[1, :, :3, :3]
+        np.testing.assert_allclose(record.weights[layer], want, atol=1e-6)
+    assert record.kind == "encoder"
+    assert record.receipt is not None
+    assert record.receipt.max_difference < 1e-5
+    torch.testing.assert_close(after[0], encoder(x, src_key_padding_mask=padding)[0], atol=1e-5, rtol=0)
+
+
+def test_a_transformer_of_torch(x: Tensor) -> None:
+    """Three kinds of attention, each asked for by name."""
+    model = nn.Transformer(16, 4, 2, 2, 32, batch_first=True).eval()
+    mask = nn.Transformer.generate_square_subsequent_mask(3)
+    with torch.no_grad(), attnviz.watch(model) as seen:
+        model(x, x[:, :3], tgt_mask=mask)
+    shapes = {kind: seen.attention(kind=kind).weights.shape for kind in ("encoder", "decoder", "cross")}
+    assert shapes == {"encoder": (2, 4, 5, 5), "decoder": (2, 4, 3, 3), "cross": (2, 4, 3, 5)}
+    assert seen.attention(kind="cross").layers == (3, 5)
+    assert [token.text for token in seen.attention(WORDS[:3], WORDS, kind="cross").key_tokens] == WORDS
+    with pytest.raises(SelectionError, match="encoder, decoder, cross attention: choose kind='cross'"):
+        seen.attention()
+    with pytest.raises(SelectionError, match="different shapes"):
+        seen.attention(layers=[0, 2])
+
+
+def test_cross_attention_is_known_by_its_inputs(x: Tensor) -> None:
+    """Even where both sequences are equally long."""
+    layer = nn.MultiheadAttention(16, 4, batch_first=True)
+    with attnviz.watch(layer) as seen:
+        layer(x, x + 1, x + 1)
+        layer(x, x + 1, x + 1, need_weights=False)
+    assert [one.kind for one in seen.layers] == ["cross"]  # of the last run
+    np.testing.assert_allclose(seen.attention().weights[0], weights_of(layer, x, x + 1)[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("average", [True, False])
+def test_multi_head_attention_returns_what_it_returns(x: Tensor, *, need_weights: bool, average: bool) -> None:
+    """Watched or not; dropout in training changes what is used, not what is shown."""
+    layer = nn.MultiheadAttention(16, 4, dropout=0.5, batch_first=True)
+    want = weights_of(layer.eval(), x, x)[0]
+    layer.train()
+    given = {"need_weights": need_weights, "average_attn_weights": average}
+    results = []
+    for watched in (False, True):
+        torch.manual_seed(3)
+        if watched:
+            with attnviz.watch(layer) as seen:
+                results.append(layer(x, x, x, **given))
+        else:
+            results.append(layer(x, x, x, **given))
+    if need_weights:  # the very draws of dropout; the fused function is called once more, for the proof
+        assert torch.equal(results[0][0], results[1][0])
+        (_, one), (_, other) = results
+        assert one is not None
+        assert other is not None
+        assert torch.equal(one, other)
+    else:
+        assert results[1][1] is None
+    record = seen.attention()
+    np.testing.assert_allclose(record.weights[0], want, atol=1e-6)
+    assert record.notes == (Note("dropout"),)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_attention_written_by_hand(x: Tensor, dropout: float) -> None:
+    """The weights are the tensor that was used, or in training what dropout was given."""
+    model = ByHand(dropout=dropout)
+    with attnviz.watch(model) as seen:
+        model(x)
+    record = seen.attention(WORDS)
+    assert np.array_equal(record.weights[0], model.weights[0].detach().numpy())
+    assert (record.kind, record.model, record.text) == ("decoder", "ByHand", "I love all you .")
+    assert str(record.receipt) == "verified: the model's own softmax in 1 layer"
+    assert bool(record.notes) == bool(dropout)
+
+
+@pytest.mark.parametrize(
+    ("given", "shape"),
+    [
+        ({}, (2, 4, 5, 8)),
+        ({"is_causal": True}, (2, 4, 5, 8)),
+        ({"scale": 0.3}, (2, 4, 5, 8)),
+        ({"attn_mask": torch.ones(5, 5).tril().bool()}, (2, 4, 5, 8)),
+        ({"attn_mask": torch.randn(2, 1, 5, 5)}, (2, 4, 5, 8)),
+        ({"attn_mask": torch.randn(2, 5, 5)}, (2, 5, 8)),
+        ({"enable_gqa": True}, (2, 2, 5, 8)),
+    ],
+)
+def test_the_fused_function(given: dict[str, Any], shape: tuple[int, ...]) -> None:
+    """With each of its arguments, also where it was imported by name: against the identity as values."""
+    q, k = torch.randn(2, 4, 5, 8) if len(shape) == 4 else torch.randn(shape), torch.randn(shape)
+    model = Fused(**given)
+    with attnviz.watch(model) as seen:
+        model(q, k, torch.randn(shape))
+    want = model(q, k, torch.eye(5).expand(*shape[:-2], 5, 5))
+    np.testing.assert_allclose(seen.attention().weights[0], want[0] if q.ndim == 4 else want[:1], atol=1e-6)
+
+
+def test_half_precision_is_held_against_its_own_tolerance() -> None:
+    """A softmax in float32 beside the module's own in bfloat16."""
+    q, k, v = torch.randn(3, 1, 2, 6, 8, dtype=torch.bfloat16)
+    model = Fused()
+    with attnviz.watch(model) as seen:
+        model(q, k, v)
+    receipt = seen.attention().receipt
+    assert receipt is not None
+    assert (receipt.dtype, receipt.tolerance) == ("bfloat16", 3e-2)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, when it compiles
+def test_a_compiled_module_runs_as_it_is_written(x: Tensor) -> None:
+    """So that its softmax is seen."""
+    model = ByHand()
+    compiled: nn.Module = torch.compile(model)  # type: ignore[assignment]  # a module is compiled to a module
+    with attnviz.watch(compiled) as seen:
+        compiled(x)
+    assert np.array_equal(seen.attention().weights[0], model.weights[0].detach().numpy())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_all_is_as_before_afterwards(x: Tensor, *, fails: bool) -> None:
+    """Hooks, torch's own functions and its fast path, also after an error."""
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), 1)
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    fused = functional.scaled_dot_product_attention
+    with pytest.raises(AssertionError) if fails else torch.enable_grad(), attnviz.watch(model):
+        model(x[..., :3] if fails else x).sum().backward()
+    assert functional.scaled_dot_product_attention is fused
+    assert torch.backends.mha.get_fastpath_enabled()
+    assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())
+    assert model.training
+    assert all(torch.equal(tensor, state[name]) for name, tensor in model.state_dict().items())
+    assert fails or model.layers[0].self_attn.in_proj_weight.grad is not None
+
+
+def test_training_goes_on_as_without(x: Tensor) -> None:
+    """Gradients are the same numbers."""
+    gradients = []
+    for watched in (False, True):
+        torch.manual_seed(1)
+        model = ByHand()
+        if watched:
+            with attnviz.watch(model):
+                model(x).pow(2).sum().backward()
+        else:
+            model(x).pow(2).sum().backward()
+        assert model.project.weight.grad is not None
+        gradients.append(model.project.weight.grad)
+    assert torch.equal(gradients[0], gradients[1])
+
+
+class TestRefused:
+    """What cannot be shown is said, where the record is asked for."""
+
+    def test_no_attention(self, x: Tensor) -> None:
+        """A softmax that chooses classes is none."""
+        model = nn.Sequential(nn.Linear(16, 8), nn.Softmax(dim=-1), nn.Linear(8, 2))
+        with attnviz.watch(model) as seen:
+            model(x)
+        with pytest.raises(NoAttentionError, match="no attention was seen in Sequential"):
+            seen.attention()
+
+    def test_another_thread(self, x: Tensor) -> None:
+        model = ByHand()
+        with attnviz.watch(model) as seen:
+            thread = threading.Thread(target=model, args=(x,))
+            thread.start()
+            thread.join()
+        with pytest.raises(NoAttentionError, match="in the same thread"):
+            seen.attention()
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            lambda scoring: Scoring(scaling=0.5, mask=scoring.mask, causal=scoring.causal),
+            lambda scoring: Scoring(scaling=scoring.scaling, mask=None, causal=scoring.causal),
+            lambda scoring: Scoring(scaling=scoring.scaling, mask=scoring.mask, softcap=1.0),
+        ],
+        ids=["scale", "no mask", "soft cap"],
+    )
+    def test_a_planted_error(self, wrong: Callable[[Scoring], Scoring], monkeypatch: pytest.MonkeyPatch) -> None:
+        """The module's own code goes on; its weights are refused."""
+        monkeypatch.setattr(modules, "Scoring", lambda **given: wrong(Scoring(**given)))
+        q, k, v = torch.randn(3, 2, 4, 5, 8)
+        model = Fused(attn_mask=torch.randn(5, 5))
+        with attnviz.watch(model) as seen:
+            model(q, k, v)
+        with pytest.raises(NotVerifiedError):
+            seen.attention()
+
+    def test_too_much(self, x: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(modules, "KEEP_AT_MOST", 100)
+        model = ByHand()
+        with attnviz.watch(model) as seen:
+            model(x)
+        with pytest.raises(InputError, match="watch fewer layers"):
+            seen.attention()
+
+    def test_what_does_not_fit(self, x: Tensor) -> None:
+        model = ByHand()
+        with attnviz.watch(model) as seen:
+            model(x)
+        with pytest.raises(RecordError, match="there are 6 tokens for 5 queries"):
+            seen.attention([*WORDS, "!"])
+        with pytest.raises(RecordError, match="each row must sum to 1"):
+            seen.attention(layers=[0], tokens=WORDS, key_tokens=WORDS[:2])
+        with pytest.raises(SelectionError, match="there is no input 2: the batch had 2"):
+            seen.attention(index=2)
+        with pytest.raises(SelectionError, match="there is no layer 1"):
+            seen.attention(layers=[1])
+        with pytest.raises(SelectionError, match="no cross attention: it has decoder"):
+            seen.attention(kind="cross")
+        with seen, pytest.raises(ModelError, match="open already"), seen:
+            pass
