@@ -162,7 +162,7 @@ _MODELS = (
         architecture="encoder",
         about="English sentences of the small language: to name hidden words, and at 'it' the noun it stands for",
         config=_language,
-        recipe=Recipe(steps=1500, seed=2, drop_heads=0.5),
+        recipe=Recipe(steps=5000, seed=2, drop_heads=0.5),
     ),
     HomeBuiltModel(
         name=RANDOM,
@@ -181,7 +181,7 @@ _MODELS = (
         architecture="decoder",
         about="English sentences of the small language: to say the next word",
         config=_language,
-        recipe=Recipe(steps=1500),
+        recipe=Recipe(steps=2000),
     ),
     HomeBuiltModel(
         name="toy-seq2seq",

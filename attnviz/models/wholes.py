@@ -75,10 +75,21 @@ class LanguageEncoder(Projecting):
             InputError: a sentence without words, or too long.
             ModelError: numbers that are no words'.
         """
+        x, weights = self.encode(words, positions=positions, attend=attend)
+        return Reading(self.word_projection(x), self.referent_projection(x), x, weights)  # (B, T, D) -> (B, T, W)
+
+    def encode(
+        self,
+        words: Int[Tensor, "batch tokens"],
+        *,
+        positions: bool = True,
+        attend: AttendFunction = scaled_dot_product_attention,
+    ) -> tuple[Float[Tensor, "batch tokens d_model"], list[Float[Tensor, "batch head tokens tokens"] | None]]:
+        """The words' vectors and each layer's weights, without the projections to words, which cost the most."""
         here = self.embedding.expect_words(words)  # (B, T)
         x = self.embedding(words, positions=positions)  # (B, T) -> (B, T, D)
         x, weights, _ = self.encoder(x, here[:, None], attend=attend)
-        return Reading(self.word_projection(x), self.referent_projection(x), x, weights)  # (B, T, D) -> (B, T, W)
+        return x, weights
 
 
 class LanguageDecoder(Projecting):
@@ -116,10 +127,20 @@ class LanguageDecoder(Projecting):
             InputError: a sentence without words, or too long.
             ModelError: numbers that are no words'.
         """
+        x, weights = self.encode(words, attend=attend)
+        return self.word_projection(x), weights  # (B, T, D) -> (B, T, W)
+
+    def encode(
+        self,
+        words: Int[Tensor, "batch tokens"],
+        *,
+        attend: AttendFunction = scaled_dot_product_attention,
+    ) -> tuple[Float[Tensor, "batch tokens d_model"], list[Float[Tensor, "batch head tokens tokens"] | None]]:
+        """The words' vectors and each layer's weights, without the projection to words, which costs the most."""
         self.embedding.expect_words(words)
         x = self.embedding(words)  # (B, T) -> (B, T, D)
         x, weights, _ = self.decoder(x, attend=attend)
-        return self.word_projection(x), weights  # (B, T, D) -> (B, T, W)
+        return x, weights
 
 
 class Translation(NamedTuple):

@@ -13,7 +13,7 @@ import torch
 from attnviz.capture.attend import attend
 from attnviz.models.language import splits
 from attnviz.models.language.english import English
-from attnviz.models.language.lexicon import COLOURS_AND_SIZES
+from attnviz.models.language.lexicon import QUALITIES
 from attnviz.models.language.splits import Split
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training import measure
@@ -62,7 +62,7 @@ class Looks:
 
 def sentences(split: Split, n: int = SENTENCES) -> list[English]:
     """Unseen sentences that end as "... eating a green apple." does: verb, article, adjective, noun, full stop."""
-    adjectives = {adjective.english for adjective in COLOURS_AND_SIZES}
+    adjectives = {adjective.english for adjective in QUALITIES}
     found = (s for s in splits.sentences(split, kind="action") if s.words[-3] in adjectives)
     return list(islice(found, n))
 
@@ -95,11 +95,13 @@ def tell() -> Story:
     beside = looks(new, card.source, test).of(looks(new, card.source, validation).heads)
     words = words_of(SENTENCE)
     mean, n, even = record.weights.mean(axis=(0, 1)), len(words), 1 / len(words)
-    listed = ", ".join(f"{'-'.join(pair)} {sum(between(mean, words, pair)) / 2:.3f}" for pair in PAIRS)
+    better = better_ways(tried)
+    listed = ", ".join(f"{'-'.join(pair)} {percent(tried[way][0])}" for pair, way in zip(PAIRS, better, strict=True))
     return Story(
         name="pairs",
         title=Phrase(
-            f"mean weights: {listed}; alike would be {even:.3f}", f"평균 가중치: {listed}; 모두 같다면 {even:.3f}"
+            f"how often the head of each pair links such words: {listed}",
+            f"쌍마다 그 쌍의 헤드가 그런 단어를 잇는 비율: {listed}",
         ),
         parts=(
             Phrase(
@@ -112,25 +114,31 @@ def tell() -> Story:
                 단어와 “it”이 가리키는 명사를 대도록 배웠지, 무엇을 보라고 배우지는 않았습니다. 모든 곳을 똑같이
                 본다면 가중치는 1/{n} = {even:.3f}씩입니다.""",
             ),
-            _pairs(record.weights, words),
-            _means(mean, words),
             Phrase(
-                f"""What the heads do differs, and a mean hides it. So for each way a head is chosen, on
+                f"""Heads do different things, so each pair asks the head that links such words. For each way a head is chosen, on
                 {len(validation)} unseen sentences that end with verb, article, adjective and noun: the one whose
                 largest weight goes that way most often, beyond how often it goes the same step from other words,
                 since a head may only look at the next word, whatever it is. The same is done with a model of the
                 same sizes and random weights.""",
-                f"""헤드마다 하는 일이 다른데 평균은 그것을 가립니다. 그래서 방향마다 헤드를 하나씩 고릅니다. 동사,
+                f"""헤드마다 하는 일이 다르므로 쌍마다 그런 단어를 잇는 헤드를 봅니다. 방향마다 헤드를 하나씩 고릅니다. 동사,
                 관사, 형용사, 명사로 끝나는, 학습에 쓰지 않은 문장 {len(validation)}개에서 가장 큰 가중치가 그
                 방향으로 가는 일이 가장 많은 헤드입니다. 다만 무슨 단어든 바로 다음 단어만 보는 헤드도 있으므로,
                 다른 단어에서 같은 거리만큼 가는 비율을 뺍니다. 크기가 같은 무작위 가중치 모델로도 똑같이 합니다.""",
             ),
             _tried(record.weights, words, heads, tried, beside),
             *_verdict(tried, [there for there, _ in beside]),
+            _pairs(record.weights, words),
+            _means(mean, words),
         ),
         picture=_picture(record.weights, words, heads, tried, beside),
         receipt=proved(record),
     )
+
+
+def better_ways(tried: Rates) -> list[int]:
+    """For each pair the number of the way that leads more over the same step elsewhere."""
+    leads = [there - elsewhere for there, elsewhere in tried]
+    return [max((2 * pair, 2 * pair + 1), key=leads.__getitem__) for pair in range(len(PAIRS))]
 
 
 def between(weights: np.ndarray, words: Sequence[str], pair: tuple[str, str]) -> tuple[float, float]:
@@ -276,17 +284,15 @@ def _verdict(tried: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
 def _picture(
     weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates, beside: Rates
 ) -> tuple[Bars | Matrix, ...]:
-    leads = [there - elsewhere for there, elsewhere in tried]
-    most = leads.index(max(leads))
     shares = {
         "toy": (there for there, _ in tried),
         Phrase("toy, same step elsewhere", "toy, 다른 단어에서 같은 거리"): (elsewhere for _, elsewhere in tried),
         Phrase("random weights", "무작위 가중치"): (there for there, _ in beside),
     }
-    name, way = head_name(heads[most]), _way(WAYS[most])
+    linked = [(head_name(heads[way]), _way(WAYS[way]), heads[way]) for way in better_ways(tried)[:-1]]
     return (
+        *(square(Phrase(f"{name}: {way}", f"{name.ko}: {way.ko}"), weights[h], words) for name, way, h in linked),
         square(Phrase("mean over all heads", "모든 헤드의 평균"), weights.mean(axis=(0, 1)), words),
-        square(Phrase(f"{name}: {way}", f"{name.ko}: {way.ko}"), weights[heads[most]], words),
         Bars(
             title=Phrase("how often the largest weight goes there", "가장 큰 가중치가 그리로 가는 비율"),
             labels=tuple(map(_way, WAYS)),

@@ -13,32 +13,59 @@ from random import Random
 
 from attnviz.models.language.lexicon import (
     ACTIONS,
+    ADVERBS,
     ANIMALS,
-    COLOURS_AND_SIZES,
     ENTER,
     EXAMS,
     FAILED,
     FEELINGS,
     FOOD,
+    GIVES,
+    GOES,
     HOW,
+    LIQUIDS,
+    MODALS,
     MOVES,
+    NAMES,
+    NATURE,
+    NUMBERS,
     OBJECTS,
+    OWNERS,
     PEOPLE,
     PLACES,
+    PREPOSITIONS,
     PROGRAMS,
     PRONOUNS,
+    ROOMS,
     SCORES,
     SHAPES,
+    SPOTS,
+    STAYS,
+    SUBJECTS,
+    SUBSTANCES,
     THINGS,
+    TOOLS,
+    TOWNS,
+    TRAITS,
     VERBS,
     WHEN,
     Adjective,
     Noun,
+    Verb,
     am_is_are,
+    fitting,
+    takes_plural,
     was_were,
 )
 from attnviz.text.corpus import COREFERENCE, Link
 
+TIMES = {
+    "past": ("yesterday", "last night", "this morning"),
+    "plain": ("often", "every day", "every morning"),
+    "is": ("now", "today"),
+}
+"""What can stand at the end of a sentence, by the form of its verb."""
+HELLO = ("hello", "goodbye", "good morning", "good night", "thank you", "please", "sorry", "yes", "no")
 AGREEMENT = "agreement"
 """The relation of a verb to the subject that it agrees with."""
 
@@ -94,7 +121,7 @@ def _marked(kind: str, *parts: str, reference: Reference | None = None, links: t
     return English(words=plain, kind=kind, decided=decided, reference=reference, links=links)
 
 
-def _maybe(random: Random, adjectives: tuple[Adjective, ...], chance: float = 0.4) -> str:
+def _maybe(random: Random, adjectives: tuple[Adjective, ...], chance: float = 0.5) -> str:
     return random.choice(adjectives).english if random.random() < chance else ""
 
 
@@ -104,13 +131,56 @@ def _a(phrase: str) -> str:
 
 
 def _phrase(random: Random, noun: Noun, *, many: bool = False, definite: bool | None = None) -> str:
-    """A noun with its article and perhaps an adjective."""
-    bare = f"{_maybe(random, COLOURS_AND_SIZES)} {noun.many if many else noun.one}".strip()
+    """A noun with its article, number or owner, and perhaps an adjective."""
+    bare = f"{_maybe(random, fitting(noun))} {noun.many if many else noun.one}".strip()
     if many:
-        return f"{random.choice(('the', 'two'))} {bare}"
+        return f"{random.choice(('the', random.choice(NUMBERS)))} {bare}"
     if definite is None:
         definite = random.random() < 0.5
     return f"the {bare}" if definite else _a(bare)
+
+
+def _own(random: Random, nouns: tuple[Noun, ...], *, many: bool = False) -> str:
+    """A noun with its owner: my dog."""
+    noun = random.choice(nouns)
+    return f"{random.choice(OWNERS)} {noun.many if many else noun.one}"
+
+
+def _somebody(random: Random) -> tuple[str, bool]:
+    """Somebody known, and whether a verb takes the plural there: she, Kim, my dogs."""
+    which = random.random()
+    if which < 0.55:
+        pronoun = random.choice(tuple(PRONOUNS))
+        return pronoun, pronoun not in {"he", "she"}
+    if which < 0.75:
+        return random.choice(NAMES), False
+    if which < 0.8:
+        return f"{random.choice(NAMES)} and {random.choice(NAMES)}", True
+    many = random.random() < 0.3
+    return _own(random, PEOPLE + ANIMALS, many=many), many
+
+
+def _whom(random: Random) -> str:
+    """Somebody as an object."""
+    if random.random() < 0.3:
+        return random.choice(NAMES)
+    return random.choice([found for _, found, _, _ in PRONOUNS.values()])
+
+
+def _verb(random: Random, subject: str, verb: Verb, *, many: bool) -> tuple[str, str]:
+    """A verb in some form with its subject, and the time that goes with it, or none: went, yesterday."""
+    how = random.choice(("plain", "past", "past", "is", "was", "n't", "can"))
+    not_ = random.choice(("don't" if many else "doesn't", "didn't"))
+    form = {
+        "plain": verb.base if many else verb.third,
+        "past": verb.past,
+        "is": f"{am_is_are(subject, many=many)} {verb.ing}",
+        "was": f"{was_were(subject, many=many)} {verb.ing}",
+        "n't": f"{not_} {verb.base}",
+        "can": f"{random.choice(MODALS)} {verb.base}",
+    }
+    times = TIMES.get("past" if how == "was" else how, ())
+    return form[how], random.choice(("", *times, random.choice(ADVERBS)))
 
 
 def _reference(random: Random) -> English:
@@ -118,8 +188,8 @@ def _reference(random: Random) -> English:
     animal, place = random.choice(ANIMALS), random.choice(PLACES)
     lives = random.random() < 0.5
     last = random.choice(FEELINGS if lives else SHAPES).english
-    first = f"the {_maybe(random, COLOURS_AND_SIZES, 0.3)} {animal.one}".split()
-    second = f"the {_maybe(random, COLOURS_AND_SIZES, 0.3)} {place.one}".split()
+    first = f"the {_maybe(random, fitting(animal), 0.3)} {animal.one}".split()
+    second = f"the {_maybe(random, fitting(place), 0.3)} {place.one}".split()
     verb = random.choice(MOVES).base
     animal_at = len(first) - 1
     place_at = len(first) + 2 + len(second) - 1
@@ -141,7 +211,7 @@ def _copula(random: Random) -> English:
     noun, near = random.choice(PEOPLE + ANIMALS), random.choice(PLACES)
     subject = f"the {noun.many if many else noun.one}"
     place = f"near the {near.many if near_many else near.one}" if random.random() < 0.6 else ""
-    adjective = random.choice(COLOURS_AND_SIZES + FEELINGS).english
+    adjective = random.choice(fitting(noun) + FEELINGS).english
     verb_at = len(f"{subject} {place}".split())
     return _marked(
         "copula", subject, place, f"[{'are' if many else 'is'}]", adjective, ".",
@@ -151,19 +221,26 @@ def _copula(random: Random) -> English:
 
 def _action(random: Random) -> English:
     """She is eating a green apple; the boys do not love the old king."""
+    return _marked("action", *_actions(random), ".")
+
+
+def _joined(random: Random) -> English:
+    """I like tea but she drinks coffee."""
+    return _marked("joined", *_actions(random), random.choice(("and", "but", "or")), *_actions(random), ".")
+
+
+def _actions(random: Random) -> tuple[str, str, str]:
+    """Subject, verb and object."""
     verb = random.choice(VERBS)
-    found = random.choice(OBJECTS[verb.objects])
-    if random.random() < 0.5:
-        subject = random.choice(tuple(PRONOUNS))
-        many = subject in {"i", "you", "we", "they"}
+    known = random.random() < 0.7
+    if known:
+        subject, many = _somebody(random)
     else:
         many = random.random() < 0.4
-        noun = random.choice(PEOPLE + ANIMALS)
-        subject = _phrase(random, noun, many=many)
-    thing = _phrase(random, found, many=random.random() < 0.2)
+        subject = _phrase(random, random.choice(PEOPLE + ANIMALS), many=many)
     how = random.choice(("plain", "past", "ing", "was", "not", "n't"))
     do = "do" if many else "does"
-    failed = random.choice((f"{do}n't", *FAILED))
+    failed = random.choice((f"{do}n't", *FAILED, random.choice(MODALS)))
     done = {
         "plain": verb.base if many else verb.third,
         "past": verb.past,
@@ -172,7 +249,146 @@ def _action(random: Random) -> English:
         "not": f"[{do}] [not] {verb.base}",
         "n't": f"{failed} {verb.base}",
     }
-    return _marked("action", subject, done[how], thing, ".")
+    return subject, done[how], _object(random, verb, known=known)
+
+
+def _object(random: Random, verb: Verb, *, known: bool) -> str:
+    """What a verb takes; of somebody known also somebody known, or something that is not counted."""
+    if verb.objects == "subjects":
+        return random.choice(SUBJECTS)
+    if known and random.random() < 0.4:
+        if verb.objects in {"any", "people"}:
+            return _whom(random)
+        if verb.objects in {"food", "drinks"}:
+            return random.choice(SUBSTANCES if verb.objects == "food" else LIQUIDS)
+        return _own(random, OBJECTS[verb.objects], many=random.random() < 0.2)
+    return _phrase(random, random.choice(OBJECTS[verb.objects]), many=random.random() < 0.2)
+
+
+def _where(random: Random) -> str:
+    """On the mat; in the kitchen; in Seoul; at home."""
+    which, many = random.random(), random.random() < 0.15
+    if which < 0.1:
+        return random.choice((f"in {random.choice(TOWNS[2:])}", f"at {random.choice(('school', 'work', 'home'))}"))
+    if which < 0.5:
+        place = random.choice(PLACES + ROOMS)
+        return f"in the {place.many if many else place.one}"
+    spot = random.choice(SPOTS)
+    return f"{random.choice(PREPOSITIONS)} the {spot.many if many else spot.one}"
+
+
+def _subject(random: Random) -> tuple[str, bool]:
+    """Somebody known or not, and whether a verb takes the plural there."""
+    if random.random() < 0.5:
+        return _somebody(random)
+    many = random.random() < 0.3
+    return _phrase(random, random.choice(PEOPLE + ANIMALS), many=many), many
+
+
+def _stay(random: Random) -> English:
+    """The cat sat on the mat."""
+    subject, many = _subject(random)
+    verb, when = _verb(random, subject, random.choice(STAYS), many=many)
+    return _marked("stay", subject, verb, _where(random), when, ".")
+
+
+def _go(random: Random) -> English:
+    """Kim went to school yesterday."""
+    subject, many = _subject(random)
+    verb, when = _verb(random, subject, random.choice(GOES), many=many)
+    where = random.choice(TOWNS) if random.random() < 0.5 else f"the {random.choice(PLACES + ROOMS).one}"
+    with_ = f"with {_whom(random)}" if random.random() < 0.2 else ""
+    return _marked("go", subject, verb, random.choice(("to", "to", "from")), where, with_, when, ".")
+
+
+def _give(random: Random) -> English:
+    """She gave me a book."""
+    subject, many = _somebody(random)
+    verb, when = _verb(random, subject, random.choice(GIVES), many=many)
+    whom = _whom(random) if random.random() < 0.6 else _own(random, PEOPLE)
+    return _marked("give", subject, verb, whom, _phrase(random, random.choice(TOOLS)), when, ".")
+
+
+def _be(random: Random) -> English:
+    """I am very happy; Kim is my friend; she was in the kitchen yesterday."""
+    subject, many = _somebody(random)
+    past = random.random() < 0.3
+    be = (was_were if past else am_is_are)(subject, many=many)
+    one = not many or subject == "i"
+    what = random.choice(("so", "so", "who", "where"))
+    found = {
+        "so": f"{random.choice(('', '', 'so', *HOW))} {random.choice(FEELINGS + TRAITS).english}",
+        "who": random.choice(
+            (_own(random, PEOPLE, many=not one), _phrase(random, random.choice(PEOPLE), many=not one))
+        ).replace("my friend", "my best friend"),
+        "where": _where(random),
+    }
+    return _marked("be", subject, be, found[what], random.choice(TIMES["past"]) if past else "", ".")
+
+
+def _have(random: Random) -> English:
+    """She has three dogs and a cat."""
+    subject, many = _somebody(random)
+    has = random.choice(("have" if many else "has", "had", "need" if many else "needs"))
+    some = random.random() < 0.3
+    thing = _phrase(random, random.choice(PEOPLE + ANIMALS + FOOD + THINGS), many=some, definite=False)
+    return _marked("have", subject, has, thing.replace("the ", "some ", 1) if some else thing, ".")
+
+
+def _reason(random: Random) -> English:
+    """I went to school because I was happy."""
+    subject, many = random.choice(tuple((p, takes_plural(p)) for p in PRONOUNS))
+    was = was_were(subject, many=many)
+    goes = random.random() < 0.5
+    first = random.choice(GOES if goes else STAYS)
+    where = f"to {random.choice(TOWNS)}" if goes else _where(random)
+    last = random.choice(FEELINGS).english
+    return _marked(
+        "reason", subject, random.choice((first.past, f"didn't {first.base}")), where, "because", subject, was,
+        random.choice(("", *HOW)), last, ".",
+    )  # fmt: skip
+
+
+def _question(random: Random) -> English:
+    """Where is the cat? What did she eat? Do you like coffee? Who is your teacher?"""
+    subject, many = _somebody(random)
+    be, do = am_is_are(subject, many=many), random.choice(("do" if many else "does", "did"))
+    verb = random.choice(ACTIONS)
+    thing, lives = random.choice(PEOPLE + ANIMALS + TOOLS), ("go", "live", "sleep", "work")
+    return _marked("question", random.choice((
+        f"where {be} {subject} [?]",
+        f"where is the {thing.one} [?]",
+        f"{random.choice(('who', 'what', 'why'))} {do} {subject} {verb.base} [?]",
+        f"{do} {subject} {verb.base} {_object(random, verb, known=True)} [?]",
+        f"{random.choice(('where', 'when', 'why'))} {do} {subject} {random.choice(lives)} [?]",
+        f"who is {_own(random, PEOPLE)} [?]",
+        f"what is {random.choice(('this', 'that', 'it', 'your name', 'my name'))} [?]",
+        f"how {random.choice(('', 'old'))} {be} {subject} [?]",
+        f"{be} {subject} {random.choice(FEELINGS).english} [?]",
+        f"who {random.choice((verb.past, verb.third))} {_object(random, verb, known=True)} [?]",
+    )))  # fmt: skip
+
+
+def _this(random: Random) -> English:
+    """This is my cat; those are apples; my name is Kim; hello, Kim."""
+    noun = random.choice(PEOPLE + ANIMALS + FOOD + THINGS)
+    return _marked("this", random.choice((
+        f"{random.choice(('this', 'that'))} is {_own(random, (noun,))} .",
+        f"{random.choice(('this', 'that'))} is {_phrase(random, noun)} .",
+        f"{random.choice(('these', 'those'))} are {_own(random, (noun,), many=True)} .",
+        f"{random.choice(OWNERS)} name is {random.choice(NAMES)} .",
+        f"{random.choice(HELLO)} , {random.choice(NAMES)} {random.choice('.!')}",
+    )))  # fmt: skip
+
+
+def _weather(random: Random) -> English:
+    """The sky is blue; it was cold yesterday."""
+    noun, past = random.choice(NATURE), random.random() < 0.4
+    what = random.choice(("raining", "snowing", "sunny", "cold", "hot", "warm"))
+    so = random.choice((f"the {noun.one} {{}} {random.choice(fitting(noun)).english}", f"it {{}} {what}"))
+    return _marked(
+        "weather", so.format("was" if past else "is"), random.choice(("", *TIMES["past" if past else "is"])), ".",
+    )  # fmt: skip
 
 
 def _reflexive(random: Random) -> English:
@@ -182,7 +398,7 @@ def _reflexive(random: Random) -> English:
     verb = random.choice(ACTIONS[:5])
     she = noun.one in {"princess", "queen", "girl"}
     self_ = "themselves" if many else "herself" if she else "himself"
-    who = f"the {_maybe(random, COLOURS_AND_SIZES)} {noun.many if many else noun.one}".split()
+    who = f"the {_maybe(random, fitting(noun))} {noun.many if many else noun.one}".split()
     noun_at = len(who) - 1
     return _marked(
         "reflexive",
@@ -203,10 +419,11 @@ def _existence(random: Random) -> English:
     """There is a prince; is there a prince?"""
     many = random.random() < 0.3
     noun = random.choice(PEOPLE + ANIMALS + FOOD + THINGS)
-    what = f"two {noun.many}" if many else _phrase(random, noun, definite=False)
+    what = f"{random.choice(NUMBERS)} {noun.many}" if many else _phrase(random, noun, definite=False)
     be = "are" if many else "is"
     if random.random() < 0.5:
-        return _marked("existence", f"[there] [{be}]", what, "[.]")
+        there = "[there]" if many else "there"  # "she is a doctor" is a sentence too, "she are" is not
+        return _marked("existence", f"{there} [{be}]", what, "[.]")
     return _marked("existence", f"[{be}] [there]", what, "[?]")
 
 
@@ -224,12 +441,22 @@ def _although(random: Random) -> English:
 
 
 KINDS: dict[str, tuple[Callable[[Random], English], float]] = {
-    "reference": (_reference, 4),
-    "copula": (_copula, 2),
-    "action": (_action, 4),
+    "reference": (_reference, 5),
+    "copula": (_copula, 3),
+    "action": (_action, 5),
     "reflexive": (_reflexive, 1),
     "all": (_all, 0.3),
-    "existence": (_existence, 1),
+    "existence": (_existence, 1.5),
     "although": (_although, 1),
+    "joined": (_joined, 0.5),
+    "stay": (_stay, 2),
+    "go": (_go, 1),
+    "give": (_give, 0.5),
+    "be": (_be, 1.5),
+    "have": (_have, 0.7),
+    "reason": (_reason, 0.7),
+    "question": (_question, 1.5),
+    "this": (_this, 0.5),
+    "weather": (_weather, 0.3),
 }
 """Each kind of sentence, with how often it comes up relative to the others."""

@@ -10,33 +10,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from attnviz.models.language import lexicon
 from attnviz.models.language.lexicon import (
     ALL,
-    ANIMALS,
-    COLOURS_AND_SIZES,
     COURSES,
     ENTER,
     EXAMS,
     FAILED,
-    FEELINGS,
     HOW,
     JOINTS,
-    MOVES,
-    OBJECTS,
-    PEOPLE,
-    PLACES,
     PROGRAMS,
     PRONOUNS,
     SCORES,
-    SHAPES,
-    VERBS,
     WHEN,
     Noun,
     am_is_are,
+    in_korean,
     takes_plural,
     was_were,
     with_particle,
 )
+
+PEOPLE, ANIMALS, PLACES = map(in_korean, (lexicon.PEOPLE, lexicon.ANIMALS, lexicon.PLACES))
+QUALITIES, FEELINGS, SHAPES = map(in_korean, (lexicon.QUALITIES, lexicon.FEELINGS, lexicon.SHAPES))
+VERBS, MOVES = map(in_korean, (lexicon.VERBS, lexicon.MOVES))
+OBJECTS = {verb.objects: in_korean(lexicon.OBJECTS[verb.objects]) for verb in VERBS}
+"""Which nouns a verb takes."""
 
 HOWS = {
     "": ("plain", "past", "is", "was", "do not", "did not", "don't", "didn't", "couldn't"),
@@ -126,7 +125,7 @@ def _pair(piece: Piece, stop: bool) -> Pair:  # noqa: FBT001
 def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str, *, known: bool | None = None) -> Piece:
     """A noun with its article and perhaps an adjective. A new topic takes 이/가, a known one 은/는."""
     noun = random.choice(nouns)
-    adjective = random.choice(COLOURS_AND_SIZES) if random.random() < 0.4 else None
+    adjective = random.choice(QUALITIES) if random.random() < 0.4 else None
     known = random.random() < 0.6 if known is None else known
     first = adjective.english if adjective else noun.one
     article = "the" if known else "an" if first[0] in "aeiou" else "a"
@@ -135,7 +134,7 @@ def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str, *, known: 
     korean: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
     if adjective:
         english.append((adjective.english, f"{tag}adjective"))
-        korean.append((adjective.before, (f"{tag}adjective",), ()))
+        korean.append((adjective.korean, (f"{tag}adjective",), ()))
     english.append((noun.one, f"{tag}noun"))
     korean.append((with_particle(noun.korean, particle), (f"{tag}noun",), (f"{tag}article",)))
     return Piece(tuple(english), tuple(korean))
@@ -205,7 +204,7 @@ def _place(random: Random) -> Piece:
 def _is_so(random: Random, *, before: str = "") -> Piece:
     """The dog is big."""
     subject, pronoun = _subject(random, inside=bool(before))
-    adjective = random.choice(COLOURS_AND_SIZES)
+    adjective = random.choice(QUALITIES)
     be = am_is_are(pronoun or "", many=pronoun is not None and takes_plural(pronoun))
     word = adjective.being if before else adjective.is_so
     return Piece((*subject.english, (be, "be"), (adjective.english, "so")), (*subject.korean, (word, ("so",), ("be",))))

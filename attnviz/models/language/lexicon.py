@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,7 @@ class Noun:
     Attributes:
         one: singular.
         many: plural.
-        korean: without particle; Korean does not need a plural.
+        korean: without particle; Korean does not need a plural. Empty where no translator knows the word.
     """
 
     one: str
@@ -27,13 +28,13 @@ class Adjective:
 
     Attributes:
         english: its one form.
-        before: Korean before a noun (큰).
+        korean: before a noun (큰); empty where no translator knows the word.
         is_so: Korean as a sentence's end (크다).
         being: Korean before 때문에, "because" (크기; of what one feels the past, 피곤했기).
     """
 
     english: str
-    before: str
+    korean: str
     is_so: str
     being: str
 
@@ -47,56 +48,73 @@ class Verb:
         third: with he, she, it.
         past: past tense.
         ing: as after "is".
-        present: Korean present (먹는다).
-        did: Korean past (먹었다).
-        going: Korean before 있다, "is doing" (먹고).
-        not_: Korean before 않는다, "does not" (먹지).
-        doing: Korean before 때문에, "because" (먹기).
         objects: which nouns it takes.
+        korean: the stem, from which the other forms are made (먹); empty where no translator knows the word.
+        did: Korean past (먹었다).
     """
 
     base: str
     third: str
     past: str
     ing: str
-    present: str
-    did: str
-    going: str
-    not_: str
-    doing: str
     objects: str
+    korean: str
+    did: str
+
+    @property
+    def present(self) -> str:
+        """Korean present: 먹는다; after a vowel ㄴ다: 본다."""
+        if ends_in_consonant(self.korean):
+            return f"{self.korean}는다"
+        return f"{self.korean[:-1]}{chr(ord(self.korean[-1]) + 4)}다"  # 4: final ㄴ
+
+    @property
+    def going(self) -> str:
+        """Korean before 있다, "is doing": 먹고."""
+        return f"{self.korean}고"
+
+    @property
+    def not_(self) -> str:
+        """Korean before 않는다, "does not": 먹지."""
+        return f"{self.korean}지"
+
+    @property
+    def doing(self) -> str:
+        """Korean before 때문에, "because": 먹기."""
+        return f"{self.korean}기"
+
+
+Word = TypeVar("Word", Noun, Adjective, Verb)
 
 
 def _noun(word: str) -> Noun:
-    """A noun from "prince=왕자" or "potato/potatoes=감자"."""
-    english, korean = word.split("=")
+    """A noun from "prince=왕자" or "man/men"."""
+    english, _, korean = word.partition("=")
     one, _, many = english.partition("/")
     return Noun(one, many or _with_s(one), korean)
 
 
 def _adjective(word: str) -> Adjective:
-    """An adjective from "big=큰/크다/크기"."""
-    english, korean = word.split("=")
-    return Adjective(english, *korean.split("/"))
+    """An adjective from "big=큰/크다/크기" or "blue"."""
+    english, _, korean = word.partition("=")
+    return Adjective(english, *(korean.split("/") if korean else ("", "", "")))
 
 
-def _verb(word: str, objects: str) -> Verb:
-    """A verb from "love=사랑하" or "see/saw=보/보았다"."""
-    english, korean = word.split("=")
-    base, _, past = english.partition("/")
+def _verb(word: str, objects: str = "") -> Verb:
+    """A verb from "love=사랑하", "see/saw=보/보았다" or "sit/sat/sitting"."""
+    english, _, korean = word.partition("=")
+    base, past, ing, third, *_ = [*english.split("/"), "", "", ""]
     stem, _, did = korean.partition("/")
     without_e = base.removesuffix("e") if base[-2:] != "ee" else base
+    third = third or _with_s(base)
     return Verb(
         base=base,
-        third=_with_s(base),
-        past=past or f"{base.removesuffix('e')}ed",
-        ing=f"{without_e}ing",
-        present=f"{stem}는다" if ends_in_consonant(stem) else f"{stem[:-1]}{chr(ord(stem[-1]) + 4)}다",  # 4: final ㄴ
-        did=did or f"{stem[:-1]}했다",
-        going=f"{stem}고",
-        not_=f"{stem}지",
-        doing=f"{stem}기",
+        third=third,
+        past=past or f"{third.removesuffix('s').removesuffix('e')}ed",  # cries, cried
+        ing=ing or f"{without_e}ing",
         objects=objects,
+        korean=stem,
+        did=did or f"{stem[:-1]}했다",
     )
 
 
@@ -122,42 +140,100 @@ def with_particle(noun: str, role: str) -> str:
     return noun + (after_consonant if ends_in_consonant(noun) else after_vowel)
 
 
-def _groups() -> dict[str, list[str]]:
-    """The words of each group; that of verbs says what they take: "actions taking food"."""
+def _groups() -> list[tuple[str, list[str]]]:
+    """The words of each group; that of verbs says what they take: "verbs taking food"."""
     lines = Path(__file__).with_name("words.txt").read_text("utf-8").replace("\n  ", " ").splitlines()
     named = (line.split(": ", 1) for line in lines if not line.startswith("#"))
-    return {name: words.split() for name, words in named}
+    return [(name, words.split()) for name, words in named]
 
 
-_GROUPS = _groups()
-PEOPLE, ANIMALS, PLACES, FOOD, DRINKS, WRITINGS, PICTURES = (
-    tuple(map(_noun, _GROUPS[name]))
-    for name in ("people", "animals", "places", "food", "drinks", "writings", "pictures")
+_LISTED = _groups()
+_GROUPS = dict(_LISTED)
+
+
+def _nouns(name: str) -> tuple[Noun, ...]:
+    return tuple(map(_noun, _GROUPS[name]))
+
+
+def _verbs(kind: str) -> tuple[Verb, ...]:
+    """Those of all groups of a kind: "verbs taking food", "verbs taking any"."""
+    groups = (name.partition(" taking ") for name, _ in _LISTED)
+    return tuple(
+        _verb(word, objects)
+        for (name, _, objects), (_, words) in zip(groups, _LISTED, strict=True)
+        if name == kind
+        for word in words
+    )
+
+
+PEOPLE, ANIMALS, PLACES, ROOMS, NATURE = map(_nouns, ("people", "animals", "places", "rooms", "nature"))
+FURNITURE, TOOLS, CLOTHES, INSTRUMENTS, VEHICLES = map(
+    _nouns, ("furniture", "tools", "clothes", "instruments", "vehicles")
 )
-THINGS = DRINKS + WRITINGS + PICTURES
-COLOURS_AND_SIZES, FEELINGS, SHAPES = (
-    tuple(map(_adjective, _GROUPS[name])) for name in ("colours and sizes", "feelings", "shapes")
+FOOD, DRINKS, WRITINGS = map(_nouns, ("food", "drinks", "writings"))
+SPOTS = FURNITURE + _nouns("spots")
+"""What one can be on, under or behind."""
+THINGS = DRINKS + WRITINGS + _nouns("pictures") + INSTRUMENTS + VEHICLES + CLOTHES + TOOLS + FURNITURE
+NOUNS = tuple(dict.fromkeys(PEOPLE + ANIMALS + PLACES + ROOMS + SPOTS + FOOD + THINGS + NATURE))
+
+QUALITIES, TRAITS, FEELINGS, SHAPES = (
+    tuple(map(_adjective, _GROUPS[name])) for name in ("qualities", "traits", "feelings", "shapes")
 )
-"""Of anything; of what lives alone; of a place alone."""
-ACTIONS = tuple(
-    _verb(word, name.removeprefix("actions taking "))
-    for name, words in _GROUPS.items()
-    if name.startswith("actions taking ")
-    for word in words
-)
-MOVES = tuple(_verb(word, "places") for word in _GROUPS["moves"])
-"""What one does to things and people; what one does to a place."""
+"""Of what `fitting` says; of people; of what lives alone; of a place alone."""
+ADJECTIVES = QUALITIES + TRAITS + FEELINGS + SHAPES
+
+ACTIONS, MOVES, STAYS, GOES, GIVES = map(_verbs, ("verbs", "moves", "stays", "goes", "gives"))
+"""What takes an object; what one does to a place; what one does somewhere; how one gets to a place; what one does to
+somebody with something."""
 VERBS = ACTIONS + MOVES
 
 OBJECTS = {
     "any": PEOPLE + ANIMALS + FOOD + THINGS,
+    "people": PEOPLE,
+    "animals": ANIMALS,
     "food": FOOD,
     "drinks": DRINKS,
     "writings": WRITINGS,
     "goods": FOOD + THINGS,
+    "tools": TOOLS,
+    "clothes": CLOTHES,
+    "instruments": INSTRUMENTS,
+    "vehicles": VEHICLES,
     "places": PLACES,
+    "rooms": ROOMS,
 }
 """Which nouns a verb takes."""
+
+NAMES, TOWNS, SUBJECTS, SUBSTANCES, LIQUIDS = (
+    tuple(_GROUPS[name]) for name in ("names", "towns", "subjects", "substances", "liquids")
+)
+NUMBERS, MODALS, OWNERS, PREPOSITIONS, ADVERBS = (
+    tuple(_GROUPS[name]) for name in ("numbers", "modals", "owners", "prepositions", "adverbs")
+)
+"""Words of one form: names, goals without an article, what is not counted, ..."""
+
+
+def in_korean(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Those of the words that the translators know."""
+    return tuple(word for word in words if word.korean)
+
+
+def fitting(noun: Noun) -> tuple[Adjective, ...]:
+    """The adjectives that go with a noun, so that the two have something to tell each other."""
+    return _FITTING[noun]
+
+
+def _fitting() -> dict[Noun, tuple[Adjective, ...]]:
+    groups = {"people": PEOPLE} | {noun.one: (noun,) for noun in NOUNS}
+    found: dict[Noun, tuple[Adjective, ...]] = dict.fromkeys(PEOPLE, TRAITS)
+    for adjective in QUALITIES:
+        for group in _GROUPS[f"what is {adjective.english}"]:
+            for noun in groups[group]:
+                found[noun] = (*found.get(noun, ()), adjective)
+    return found
+
+
+_FITTING = _fitting()
 
 PRONOUNS = {
     # English subject: (Korean as topic, English object, Korean object, Korean as subject)

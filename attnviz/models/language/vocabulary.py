@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from attnviz.models.language import lexicon
-from attnviz.models.language.lexicon import with_particle
+from attnviz.models.language.english import HELLO, TIMES
+from attnviz.models.language.korean import ANIMALS, FEELINGS, PEOPLE, PLACES, QUALITIES, SHAPES, VERBS
+from attnviz.models.language.lexicon import in_korean, with_particle
 
 PAD, UNKNOWN, START, END, MASK = "<pad>", "<unknown>", "<start>", "<end>", "<mask>"
 SPECIAL = (PAD, UNKNOWN, START, END, MASK)
@@ -51,17 +53,32 @@ def _numbers(words: tuple[str, ...]) -> dict[str, int]:
 def english() -> Vocabulary:
     """Every word that an English sentence can have."""
     grammar = (
-        "the a an two all because although near in there is are am was were do does did don't doesn't not could "
-        "get it himself herself themselves . , ?"
+        "the a an all some because although and but or in at with from to there this that these those is are am was "
+        "were do does did don't doesn't didn't not could get have has had need needs it himself herself themselves "
+        "home name best raining snowing sunny who what where when why how so . , ? !"
     )
     return _vocabulary(
-        (form for noun in _NOUNS for form in (noun.one, noun.many)),
-        *((verb.base, verb.third, verb.past, verb.ing) for verb in lexicon.VERBS),
+        *alike(),
+        *(lexicon.TOWNS, lexicon.NUMBERS, lexicon.OWNERS, lexicon.PREPOSITIONS, lexicon.ADVERBS, lexicon.MODALS),
+        *(time.split() for times in TIMES.values() for time in times),
+        *(hello.split() for hello in HELLO),
         lexicon.PRONOUNS,
-        ("you", "them", "us"),
-        (adjective.english for adjective in _ADJECTIVES),
+        (found for _, found, _, _ in lexicon.PRONOUNS.values()),
         *_EXAMS_AND_PROGRAMS,
         grammar.split(),
+    )
+
+
+def alike() -> tuple[tuple[str, ...], ...]:
+    """Words of the same form: nouns in the singular, in the plural, names, adjectives, verbs in each of four forms."""
+    verbs = lexicon.VERBS + lexicon.STAYS + lexicon.GOES + lexicon.GIVES
+    return (
+        tuple(noun.one for noun in lexicon.NOUNS),
+        tuple(noun.many for noun in lexicon.NOUNS if noun not in lexicon.NATURE),
+        lexicon.SUBSTANCES + lexicon.LIQUIDS + lexicon.SUBJECTS,
+        lexicon.NAMES,
+        tuple(adjective.english for adjective in lexicon.ADJECTIVES),
+        *zip(*((verb.base, verb.third, verb.past, verb.ing) for verb in verbs), strict=True),
     )
 
 
@@ -73,11 +90,11 @@ def source() -> Vocabulary:
         "get it . , ?"
     )
     return _vocabulary(
-        (noun.one for noun in _NOUNS),
-        *((verb.base, verb.third, verb.past, verb.ing) for verb in lexicon.VERBS),
+        (noun.one for noun in in_korean(lexicon.NOUNS)),
+        *((verb.base, verb.third, verb.past, verb.ing) for verb in VERBS),
         lexicon.PRONOUNS,
         (found for _, found, _, _ in lexicon.PRONOUNS.values()),
-        (adjective.english for adjective in _ADJECTIVES),
+        (adjective.english for adjective in in_korean(lexicon.ADJECTIVES)),
         *_EXAMS_AND_PROGRAMS,
         grammar.split(),
     )
@@ -86,17 +103,17 @@ def source() -> Vocabulary:
 @functools.cache
 def korean() -> Vocabulary:
     """Every Korean word, with its particle or ending, that a translation can have."""
-    living = lexicon.PEOPLE + lexicon.ANIMALS
+    living = PEOPLE + ANIMALS
     grammar = "있다 있니 있었다 없었다 않는다 않기 그리고 모두를 받지 받았지만 못했지만 수 . ?"
     return _vocabulary(
         (with_particle(noun.korean, role) for noun in living for role in ("topic", "subject", "object")),
-        (with_particle(noun.korean, "object") for noun in _NOUNS),
-        (with_particle(place.korean, "subject") for place in lexicon.PLACES),
-        (f"{place.korean}에서" for place in lexicon.PLACES),
-        *((verb.present, verb.did, verb.going, verb.not_, verb.doing) for verb in lexicon.VERBS),
+        (with_particle(noun.korean, "object") for noun in in_korean(lexicon.NOUNS)),
+        (with_particle(place.korean, "subject") for place in PLACES),
+        (f"{place.korean}에서" for place in PLACES),
+        *((verb.present, verb.did, verb.going, verb.not_, verb.doing) for verb in VERBS),
         *((topic, found, subject) for topic, _, found, subject in lexicon.PRONOUNS.values()),
-        *((adjective.before, adjective.is_so, adjective.being) for adjective in lexicon.COLOURS_AND_SIZES),
-        (adjective.being for adjective in lexicon.FEELINGS + lexicon.SHAPES),
+        *((adjective.korean, adjective.is_so, adjective.being) for adjective in QUALITIES),
+        (adjective.being for adjective in FEELINGS + SHAPES),
         (f"{score}점을" for score in lexicon.SCORES),
         (f"{exam}에서" for exam in lexicon.EXAMS.values()),
         (program for program, _ in lexicon.PROGRAMS.values()),
@@ -111,8 +128,8 @@ def _vocabulary(*words: Iterable[str]) -> Vocabulary:
     return Vocabulary(SPECIAL + tuple(sorted(set(chain.from_iterable(words)))))
 
 
-_NOUNS = lexicon.PEOPLE + lexicon.ANIMALS + lexicon.PLACES + lexicon.FOOD + lexicon.THINGS
-_ADJECTIVES = lexicon.COLOURS_AND_SIZES + lexicon.FEELINGS + lexicon.SHAPES
+_NOUNS = PEOPLE + ANIMALS + lexicon.PLACES + lexicon.FOOD + lexicon.THINGS
+_ADJECTIVES = QUALITIES + FEELINGS + SHAPES
 _EXAMS_AND_PROGRAMS: tuple[Iterable[str], ...] = (
     lexicon.SCORES,
     lexicon.EXAMS,

@@ -47,36 +47,52 @@ def references(split: Split, n: int = SAMPLES) -> list[English]:
     return list(islice(splits.sentences(split, kind="reference"), n))
 
 
+def _places(sentences: Sequence[English]) -> tuple[Tensor, Tensor]:
+    """Where "it" is in each sentence, and the noun that it stands for."""
+    pronouns, nouns = zip(*((s.reference.pronoun, s.reference.noun) for s in sentences if s.reference), strict=True)
+    return torch.tensor(pronouns), torch.tensor(nouns)
+
+
 @torch.inference_mode()
 def named_referents(model: LanguageEncoder, split: Split = "test", n: int = SAMPLES) -> float:
     """The share of sentences in which the model names the noun that "it" stands for."""
     found = references(split, n)
     words = pad_numbers([vocabulary.english().encode(s.words) for s in found])
+    rows, (pronouns, nouns) = torch.arange(len(found)), _places(found)
     said = model(words).referents.argmax(dim=-1)  # (B, T)
-    right = [
-        said[row, s.reference.pronoun] == words[row, s.reference.noun] for row, s in enumerate(found) if s.reference
-    ]
-    return sum(map(bool, right)) / len(right)
+    return float((said[rows, pronouns] == words[rows, nouns]).float().mean())
 
 
 @torch.inference_mode()
-def looks_from_it(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
-    """Where each head puts its largest weight from "it": positions [layer, head, sentence]."""
+def weights_from_it(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
+    """Each head's weights from "it" [layer, head, sentence, key]."""
     reading = model(pad_numbers([vocabulary.english().encode(s.words) for s in sentences]))
-    rows = torch.arange(len(sentences))
-    pronouns = [s.reference.pronoun for s in sentences if s.reference]
-    return torch.stack([w[rows, :, pronouns].argmax(dim=-1).T for w in reading.weights if w is not None])  # (L, H, B)
+    rows, (pronouns, _) = torch.arange(len(sentences)), _places(sentences)
+    return torch.stack([w[rows, :, pronouns].transpose(0, 1) for w in reading.weights if w is not None])
+
+
+def _right(weights: Tensor, sentences: Sequence[English]) -> Tensor:
+    """Whether the largest weight from "it" is on the noun it stands for [..., sentence]."""
+    return weights.argmax(dim=-1) == _places(sentences)[1]
 
 
 def right_looks(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
     """How often each head's largest weight from "it" is on the noun it stands for: shares [layer, head]."""
-    nouns = torch.tensor([s.reference.noun for s in sentences if s.reference])
-    return (looks_from_it(model, sentences) == nouns).float().mean(dim=-1)
+    return _right(weights_from_it(model, sentences), sentences).float().mean(dim=-1)
 
 
 def reference_head(model: LanguageEncoder, n: int = SAMPLES) -> Head:
-    """The head that looks from "it" at the right noun most often, chosen on validation sentences."""
-    return _best(right_looks(model, references("validation", n)))
+    """The head that looks from "it" at the right noun most often, chosen on validation sentences.
+
+    Of equals it is the one that is nearest to where the model names the noun, in the last layer, with the most weight.
+    """
+    found = references("validation", n)
+    weights = weights_from_it(model, found)  # (L, H, B, T)
+    right = _right(weights, found).float().mean(dim=-1)
+    on_noun = weights[:, :, torch.arange(len(found)), _places(found)[1]].mean(dim=-1)  # (L, H)
+    heads = torch.cartesian_prod(*map(torch.arange, right.shape)).tolist()
+    layer, head = max(heads, key=lambda at: (float(right[tuple(at)]), at[0], float(on_noun[tuple(at)])))
+    return layer, head
 
 
 def turn(sentence: English, last: str) -> English:
@@ -105,23 +121,20 @@ def turning_looks(model: LanguageEncoder, head: Head, sentences: Sequence[Englis
         for i, s in enumerate(sentences)
         if s.reference
     ]
-    both = []
-    for found in (sentences, other):
-        nouns = torch.tensor([s.reference.noun for s in found if s.reference])
-        both.append(looks_from_it(model, found)[head] == nouns)
-    return float((both[0] & both[1]).float().mean())
+    one_way, other_way = (_right(weights_from_it(model, found)[head], found) for found in (sentences, other))
+    return float((one_way & other_way).float().mean())
 
 
 def fixed_offset(sentences: Sequence[English]) -> int:
     """The distance from "it" at which the noun it stands for is found most often."""
-    offsets = [s.reference.noun - s.reference.pronoun for s in sentences if s.reference]
-    return max(sorted(set(offsets)), key=offsets.count)
+    pronouns, nouns = _places(sentences)
+    return int((nouns - pronouns).mode().values)
 
 
 def offset_looks(offset: int, sentences: Sequence[English]) -> float:
     """The share of sentences in which the noun that "it" stands for is at this distance."""
-    hits = [s.reference.noun - s.reference.pronoun == offset for s in sentences if s.reference]
-    return sum(hits) / len(hits)
+    pronouns, nouns = _places(sentences)
+    return float((nouns - pronouns == offset).float().mean())
 
 
 @torch.inference_mode()

@@ -6,16 +6,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import torch
 
 from attnviz.errors import InputError
+from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.language import vocabulary
 from attnviz.models.registry import HOME_BUILT, TrainingPlan, trained
 from attnviz.models.training import files, loop, measure
 from attnviz.models.training.files import ModelCard
 from attnviz.models.training.loop import State
 from attnviz.models.training.tasks import Model, task_of
+from attnviz.models.wholes import LanguageEncoder
+
+REFERENCE_HEAD = 3
+"""Where the head that finds referents is put in its layer: training again numbers heads as it happens."""
 
 
 def write_plainly(path: Path, write: Callable[[Path], object]) -> object:
@@ -84,10 +90,26 @@ def train_home_built(
         write(kept, lambda temporary: files.save_state(temporary, name, plan, reached))
         if reached.step < plan.recipe.steps:
             return reached
+        if isinstance(task.model, LanguageEncoder):
+            layer, head = measure.reference_head(task.model)
+            attention = cast("MultiHeadAttention", task.model.encoder.layers[layer].attention)
+            exchange_heads(attention, head, REFERENCE_HEAD)
         card = card_of(name, plan, task.model)
     write(path, lambda temporary: files.save(temporary, card, task.model))
     kept.unlink(missing_ok=True)
     return card
+
+
+@torch.no_grad()
+def exchange_heads(attention: MultiHeadAttention, one: int, other: int) -> None:
+    """Exchange two heads of a layer: it computes the same, but for rounding, since W^O sums over all heads."""
+    order = list(range(attention.n_heads))
+    order[one], order[other] = other, one
+    rows = torch.arange(attention.d_model).view(attention.n_heads, attention.d_k)[order].flatten()
+    for projection in (attention.query_projection, attention.key_projection, attention.value_projection):
+        projection.weight.copy_(projection.weight[rows])
+        projection.bias.copy_(projection.bias[rows])
+    attention.output_projection.weight.copy_(attention.output_projection.weight[:, rows])
 
 
 def card_of(name: str, plan: TrainingPlan, model: Model) -> ModelCard:

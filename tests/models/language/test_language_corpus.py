@@ -16,12 +16,12 @@ NOUNS = {form for noun in lexicon.PEOPLE + lexicon.ANIMALS + lexicon.PLACES for 
 MANY = {noun.many for noun in lexicon.PEOPLE + lexicon.ANIMALS}
 
 BEFORE = [
-    "the kings near the desert are red .",
-    "there are two girls .",
-    "the small dog couldn't cross the desert because it was too thirsty .",
-    "although i did not get 90 in this test , i could get in the language school .",
+    "we hate the foxes .",
+    "the zebra didn't explore the field because it was very narrow .",
+    "the yellow goat couldn't explore the bridge because it was too steep .",
+    "the cow couldn't visit the pond because it was very sleepy .",
 ]
-"""The first sentences of a seed, as they were before they had links."""
+"""The first sentences of a seed."""
 
 
 def linked(line: CorpusLine) -> list[tuple[str, str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from pathlib import Path
 
 import pytest
 
@@ -12,61 +13,169 @@ from attnviz.models.language.english import English, generate
 from tests.models.language.conftest import seeded
 
 
-def _any(*words: str) -> str:
-    return f"(?:{'|'.join(map(re.escape, words))})"
+def _any(*words: str, plain: bool = False) -> str:
+    """One of these words; `plain` of these patterns."""
+    return f"(?:{'|'.join(words if plain else map(re.escape, words))})"
 
 
-ANIMAL = _any(*(noun.one for noun in lexicon.ANIMALS))
-PLACE = _any(*(noun.one for noun in lexicon.PLACES))
-PLACES = _any(*(noun.many for noun in lexicon.PLACES))
-LIVING, LIVINGS = (
-    _any(*(getattr(noun, form) for noun in lexicon.PEOPLE + lexicon.ANIMALS)) for form in ("one", "many")
+def _one(*groups: tuple[lexicon.Noun, ...]) -> str:
+    return _any(*(noun.one for nouns in groups for noun in nouns))
+
+
+def _many(*groups: tuple[lexicon.Noun, ...]) -> str:
+    return _any(*(noun.many for nouns in groups for noun in nouns))
+
+
+ANIMAL, PLACE, PLACES = _one(lexicon.ANIMALS), _one(lexicon.PLACES), _many(lexicon.PLACES)
+LIVING, LIVINGS = _one(lexicon.PEOPLE, lexicon.ANIMALS), _many(lexicon.PEOPLE, lexicon.ANIMALS)
+SIZE, TRAIT, FEELING, SHAPE = (
+    _any(*(adjective.english for adjective in adjectives))
+    for adjectives in (lexicon.QUALITIES, lexicon.TRAITS, lexicon.FEELINGS, lexicon.SHAPES)
 )
-SIZE = _any(*(adjective.english for adjective in lexicon.COLOURS_AND_SIZES))
-FEELING = _any(*(adjective.english for adjective in lexicon.FEELINGS))
-SHAPE = _any(*(adjective.english for adjective in lexicon.SHAPES))
-MOVE = _any("cross", "pass", "leave", "visit")
-ONE = rf"(?:the|a(?! [aeiou])|an(?= [aeiou])) (?:{SIZE} )?"
-MANY = rf"(?:the|two) (?:{SIZE} )?"
-PRONOUN = _any("i", "you", "he", "she", "we", "they")
+MOVE = _any("cross", "pass", "leave", "visit", "explore", "avoid")
+PRONOUN, WHOM = _any("i", "you", "he", "she", "we", "they"), _any("me", "you", "him", "her", "us", "them")
+NAME, OWNER = _any(*lexicon.NAMES), _any("my", "your", "his", "her", "our", "their")
+NUMBER = _any("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twenty")
+MODAL = _any("can", "can't", "will", "won't", "must", "should", "may")
+PAST, OFTEN, NOW = "(?:yesterday|last night|this morning)", "(?:often|every (?:day|morning))", "(?:now|today)"
+HOW = _any("well", "again", "together", "quickly", "slowly", "quietly", "alone")
 
 
-def _actions() -> str:
-    """Each verb with its forms and what it takes."""
+def _phrases(nouns: tuple[lexicon.Noun, ...], *, definite: bool = True) -> tuple[str, str]:
+    """A noun with its article, and several with "the" or a number; perhaps with an adjective."""
+    the = "the|" if definite else ""
+    return (
+        rf"(?:{the}a(?! [aeiou])|an(?= [aeiou])) (?:(?:{SIZE}|{TRAIT}) )?{_one(nouns)}",
+        rf"(?:the|{NUMBER}) (?:(?:{SIZE}|{TRAIT}) )?{_many(nouns)}",
+    )
+
+
+THE_ONE, THE_MANY = _phrases(lexicon.PEOPLE + lexicon.ANIMALS)
+HE = rf"(?:he|she|{NAME}|{OWNER} {LIVING})"
+WE = rf"(?:i|you|we|they|{NAME} and {NAME}|{OWNER} {LIVINGS})"
+
+
+def _object(takes: str) -> tuple[str, str]:
+    """What a verb takes after somebody known, and what it takes anyway."""
+    nouns = lexicon.OBJECTS.get(takes, ())
+    thing = _any(*_phrases(nouns), plain=True)
+    match takes:
+        case "any" | "people":
+            known = _any(WHOM, NAME, plain=True)
+        case "food":
+            known = _any(*lexicon.SUBSTANCES)
+        case "subjects":
+            return (_any(*lexicon.SUBJECTS),) * 2
+        case "drinks":
+            known = _any(*lexicon.LIQUIDS)
+        case _:
+            known = rf"{OWNER} {_any(_one(nouns), _many(nouns), plain=True)}"
+    return _any(known, thing, plain=True), thing
+
+
+def _forms(verbs: tuple[lexicon.Verb, ...]) -> tuple[str, str, str, str]:
+    base, third, past, ing = (_any(*(getattr(v, f) for v in verbs)) for f in ("base", "third", "past", "ing"))
+    return base, third, past, ing
+
+
+def _actions(takes: str) -> str:
+    """Subject, verb and object of the verbs that take the same."""
+    base, third, past, ing = _forms(tuple(verb for verb in lexicon.VERBS if verb.objects == takes))
     said = []
-    for verb in lexicon.VERBS:
-        nouns = lexicon.OBJECTS[verb.objects]
-        one, many = _any(*(noun.one for noun in nouns)), _any(*(noun.many for noun in nouns))
-        thing = rf"(?:{ONE}{one}|{MANY}{many})"
-        third, plain = rf"(?:he|she|{ONE}{LIVING})", rf"(?:i|you|we|they|{MANY}{LIVINGS})"
+    for he, we, thing in zip((HE, THE_ONE), (WE, THE_MANY), _object(takes), strict=True):
         said += [
-            rf"{third} (?:{verb.third}|(?:does not|doesn't|didn't|couldn't) {verb.base}|{verb.past}) {thing} \.",
-            rf"{plain} (?:{verb.base}|(?:do not|don't|didn't|couldn't) {verb.base}|{verb.past}) {thing} \.",
-            rf"(?:i (?:am|was)|{third} (?:is|was)|(?!i )(?:{plain}) (?:are|were)) {verb.ing} {thing} \.",
+            rf"{he} (?:{third}|(?:does not|doesn't|didn't|couldn't|{MODAL}) {base}|{past}) {thing}",
+            rf"{we} (?:{base}|(?:do not|don't|didn't|couldn't|{MODAL}) {base}|{past}) {thing}",
+            rf"(?:i (?:am|was)|{he} (?:is|was)|(?!i )(?:{we}) (?:are|were)) {ing} {thing}",
         ]
     return "|".join(said)
 
 
+def _events(he: str, we: str, verbs: tuple[lexicon.Verb, ...], rest: str) -> str:
+    """A subject, one of these verbs in any form, the rest, and perhaps a time that goes with the form, or how."""
+    base, third, past, ing = _forms(verbs)
+    return "|".join((
+        rf"(?:{he} {third}|{we} {base}) {rest}(?: (?:{OFTEN}|{HOW}))?",
+        rf"(?:{he}|{we}) {past} {rest}(?: (?:{PAST}|{HOW}))?",
+        rf"(?:i am|{he} is|(?!i )(?:{we}) are) {ing} {rest}(?: (?:{NOW}|{HOW}))?",
+        rf"(?:i was|{he} was|(?!i )(?:{we}) were) {ing} {rest}(?: (?:{PAST}|{HOW}))?",
+        rf"(?:{he} (?:doesn't|didn't)|{we} (?:don't|didn't)|(?:{he}|{we}) {MODAL}) {base} {rest}(?: {HOW})?",
+    ))  # fmt: skip
+
+
+ACTION = "|".join(_actions(takes) for takes in sorted({verb.objects for verb in lexicon.VERBS}))
 LOVE, LOVES = _any("love", "see", "like", "find", "draw"), _any("loves", "sees", "likes", "finds", "draws")
 EXISTING = lexicon.PEOPLE + lexicon.ANIMALS + lexicon.FOOD + lexicon.THINGS
-A_THING = rf"(?!the ){ONE}{_any(*(noun.one for noun in EXISTING))}"
-TWO_THINGS = f"two {_any(*(noun.many for noun in EXISTING))}"
+A_THING, SOME_THINGS = _phrases(EXISTING, definite=False)
 EXAM = f"{_any('last', 'this')} {_any('toefl', 'test', 'exam')}"
 ENTER = rf"{_any('get', 'stay')} in the (?:(?:ph\.d|master) program|(?:summer|science|language) (?:program|school))"
 SCORE = "(?:95|90|80|70)"
+TOWN, CITY = _any(*lexicon.TOWNS), _any(*lexicon.TOWNS[2:])
+AREA, AREAS = _one(lexicon.PLACES, lexicon.ROOMS), _many(lexicon.PLACES, lexicon.ROOMS)
+SPOT, SPOTS = _one(lexicon.SPOTS), _many(lexicon.SPOTS)
+WHERE = (
+    rf"(?:in {CITY}|at (?:school|work|home)|in the (?:{AREA}|{AREAS})"
+    rf"|(?:on|over|under|behind|beside|near) the (?:{SPOT}|{SPOTS}))"
+)
+ANY_HE, ANY_WE = rf"(?:{HE}|{THE_ONE})", rf"(?:{WE}|{THE_MANY})"
+BE = rf"(?:i am|{HE} is|(?!i )(?:{WE}) are)"
+AM = rf"(?:am i|is {HE}|are (?!i )(?:{WE}))"
+WHO_ONE, WHO_MANY = _phrases(lexicon.PEOPLE)
+SOME = SOME_THINGS.replace(NUMBER, "some", 1)
+QUESTION_VERBS = _forms(lexicon.ACTIONS)
+TAKES = {
+    takes: _forms(tuple(verb for verb in lexicon.ACTIONS if verb.objects == takes))
+    for takes in sorted({verb.objects for verb in lexicon.ACTIONS})
+}
+ASKED = "|".join(
+    rf"(?:(?:do|did) {WE}|(?:does|did) {HE}) {base} {_object(takes)[0]}|who (?:{third}|{past}) {_object(takes)[0]}"
+    for takes, (base, third, past, _) in TAKES.items()
+)
+GOAL = rf"(?:to|from) (?:{TOWN}|the {AREA})(?: with (?:{WHOM}|{NAME}))?"
+GIVEN = rf"(?:{WHOM}|{NAME}|{OWNER} {_one(lexicon.PEOPLE)}) {_phrases(lexicon.TOOLS)[0]}"
+SO = rf"(?:(?:so|too|very) )?(?:{FEELING}|{TRAIT})"
+WHO, WHOS = (
+    rf"(?:my best friend|{OWNER} {_one(lexicon.PEOPLE)}|{WHO_ONE})",
+    rf"(?:my best friends|{OWNER} {_many(lexicon.PEOPLE)}|{WHO_MANY})",
+)
 
 GRAMMAR = {
     "reference": rf"the (?:{SIZE} )?{ANIMAL} (?:didn't|couldn't) {MOVE} the (?:{SIZE} )?{PLACE} "
     rf"because it was (?:too|very) (?:{FEELING}|{SHAPE}) \.",
     "copula": rf"the (?:{LIVING}(?: near the (?:{PLACE}|{PLACES}))? is|"
-    rf"{LIVINGS}(?: near the (?:{PLACE}|{PLACES}))? are) (?:{SIZE}|{FEELING}) \.",
-    "action": _actions(),
-    "reflexive": rf"the (?:{SIZE} )?(?:(?:princess|queen|girl) {LOVES} herself|(?:prince|king|boy) {LOVES} himself"
+    rf"{LIVINGS}(?: near the (?:{PLACE}|{PLACES}))? are) (?:{SIZE}|{TRAIT}|{FEELING}) \.",
+    "action": rf"(?:{ACTION}) \.",
+    "reflexive": rf"the (?:(?:{SIZE}|{TRAIT}) )?"
+    rf"(?:(?:princess|queen|girl) {LOVES} herself|(?:prince|king|boy) {LOVES} himself"
     rf"|(?:princesses|queens|girls|princes|kings|boys) {LOVE} themselves) \.",
     "all": rf"(?:i|you|we|they) {LOVE} all (?:you|them|us) \.",
-    "existence": rf"there is {A_THING} \.|there are {TWO_THINGS} \.|is there {A_THING} \?|are there {TWO_THINGS} \?",
+    "existence": rf"there is {A_THING} \.|there are {SOME_THINGS} \.|is there {A_THING} \?|"
+    rf"are there {SOME_THINGS} \?",
     "although": rf"although (?P<who>{PRONOUN}) (?:did not get {SCORE} in {EXAM} , (?P=who) could|"
     rf"did get {SCORE} in {EXAM} , (?P=who) could not) {ENTER} \.",
+    "joined": rf"(?:{ACTION}) (?:and|but|or) (?:{ACTION}) \.",
+    "stay": rf"(?:{_events(ANY_HE, ANY_WE, lexicon.STAYS, WHERE)}) \.",
+    "go": rf"(?:{_events(ANY_HE, ANY_WE, lexicon.GOES, GOAL)}) \.",
+    "give": rf"(?:{_events(HE, WE, lexicon.GIVES, GIVEN)}) \.",
+    "be": rf"(?:{BE} (?:{SO}|{WHERE})|i am {WHO}|{HE} is {WHO}|(?!i )(?:{WE}) are {WHOS}) \."
+    rf"|(?:(?:i|{HE}) was|(?!i )(?:{WE}) were) (?:{SO}|{WHERE}) {PAST} \."
+    rf"|(?:(?:i|{HE}) was {WHO}|(?!i )(?:{WE}) were {WHOS}) {PAST} \.",
+    "have": rf"(?:{HE} (?:has|had|needs)|{WE} (?:have|had|need)) (?:{A_THING}|{SOME_THINGS}|{SOME}) \.",
+    "reason": rf"(?P<she>{PRONOUN}) (?:(?:{_forms(lexicon.GOES)[2]}|didn't {_forms(lexicon.GOES)[0]}) to {TOWN}"
+    rf"|(?:{_forms(lexicon.STAYS)[2]}|didn't {_forms(lexicon.STAYS)[0]}) {WHERE}) because (?P=she) "
+    rf"(?:(?<=i |e )was|(?<!i )were) (?:(?:too|very) )?{FEELING} \.",
+    "question": rf"where {AM} \?|where is the (?:{_one(lexicon.PEOPLE, lexicon.ANIMALS, lexicon.TOOLS)}) \?"
+    rf"|(?:who|what|why) (?:(?:do|did) {WE}|(?:does|did) {HE}) {QUESTION_VERBS[0]} \?|(?:{ASKED}) \?"
+    rf"|(?:where|when|why) (?:(?:do|did) {WE}|(?:does|did) {HE}) (?:go|live|sleep|work) \?"
+    rf"|who is {OWNER} {_one(lexicon.PEOPLE)} \?|what is (?:this|that|it|your name|my name) \?"
+    rf"|how (?:old )?{AM} \?|{AM} {FEELING} \?",
+    "this": rf"(?:this|that) is (?:{OWNER} {_one(EXISTING)}|{_phrases(EXISTING)[0]}) \.|(?:these|those) are {OWNER} "
+    rf"{_many(EXISTING)} \.|{OWNER} name is {NAME} \.|"
+    rf"(?:hello|goodbye|good (?:morning|night)|please|sorry|yes|no|thank you) , {NAME} [.!]",
+    "weather": "|".join(
+        rf"(?:the {_one(lexicon.NATURE)} {be} {SIZE}|it {be} (?:raining|snowing|sunny|cold|hot|warm))(?: {when})? \."
+        for be, when in (("is", NOW), ("was", PAST))
+    ),
 }
 SENTENCE = re.compile("|".join(f"(?:{part})" for part in GRAMMAR.values()))
 
@@ -114,8 +223,27 @@ class TestGrammar:
 
     def test_words_are_in_the_vocabulary(self, many: dict[str, list[English]]) -> None:
         """No sentence has a word without a number, and no number is that of a word that never comes up."""
-        said = {word for sentence in itertools.chain.from_iterable(many.values()) for word in sentence.words}
+        random = seeded(5)
+        rest = (generate(random) for _ in range(80_000))
+        said = {word for sentence in itertools.chain(*many.values(), rest) for word in sentence.words}
         assert said == set(vocabulary.english().words) - set(vocabulary.SPECIAL)
+
+    def test_adjectives_go_with_their_nouns(self, many: dict[str, list[English]]) -> None:
+        """Read off the file of words once more: what is green, what is ripe."""
+        text = Path(english.__file__).with_name("words.txt").read_text("utf-8").replace("\n  ", " ")
+        lines = dict(line.split(": ", 1) for line in text.splitlines() if not line.startswith("#"))
+        fitting = {what.removeprefix("what is "): set(nouns.split()) for what, nouns in lines.items()}
+        people = {noun.one for noun in lexicon.PEOPLE}
+        nouns = {form: noun.one for noun in lexicon.NOUNS for form in (noun.one, noun.many)}
+        adjectives = {adjective.english for adjective in lexicon.QUALITIES}
+        seen = set()
+        for sentence in itertools.chain(*many.values()):
+            for adjective, noun in itertools.pairwise(sentence.words):
+                if adjective in adjectives and noun in nouns:
+                    fits = fitting[adjective]
+                    assert nouns[noun] in fits or (nouns[noun] in people and "people" in fits), sentence.words
+                    seen.add(adjective)
+        assert seen == adjectives
 
     def test_any_kind(self) -> None:
         """Without a kind all of them come up."""
@@ -148,11 +276,14 @@ class TestDecided:
 
         assert decided("copula", r"the dogs near the \w+ are \w+ \.") == ["are"]
         assert decided("action", r"she is eating .*") == []
-        assert decided("action", r"they do not love .*") == ["do", "not"]
-        assert decided("action", r"he saw .*") == []
+        assert decided("action", r"they do not \w+ .*") == ["do", "not"]
+        assert decided("action", r"he \w+ed .*") == []
         assert decided("reflexive", r"the girl sees herself \.") == ["herself"]
-        assert decided("existence", r"is there a prince \?") == ["is", "there", "?"]
-        assert decided("reference", r"the animal .* too tired \.") == ["because", "it", "was"]
+        assert decided("existence", r"is there a \w+ \?") == ["is", "there", "?"]
+        assert decided("existence", r"there is a \w+ \.") == ["is", "."]  # she is one too
+        assert decided("existence", r"there are two \w+ \.") == ["there", "are", "."]
+        assert decided("question", r"where is the \w+ \?") == ["?"]
+        assert decided("reference", r"the animal .* too \w+ \.") == ["because", "it", "was"]
         assert " ".join(decided("although", r"although i did not .*")) == ("although did not get in , could in the")
 
 
@@ -178,10 +309,12 @@ class TestReference:
         assert min(counts.values()) > 1350
 
     @pytest.mark.parametrize(("last", "noun", "other"), [("tired", 1, 5), ("wide", 5, 1)])
-    def test_the_animal_and_the_street(self, last: str, noun: int, other: int) -> None:
-        """The animal was too tired, the street too wide."""
+    def test_the_animal_and_the_street(self, monkeypatch: pytest.MonkeyPatch, last: str, noun: int, other: int) -> None:
+        """The animal was too tired, the street too wide; of the first words of each group, to be made soon."""
+        for group in ("ANIMALS", "PLACES", "MOVES", "FEELINGS", "SHAPES"):
+            monkeypatch.setattr(english, group, getattr(english, group)[:2])
         random, wanted = seeded(0), f"the animal didn't cross the street because it was too {last} .".split()
-        made = (generate(random, "reference") for _ in range(200_000))
+        made = (generate(random, "reference") for _ in range(2000))
         found = next(sentence for sentence in made if list(sentence.words) == wanted)
         assert found.reference == english.Reference(pronoun=7, noun=noun, other=other)
 
@@ -251,7 +384,7 @@ class TestSplits:
 
 
 PINNED = (
-    "the student was passing the red river .",
-    "she is drawing the egg and a bird is red and a small horse didn't see him",
-    "그녀는 달걀을 그리고 있다 그리고 새가 빨갛다 그리고 작은 말이 그를 보지 않았다",
+    "the girls find themselves .",
+    "they were returning to the highway and you are waiting near the chair .",
+    "그들은 고속도로에 돌아가고 있었다 그리고 너는 의자 근처에서 기다리고 있다 .",
 )

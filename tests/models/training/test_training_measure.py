@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attnviz.models.config import LanguageConfig, RecurrentConfig
-from attnviz.models.language import english, splits, vocabulary
+from attnviz.models.language import english, lexicon, splits, vocabulary
 from attnviz.models.language.english import English, Reference
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslation, RecurrentTranslator
@@ -58,7 +58,7 @@ def find(sentence: list[int]) -> int | None:
     if "because" not in words:
         return None
     last = words[words.index("because") + 4]
-    lives = last in ["tired", "hungry", "sleepy", "sick", "afraid", "angry", "lazy", "sad", "weak", "thirsty"]
+    lives = last in {adjective.english for adjective in lexicon.FEELINGS}
     failed = next(word for word in words if word in {"didn't", "couldn't"})
     return words.index(failed if lives else "because") - 1
 
@@ -85,7 +85,7 @@ class TestEncoder:
     def test_looks(self) -> None:
         """Where each head looks from "it", and how often that is right."""
         made = measure.references("test", 40)
-        looks = measure.looks_from_it(Looking(SMALL), made)
+        looks = measure.weights_from_it(Looking(SMALL), made).argmax(dim=-1)
         assert looks.shape == (2, 3, 40)
         assert (looks[:, 0] == 0).all()
         assert (looks[:, 1] == 1).all()
