@@ -115,13 +115,13 @@ def tell() -> Story:
                 본다면 가중치는 1/{n} = {even:.3f}씩입니다.""",
             ),
             Phrase(
-                f"""Heads do different things, so each pair asks the head that links such words. For each way a head is chosen, on
-                {len(validation)} unseen sentences that end with verb, article, adjective and noun: the one whose
-                largest weight goes that way most often, beyond how often it goes the same step from other words,
-                since a head may only look at the next word, whatever it is. The same is done with a model of the
-                same sizes and random weights.""",
-                f"""헤드마다 하는 일이 다르므로 쌍마다 그런 단어를 잇는 헤드를 봅니다. 방향마다 헤드를 하나씩 고릅니다. 동사,
-                관사, 형용사, 명사로 끝나는, 학습에 쓰지 않은 문장 {len(validation)}개에서 가장 큰 가중치가 그
+                f"""Heads do different things, so each pair asks the head that links such words. For each way a head is
+                chosen, on {len(validation)} unseen sentences that end with verb, article, adjective and noun: the one
+                whose largest weight goes that way most often, beyond how often it goes the same step from other
+                words, since a head may only look at the next word, whatever it is. The same is done with a model of
+                the same sizes and random weights.""",
+                f"""헤드마다 하는 일이 다르므로 쌍마다 그런 단어를 잇는 헤드를 봅니다. 방향마다 헤드를 하나씩 고릅니다.
+                동사, 관사, 형용사, 명사로 끝나는, 학습에 쓰지 않은 문장 {len(validation)}개에서 가장 큰 가중치가 그
                 방향으로 가는 일이 가장 많은 헤드입니다. 다만 무슨 단어든 바로 다음 단어만 보는 헤드도 있으므로,
                 다른 단어에서 같은 거리만큼 가는 비율을 뺍니다. 크기가 같은 무작위 가중치 모델로도 똑같이 합니다.""",
             ),

@@ -268,8 +268,8 @@ def test_a_relation_has_examples() -> None:
     lines = corpus_lines(40)
     source = open_source("toy")
     whole = survey_corpus(lines, source, SurveySettings(controls=40))
-    examples = compare(whole, corpus="").examples["2.3", "relation_coreference"]
+    examples = compare(whole, corpus="").examples["1.3", "relation_coreference"]
     assert [example.score for example in examples] == [1.0, 1.0, 1.0]
     assert all(" it " in example.text for example in examples)
     parts = [survey_corpus(part, source, SurveySettings(controls=40)) for part in (lines[:15], lines[15:])]
-    assert compare(survey.merge(*parts), corpus="").examples["2.3", "relation_coreference"] == examples
+    assert compare(survey.merge(*parts), corpus="").examples["1.3", "relation_coreference"] == examples

@@ -53,10 +53,10 @@ def shown(walked: Walkthrough, width: int = 80, lines: int = 50, **more: object)
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_the_calculation_stands_in_the_first_lines(width: int, *, colour: bool, dark: bool) -> None:
     """For 16 tokens all is on one screen; the query, the formulas and the first keys are in its first ten lines."""
-    walked = walk(SIXTEEN, home("toy"), layer=2, head=3, query="it")
+    walked = walk(SIXTEEN, home("toy"), layer=1, head=3, query="it")
     lines = shown(walked, width, colour=colour, dark=dark)
     text = " ".join(lines[:10])
-    assert "toy, head 2.3: the query “it”" in lines[0]
+    assert "toy, head 1.3: the query “it”" in lines[0]
     assert all(one in text for one in ("score = q · k", "scaled = score / √8", "weight = softmax(scaled)"))
     query, keys = (walked.grids[name].values for name in ("q", "K"))
     row = next(line for line in lines if line.startswith("q "))
@@ -65,9 +65,11 @@ def test_the_calculation_stands_in_the_first_lines(width: int, *, colour: bool, 
     scores, scaled, weights = (walked.grids[name].values[0] for name in ("scores", "scaled", "weights"))
     assert f"{scores[0]:.3f}  {scaled[0]:.3f}" in first.replace("   ", "  ")
     assert re.findall(NUMBER, first)[0] == f"{keys[0, 0]:.3f}"
+    bars = []
     for word, weight in zip(walked.grids["weights"].columns, weights, strict=True):
         (found, *_) = [line for line in lines if re.match(rf"{re.escape(word)} .*{weight:.3f}", line)]
-        assert ("█" in found) == (weight >= 0.2), "a bar is as long as the weight is large"
+        bars.append(8 * found.count("█") + sum(found.count(sign) * part for part, sign in enumerate("▏▎▍▌▋▊▉", 1)))
+    assert bars == pytest.approx(weights * max(bars) / max(weights), abs=1.5), "a bar is as long as the weight is large"
     assert lines[-1].endswith("--interactive")
 
 

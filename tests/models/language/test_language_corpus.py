@@ -16,10 +16,10 @@ NOUNS = {form for noun in lexicon.PEOPLE + lexicon.ANIMALS + lexicon.PLACES for 
 MANY = {noun.many for noun in lexicon.PEOPLE + lexicon.ANIMALS}
 
 BEFORE = [
-    "we hate the foxes .",
-    "the zebra didn't explore the field because it was very narrow .",
-    "the yellow goat couldn't explore the bridge because it was too steep .",
-    "the cow couldn't visit the pond because it was very sleepy .",
+    "we ask the young babies .",
+    "are there three shirts ?",
+    "although we did get 95 in this toefl , we could not get in the ph.d program .",
+    "the players are old .",
 ]
 """The first sentences of a seed."""
 

@@ -385,6 +385,6 @@ class TestSplits:
 
 PINNED = (
     "the girls find themselves .",
-    "they were returning to the highway and you are waiting near the chair .",
-    "그들은 고속도로에 돌아가고 있었다 그리고 너는 의자 근처에서 기다리고 있다 .",
+    "she is drawing the egg and a bird is red and a small horse didn't see him",
+    "그녀는 달걀을 그리고 있다 그리고 새가 빨갛다 그리고 작은 말이 그를 보지 않았다",
 )
