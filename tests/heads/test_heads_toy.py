@@ -1,7 +1,8 @@
-"""The home-built encoder's heads of reference and agreement are found and named, by a tool that was not told."""
+"""The home-built encoder's head of reference is found and named, by a tool that was not told; agreement stays open."""
 
 from __future__ import annotations
 
+from attnviz.attention import Note
 from attnviz.capture.source import open_source
 from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
@@ -11,21 +12,26 @@ from attnviz.models.language.splits import corpus_lines
 from attnviz.render.terminal.screen import Screen
 
 
-def test_reference_and_agreement_are_found() -> None:
-    """The head that was found when the model was made has the role of reference; another that of agreement."""
+def test_reference_is_found_and_agreement_is_not_established() -> None:
+    """The head that was found when the model was made has the role; agreement is not claimed.
+
+    Chosen on one half and scored on the other, agreement is right in 0.83, and so, on so few links, may a fixed offset
+    be.
+    """
     found = compare(survey_corpus(corpus_lines(600), open_source("toy"), SurveySettings()), corpus="its own")
     roles = {role.name: role for role in found.head(1, 3).roles}
     assert roles["relation_coreference"].established
     assert roles["relation_coreference"].score > 0.85
+    assert not any("agreement" in role.name for head in found.heads for role in head.roles)
     relations = {relation.name: relation for relation in found.relations}
     assert relations["coreference"].established
     assert relations["coreference"].accuracy > 0.85
-    assert relations["agreement"].established
-    assert relations["agreement"].accuracy > 0.8
+    assert relations["agreement"].accuracy > 0.7
+    assert relations["agreement"].doubt == Note.of("control_does_as_much", control="offset")
     screen = Screen(width=80, colour=False, dark=True, unicode=True, palette="magma")
     shown = "\n".join(line.plain for line in draw_table(found, screen))
     assert "● pronoun > referent" in shown
-    assert "● subject > verb" in shown
+    assert "○ subject > verb · offset too" in shown
 
 
 def test_random_weights_of_the_toy_have_no_relation() -> None:
