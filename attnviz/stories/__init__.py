@@ -12,40 +12,45 @@ if TYPE_CHECKING:
     from attnviz.capture.source import Model
     from attnviz.stories.record import Story
 
-DEMOS = {
-    "positions": Phrase("where a word stands, as waves added to its vector", "단어의 위치를 벡터에 더하는 파동으로"),
-    "library": Phrase("query, key and value, by the picture of a library", "도서관에 빗댄 쿼리, 키, 밸류"),
-    "scaling": Phrase("why scores are divided by sqrt(d_k)", "스코어를 왜 sqrt(d_k)로 나누는가"),
-    "self-attention": Phrase(
-        "number by number: one head, four heads, and three projections as one",
-        "수 하나하나 따라가기: 헤드 하나, 헤드 넷, 투영 셋을 하나로",
-    ),
-    "word-order": Phrase(
-        "without positions attention cannot tell the order of words; with them it can",
-        "위치가 없으면 어텐션은 단어의 순서를 모르고, 있으면 안다",
-    ),
-    "mask": Phrase(
-        "the same sentence read both ways, and from left to right only",
-        "같은 문장을 양방향으로, 그리고 왼쪽에서 오른쪽으로만",
-    ),
-    "pairs": Phrase(
-        "which words look at each other: eating and apple, green and apple, eating and green",
-        "어느 단어가 서로를 보는가: eating과 apple, green과 apple, eating과 green",
-    ),
-    "reference": Phrase("what 'it' looks at: tired against wide", "'it'은 무엇을 보는가: tired와 wide"),
-    "layer": Phrase("what each part of a layer does to the words' vectors", "층의 각 부분이 단어 벡터에 하는 일"),
-    "alignment": Phrase(
-        "English to Korean: which word each decoding step looks at", "영어에서 한국어로: 디코딩 단계마다 보는 단어"
-    ),
-    "forcing": Phrase(
-        "a decoder on the right words before, and on its own", "올바른 앞 단어를 읽는 디코더와 자기 단어를 읽는 디코더"
-    ),
-    "bottleneck": Phrase(
-        "how translation falls with length, with attention and without",
-        "문장이 길어질 때의 번역: 어텐션이 있을 때와 없을 때",
-    ),
+CHAPTERS = {
+    Phrase("Attention by its numbers", "수로 보는 어텐션"): {
+        "library": Phrase("query, key and value, by the picture of a library", "도서관에 빗댄 쿼리, 키, 밸류"),
+        "scaling": Phrase("why scores are divided by sqrt(d_k)", "스코어를 왜 sqrt(d_k)로 나누는가"),
+        "transpose": Phrase("whether K transposed means something else", "K를 전치하면 뜻이 달라지는가"),
+        "self-attention": Phrase(
+            "one head, four heads, three projections as one", "헤드 하나, 헤드 넷, 투영 셋을 하나로"
+        ),
+    },
+    Phrase("Positions and order", "위치와 순서"): {
+        "positions": Phrase("where a word stands, as waves", "파동으로 나타낸 단어의 위치"),
+        "rotary": Phrase("positions as rotations, beside waves and a table", "회전으로 나타낸 위치, 파동과 표 옆에서"),
+        "word-order": Phrase(
+            "what attention knows of order, without positions and with them", "위치가 없을 때와 있을 때, 순서를 아는가"
+        ),
+    },
+    Phrase("Masks, layers, heads", "마스크, 층, 헤드"): {
+        "padding": Phrase("a padded batch, with its mask and without", "패딩한 배치, 마스크가 있을 때와 없을 때"),
+        "mask": Phrase("both ways, and from left to right only", "양방향으로, 그리고 왼쪽에서 오른쪽으로만"),
+        "layer": Phrase("what each part of a layer does to the words", "층의 각 부분이 단어에 하는 일"),
+        "pairs": Phrase(
+            "eating and apple, green and apple: which heads link them", "eating과 apple, green과 apple을 잇는 헤드"
+        ),
+        "reference": Phrase("what 'it' looks at: tired against wide", "'it'은 무엇을 보는가: tired와 wide"),
+    },
+    Phrase("From English to Korean", "영어에서 한국어로"): {
+        "gradients": Phrase(
+            "why attention: gradients that fade, and that do not",
+            "왜 어텐션인가: 사라지는 기울기, 사라지지 않는 기울기",
+        ),
+        "bottleneck": Phrase("long sentences, with attention and without", "긴 문장, 어텐션이 있을 때와 없을 때"),
+        "alignment": Phrase("which English word each step looks at", "단계마다 보는 영어 단어"),
+        "forcing": Phrase("right words or its own words before", "올바른 앞 단어와 자기 앞 단어"),
+    },
 }
-"""Each demo's name, and what it shows; in the order to be read."""
+"""Each demo's name and what it shows, by chapter; in the order to be read."""
+
+DEMOS = {name: about for chapter in CHAPTERS.values() for name, about in chapter.items()}
+"""All of them."""
 
 WITH_A_MODEL = ("word-order", "pairs", "reference")
 """Those that can be told with another model's numbers."""

@@ -24,7 +24,7 @@ from attnviz.settings import (
     option,
     palette_option,
 )
-from attnviz.stories import DEMOS, WITH_A_MODEL, check_model
+from attnviz.stories import CHAPTERS, DEMOS, WITH_A_MODEL, check_model
 from attnviz.text.names import did_you_mean
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> No
         from attnviz.stories import terminal
 
         def listed(screen: Screen) -> Iterable[Text]:
-            return terminal.draw_list(DEMOS, screen, story.lang if screen.unicode else "en")
+            return terminal.draw_list(CHAPTERS, screen, story.lang if screen.unicode else "en")
 
         print_lines(listed, story.background, story.palette)
         return

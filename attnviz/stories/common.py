@@ -82,6 +82,11 @@ def small(difference: float) -> str:
     return f"{difference:.1e}" if abs(difference) < LEAST else f"{difference:.3f}"
 
 
+def numbered(n: int) -> tuple[Phrase, ...]:
+    """Names for the numbers of a vector."""
+    return tuple(Phrase(f"number {i}", f"{i}번째 수") for i in range(n))
+
+
 def percent(share: float) -> str:
     """A share in percent."""
     return f"{100 * share:.1f} %"

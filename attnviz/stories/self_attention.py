@@ -5,6 +5,7 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2: https://a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +17,7 @@ from attnviz.models.attention import MultiHeadAttention, SelfAttention, attentio
 from attnviz.models.embedding import sinusoidal_positions
 from attnviz.models.toy import word_vector
 from attnviz.models.wholes import initialise
-from attnviz.stories.common import small, square
+from attnviz.stories.common import numbered, small, square
 from attnviz.stories.record import Matrix, Story, Table
 from attnviz.text.phrase import Phrase
 
@@ -47,13 +48,18 @@ class FusedProjection:
 
     weight: Float[Tensor, "three_d_model d_model"]  # the three weights, one below the other
     product: Float[Tensor, "1 word three_d_model"]  # query, key and value side by side, from one multiplication
-    difference: float  # the largest difference from what the three projections give, each on its own
+    separate: Float[Tensor, "1 word three_d_model"]  # what the three projections give, each on its own
+
+    @property
+    def difference(self) -> float:
+        """The largest difference between the two."""
+        return float((self.product - self.separate).abs().max())
 
 
-def vectors() -> Float[Tensor, "1 word d_model"]:
+def vectors(shown: Sequence[str] = WORDS) -> Float[Tensor, "1 word d_model"]:
     """The words' vectors with their positions, a batch of one sentence."""
-    words = torch.stack([word_vector(word, D_MODEL, SEED) for word in WORDS])
-    return (words + sinusoidal_positions(len(WORDS), D_MODEL))[None]
+    words = torch.stack([word_vector(word, D_MODEL, SEED) for word in shown])
+    return (words + sinusoidal_positions(len(shown), D_MODEL))[None]
 
 
 def models() -> tuple[SelfAttention, MultiHeadAttention]:
@@ -99,7 +105,7 @@ def fused(model: MultiHeadAttention, x: Float[Tensor, "1 word d_model"]) -> Fuse
     together = fuse(*projections)
     product = together(x)
     separate = torch.cat([projection(x) for projection in projections], dim=-1)
-    return FusedProjection(weight=together.weight, product=product, difference=float((product - separate).abs().max()))
+    return FusedProjection(weight=together.weight, product=product, separate=separate)
 
 
 def refusal() -> str:
@@ -151,11 +157,12 @@ def tell() -> Story:
                     "the output: in each row the four values, each times its weight, added up",
                     "출력: 행마다 네 밸류에 가중치를 곱해 더한 것",
                 ),
-                tuple(Phrase(f"number {i}", f"{i}번째 수") for i in range(D_K)),
+                numbered(D_K),
                 head.output[0],
             ),
             _four_heads(weights, output, difference),
             _one_projection(together),
+            _number_by_number(together),
         ),
         picture=_picture(head, weights),
         receipt=Phrase(
@@ -266,6 +273,33 @@ def _one_projection(together: FusedProjection) -> Phrase:
         나란히 붙이면 {n_in} x {n_out} 행렬 하나가 되어 곱셈 한 번으로 셋을 모두 얻습니다: {shape}. 이것을 셋으로
         나누면 따로 계산한 것과 같습니다({exact.ko}). GPT-2가 이렇게 저장합니다. 큰 곱셈 한 번이 작은 곱셈 세 번보다
         빠르기 때문입니다.""",
+    )
+
+
+def _number_by_number(together: FusedProjection) -> Table:
+    """The query, key and value of one word in head 0: cut out of the one product, and computed alone."""
+    n, rows = together.product.shape[-1] // 3, list[tuple[str | float, ...]]()
+    parts = (Phrase("query", "쿼리"), Phrase("key", "키"), Phrase("value", "밸류"))
+    ways = (Phrase("of the one product", "곱 하나에서"), Phrase("alone", "따로"))
+    for number, what in enumerate(parts):
+        for how, vector in zip(ways, (together.product, together.separate), strict=True):
+            first = number * n
+            numbers = vector[0, QUERY, first : first + D_K].tolist()
+            rows.append(
+                (
+                    Phrase(f"{what}, {how}", f"{what.ko}, {how.ko}"),
+                    Phrase(f"{first} to {first + D_K - 1}", f"{first}~{first + D_K - 1}"),
+                    *numbers,
+                )
+            )
+    return Table(
+        title=Phrase(
+            f"“{WORDS[QUERY]}” in head 0, number by number: columns of the one product, and each projection alone",
+            f"헤드 0의 “{WORDS[QUERY]}”, 수 하나하나: 곱 하나에서 잘라 낸 열과 따로 계산한 투영",
+        ),
+        columns=(Phrase("what", "무엇"), Phrase("columns", "열"), *numbered(D_K)),
+        rows=tuple(rows),
+        digits=4,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from attnviz.render.palette import levels
@@ -27,15 +28,19 @@ def draw(story: Story, screen: Screen) -> list[Text]:
     return [*lines, Text(), *wrap(story.receipt, screen, "dim")]
 
 
-def draw_list(names: Mapping[str, Phrase], screen: Screen, language: str = "en") -> list[Text]:
-    """Names, and beside each what it is, in lines no wider than the screen; last how to choose one."""
-    about = [meaning.ko if language == "ko" else meaning for meaning in names.values()]
-    columns = [
-        Column("", [Text(spell(name, screen), "bold") for name in names]),
-        Column("", [spell(meaning, screen) for meaning in about]),
-    ]
-    end = "하나를 보려면: attnviz demo 이름" if language == "ko" else "Tell one: attnviz demo NAME"
-    return [*folded_table(columns, replace(screen, width=min(READABLE, screen.width))), Text(), Text(end)]
+def draw_list(chapters: Mapping[Phrase, Mapping[str, Phrase]], screen: Screen, language: str = "en") -> list[Text]:
+    """Names by chapter, and beside each what it is, in lines no wider than the screen; last how to choose one."""
+    narrow = replace(screen, width=min(READABLE, screen.width))
+    longest = max(cell_len(name) for names in chapters.values() for name in names)
+    lines = []
+    for title, names in chapters.items():
+        about = [meaning.ko if language == "ko" else meaning for meaning in names.values()]
+        columns = [
+            Column("", [Text(spell(set_cell_size(name, longest), screen), "bold") for name in names]),
+            Column("", [spell(meaning, screen) for meaning in about]),
+        ]
+        lines += [Text(title.ko if language == "ko" else title, "dim"), *folded_table(columns, narrow), Text()]
+    return [*lines, Text("하나를 보려면: attnviz demo 이름" if language == "ko" else "Tell one: attnviz demo NAME")]
 
 
 def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:

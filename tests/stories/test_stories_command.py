@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 import attnviz.stories
-from attnviz.stories import DEMOS
+from attnviz.stories import CHAPTERS, DEMOS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,17 +28,20 @@ TOLD = "library"
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_list(typed: Typed, here: Path, columns: int) -> None:
-    """Every demo with what it shows, the latter in one column, in the order to be read; nothing is written."""
+    """Every demo with what it shows, by chapter, in the order to be read, on one screen; nothing is written."""
     result = typed("demo", columns=columns)
     assert (result.status, result.errors) == (0, "")
     lines = result.output.splitlines()
     assert max(map(len, lines)) <= min(columns, 100)
     assert lines[-2:] == ["", "Tell one: attnviz demo NAME"]
+    assert len(lines) <= 40
     widest = max(map(len, DEMOS)) + 2
-    names = [line[:widest].strip() for line in lines[:-2]]
+    titles = [line for line in lines if line in CHAPTERS]
+    assert titles == list(CHAPTERS)
+    rows = [line for line in lines[:-2] if line and line not in CHAPTERS]
+    names = [line[:widest].strip() for line in rows]
     assert [name for name in names if name] == list(DEMOS)
-    told = " ".join(line[widest:] for line in lines[:-2])
-    assert told == " ".join(DEMOS.values())
+    assert " ".join(line[widest:] for line in rows) == " ".join(DEMOS.values())
     assert not list(here.iterdir())
 
 
@@ -109,10 +112,10 @@ def test_json(typed: Typed, here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["no-such"], "there is no demo 'no-such': there are positions, library, scaling,"),
+        (["no-such"], "there is no demo 'no-such': there are library, scaling, transpose,"),
         (["\x1b[31m"], r"there is no demo '\x1b[31m'"),
-        (["--json"], "give the name of a demo: positions, "),
-        (["-o", "a.png"], "give the name of a demo: positions, "),
+        (["--json"], "give the name of a demo: library, "),
+        (["-o", "a.png"], "give the name of a demo: library, "),
         ([TOLD, "-o", "a.npz"], "a.npz: the ending must be one of png, svg, pdf, json"),
         ([TOLD, "-o", "a"], "a: the ending must be one of png, svg, pdf, json"),
         ([TOLD, "--palette", "jets"], "there is no palette 'jets'"),

@@ -61,7 +61,7 @@ def test_every_row_of_every_table(story: Story) -> None:
     """Scores, weights and output of one head: a row for each word, as the formula gives them."""
     x = self_attention.vectors()[0].double().numpy()
     expected = attend(self_attention.models()[0], x)
-    for table, values in zip(tables(story)[1:], expected, strict=True):
+    for table, values in zip(tables(story)[1:-1], expected, strict=True):
         assert [row[0] for row in table.rows] == list(WORDS)
         assert np.array([row[1:] for row in table.rows], dtype=float) == pytest.approx(values, abs=10 * ROUNDING)
 
@@ -129,3 +129,17 @@ def test_the_receipt(story: Story) -> None:
     """It names the three differences, all of the size of rounding."""
     assert story.receipt.startswith("verified: max difference ")
     assert "between one projection and three" in story.receipt
+
+
+def test_one_projection_number_by_number(story: Story) -> None:
+    """Cut out of the one product and computed alone: the same numbers, which are those of the weights."""
+    table = [part for part in story.parts if isinstance(part, Table)][-1]
+    four, x = self_attention.models()[1], self_attention.vectors()[0, self_attention.QUERY].double()
+    projections = (four.query_projection, four.key_projection, four.value_projection)
+    for number, projection in enumerate(projections):
+        row, alone = table.rows[2 * number : 2 * number + 2]
+        first = number * self_attention.D_MODEL
+        assert row[1] == alone[1] == f"{first} to {first + self_attention.D_K - 1}"
+        expected = (projection.weight.double() @ x + projection.bias.double())[: self_attention.D_K].tolist()
+        assert row[2:] == pytest.approx(expected, abs=1e-5)
+        assert alone[2:] == pytest.approx(row[2:], abs=1e-6)

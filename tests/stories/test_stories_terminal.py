@@ -225,17 +225,18 @@ def test_ascii_spells() -> None:
 
 
 def test_listed() -> None:
-    """Names stand in a column of their own, what they are beside them, wrapped to the window."""
-    names = {"one": Phrase("what the first is about", "첫째"), "나는너를": Phrase("short", "짧음")}
-    assert [line.plain for line in draw_list(names, Screen(width=24, colour=False))][:-2] == [
-        "one       what the first",
-        "          is about",
-        "나는너를  short",
-    ]
-    assert [line.plain for line in draw_list(names, Screen(width=24, colour=False), "ko")][:2] == [
-        "one       첫째",
-        "나는너를  짧음",
-    ]
+    """By chapter, names in a column of their own, what they are beside them, wrapped to the window."""
+    chapters = {
+        Phrase("First", "처음"): {"one": Phrase("what the first is about", "첫째")},
+        Phrase("Then", "다음"): {"나는너를": Phrase("short", "짧음")},
+    }
+    screen = Screen(width=24, colour=False)
+    assert [line.plain for line in draw_list(chapters, screen)][:-1] == [
+        "First", "one       what the first", "          is about", "", "Then", "나는너를  short", "",
+    ]  # fmt: skip
+    assert [line.plain for line in draw_list(chapters, screen, "ko")][:5] == [
+        "처음", "one       첫째", "", "다음", "나는너를  짧음",
+    ]  # fmt: skip
 
 
 CELLS = st.one_of(
