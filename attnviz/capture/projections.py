@@ -6,7 +6,8 @@ last bit. Where there is none (rotary positions turn queries and keys afterwards
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -44,6 +45,21 @@ class Embedded:
 
     parts: tuple[Float[Tensor, "token d_model"], ...]  # of the words, their positions and, in some models, segments
     norm: tuple[Tensor, Tensor, float] | None  # gain, shift and epsilon of the layer norm of their sum, if there is one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordHead:
+    """What makes words of a decoder's states: logits = state W + b."""
+
+    module: nn.Module  # the projection, or the table of word vectors that serves as one
+    bias: Float[Tensor, " word"] | None
+    names: Callable[[Sequence[int]], Sequence[str]]  # of words, by their numbers
+    never: tuple[int, ...] = ()  # words that are never chosen
+
+    @property
+    def weight(self) -> Float[Tensor, "word d_model"]:
+        """A row for each word."""
+        return self.module.get_parameter("weight")
 
 
 @runtime_checkable  # so that a source finds these observers
@@ -157,6 +173,14 @@ class KeepProjections:
             if isinstance(call.module, nn.RNNCellBase) and _equal(call.given[0, :, -width:], context):
                 return call.given[0, :, :-width]
         return None
+
+    def read_by(self, head: WordHead) -> Tensor | None:
+        """What a projection to words reads [token, d_model]; where it did not run, what the model ends in."""
+        calls = _join_steps(self._calls or self.before)
+        shape = (self.layer.query.shape[2], head.weight.shape[1])
+        ran = (call.given[0] for call in reversed(calls) if call.module is head.module and is_linear(call.module))
+        made = (call.made[0] for call in reversed(calls) if call.made.shape[1:] == shape)
+        return next(itertools.chain(ran, made), None)
 
     @property
     def before(self) -> list[Call]:

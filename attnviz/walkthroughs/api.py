@@ -65,7 +65,7 @@ def walkthrough(
     model: Model = None,
     tokenizer: object = None,
     *,
-    example: Literal["seq2seq", "self-attention"] | None = None,
+    example: Literal["seq2seq", "seq2seq-word", "self-attention"] | None = None,
     numbers: str | os.PathLike[str] | None = None,
     exercise: int | None = None,
     pair: str | None = None,
@@ -80,7 +80,7 @@ def walkthrough(
         text: the sentence; None is "I love all you".
         model: as for `attnviz.attend`.
         tokenizer: likewise.
-        example: in place of a model a calculation by hand: ``seq2seq`` or ``self-attention``.
+        example: in place of a model a calculation by hand: ``seq2seq``, ``seq2seq-word`` or ``self-attention``.
         numbers: in place of a model a file of one's own numbers, JSON or YAML.
         exercise: in place of a model an exercise of small integers, by its seed; its cells that are left blank are
             ``walk.blanks(seed)``.

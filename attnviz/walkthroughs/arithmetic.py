@@ -107,6 +107,29 @@ def silu(a: Numbers) -> Numbers:
     return passed
 
 
+# r = S(x W_r + s U_r), z = S(x W_z + s U_z), n = tanh(x W_n + r * (s U_n)), s' = (1 - z) * n + z * s
+def gru(*operands: np.ndarray) -> Float64[np.ndarray, "row d"]:
+    """The new state [row, d] of a gated recurrent unit; it takes what `gates` takes.
+
+    Source: Cho et al. 2014, "Learning Phrase Representations", section 2.3, in the form of PyTorch's GRUCell.
+    """
+    keep, new = gates(*operands)
+    state: np.ndarray = (1 - keep) * new + keep * operands[1]
+    return state
+
+
+def gates(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How much of the old state a gated recurrent unit keeps, and what it would put in its place: each [row, d].
+
+    The operands are what it reads [row, d_in] and the old state [row, d], the weights [d_in, 3 d] and bias [1, 3 d] of
+    the first, and those of the second [d, 3 d].
+    """
+    a, b, c, d, e, f = operands
+    (r_x, z_x, n_x), (r_s, z_s, n_s) = np.split(a @ c + d, 3, axis=1), np.split(b @ e + f, 3, axis=1)
+    reset, keep = ((1 + np.tanh(x / 2)) / 2 for x in (r_x + r_s, z_x + z_s))  # the logistic function
+    return keep, np.tanh(n_x + reset * n_s)
+
+
 def split(a: Numbers, b: Float64[np.ndarray, "1 1"], number: float) -> Float64[np.ndarray, "row part"]:
     """Of so many equal parts of the columns, the one of this number, counted from 0: what one of several heads gets.
 

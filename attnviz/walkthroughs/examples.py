@@ -15,6 +15,12 @@ from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.view import chosen_row
 
 WORDS = ("I", "love", "you", "all")
+NEXT = ("I", "love", "you", "all")
+"""The words that the decoder of the example knows."""
+MIXING = np.array([[0.2, 0, 0], [0, 0.2, 0], [0, 0, 0.2], [0.05, 0, 0], [0, 0.05, 0], [0, 0, -0.1]])
+"""From context and state, six numbers, to three: neither is so large that its tanh would be 1."""
+TO_WORDS = np.array([[0.0, 1, 3, 1], [1, 0, 0, 2], [2, 1, 0, -1]])
+"""From these three numbers to a logit for each word."""
 D_MODEL, D_K = 20, 5
 
 
@@ -33,7 +39,7 @@ def example(name: str, *, query: str | int | None = None) -> Walkthrough:
     return EXAMPLES[name](query)
 
 
-def seq2seq(query: str | int | None = None) -> Walkthrough:
+def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthrough:
     """One step of a recurrent decoder with attention; the encoder's states are keys and values alike."""
     calculation = Calculation()
     decoder = ("decoder",)
@@ -48,11 +54,25 @@ def seq2seq(query: str | int | None = None) -> Walkthrough:
     calculation.give("V", states)
     context = write_attention(calculation, Terms(score="dot"))
     calculation.step("concatenated", "concatenated", "concatenate", context, "q")
-    return calculation.finish(
-        Note("title_seq2seq"),
-        query=0,
-        notes=(Note("keys_are_values"), Note("goes_to_decoder")),
-    )
+    if not to_word:
+        notes = (Note("keys_are_values"), Note("goes_to_decoder"))
+        return calculation.finish(Note("title_seq2seq"), query=0, notes=notes)
+    mixed = calculation.project("attentional", "mixed", "concatenated", {"Wc": Grid(values=MIXING)})
+    state = calculation.step("tanh", "state", "tanh", mixed)
+    calculation.project("logits", "logits", state, {"Ww": Grid(values=TO_WORDS, columns=NEXT)})
+    calculation.step("next_word", "probabilities", "softmax", "logits")
+    word = NEXT[int(calculation.grids["probabilities"].values.argmax())]
+    notes = (Note("keys_are_values"), Note.of("next_chosen", word=word))
+    return calculation.finish(Note("title_seq2seq_word"), query=0, notes=notes)
+
+
+# state = tanh(Wc [context; q]), p = softmax(state Ww)
+def seq2seq_word(query: str | int | None = None) -> Walkthrough:
+    """The same, and on to the word: context beside the decoder's state, tanh, a fully connected layer, softmax.
+
+    Source: Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation", equations 5 and 6.
+    """
+    return seq2seq(query, to_word=True)
 
 
 def self_attention(query: str | int | None = None) -> Walkthrough:
@@ -88,7 +108,7 @@ def _tenths(chance: random.Random, n_rows: int, n_columns: int) -> np.ndarray:
 
 
 EXAMPLES: Mapping[str, Callable[[str | int | None], Walkthrough]] = MappingProxyType(
-    {"seq2seq": seq2seq, "self-attention": self_attention}
+    {"seq2seq": seq2seq, "seq2seq-word": seq2seq_word, "self-attention": self_attention}
 )
 """Each example, and what makes it."""
 

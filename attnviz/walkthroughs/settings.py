@@ -43,7 +43,7 @@ class WalkthroughText(TextSettings):
         solution: whether these cells are filled in.
     """
 
-    example: Literal["seq2seq", "self-attention"] | None = option(
+    example: Literal["seq2seq", "seq2seq-word", "self-attention"] | None = option(
         "--example", help="A calculation that can be done by hand.", panel=INPUT
     )
     numbers: Path | None = option(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnviz.walkthroughs import arithmetic
 from attnviz.walkthroughs.hand import Hand, shown
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 
@@ -164,6 +165,26 @@ def spell_row(hand: Hand, cell: ResultCell) -> str:
     row = int(cell.number)
     hand.write(cell.grids[0][row, cell.column])
     return f"{cell.step.operands[0]}[{row}, {cell.column}]"
+
+
+def _gates(cell: ResultCell) -> tuple[float, float, float]:
+    """Of a gated recurrent unit how much stays, what would take its place, and what was there."""
+    keep, new = arithmetic.gates(*cell.grids)
+    return float(keep[cell.row, cell.column]), float(new[cell.row, cell.column]), cell.row_of(1)[cell.column]
+
+
+def spell_gru(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``gru``."""
+    keep, new, old = _gates(cell)
+    return f"(1 - {hand.write(keep)})·{hand.factor(new)} + {hand.write(keep)}·{hand.factor(old)}"
+
+
+def gates_of(hand: Hand, cell: ResultCell) -> str:
+    """What the numbers of ``gru`` are."""
+    keep, new, old = (shown(value, hand.digits) for value in _gates(cell))
+    if hand.language == "ko":
+        return f"(게이트 {keep}: 새 값 {new}, 이전 상태 {old})"
+    return f"(the gate {keep} says how much of the old state {old} stays, beside the new {new})"
 
 
 def spell_split(hand: Hand, cell: ResultCell) -> str:

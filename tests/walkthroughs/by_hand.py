@@ -85,6 +85,11 @@ def layer() -> Walkthrough:
     c.step("silu", "gate", "silu", "norm_2")
     c.step("gated", "gated", "product", "gate", "norm_2")
     c.step("concatenated", "concatenated", "concatenate", "relu", "gelu")
+    c.step("tanh", "bent", "tanh", "norm_2")
+    for symbol in "xs":
+        c.give(f"W{symbol}", grid(6, 18, seed=12))
+        c.give(f"b{symbol}", grid(1, 18, seed=13))
+    c.step("cell", "state", "gru", "gate", "bent", "Wx", "bx", "Ws", "bs")
     c.give("n_heads", Grid(values=np.array([[2.0]])))
     c.step("split_query", "part", "split", "gelu", "n_heads", number=1.0)
     return replace(

@@ -141,7 +141,7 @@ def test_film(typed: Typed, here: Path) -> None:
     """The steps one after another; of a decoder that looks at another sentence each word that it says."""
     for model, more, n_pictures in (
         ("toy", (), 12),
-        ("toy-seq2seq", (), 5 * 9),
+        ("toy-seq2seq", (), 5 * 12),
         ("toy-seq2seq", ("--steps", "softmax,context"), 5 * 2),
         ("toy-seq2seq", ("--query", "1", "--steps", "softmax"), 1),
     ):

@@ -84,9 +84,9 @@ def test_rows_of_examples() -> None:
 
 def test_there_is_no_other() -> None:
     """An unknown name is refused with those there are."""
-    with pytest.raises(SelectionError, match="there is no example 'bert': there are seq2seq, self-attention"):
+    with pytest.raises(SelectionError, match="there is no example 'bert': there are seq2seq, seq2seq-word, self-att"):
         example("bert")
-    assert list(EXAMPLES) == ["seq2seq", "self-attention"]
+    assert list(EXAMPLES) == ["seq2seq", "seq2seq-word", "self-attention"]
 
 
 @pytest.mark.parametrize("n_keys", [2, 3, MOST_KEYS])
@@ -162,3 +162,17 @@ def test_no_torch() -> None:
         "examples.make(0); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_from_context_to_word() -> None:
+    """Beside the decoder's state the context goes through Wc and tanh to logits, and the softmax names the word."""
+    walk = example("seq2seq-word")
+    grids = {name: grid.values for name, grid in walk.grids.items()}
+    beside = [5, 0, 1, 10, 5, 10]
+    assert grids["concatenated"][0] == pytest.approx(beside, abs=1e-9)
+    state = np.tanh([0.2 * 5 + 0.05 * 10, 0.05 * 5, 0.2 * 1 - 0.1 * 10])
+    assert grids["state"][0] == pytest.approx(state, abs=1e-9)
+    powers = np.exp([state[1] + 2 * state[2], state[0] + state[2], 3 * state[0], state[0] + 2 * state[1] - state[2]])
+    assert grids["probabilities"][0] == pytest.approx(powers / powers.sum(), abs=1e-9)
+    assert walk.grids["probabilities"].columns == ("I", "love", "you", "all")
+    assert walk.notes[-1] == Note.of("next_chosen", word="you")

@@ -98,6 +98,17 @@ def test_a_part_of_the_columns() -> None:
             of("split", wide, np.array([[parts]]), number=number)
 
 
+def test_a_gated_recurrent_unit() -> None:
+    """PyTorch's own; and tanh, number by number."""
+    cell = torch.nn.GRUCell(3, 5, dtype=torch.float64)
+    x, state = DRAW.normal(size=(2, 3)), DRAW.normal(size=(2, 5))
+    weights = [
+        one.detach().numpy() for one in (cell.weight_ih.T, cell.bias_ih[None], cell.weight_hh.T, cell.bias_hh[None])
+    ]
+    close(of("gru", x, state, *weights), cell(torch.from_numpy(x), torch.from_numpy(state)).detach())
+    close(of("tanh", A), torch.from_numpy(A).tanh())
+
+
 def test_a_sink_takes_its_share() -> None:
     """A score for looking at nothing takes part in the sum, and is dropped."""
     whole = torch.cat([torch.from_numpy(A), torch.full((2, 1), 1.5, dtype=torch.float64)], dim=1).softmax(dim=1)
@@ -168,5 +179,6 @@ def test_all_are_tested() -> None:
     """No operation without a function, or the other way round."""
     assert set(OPERATIONS) == {
         "add", "map", "dot", "general", "additive", "times", "softcap", "mask", "softmax", "weigh", "sum",
-        "concatenate", "norm", "rms_norm", "relu", "gelu", "gelu_tanh", "silu", "product", "row", "split",
+        "concatenate", "norm", "rms_norm", "relu", "gelu", "gelu_tanh", "silu", "product", "row", "split", "tanh",
+        "gru",
     }  # fmt: skip

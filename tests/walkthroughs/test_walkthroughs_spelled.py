@@ -68,6 +68,8 @@ def random_walk(operation: str, d: int) -> tuple[Walkthrough, CalculationStep]:
         "silu": ((n, k),),
         "product": ((n, d), (n, d)),
         "rms_norm": ((n, d), (1, d)),
+        "tanh": ((n, k),),
+        "gru": ((n, d), (n, k), (d, 3 * k), (1, 3 * k), (k, 3 * k), (1, 3 * k)),
     }
     numbers: dict[str, float] = {"times": -0.3, "softcap": 3.0, "norm": 1e-5, "rms_norm": 1e-6}
     grids = [random(*shape, seed=seed) for seed, shape in enumerate(shapes[operation])]

@@ -19,7 +19,8 @@ STEPS = (
     "input", "input_norm", "row", "query", "keys", "values", "scores", "scaled", "bias", "softcap", "mask", "softmax",
     "alignment", "context", "concatenated", "output", "residual", "norm", "feed_forward_1", "relu", "gelu",
     "feed_forward_2", "residual_2", "norm_out", "input_rms_norm", "rms_norm", "rms_norm_out", "residual_cross",
-    "residual_out", "feed_forward_gate", "gelu_tanh", "silu", "gated",
+    "residual_out", "feed_forward_gate", "gelu_tanh", "silu", "gated", "split_query", "split_keys", "split_values",
+    "cell", "attentional", "tanh", "logits", "next_word",
 )  # fmt: skip
 GIVEN = (
     "N",
@@ -52,10 +53,25 @@ GIVEN = (
     "B",
     "mask",
     "sink",
+    "weights",
+    "n_heads",
+    "hidden",
+    "gate",
+    "narrowed",
+    "state",
+    "others",
+    "Ww",
+    "bw",
+    "Wx",
+    "bx",
+    "Ws",
+    "bs",
+    "Wc",
 )
 SHAPES = {
     "q": (1, 3), "K": (5, 3), "V": (5, 2), "W": (3, 3), "U": (7, 3), "C": (7, 3), "v": (1, 7), "s": (1, 5),
     "A": (5, 2), "c": (1, 2), "b": (1, 3), "m": (1, 5), "M": (3, 2), "d": (1, 2), "n": (1, 1),
+    "R": (5, 6), "g": (1, 6), "H": (2, 6),
 }  # fmt: skip
 
 
@@ -150,6 +166,8 @@ def test_another_language_is_refused() -> None:
             "rms_norm", ("q", "b"), (1, 3), 1e-6, "r = q / sqrt(mean square + 1e-06) * b",
             "(1, 3) = (1, 3) / sqrt(mean square + 1e-06) * (1, 3)",
         ),
+        ("tanh", ("A",), (5, 2), None, "r = tanh(A)", "(5, 2) = tanh((5, 2))"),
+        ("gru", ("m", "c", "R", "g", "H", "g"), (1, 2), None, "r = GRU(m, c)", "(1, 2) = GRU((1, 5), (1, 2))"),
         ("split", ("K", "n"), (5, 1), 2.0, "r = split(K, n)", "(5, 1) = split((5, 3), (1, 1))"),
         ("row", ("K",), (1, 3), 2.0, "r = row 2 of K", "(1, 3) = row 2 of (5, 3)"),
         ("relu", ("q",), (1, 3), None, "r = max(0, q)", "(1, 3) = max(0, (1, 3))"),

@@ -50,7 +50,7 @@ class Generator:
 
     def __init__(self, name: str, tokenizer: Any, model: Any, *, native: str, has_head: bool) -> None:
         self._name, self._tokenizer, self._model = name, tokenizer, model
-        self._native, self._has_head = native, has_head
+        self._native, self.has_head = native, has_head
         self._limit = limit_of(model.get_decoder(), tokenizer)
         self._kinds = kinds_of(model)
 
@@ -123,7 +123,7 @@ class Generator:
 
     def _free(self, source: Tensor) -> Generation:
         """The likeliest token at each step, until the end; a source alone, so that no neighbour changes it."""
-        if not self._has_head:
+        if not self.has_head:
             raise ModelError(
                 f"{self._name} was saved without the projection to its words, so it generates nothing freely: give "
                 "what it should generate with --target"

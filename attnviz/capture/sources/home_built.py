@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from attnviz.attention import Kind, Note, Receipt, Token
 from attnviz.capture.batching import Generation, join_generations
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
-from attnviz.capture.projections import show_calls
+from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources.tokens import GENERATED
 from attnviz.capture.stream import ForwardPass, Scoring
@@ -246,6 +246,15 @@ class TrainedSource(_HomeBuilt):
         with torch.inference_mode():
             vectors: Tensor = embedding(words[:1], positions=False)[0]
         return vectors, sinusoidal_positions(*vectors.shape).to(vectors)
+
+    def word_head(self, kind: Kind) -> WordHead | None:
+        """What makes words of the states that this kind of attention serves; None of an encoder's."""
+        if kind == "encoder":
+            return None
+        config, projection = self._model.config, self._model.word_projection
+        vocabulary = self._card.target or self._card.source
+        never = (config.pad, config.start)
+        return WordHead(module=projection, bias=projection.bias, names=vocabulary.decode, never=never)
 
     def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
         tokens, limit = _read_words(text, pair, self._card.source), self._card.plan.config.max_length

@@ -13,7 +13,7 @@ import torch
 
 from attnviz.attention import Kind, Note, Receipt
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
-from attnviz.capture.projections import show_calls
+from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources.generation import Generator
 from attnviz.capture.sources.hub import Location, first_line
@@ -181,6 +181,36 @@ class PretrainedSource:
                 raise (NoAttentionError if run.dtype is None else ModelError)(problem) from error
         self.has_sinks = run.has_sinks
         return run.receipt(self.name)
+
+    def word_head(self, kind: Kind) -> WordHead | None:
+        """What makes words of the states that this kind of attention serves.
+
+        None of an encoder's, where the projection was not loaded, and where what it makes is bent or scaled afterwards.
+        """
+        config, head = self._model.config, None
+        whole = self._owner if self._whole is None else self._whole
+        bent = any(getattr(config, name, None) for name in ("final_logit_softcapping", "logit_scale", "logits_scaling"))
+        if kind == "encoder" or bent or (self._generator is not None and not self._generator.has_head):
+            return None
+        if whole is not None:
+            head = whole.get_output_embeddings()
+        if head is None and self._whole is None and getattr(config, "tie_word_embeddings", False):
+            head = self._model.get_input_embeddings()  # the word vectors serve as the projection
+        if head is None or not isinstance(getattr(head, "weight", None), torch.Tensor):
+            return None
+        bias = getattr(head, "bias", None)
+        more = getattr(whole, "final_logits_bias", None)  # BART's, which its library adds afterwards
+        if more is not None:
+            bias = more[0] if bias is None else bias + more[0]
+        return WordHead(module=head, bias=bias, names=self._names)
+
+    def _names(self, numbers: Sequence[int]) -> list[str]:
+        """Tokens as they are read, or where they are none that a person could see, as the vocabulary spells them."""
+        pieces = self._tokenizer.convert_ids_to_tokens(list(numbers))
+        read = [visible(self._tokenizer.decode([number]).strip()) for number in numbers]
+        return [
+            text or visible(piece or f"<{number}>") for text, piece, number in zip(read, pieces, numbers, strict=True)
+        ]
 
     def digest(self) -> str:
         """A digest of the bytes of all weights: another model has another one."""

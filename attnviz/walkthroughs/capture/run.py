@@ -64,6 +64,11 @@ class HeadRun:
         return tuple(token.text for token in (sentence.tokens if sentence.keys is None else sentence.keys))
 
     @property
+    def generates(self) -> bool:
+        """Whether each query is the step that generates its word; else it is a word that was read."""
+        return self.batch.sentences[0].keys is not None
+
+    @property
     def looking(self) -> tuple[str, ...]:
         """The names of the queries walked."""
         return self.queries if self.row is None else (self.queries[self.row],)

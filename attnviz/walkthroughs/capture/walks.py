@@ -17,6 +17,7 @@ from attnviz.walkthroughs.capture.inputs import LARGEST_MAP, HomeBuilt, Inputs, 
 from attnviz.walkthroughs.capture.layers import CROSS, LayerWriter, write_output
 from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, parts_of
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
+from attnviz.walkthroughs.capture.words import write_words
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.settings import WalkthroughSelection
 from attnviz.walkthroughs.view import chosen_row
@@ -117,7 +118,7 @@ def _written(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> W
     if score != "scaled_dot" or causal:
         notes.append(_other_way(score, causal=causal))
     else:
-        notes += write_output(calculation, run)
+        notes += [*write_output(calculation, run), *write_words(calculation, run)]
         own, difference = "context", _difference_of(run)
         is_made = any(step.result in run.names for step in calculation.steps)
         from_input = largest_difference(calculation.grids[context].values, run.context()) if is_made else None

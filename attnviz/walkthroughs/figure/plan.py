@@ -28,8 +28,8 @@ SMALL = (6, 8)
 """Rows and columns of given numbers that are drawn; larger ones are a model's weights, whose shape says enough."""
 UPRIGHT = {"dot": 0, "general": 0, "additive": 0, "weigh": 1, "softmax": 1}
 """How many operands, from the first, have a number for each key; of other operations all have."""
-PARAMETERS = {"map", "norm", "rms_norm", "general", "additive"}
-"""Operations whose first operand alone is no weight of the model."""
+PARAMETERS = {"map": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive": 1, "gru": 2}
+"""How many operands of an operation, from the first, are no weights of the model; of others all."""
 
 KEYS = {"dot": 1, "general": 2, "additive": 1}
 """The place of the keys among the operands of what compares them with a query, which comes first."""
@@ -143,7 +143,7 @@ def fresh(made: Sequence[Card]) -> dict[int, list[tuple[str, Matrix]]]:
             elif step.name in BEFORE:
                 left_out = is_large or not _is_small(matrix) or (matrix is card.result and matrix.name in later)
             else:
-                learned = place > 0 and step.operation in PARAMETERS and step.name != "context"
+                learned = place >= PARAMETERS.get(step.operation, place + 1) and step.name != "context"
                 left_out = matrix in given and is_large and (learned or step.operation == "concatenate")
             masks = step.operation == "mask" and 0 < place < len(card.parts) - 1  # what it makes shows it
             if not (left_out or masks or matrix.name in drawn):

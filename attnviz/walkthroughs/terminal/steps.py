@@ -40,6 +40,8 @@ BAR, WIDE_BAR, WIDE = 5, 16, 100
 """Cells of the bar of a weight, and from which width on it is the longer one."""
 FEW_KEYS = 5
 """Keys whose values have a row on one screen, where they stand below the weights."""
+MANY_LINES = 21
+"""Lines of the calculation, from which on the next words are told in two, so that all stands on one screen."""
 FEW = 24
 """Rows of all steps of several queries that fit on one screen."""
 
@@ -56,7 +58,16 @@ def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOpti
     title = [title_line(walk, view.language), *([f"“{walk.text}”"] if walk.text else [])]
     yield from view.wrap(" · ".join(title), "bold")
     if followed(walk) is not None:
-        yield from _query_and_keys(view, steps)
+        lines = list(_query_and_keys(view, steps))
+        yield from lines
+        if "probabilities" in walk.grids and len(lines) > MANY_LINES:
+            yield from _words(view, is_short=True)
+            notes = tuple(note for note in walk.notes if note.code != "next_chosen")  # that line begins with it
+            view = replace(view, walk=replace(walk, notes=notes))
+        elif "probabilities" in walk.grids:
+            yield Text()
+            yield from _words(view, is_short=False)
+            yield Text()
     elif heads == 1:
         yield from _several_queries(view, [*steps, *(step for step in walk.steps if step.name == "context")])
     else:
@@ -152,6 +163,24 @@ def _query_and_keys(view: ScreenView, steps: Sequence[CalculationStep]) -> Itera
     told = [view.say("lengths", n=", ".join(map(str, sorted(lengths))))] if lengths else []
     told += [view.say("masked keys")] if _masked(walk) else []
     yield from view.wrap("; ".join(told), "dim")
+
+
+def _words(view: ScreenView, *, is_short: bool) -> Iterator[Text]:
+    """The likeliest next words, each with its probability as a number and a bar; or the first of them in a line."""
+    grid, blanks = view.walk.grids["probabilities"], view.blanks_of("probabilities")
+    if is_short and not blanks:
+        told = ", ".join(f"{word} {value:.2f}" for word, value in zip(grid.columns, grid.values[0], strict=True))
+        yield Text(view.fit(f"{view.say('and then')}: {told}", view.screen.width), "bold", no_wrap=True)
+        return
+    group = Group(
+        view=view, values=grid.values.T, title=view.say("probability"), rows=range(grid.values.shape[1]),
+        is_weights=True, bar=WIDE_BAR, blanks=frozenset((column, row) for row, column in blanks),
+    )  # fmt: skip
+    yield from view.wrap(view.say("and then"), "bold")
+    yield from draw_numbers(view, GridTable(groups=(group,), labels=grid.columns))
+    rest = 1 - float(grid.values.sum())
+    if not view.blanks and rest > 0:
+        yield from view.wrap(view.say("other words", total=view.number(rest)), "dim")
 
 
 def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:

@@ -172,6 +172,30 @@ def _row(of: Operands) -> Cells:
     return [[(x, 0.0) for x in a[int(of.number)]]]
 
 
+def _gru(of: Operands) -> Cells:
+    xs, states, of_x, (shift_x,), of_state, (shift_state,) = of.all
+    width = len(states[0])
+    if len(shift_x) != 3 * width:
+        raise UnsoundError(f"a state of {width} numbers needs gates of {3 * width}, not {len(shift_x)}")
+    cells = []
+    for x, state in zip(xs, states, strict=True):
+        read = [_summed(map(mul, x, column), shift) for column, shift in zip(_turned(of_x), shift_x, strict=True)]
+        held = [
+            _summed(map(mul, state, column), shift)
+            for column, shift in zip(_turned(of_state), shift_state, strict=True)
+        ]
+        cells.append([_gated(read[i::width], held[i::width], old) for i, old in enumerate(state)])
+    return cells
+
+
+def _gated(read: list[Cell], held: list[Cell], old: float) -> Cell:
+    """One number of a gated recurrent unit's new state, from what its three gates read and held."""
+    reset, keep = (_share(x + y) for (x, _), (y, _) in zip(read[:2], held[:2], strict=True))
+    new = math.tanh(read[2][0] + reset * held[2][0])
+    rounded = 1 + math.fsum(amount for _, amount in (*read, *held))
+    return (1 - keep) * new + keep * old, (1 + abs(old)) * rounded
+
+
 def _split(of: Operands) -> Cells:
     a, ((parts,),) = of.all
     if parts < 1 or len(a[0]) % parts or of.number not in range(int(parts)):
@@ -287,6 +311,15 @@ OPERATIONS: dict[str, Rule] = {
     "silu": Rule(_each(lambda x, _: (x * _share(x), abs(x * _share(x))))),
     "product": Rule(_both(lambda x, y: (x * y, abs(x * y))), (2, 2), fit=_SAME_SHAPE),
     "row": Rule(_row, numbered=True),
+    "tanh": Rule(_each(lambda x, _: (math.tanh(x), 1.0))),
+    "gru": Rule(
+        _gru,
+        (6, 6),
+        fit=(
+            *((0, "rows", 1, "rows"), (0, "columns", 2, "rows"), (1, "columns", 4, "rows")),
+            *(*_one_row(3, 2), *_one_row(5, 4), (2, "columns", 4, "columns")),
+        ),
+    ),
     "split": Rule(_split, (2, 2), numbered=True, fit=_one_row(1, None)),
     "concatenate": Rule(_concatenate, (1, 10_000)),
 }

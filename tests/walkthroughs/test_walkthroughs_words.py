@@ -1,0 +1,145 @@
+"""From context to word: the probabilities are the model's own, every number is checked, and the chosen word is said."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.attention import Note
+from attnviz.capture.source import Source, as_source, open_source
+from attnviz.models.training.files import load_home_built
+from attnviz.walkthroughs.files import to_json
+from attnviz.walkthroughs.verify import examine
+from attnviz.walkthroughs.verify.saved import parse
+from tests.walkthroughs.followed import decoding_steps, walk
+
+if TYPE_CHECKING:
+    from attnviz.attention import Kind
+    from attnviz.walkthroughs.record import Walkthrough
+    from tests.fixtures.zoo import Zoo
+
+TEXT = "I love all you"
+
+
+@cache
+def home(name: str) -> Source:
+    """A home-built model."""
+    return open_source(name)
+
+
+def trained(name: str) -> tuple[Any, Any]:
+    """What is known of a home-built model, and the model."""
+    return load_home_built(name)
+
+
+NEVER = (0, 2)
+"""Padding and start, which the home-built models never choose."""
+
+
+def is_like(
+    walked: Walkthrough, logits: torch.Tensor, never: tuple[int, ...] = NEVER, close: float = 1e-5
+) -> list[int]:
+    """Whether the probabilities are those of a model's logits [word], the ten largest; the numbers of their words."""
+    own = logits.detach().double().softmax(dim=-1).numpy()
+    best = [number for number in np.argsort(-own).tolist() if number not in never][:10]
+    np.testing.assert_allclose(walked.grids["probabilities"].values, own[best][None], atol=close)
+    verdict = examine(parse(to_json(walked).encode()))
+    assert not verdict.fault
+    return best
+
+
+def test_the_next_word_of_a_decoder() -> None:
+    """I love, and then? What the model itself predicts, in its own order."""
+    card, model = trained("toy-decoder")
+    numbers = card.source.encode(["I", "love"])
+    with torch.inference_mode():
+        logits = model(torch.tensor([numbers]))[0][0, -1]
+    walked = walk("I love", home("toy-decoder"), layer=1, head=2)
+    best = is_like(walked, logits)
+    assert walked.grids["probabilities"].columns == card.source.decode(best)
+    assert walked.notes[-1] == Note.of("next_chosen", word=card.source.decode(best)[0])
+    forced = walk("I love", home("toy-decoder"), query="I")
+    assert forced.notes[-1] in {
+        Note.of("next_given", word=forced.grids["probabilities"].columns[0], given="love"),
+        Note.of("next_chosen", word="love"),
+    }
+
+
+def test_every_step_of_a_recurrent_translator() -> None:
+    """Through the cell to the new state, which the next step begins with, and to the word generated."""
+    card, model = trained("toy-seq2seq")
+    assert card.target is not None
+    steps = decoding_steps(TEXT, home("toy-seq2seq"))
+    source = torch.tensor([card.source.encode(TEXT.split())])
+    with torch.inference_mode():
+        logits = model.translate(source).logits[0]
+    assert len(steps) == len(logits)
+    for number, (walked, own) in enumerate(zip(steps, logits, strict=True)):
+        is_like(walked, own)
+        assert walked.grids["probabilities"].columns[0] == walked.grids["q"].rows[0]
+        assert [step.name for step in walked.steps[-4:]] == ["concatenated", "cell", "logits", "next_word"]
+        if number:
+            np.testing.assert_allclose(walked.grids["x"].values, steps[number - 1].grids["state"].values, atol=1e-5)
+
+
+def test_teacher_forcing() -> None:
+    """What the next step reads is what was given, whatever the model would have chosen."""
+    (walked, *_) = decoding_steps("I love", home("toy-seq2seq"), target="너희 모두를")
+    assert walked.notes[-1] == Note.of("next_given", word=walked.grids["probabilities"].columns[0], given="너희")
+
+
+@pytest.mark.parametrize("kind", ["cross", "decoder"])
+def test_a_transformer_that_translates(kind: Kind) -> None:
+    """Both attentions of its decoder lead to the same words."""
+    card, model = trained("toy-transformer")
+    with torch.inference_mode():
+        made = model.translate(torch.tensor([card.source.encode(TEXT.split())]))
+    walked = walk(TEXT, home("toy-transformer"), kind=kind, query=1)
+    is_like(walked, made.logits[0, 1])
+
+
+@pytest.mark.parametrize(("name", "more"), [("toy", {}), ("toy-transformer", {"kind": "encoder"}), ("toy-random", {})])
+def test_encoders_predict_nothing(name: str, more: dict[str, Any]) -> None:
+    """Nor is there a next word of all queries at once."""
+    assert "probabilities" not in walk(TEXT, home(name), **more).grids
+    assert "probabilities" not in walk(TEXT, home("toy-decoder"), every=True).grids
+
+
+def test_a_pretrained_decoder(zoo: Zoo) -> None:
+    """Of a folder with tied word vectors, and of a model in memory with its own projection."""
+    from transformers import GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+    tokenizer, _ = zoo.library("gpt2")
+    whole = GPT2LMHeadModel.from_pretrained(zoo.folder("gpt2"))
+    torch.manual_seed(2)
+    llama = LlamaForCausalLM(
+        LlamaConfig(vocab_size=len(tokenizer), hidden_size=24, intermediate_size=32, num_hidden_layers=2,
+                    num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=False)
+    )  # fmt: skip
+    inputs = tokenizer(TEXT, return_tensors="pt")
+    models: list[tuple[Any, Any]] = [(whole, zoo.source("gpt2")), (llama, llama)]
+    for model, opened in models:
+        with torch.inference_mode():
+            logits = model.eval()(input_ids=inputs["input_ids"]).logits[0, -1]
+        source = opened if isinstance(opened, Source) else as_source(opened, tokenizer)
+        is_like(walk(TEXT, source), logits, ())
+
+
+@pytest.mark.parametrize("name", ["t5", "bart"])
+def test_a_pretrained_translator(zoo: Zoo, name: str) -> None:
+    """Teacher forcing, so that the words are the test's own."""
+    tokenizer, _ = zoo.library(name)
+    encoded, labels = (
+        tokenizer(TEXT, return_tensors="pt"),
+        tokenizer(text_target="Yes! I love you", return_tensors="pt"),
+    )
+    with torch.inference_mode():
+        logits = zoo.whole(name)(
+            **{key: encoded[key] for key in ("input_ids", "attention_mask")}, labels=labels["input_ids"]
+        ).logits
+    walked = walk(TEXT, zoo.source(name), target="Yes! I love you", query=1)
+    is_like(walked, logits[0, 1], ())
