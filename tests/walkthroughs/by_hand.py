@@ -84,7 +84,6 @@ def layer() -> Walkthrough:
     c.step("gelu_tanh", "approximate", "gelu_tanh", "norm_2")
     c.step("silu", "gate", "silu", "norm_2")
     c.step("gated", "gated", "product", "gate", "norm_2")
-    c.step("concatenated", "concatenated", "concatenate", "relu", "gelu")
     c.step("tanh", "bent", "tanh", "norm_2")
     for symbol in "xs":
         c.give(f"W{symbol}", grid(6, 18, seed=12))
@@ -92,6 +91,7 @@ def layer() -> Walkthrough:
     c.step("cell", "state", "gru", "gate", "bent", "Wx", "bx", "Ws", "bs")
     c.give("n_heads", Grid(values=np.array([[2.0]])))
     c.step("split_query", "part", "split", "gelu", "n_heads", number=1.0)
+    c.step("concatenated", "concatenated", "concatenate", "relu", "gelu")
     return replace(
         c.finish("One layer, 한국어", notes=("masked",)),
         model="toy",
