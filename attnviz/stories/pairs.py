@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from attnviz.capture.attend import attend
+from attnviz.capture.source import Model, Source
+from attnviz.heads.tally import wilson
 from attnviz.models.language import splits
 from attnviz.models.language.english import English
 from attnviz.models.language.lexicon import QUALITIES
@@ -19,10 +22,14 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
+from attnviz.stories import own_model
 from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, words_of
+from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 from attnviz.text.phrase import Phrase, joined
 
+TOY = "toy"
+SPLITS: tuple[Split, Split] = ("validation", "test")
 SENTENCE = "She is eating a green apple"
 VERB, ADJECTIVE, NOUN = "eating", "green", "apple"
 PAIRS = ((VERB, NOUN), (ADJECTIVE, NOUN), (VERB, ADJECTIVE))
@@ -67,10 +74,21 @@ def sentences(split: Split, n: int = SENTENCES) -> list[English]:
     return list(islice(found, n))
 
 
-def looks(model: LanguageEncoder, vocabulary: Vocabulary, found: Sequence[English]) -> Looks:
-    """Where every head looks most in sentences such as those of `sentences`."""
+def looked_by(model: LanguageEncoder, vocabulary: Vocabulary, found: Sequence[English]) -> Tensor:
+    """Where every head of a home-built encoder looks most from each word [sentence, layer, head, word]."""
     reading = model(numbers(vocabulary, [s.words for s in found]))
-    looked = torch.stack([w.argmax(dim=-1) for w in reading.weights if w is not None], dim=1)  # (B, L, H, T)
+    return torch.stack([w.argmax(dim=-1) for w in reading.weights if w is not None], dim=1)
+
+
+def looked_in(source: Source, found: Sequence[English]) -> Tensor:
+    """The same of any model, word by word; -1 after the end of a sentence."""
+    rows = [torch.from_numpy(record.weights.argmax(axis=-1)) for record in read_words(source, [*map(written, found)])]
+    longest = max(row.shape[-1] for row in rows)
+    return torch.stack([torch.nn.functional.pad(row, (0, longest - row.shape[-1]), value=-1) for row in rows])
+
+
+def looks(looked: Tensor, found: Sequence[English]) -> Looks:
+    """How often every head goes each way in sentences such as those of `sentences`, from where it looks most."""
     rows, places = torch.arange(len(found)), torch.arange(looked.shape[-1])
     n = torch.tensor([len(s.words) for s in found])
     rates, elsewhere = [], []
@@ -84,54 +102,104 @@ def looks(model: LanguageEncoder, vocabulary: Vocabulary, found: Sequence[Englis
 
 
 @torch.inference_mode()
-def tell() -> Story:
+def tell(model: Model = None) -> Story:
     """The demo: three pairs of one sentence, over all heads and in the heads that other sentences choose."""
-    record = attend(SENTENCE, "toy")
-    card, model = open_model("toy", LanguageEncoder)
-    validation, test = sentences("validation"), sentences("test")
-    heads = looks(model, card.source, validation).heads
-    tried = looks(model, card.source, test).of(heads)
-    new = measure.untrained(model.config)
-    beside = looks(new, card.source, test).of(looks(new, card.source, validation).heads)
+    source = open_own(model or TOY)
+    (record,), name = read_words(source, [SENTENCE]), name_of(source)
+    if source.name == TOY:
+        card, toy = open_model(TOY, LanguageEncoder)
+        n_others = SENTENCES
+        ways = [partial(looked_by, one, card.source) for one in (toy, measure.untrained(toy.config))]
+    else:
+        n_others = own_model.SENTENCES
+        ways = [partial(looked_in, one) for one in (source, source.untrained())]
+    validation, test = (sentences(split, n_others) for split in SPLITS)
+    (heads, tried), (_, beside) = (_chosen(look, validation, test) for look in ways)
     words = words_of(SENTENCE)
     mean, n, even = record.weights.mean(axis=(0, 1)), len(words), 1 / len(words)
     better = better_ways(tried)
     listed = ", ".join(f"{'-'.join(pair)} {percent(tried[way][0])}" for pair, way in zip(PAIRS, better, strict=True))
+    trained, who = (
+        Phrase("", ""),
+        Phrase("how often the head of each pair links such words", "쌍마다 그 쌍의 헤드가 그런 단어를 잇는 비율"),
+    )
+    if source.name == TOY:
+        trained = Phrase(
+            "It learned to name hidden words and what “it” stands for, not what to look at.",
+            "toy는 가려진 단어와 “it”이 가리키는 명사를 대도록 배웠지, 무엇을 보라고 배우지는 않았습니다.",
+        )
+    else:
+        who = Phrase(f"{name}, how often a head links them", f"{name}, 헤드가 잇는 비율")
     return Story(
         name="pairs",
         title=Phrase(
-            f"how often the head of each pair links such words: {listed}",
-            f"쌍마다 그 쌍의 헤드가 그런 단어를 잇는 비율: {listed}",
+            f"{who}: {listed}",
+            f"{who.ko}: {listed}",
         ),
         parts=(
             Phrase(
                 f"""In “{SENTENCE}” one expects eating and apple to look at each other much (one eats an apple),
-                green and apple too (the apple is green), eating and green little. Does toy do so? It learned to
-                name hidden words and what “it” stands for, not what to look at. If it looked everywhere alike, each
+                green and apple too (the apple is green), eating and green little. Does {name} do so?
+                {trained} If it looked everywhere alike, each
                 weight would be 1/{n} = {even:.3f}.""",
                 f"""“{SENTENCE}”에서 eating과 apple은 서로 많이 보고(사과를 먹으니까), green과 apple도 많이
-                보고(사과가 초록색이니까), eating과 green은 조금만 볼 것 같습니다. toy도 그럴까요? toy는 가려진
-                단어와 “it”이 가리키는 명사를 대도록 배웠지, 무엇을 보라고 배우지는 않았습니다. 모든 곳을 똑같이
+                보고(사과가 초록색이니까), eating과 green은 조금만 볼 것 같습니다. {name} 모델도
+                그럴까요? {trained.ko} 모든 곳을 똑같이
                 본다면 가중치는 1/{n} = {even:.3f}씩입니다.""",
             ),
             Phrase(
-                f"""Heads do different things, so each pair asks the head that links such words. For each way a head is
-                chosen, on {len(validation)} unseen sentences that end with verb, article, adjective and noun: the one
-                whose largest weight goes that way most often, beyond how often it goes the same step from other
-                words, since a head may only look at the next word, whatever it is. The same is done with a model of
-                the same sizes and random weights.""",
-                f"""헤드마다 하는 일이 다르므로 쌍마다 그런 단어를 잇는 헤드를 봅니다. 방향마다 헤드를 하나씩 고릅니다.
-                동사, 관사, 형용사, 명사로 끝나는, 학습에 쓰지 않은 문장 {len(validation)}개에서 가장 큰 가중치가 그
-                방향으로 가는 일이 가장 많은 헤드입니다. 다만 무슨 단어든 바로 다음 단어만 보는 헤드도 있으므로,
-                다른 단어에서 같은 거리만큼 가는 비율을 뺍니다. 크기가 같은 무작위 가중치 모델로도 똑같이 합니다.""",
+                f"""Heads do different things, so each pair asks the head that links such words. For each way a head
+                is chosen, on {len(validation)} unseen sentences that end with verb, article, adjective and noun:
+                the one whose largest weight goes that way most often, beyond how often it goes the same step from
+                other words, since a head may only look at the next word, whatever it is. The same is done with a
+                model of the same sizes and random weights.""",
+                f"""헤드마다 하는 일이 다르므로 쌍마다 그런 단어를 잇는 헤드를 봅니다. 방향마다 헤드를 하나씩
+                고릅니다. 동사, 관사, 형용사, 명사로 끝나는, 학습에 쓰지 않은 문장 {len(validation)}개에서 가장 큰
+                가중치가 그 방향으로 가는 일이 가장 많은 헤드입니다. 다만 무슨 단어든 바로 다음 단어만 보는 헤드도
+                있으므로, 다른 단어에서 같은 거리만큼 가는 비율을 뺍니다. 크기가 같은 무작위 가중치 모델로도 똑같이
+                합니다.""",
             ),
-            _tried(record.weights, words, heads, tried, beside),
+            _tried(record.weights, words, heads, tried, beside, n=n_others),
+            _shown(tried, beside, n_others),
+            *([_one_way(name)] if record.kind == "decoder" else []),
             *_verdict(tried, [there for there, _ in beside]),
             _pairs(record.weights, words),
             _means(mean, words),
+            *notes_of([record]),
         ),
-        picture=_picture(record.weights, words, heads, tried, beside),
+        picture=_picture(record.weights, words, heads, tried, beside, name=name),
         receipt=proved(record),
+    )
+
+
+def _chosen(
+    look: Callable[[Sequence[English]], Tensor], validation: Sequence[English], test: Sequence[English]
+) -> tuple[list[Head], Rates]:
+    """For each way the head that validation sentences choose, and how often it goes that way in test sentences."""
+    heads = looks(look(validation), validation).heads
+    return heads, looks(look(test), test).of(heads)
+
+
+def _shown(tried: Rates, beside: Rates, n: int) -> Phrase:
+    """Which pairs are linked beyond what both yardsticks explain, with room for chance."""
+    clear, rest = list[str](), list[str]()
+    for pair, way in zip(PAIRS, better_ways(tried), strict=True):
+        (there, elsewhere), (chance, _) = tried[way], beside[way]
+        beyond = wilson(there, n)[0] > max(elsewhere, wilson(chance, n)[1])
+        (clear if beyond else rest).append("-".join(pair))
+    yes, no = (", ".join(names) or None for names in (clear, rest))
+    return Phrase(
+        f"""Clearly more often than the same step elsewhere and than random weights (95 % intervals):
+        {yes or "none"}. Not clearly: {no or "none"}.""",
+        f"""다른 단어에서 같은 거리만큼 가는 비율보다도, 무작위 가중치보다도 뚜렷이 많은 쌍(95 % 신뢰구간):
+        {yes or "없음"}. 뚜렷하지 않은 쌍: {no or "없음"}.""",
+    )
+
+
+def _one_way(name: str) -> Phrase:
+    return Phrase(
+        f"{name} reads from left to right: a word never looks at a later one, so three of the six ways are closed.",
+        f"{name}: 왼쪽에서 오른쪽으로만 읽는 모델이라 뒤의 단어는 보지 못합니다. 여섯 방향 가운데 셋이 막혀 있습니다.",
     )
 
 
@@ -193,17 +261,19 @@ def _means(mean: np.ndarray, words: Sequence[str]) -> Phrase:
     return Phrase(
         f"""Over all heads and both ways: {listed}; if it looked everywhere alike, each would be {even:.3f}. As
         expected: {yes}. Not as expected: {no}.""",
-        f"""모든 헤드와 두 방향의 평균: {listed}. 모든 곳을 똑같이 본다면 {even:.3f}씩입니다. 예상대로: {yes.ko}. 예상과
-        달리: {no.ko}.""",
+        f"""모든 헤드와 두 방향의 평균: {listed}. 모든 곳을 똑같이 본다면 {even:.3f}씩입니다. 예상대로: {yes.ko}.
+        예상과 달리: {no.ko}.""",
     )
 
 
-def _tried(weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates, beside: Rates) -> Table:
+def _tried(
+    weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates, beside: Rates, *, n: int
+) -> Table:
     return Table(
         title=Phrase(
-            f"""how often the largest weight goes there, on {SENTENCES} other unseen sentences; random weights: in a
+            f"""how often the largest weight goes there, on {n} other unseen sentences; random weights: in a
             head of their own, found likewise""",
-            f"""가장 큰 가중치가 그리로 가는 비율, 학습에 쓰지 않은 다른 문장 {SENTENCES}개에서; 무작위 가중치: 같은
+            f"""가장 큰 가중치가 그리로 가는 비율, 학습에 쓰지 않은 다른 문장 {n}개에서; 무작위 가중치: 같은
             방법으로 고른 그 모델의 헤드""",
         ),
         columns=(
@@ -271,32 +341,37 @@ def _verdict(tried: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
             f"By both {one[0]} leads; the order of the other two depends on the yardstick.",
             f"두 기준 모두 {one[0]} 쌍이 앞서고, 나머지 둘의 순서는 기준에 따라 다릅니다.",
         )
-    large = f"attnviz heatmap “{SENTENCE}” -m distilbert-base-uncased"
     return (
         joined(found),
         Phrase(
-            f"""{agreed} So it is in this small model; {large} shows a large one. {ROWS}""",
-            f"""{agreed.ko} 이 작은 모델에서는 그렇습니다. 큰 모델은 {large} 명령으로 볼 수 있습니다. {ROWS.ko}""",
+            f"{agreed} So it is in this model; `attnviz demo pairs -m MODEL` tells it of another. {ROWS}",
+            f"{agreed.ko} 이 모델에서는 그렇습니다. 다른 모델은 `attnviz demo pairs -m MODEL`로 봅니다. {ROWS.ko}",
         ),
     )
 
 
 def _picture(
-    weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates, beside: Rates
+    weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates, beside: Rates, *, name: str
 ) -> tuple[Bars | Matrix, ...]:
     shares = {
-        "toy": (there for there, _ in tried),
-        Phrase("toy, same step elsewhere", "toy, 다른 단어에서 같은 거리"): (elsewhere for _, elsewhere in tried),
+        name: (there for there, _ in tried),
+        Phrase(f"{name}, same step elsewhere", f"{name}, 다른 단어에서 같은 거리"): (there for _, there in tried),
         Phrase("random weights", "무작위 가중치"): (there for there, _ in beside),
     }
-    linked = [(head_name(heads[way]), _way(WAYS[way]), heads[way]) for way in better_ways(tried)[:-1]]
+    linked: dict[Head, list[Phrase]] = {}
+    for way in better_ways(tried)[:-1]:
+        linked.setdefault(heads[way], []).append(_way(WAYS[way]))
+    top = float(max(weights[head].max() for head in linked))
     return (
-        *(square(Phrase(f"{name}: {way}", f"{name.ko}: {way.ko}"), weights[h], words) for name, way, h in linked),
-        square(Phrase("mean over all heads", "모든 헤드의 평균"), weights.mean(axis=(0, 1)), words),
+        *(
+            square(joined([head_name(head), joined(ways, ", ")], ": "), weights[head], words, top)
+            for head, ways in linked.items()
+        ),
+        square(Phrase("mean over all heads", "모든 헤드의 평균"), weights.mean(axis=(0, 1)), words, top),
         Bars(
             title=Phrase("how often the largest weight goes there", "가장 큰 가중치가 그리로 가는 비율"),
             labels=tuple(map(_way, WAYS)),
-            series=tuple(Series(name=name, values=tuple(values)) for name, values in shares.items()),
+            series=tuple(Series(name=one, values=tuple(values)) for one, values in shares.items()),
             y_title=Phrase("share of unseen sentences", "학습에 쓰지 않은 문장에서의 비율"),
         ),
     )

@@ -11,7 +11,7 @@ import pytest
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, ModelError, SelectionError, TooLongError
 from attnviz.models.training import measure
-from attnviz.stories import WITH_A_MODEL, own_model, reference, tell, word_order
+from attnviz.stories import WITH_A_MODEL, own_model, pairs, reference, tell, word_order
 from attnviz.stories.common import words_of
 from attnviz.stories.record import Bars, Matrix, Story, Table
 
@@ -188,3 +188,27 @@ def test_the_command(typed: Callable[..., Result], refused: Callable[..., tuple[
     assert "toy-seq2seq has no self-attention" in line
     with pytest.raises(SelectionError, match="the demo mask is told with its own models"):
         tell("mask", model="toy")
+
+
+@pytest.mark.parametrize("name", ["distilbert", "llama"])
+def test_pairs_are_counted_in_the_models_own_weights(zoo: Zoo, name: str) -> None:
+    """Heads chosen on validation sentences and counted on test sentences, as the library's weights say."""
+    source = zoo.source(name)
+    story = pairs.tell(source)
+    table = next(part for part in story.parts if isinstance(part, Table))
+    ends = pairs.FROM_END
+    for row, (looker, other) in zip(table.rows, pairs.WAYS, strict=True):
+        layer, head = map(int, str(row[1]).split("."))
+        hits = []
+        for one in pairs.sentences("test", 12):
+            weights = by_words(zoo, name, own_model.written(one))[layer, head]
+            hits.append(weights[-ends[looker]].argmax() == len(weights) - ends[other])
+        assert row[2] == f"{100 * np.mean(hits):.1f} %"
+        weights = by_words(zoo, name, pairs.SENTENCE)[layer, head]
+        words = words_of(pairs.SENTENCE)
+        assert row[5] == pytest.approx(weights[words.index(looker), words.index(other)], abs=1e-4)
+    assert ("three of the six ways are closed" in told(story)) == (name == "llama")
+    assert "95 % intervals" in told(story)
+    assert story.title.startswith(f"{own_model.name_of(source)}, how often a head links them: eating-apple")
+    assert len(story.title) <= 120
+    assert story.translated("ko").title != story.title
