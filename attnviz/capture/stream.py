@@ -205,6 +205,17 @@ class ForwardPass:
         check_layer(layer, largest, scale, query.dtype, unknown)
         self._differences[layer] = largest
 
+    def own(self, weights: Float[Tensor, "batch head query key"]) -> None:
+        """Show the observers a layer's weights that the model itself computed and used; there is nothing to prove."""
+        layer = max(self._differences, default=-1) + 1
+        self.dtype = weights.dtype
+        self.observing = True
+        n_rows = weights.shape[2]
+        for observer in self.observers:
+            observer.observe(Block(layer=layer, first_row=0, n_rows=n_rows, causal=False, weights=weights))
+        self.observing = False
+        self._differences[layer] = 0.0
+
     def receipt(self, name: str) -> Receipt:
         """The proof of the whole pass.
 
@@ -213,8 +224,8 @@ class ForwardPass:
         """
         if not self._differences or self.dtype is None:
             raise NoAttentionError(
-                f"{name} has no attention that attnviz can see: its layers do not go through the library's attention "
-                f"interface (or it has none); {LOAD_INSTEAD}"
+                f"{name} has no attention that attnviz can see: no softmax over all tokens is multiplied by values in "
+                f"it; {LOAD_INSTEAD}"
             )
         return Receipt(
             native=self.native,

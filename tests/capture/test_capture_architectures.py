@@ -93,9 +93,9 @@ class TestSinks:
 class TestNothingToSee:
     """Models whose attention cannot be seen say so, in one line."""
 
-    @pytest.mark.parametrize("name", ["bloom", "mamba"])
+    @pytest.mark.parametrize("name", ["longformer", "mamba"])
     def test_not_on_the_interface(self, zoo: Zoo, name: str) -> None:
-        """BLOOM's attention goes another way; Mamba has none."""
+        """Longformer multiplies no whole rows of weights; Mamba has none."""
         with pytest.raises(NoAttentionError, match=rf"^zoo0/{name} has no attention that attnviz can see: [^\n]*$"):
             attend(LONG, zoo.source(name))
 

@@ -99,7 +99,7 @@ class TestForwardPass:
         attend(zoo.sentences[0], source)
         assert interface._watching.get() is None
         with pytest.raises(ModelError):
-            attend(zoo.sentences[0], zoo.source("bloom"))
+            attend(zoo.sentences[0], zoo.source("mamba"))
         assert interface._watching.get() is None
 
 

@@ -20,6 +20,13 @@ TINY = [
 
 DECODERS = {"gemma2", "gpt2", "gpt_oss", "llama", "mistral", "opt"}
 
+APART = {
+    "big_bird": "encoder", "bloom": "decoder", "codegen": "decoder", "deberta": "encoder", "deberta_v2": "encoder",
+    "falcon": "decoder", "gpt_neo": "decoder", "gptj": "decoder", "mpnet": "encoder",
+    "mpt": "decoder", "openai_gpt": "decoder", "xlm": "encoder", "xlnet": "encoder",
+}  # fmt: skip
+"""Models that compute attention apart from the library's interface."""
+
 
 def close(one: np.ndarray, other: np.ndarray, within: float = 1e-6) -> None:
     """Two sets of weights are equal, but for rounding."""
@@ -88,3 +95,27 @@ def test_the_real_model_without_rounding(zoo: Zoo, monkeypatch: pytest.MonkeyPat
     for one, two, three in zip(alone, batched, fused, strict=True):
         close(one, two, within=1e-7)
         close(one, three, within=1e-7)
+
+
+@pytest.mark.parametrize("name", APART)
+def test_apart_from_the_interface(zoo: Zoo, name: str) -> None:
+    """Such a model has the weights that the library gives, alone and in a padded batch, and is of the right kind."""
+    source = zoo.source(name)
+    for sentence in zoo.sentences:
+        record = attend(sentence, source)
+        close(record.weights, zoo.eager(name, sentence)[0])
+        assert record.kind == APART[name]
+        assert record.receipt is not None
+        assert record.receipt.native == ("sdpa" if name == "falcon" else "softmax")
+    assert source.kinds == (APART[name],)
+    for record, expected in zip(attend_all(zoo.sentences, source), zoo.eager(name, *zoo.sentences), strict=True):
+        close(record.weights, expected)
+
+
+def test_falcon_with_biases(zoo: Zoo) -> None:
+    """Its fused way, which it runs, is proved; the library's eager way adds the biases otherwise and is 0.02 off."""
+    record = attend(zoo.sentences[0], zoo.source("falcon_alibi"))
+    assert record.receipt is not None
+    assert (record.kind, record.receipt.native) == ("decoder", "sdpa")
+    assert record.receipt.max_difference < 1e-6
+    assert 1e-3 < np.abs(record.weights - zoo.eager("falcon_alibi", zoo.sentences[0])[0]).max() < 0.05

@@ -12,7 +12,7 @@ from attnviz.attention import Note
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, SelectionError, TooLongError
-from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM, names, trained
+from attnviz.models.registry import HOME_BUILT, KINDS, is_random, names, trained
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import files, measure
 from attnviz.models.training.tasks import Model, pad_numbers
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from attnviz.attention import Kind
     from attnviz.models.training.files import ModelCard
 
-CHOSEN = [name for name in names() if name != RANDOM]
+CHOSEN = [name for name in names() if not is_random(name)]
 SENTENCE = "she is eating a green apple ."
 
 

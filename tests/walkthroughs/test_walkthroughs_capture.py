@@ -374,7 +374,7 @@ def test_layers_from_the_end() -> None:
 
 def test_models_that_show_nothing(zoo: Zoo) -> None:
     """No query, key and value: refused; nor another score where the model has its own."""
-    with pytest.raises(NoAttentionError, match="has no attention that attnviz can see"):
+    with pytest.raises(NoAttentionError, match="its weights can be shown, its queries and keys cannot"):
         walk("I love all you", zoo.source("bloom"))
     for other in ({"score": "dot"}, {"causal": True}):
         with pytest.raises(SelectionError, match="another is for the home-built models alone"):

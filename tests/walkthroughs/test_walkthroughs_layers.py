@@ -355,7 +355,7 @@ def test_a_factor_is_a_root_only_of_the_width(zoo: Zoo) -> None:
         ("toy-seq2seq", "it is recurrent, one cell that looks once a step; leave out --whole-layer to follow that"),
         ("gpt_oss", "layer 0 cannot be walked whole: what follows is no feed-forward network of two or"),
         ("phi", "layer 0 cannot be walked whole: nothing reads the plain sum of its attention and its input"),
-        ("bloom", "has no attention that attnviz can see"),
+        ("bloom", "computes its attention by itself: its weights can be shown, its queries and keys cannot"),
     ],
 )
 def test_other_layers_are_refused(zoo: Zoo, name: str, why: str) -> None:

@@ -5,22 +5,26 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from attnviz.attention import Kind, Note, Receipt
-from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
+from attnviz.attention import SOFTMAX, Kind, Note, Receipt
+from attnviz.capture.observers import Batch, Block, Observer, Sentence, expect_kind
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources.generation import Generator
 from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
 from attnviz.capture.sources.loading import Loaded, adopt, in_one_line, keep_state, limit_of, load, quiet, senses
+from attnviz.capture.sources.modules import Eye, looking
 from attnviz.capture.sources.tokens import read_tokens, run_together
-from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
+from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass, Layer, LayerObserver
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
 
@@ -68,12 +72,52 @@ def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
     return PretrainedSource(f"{name}, from {origin}" if origin else name, loaded, owner=model)
 
 
+class _LooksAhead:
+    """Whether any query looks at a later key: the library does not say so of models apart from its interface."""
+
+    found = False
+
+    def begin(self, batch: Batch) -> None:
+        """A batch is about to run."""
+
+    def observe(self, block: Block) -> None:
+        """A block of rows has been computed."""
+        self.found = self.found or bool(block.weights.triu(block.first_row + 1).any())
+
+
+class _Apart:
+    """Shows a run the attention that a model computes apart from the library's interface."""
+
+    def __init__(self, run: ForwardPass, name: str) -> None:
+        self._run, self._name = run, name
+
+    def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - a model that only reads drops nothing
+        """A call of the fused function."""
+        self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
+        self._run.layer(layer.query, layer.key, layer.value, layer.output, layer.scoring)
+
+    def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - likewise
+        """Weights of the model's own."""
+        if any(isinstance(observer, LayerObserver) for observer in self._run.observers):
+            raise NoAttentionError(
+                f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
+            )
+        n_batch, _, *shape = weights.shape
+        if (n_batch, shape) != (len(self._run.batch.real), [self._run.batch.real.shape[1]] * 2):
+            raise NoAttentionError(
+                f"{self._name} has no weights of all tokens on all tokens: a softmax that it multiplies by values has "
+                f"the shape {tuple(weights.shape)}"
+            )
+        self._run.own(weights)
+
+
 class PretrainedSource:
     """A pretrained model, run as its own library runs it; one that has an owner stays as the owner left it."""
 
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
         self.name = name
         self.has_sinks = False
+        self._is_apart = False
         self._tokenizer, self._model, self._whole = loaded.tokenizer, loaded.model, loaded.whole
         self._owner, self._notes = owner, loaded.notes
         self._native = native_of(self._model)
@@ -150,25 +194,39 @@ class PretrainedSource:
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=is_cut), encoded
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the model once; every observer sees every block of rows."""
+        """Run the model; every observer sees every block of rows.
+
+        A model that computes attention apart from the library's interface runs once more, with an eye on the functions
+        of torch that it calls; from then on it runs so at once.
+        """
+        if not self._is_apart:
+            try:
+                return self._run(batch, observers)
+            except NoAttentionError:
+                if "decoder_input_ids" in batch.inputs:  # whose layers it is that are seen, only the interface says
+                    raise
+                self._is_apart = True
+        return self._run(batch, observers)
+
+    def _run(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         model, is_shown = self._model, None
         n_sentences, n_tokens = batch.real.shape
         if self._generator is not None and "decoder_input_ids" in batch.inputs:
             model, is_shown = self._whole, partial(self._generator.is_shown, batch=batch)
             n_tokens = max(batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids"))
         native = "eager" if n_sentences * n_tokens**2 <= EAGER_UP_TO else self._native
-        run = ForwardPass(batch=batch, observers=observers, native=native)
+        ahead = _LooksAhead()
+        observers = [*observers, ahead] if self._is_apart else observers
+        run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX if self._is_apart else native)
         # Tensors of inference mode that a model keeps could not be trained with afterwards.
         without_gradients = torch.inference_mode if self._owner is None else torch.no_grad
-        with (
-            keep_state(self._owner),
-            without_gradients(),
-            show_layers(run, is_shown),
-            show_calls(model, observers),
-            quiet(),
-        ):
+        with ExitStack() as stack:
+            for context in (keep_state(self._owner), without_gradients(), show_calls(model, observers), quiet()):
+                stack.enter_context(context)
+            stack.enter_context(looking(Eye(_Apart(run, self.name))) if self._is_apart else show_layers(run, is_shown))
             try:
-                watch(model, native)
+                if not self._is_apart:
+                    watch(model, native)
                 model(**batch.inputs)
             except AttnvizError:
                 raise
@@ -180,6 +238,8 @@ class PretrainedSource:
                     problem = f"{self.name} reads {other} too, and cannot be run on text alone; {LOAD_INSTEAD}"
                 raise (NoAttentionError if run.dtype is None else ModelError)(problem) from error
         self.has_sinks = run.has_sinks
+        if self._is_apart and n_tokens > 1:
+            self.kinds = ("encoder",) if ahead.found else ("decoder",)
         return run.receipt(self.name)
 
     def word_head(self, kind: Kind) -> WordHead | None:

@@ -13,12 +13,12 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, cast, final
+from typing import Any, Protocol, cast, final, runtime_checkable
 
 import numpy as np
 import torch
@@ -28,9 +28,8 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, positions
-from attnviz.capture.observers import KEEP_AT_MOST, Batch, Block, KeepWeights
-from attnviz.capture.receipt import tolerance_of
-from attnviz.capture.stream import ForwardPass, Scoring
+from attnviz.capture.observers import KEEP_AT_MOST, Batch, KeepWeights
+from attnviz.capture.stream import ForwardPass, Layer, Scoring
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, RecordError, SelectionError
 
 AXES = 4
@@ -83,6 +82,126 @@ class _Weights:
     before_dropout: Tensor | None
 
 
+@runtime_checkable  # the shape checks of the tests need it
+class Shown(Protocol):
+    """What is shown of each computation of attention, in the order in which they run."""
+
+    def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
+        """The fused function was called; its output without dropout, from which its weights can be proved."""
+
+    def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:
+        """A softmax was multiplied by values: its result, before dropout."""
+
+
+class Eye(TorchFunctionMode):
+    """While this mode is on, each computation of attention in its thread is shown; all else goes on as without.
+
+    `cross` says whether the queries are of another sequence than the keys, where that is known; `dropped` whether
+    dropout then left some weights out.
+    """
+
+    def __init__(self, shown: Shown) -> None:
+        super().__init__()
+        self._shown = shown
+        self._pending: dict[int, _Weights] = {}
+
+    def forget(self) -> None:
+        """Wait no longer for the products of what was seen so far."""
+        self._pending = {}
+
+    def __torch_function__(
+        self, function: Callable[..., Any], _types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Call a function of torch, and look at what it was given and what it returned."""
+        given = kwargs or {}
+        if function is WHOLE:
+            return self._multi_head(args, given)
+        if function is FUSED:
+            return self._fused(*args, **given)
+        output = function(*args, **given)
+        name = getattr(function, "__name__", "")
+        if name == "softmax" and isinstance(output, Tensor) and _dim(args, given) in {-1, output.ndim - 1}:
+            self._wait(_Weights(output, output.shape, None))
+        elif self._pending and name in SAME and isinstance(output, Tensor):
+            if (before := self._pending.get(id(args[0]))) is not None:
+                dropped = name == "dropout" and not torch.equal(output, args[0])
+                self._wait(_Weights(output, before.shape, args[0] if dropped else before.before_dropout))
+        elif self._pending and name in PRODUCTS:
+            operands = args[1:] if name in {"einsum", "baddbmm"} else args[:1]
+            for operand in operands[0] if operands and isinstance(operands[0], list | tuple) else operands:
+                found = self._pending.pop(id(operand), None)
+                if found is not None and (name == "einsum" or args[-1].ndim == operand.ndim):
+                    self._own(found)
+        return output
+
+    def _wait(self, weights: _Weights) -> None:
+        self._pending[id(weights.tensor)] = weights
+        while len(self._pending) > PENDING:
+            self._pending.pop(next(iter(self._pending)))
+
+    def _own(self, found: _Weights) -> None:
+        """Attention whose weights are a tensor of the module's own."""
+        used = found.tensor if found.before_dropout is None else found.before_dropout
+        weights = used.detach().reshape(found.shape)
+        while weights.ndim < AXES:  # (batch, query, key) is one head; (query, key) one input too
+            weights = weights.unsqueeze(weights.ndim - 2)
+        weights = weights.flatten(0, weights.ndim - AXES)
+        self._shown.own(weights, cross=None, dropped=found.before_dropout is not None)
+
+    def _fused(self, *args: Any, cross: bool | None = None, **named: Any) -> Tensor:
+        """Call the fused function, and show what it was given."""
+        given = dict(zip(FUSED_PARAMETERS, args, strict=False)) | named
+        output = FUSED(**given)
+        dropped = bool(given.pop("dropout_p", 0.0))
+        with torch.no_grad():
+            native = FUSED(**given) if dropped else output
+            query, key, value, native = (_four(one.detach()) for one in (*(given[name] for name in QKV), native))
+            mask = given.get("attn_mask")
+            if mask is not None and mask.ndim == given["query"].ndim == AXES - 1:
+                mask = mask[:, None]
+            scoring = Scoring(scaling=given.get("scale"), mask=mask, causal=given.get("is_causal", False))
+            layer = Layer(number=0, query=query, key=key, value=value, output=native.transpose(1, 2), scoring=scoring)
+            self._shown.fused(layer, cross=cross, dropped=dropped)
+        return output
+
+    def _multi_head(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
+        """Call the function behind `nn.MultiheadAttention`, inside which nothing is seen from without."""
+        bound = PARAMETERS.bind(*args, **given)
+        bound.apply_defaults()
+        wanted = bound.arguments
+        cross = wanted["query"] is not wanted["key"]
+        if not wanted["need_weights"]:
+            before = functional.scaled_dot_product_attention
+            functional.scaled_dot_product_attention = partial(self._fused, cross=cross)
+            try:
+                return WHOLE(*bound.args, **bound.kwargs)
+            finally:
+                functional.scaled_dot_product_attention = before
+        averaged, dropped = wanted["average_attn_weights"], wanted["training"] and wanted["dropout_p"] > 0
+        wanted["average_attn_weights"] = False
+        output, weights = cast("tuple[Tensor, Tensor]", WHOLE(*bound.args, **bound.kwargs))
+        seen = weights
+        if dropped:  # what is returned has lost some: the weights before that come from a run without dropout
+            wanted["training"] = False
+            with torch.no_grad():
+                _, seen = cast("tuple[Tensor, Tensor]", WHOLE(*bound.args, **bound.kwargs))
+        self._shown.own(_four(seen.detach()), cross=cross, dropped=dropped)
+        return output, weights.mean(dim=-3) if averaged else weights
+
+
+@contextmanager
+def looking(eye: Eye) -> Iterator[None]:
+    """While this lasts, the eye sees all attention of its thread, also where torch has a faster way or compiled it."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    with ExitStack() as stack:
+        stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
+        torch.backends.mha.set_fastpath_enabled(False)
+        if "torch._dynamo" in sys.modules:  # something may be compiled
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        stack.enter_context(eye)
+        yield
+
+
 @final
 class Watched:
     """A module under watch: a context, and afterwards what was seen of its last run; see `watch`."""
@@ -92,9 +211,9 @@ class Watched:
             raise ModelError(f"watch takes a torch.nn.Module, not {type(module).__name__}")
         self.layers: list[SeenLayer] = []
         self._module = module
+        self._eye = Eye(self)
         self._open: ExitStack | None = None
         self._path: list[str] = []
-        self._pending: dict[int, _Weights] = {}
 
     def __enter__(self) -> Watched:
         if self._open is not None:
@@ -103,12 +222,7 @@ class Watched:
             for path, module in self._module.named_modules():
                 for hook in self._hooks(path):
                     stack.callback(hook(module).remove)
-            fast = torch.backends.mha.get_fastpath_enabled()
-            stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
-            torch.backends.mha.set_fastpath_enabled(False)
-            if "torch._dynamo" in sys.modules:  # something may be compiled
-                stack.enter_context(torch.compiler.set_stance("force_eager"))
-            stack.enter_context(_Mode(self._call))
+            stack.enter_context(looking(self._eye))
             self._open = stack.pop_all()
         return self
 
@@ -116,7 +230,8 @@ class Watched:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         opened, self._open = self._open, None
-        self._path, self._pending = [], {}
+        self._path = []
+        self._eye.forget()
         if opened is not None:
             opened.close()
 
@@ -177,6 +292,45 @@ class Watched:
             for number, layer in enumerate(self.layers)
         )
 
+    def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:
+        """Keep weights that the module computed itself."""
+
+        def show(keep: KeepWeights) -> Receipt:
+            run = ForwardPass(batch=_batch(weights.shape, cross=cross), observers=[keep], native=SOFTMAX)
+            run.own(weights)
+            return run.receipt("")
+
+        self._keep(tuple(weights.shape), show, dropped=dropped)
+
+    def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
+        """Compute the weights of the fused function again, and keep them."""
+        shape = (*layer.query.shape[:3], layer.key.shape[2])
+
+        def show(keep: KeepWeights) -> Receipt:
+            run = ForwardPass(batch=_batch(shape, cross=cross), observers=[keep], native="sdpa")
+            run.layer(layer.query, layer.key, layer.value, layer.output, layer.scoring, number=0)
+            return run.receipt("")
+
+        self._keep(shape, show, dropped=dropped)
+
+    def _keep(self, shape: tuple[int, ...], show: Callable[[KeepWeights], Receipt], *, dropped: bool) -> None:
+        """Keep what is shown; a refusal is raised where the record is asked for, not amid the caller's own code."""
+        keep, kind = KeepWeights(), UNKNOWN
+        proof: Receipt | AttnvizError
+        size = 4 * sum(math.prod(other) for other in (shape, *(layer.shape for layer in self.layers))) / 2**30
+        try:
+            if size * 2**30 > KEEP_AT_MOST:
+                raise InputError(
+                    f"the weights of {len(self.layers) + 1} layers take {size:.1f} GiB, more than attnviz keeps "
+                    f"({KEEP_AT_MOST / 2**30:.0f} GiB in all): watch fewer layers, or give the module a shorter input"
+                )
+            proof = show(keep)
+            kind = keep.kind(keep.weights(0))
+        except AttnvizError as error:
+            proof = error
+        path = self._path[-1] if self._path else ""
+        self.layers.append(SeenLayer(path=path, kind=kind, shape=shape, keep=keep, proof=proof, dropped=dropped))
+
     def _chosen(self, kind: Kind | None, layers: Sequence[int] | None) -> tuple[int, ...]:
         if not self.layers:
             name = type(self._module).__name__
@@ -199,7 +353,8 @@ class Watched:
 
         def begin(_module: nn.Module, _inputs: Any) -> None:
             if not path and not self._path:
-                self.layers, self._pending = [], {}
+                self.layers = []
+                self._eye.forget()
             self._path.append(path)
 
         def end(_module: nn.Module, _inputs: Any, _output: Any) -> None:
@@ -209,129 +364,6 @@ class Watched:
             lambda module: module.register_forward_pre_hook(begin),
             lambda module: module.register_forward_hook(end, always_call=True),
         ]
-
-    def _call(self, function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
-        """Call a function of torch, and look at what it was given and what it returned."""
-        if function is WHOLE:
-            return self._multi_head(args, given)
-        if function is FUSED:
-            return self._fused(*args, **given)
-        output = function(*args, **given)
-        name = getattr(function, "__name__", "")
-        if name == "softmax" and isinstance(output, Tensor) and _dim(args, given) in {-1, output.ndim - 1}:
-            self._wait(_Weights(output, output.shape, None))
-        elif self._pending and name in SAME and isinstance(output, Tensor):
-            if (before := self._pending.get(id(args[0]))) is not None:
-                dropped = name == "dropout" and not torch.equal(output, args[0])
-                self._wait(_Weights(output, before.shape, args[0] if dropped else before.before_dropout))
-        elif self._pending and name in PRODUCTS:
-            operands = args[1:] if name in {"einsum", "baddbmm"} else args[:1]
-            for operand in operands[0] if operands and isinstance(operands[0], list | tuple) else operands:
-                found = self._pending.pop(id(operand), None)
-                if found is not None and (name == "einsum" or args[-1].ndim == operand.ndim):
-                    self._own(found)
-        return output
-
-    def _wait(self, weights: _Weights) -> None:
-        self._pending[id(weights.tensor)] = weights
-        while len(self._pending) > PENDING:
-            self._pending.pop(next(iter(self._pending)))
-
-    def _own(self, found: _Weights) -> None:
-        """Attention whose weights are a tensor of the module's own."""
-        used = found.tensor if found.before_dropout is None else found.before_dropout
-        weights = used.detach().reshape(found.shape)
-        while weights.ndim < AXES:  # (batch, query, key) is one head; (query, key) one input too
-            weights = weights.unsqueeze(weights.ndim - 2)
-        self._add(weights.flatten(0, weights.ndim - AXES), dropped=found.before_dropout is not None)
-
-    def _add(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None = None, dropped: bool) -> None:
-        def show(keep: KeepWeights) -> Receipt:
-            keep.begin(_batch(weights.shape, cross=cross))
-            keep.observe(Block(layer=0, first_row=0, n_rows=weights.shape[2], causal=False, weights=weights))
-            return Receipt(
-                native=SOFTMAX, dtype=str(weights.dtype).removeprefix("torch."), tolerance=tolerance_of(weights.dtype),
-                layers=(0,), differences=(0.0,),
-            )  # fmt: skip
-
-        self._keep(tuple(weights.shape), show, dropped=dropped)
-
-    def _fused(self, *args: Any, cross: bool | None = None, **named: Any) -> Tensor:
-        """Call the fused function, and compute its weights again."""
-        given = dict(zip(FUSED_PARAMETERS, args, strict=False)) | named
-        output = FUSED(**given)
-        dropped = bool(given.pop("dropout_p", 0.0))
-        with torch.no_grad():
-            native = FUSED(**given) if dropped else output
-            query, key, value, native = (_four(one.detach()) for one in (*(given[name] for name in QKV), native))
-            mask = given.get("attn_mask")
-            if mask is not None and mask.ndim == given["query"].ndim == AXES - 1:
-                mask = mask[:, None]
-            scoring = Scoring(scaling=given.get("scale"), mask=mask, causal=given.get("is_causal", False))
-            shape = (*query.shape[:3], key.shape[2])
-
-            def show(keep: KeepWeights) -> Receipt:
-                run = ForwardPass(batch=_batch(shape, cross=cross), observers=[keep], native="sdpa")
-                run.layer(query, key, value, native.transpose(1, 2), scoring, number=0)
-                return run.receipt("")
-
-            self._keep(shape, show, dropped=dropped)
-        return output
-
-    def _keep(self, shape: tuple[int, ...], show: Callable[[KeepWeights], Receipt], *, dropped: bool) -> None:
-        """Keep what is shown; a refusal is raised where the record is asked for, not amid the caller's own code."""
-        keep, kind = KeepWeights(), UNKNOWN
-        proof: Receipt | AttnvizError
-        size = 4 * sum(math.prod(other) for other in (shape, *(layer.shape for layer in self.layers))) / 2**30
-        try:
-            if size * 2**30 > KEEP_AT_MOST:
-                raise InputError(
-                    f"the weights of {len(self.layers) + 1} layers take {size:.1f} GiB, more than attnviz keeps "
-                    f"({KEEP_AT_MOST / 2**30:.0f} GiB in all): watch fewer layers, or give the module a shorter input"
-                )
-            proof = show(keep)
-            kind = keep.kind(keep.weights(0))
-        except AttnvizError as error:
-            proof = error
-        path = self._path[-1] if self._path else ""
-        self.layers.append(SeenLayer(path=path, kind=kind, shape=shape, keep=keep, proof=proof, dropped=dropped))
-
-    def _multi_head(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
-        """Call the function behind `nn.MultiheadAttention`, inside which nothing is seen from without."""
-        bound = PARAMETERS.bind(*args, **given)
-        bound.apply_defaults()
-        wanted = bound.arguments
-        cross = wanted["query"] is not wanted["key"]
-        if not wanted["need_weights"]:
-            before = functional.scaled_dot_product_attention
-            functional.scaled_dot_product_attention = partial(self._fused, cross=cross)
-            try:
-                return WHOLE(*bound.args, **bound.kwargs)
-            finally:
-                functional.scaled_dot_product_attention = before
-        averaged, dropped = wanted["average_attn_weights"], wanted["training"] and wanted["dropout_p"] > 0
-        wanted["average_attn_weights"] = False
-        output, weights = cast("tuple[Tensor, Tensor]", WHOLE(*bound.args, **bound.kwargs))
-        seen = weights
-        if dropped:  # what is returned has lost some: the weights before that come from a run without dropout
-            wanted["training"] = False
-            with torch.no_grad():
-                _, seen = cast("tuple[Tensor, Tensor]", WHOLE(*bound.args, **bound.kwargs))
-        self._add(_four(seen.detach()), cross=cross, dropped=dropped)
-        return output, weights.mean(dim=-3) if averaged else weights
-
-
-class _Mode(TorchFunctionMode):
-    """Hands each call of a function of torch to another function, which makes it."""
-
-    def __init__(self, call: Callable[..., Any]) -> None:
-        super().__init__()
-        self._call = call
-
-    def __torch_function__(
-        self, function: Callable[..., Any], _types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        return self._call(function, args, kwargs or {})
 
 
 def watch(module: nn.Module) -> Watched:
