@@ -92,7 +92,7 @@ TEXTS: dict[str, Text] = {
         ("밸류를 헤드로 나누기", "헤드마다 밸류의 열을 나누어 가집니다."), role="before"),
     "state": Text(("Decoder's state", "What the model ends in at the query, behind all heads and layers."),
         ("디코더의 상태", "모든 헤드와 층을 지나 쿼리의 자리에서 얻는 마지막 벡터입니다.")),
-    "others": Text(("All other words", "The log of the sum of their exp(logit): they count like one word of it."),
+    "others": Text(("All other words", "Log of the sum of their exp(logit): together like one word with this logit."),
         ("나머지 모든 단어", "exp(로짓)을 모두 더한 값의 로그: 합쳐서 로짓이 이 값인 단어 하나와 같습니다.")),
     "cell": Text(("Recurrent cell", "From what was concatenated and the state before to the new state."),
         ("순환 셀(recurrent cell)", "이어 붙인 벡터와 이전 상태로 새 상태를 만듭니다.")),

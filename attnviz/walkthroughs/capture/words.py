@@ -42,8 +42,9 @@ def write_words(calculation: Calculation, run: HeadRun) -> list[Note]:
     best = ranked[:MOST]
     state = _write_cell(c, run) or c.give("state", Grid(values=own, rows=run.looking))
     logits = (c.grids[state].values @ weight.T + bias)[0]
-    maps = {"Ww": Grid(values=weight[best].T, columns=tuple(head.names(best)))}
-    maps |= {} if head.bias is None else {"bw": Grid(values=bias[best][None])}
+    names = tuple(head.names(best))
+    maps = {"Ww": Grid(values=weight[best].T, columns=names)}
+    maps |= {} if head.bias is None else {"bw": Grid(values=bias[best][None], columns=names)}
     c.project("logits", "logits", state, maps)
     others, rest = np.delete(logits, best), []
     if len(others):
