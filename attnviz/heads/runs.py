@@ -255,10 +255,11 @@ def _lines_of(given: Input, source: Source) -> tuple[Iterable[CorpusLine | BadLi
     if given.lines is not None:
         lines = [CorpusLine(number=number, text=text) for number, text in enumerate(given.lines, 1)]
         return lines, f"“{clip(visible(given.lines[0]), 60)}”" if len(lines) == 1 else f"{len(lines):,} sentences"
-    if getattr(source, "knows_language", False):
-        from attnviz.models.language.splits import corpus_lines
+    if hasattr(source, "language"):
+        from attnviz.models.language.splits import corpus_lines, source_lines
 
-        return corpus_lines(OWN), wording.OWN
+        language = source.language
+        return source_lines(OWN) if language is None else corpus_lines(OWN, language=language), wording.OWN
     return read_corpus(TREEBANK), wording.SAMPLES
 
 

@@ -10,6 +10,7 @@ from attnviz.models.checks import expect_share, expect_sizes
 
 Activation = Literal["relu", "gelu"]
 Cell = Literal["gru", "lstm", "rnn"]
+Language = Literal["english", "korean"]
 Positions = Literal["sinusoidal", "learned", "none"]
 ScoreName = Literal["dot", "scaled_dot", "general", "additive"]
 
@@ -115,9 +116,11 @@ class LanguageConfig(TransformerConfig):
 
     Attributes:
         n_words: how many words it knows, special ones included.
+        language: of these words.
     """
 
     n_words: int
+    language: Language = "english"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from attnviz.models.config import LanguageConfig, RecurrentConfig, ScoreName, ToyConfig, TranslationConfig
+from attnviz.models.config import Language, LanguageConfig, RecurrentConfig, ScoreName, ToyConfig, TranslationConfig
 
 if TYPE_CHECKING:
     from attnviz.attention import Kind
@@ -127,15 +127,17 @@ BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (("with", 60, "scale
 _TRANSLATES = "English-Korean sentence pairs of the small language: to say each in Korean"
 
 
-def _count(language: Literal["english", "source", "korean"]) -> int:
-    """How many words a vocabulary has: of English, of the English that is translated, of Korean."""
+def _count(language: Literal["source", "target"]) -> int:
+    """How many words a vocabulary has: of the English that is translated, of the Korean it becomes."""
     from attnviz.models.language import vocabulary
 
     return len(getattr(vocabulary, language)())
 
 
-def _language() -> LanguageConfig:
-    return LanguageConfig(n_words=_count("english"))
+def _language(language: Language = "english") -> LanguageConfig:
+    from attnviz.models.language import vocabulary
+
+    return LanguageConfig(n_words=len(vocabulary.of_language(language)), language=language)
 
 
 def _bottleneck(which: str, d_hidden: int, attention: ScoreName | None, seed: int) -> HomeBuiltModel:
@@ -145,7 +147,7 @@ def _bottleneck(which: str, d_hidden: int, attention: ScoreName | None, seed: in
         about=_TRANSLATES,
         config=lambda: RecurrentConfig(
             n_source_words=_count("source"),
-            n_target_words=_count("korean"),
+            n_target_words=_count("target"),
             d_embedding=24,
             d_hidden=d_hidden,
             attention=attention,
@@ -184,12 +186,19 @@ _MODELS = (
         recipe=Recipe(steps=2000),
     ),
     HomeBuiltModel(
+        name="toy-ko",
+        architecture="encoder",
+        about="polite Korean sentences: to name hidden words and particles, and whom 그것 and 자기 stand for",
+        config=lambda: _language("korean"),
+        recipe=Recipe(steps=4500, drop_heads=0.5),
+    ),
+    HomeBuiltModel(
         name="toy-seq2seq",
         architecture="recurrent",
         about=_TRANSLATES,
         config=lambda: RecurrentConfig(
             n_source_words=_count("source"),
-            n_target_words=_count("korean"),
+            n_target_words=_count("target"),
             d_embedding=48,
             d_hidden=96,
             forgetful=True,
@@ -201,7 +210,7 @@ _MODELS = (
         architecture="translation",
         about=_TRANSLATES,
         config=lambda: TranslationConfig(
-            n_source_words=_count("source"), n_target_words=_count("korean"), n_heads=4, n_layers=2
+            n_source_words=_count("source"), n_target_words=_count("target"), n_heads=4, n_layers=2
         ),
         recipe=Recipe(steps=4000, drop_heads=0.3, forget=0.4),
     ),

@@ -23,13 +23,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=1000)
     n = parser.parse_args().pairs
-    card, model = files.load_home_built("toy")
-    assert isinstance(model, LanguageEncoder)
-    head = int(card.quality["reference layer"]), int(card.quality["reference head"])
-    for seed in SEEDS:
-        found = list(islice(splits.sentences("test", seed, kind="reference"), n))
-        right, turns = float(measure.right_looks(model, found)[head]), measure.turning_looks(model, head, found)
-        print(f"toy, draw {seed}: looks right {right:.1%}, turns {turns:.1%}", flush=True)
+    for name, kind, of in (("toy", "reference", ""), ("toy-ko", "reference", ""), ("toy-ko", "own", "자기: ")):
+        card, model = files.load_home_built(name)
+        assert isinstance(model, LanguageEncoder)
+        head = int(card.quality[f"{of}reference layer"]), int(card.quality[f"{of}reference head"])
+        for seed in SEEDS:
+            found = list(islice(splits.sentences("test", seed, kind, model.config.language), n))
+            right, turns = float(measure.right_looks(model, found)[head]), measure.turning_looks(model, head, found)
+            print(f"{name}, {kind}, draw {seed}: looks right {right:.1%}, turns {turns:.1%}", flush=True)
     for name in ("toy-seq2seq", "toy-transformer"):
         card, translator = files.load_home_built(name)
         assert isinstance(translator, measure.Translator)

@@ -21,8 +21,9 @@ from attnviz.capture.sources.tokens import GENERATED
 from attnviz.capture.stream import ForwardPass, Scoring
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
-from attnviz.models.config import ToyConfig
+from attnviz.models.config import Language, ToyConfig
 from attnviz.models.embedding import after_start, sinusoidal_positions
+from attnviz.models.language.hangul import PIECE
 from attnviz.models.language.vocabulary import END, START, UNKNOWN, Vocabulary
 from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
 from attnviz.models.toy import ToyEncoder, word_vector
@@ -40,6 +41,9 @@ UNKNOWN_MARK = "[UNK]"
 """What a word is read as that is not in the vocabulary, as the tokenizers of BERT call it."""
 
 NOTES = (Note("random_weights"),)
+
+EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}
+"""Sentences that models know which read no English."""
 
 Texts: TypeAlias = Sequence[str | None]
 """Second sentences or targets, one for each first sentence; None where there is none."""
@@ -184,10 +188,9 @@ class TrainedSource(_HomeBuilt):
     """A trained home-built model, by its name in `registry.HOME_BUILT`, or by the file that was written of it.
 
     Attributes:
-        knows_language: that it was trained on the home-built language, of which there are sentences it never saw.
+        language: the home-built one that it was trained on, of which there are sentences it never saw; None of one that
+            translates.
     """
-
-    knows_language = True
 
     def __init__(self, name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None) -> None:
         self.name = visible(Path(name).name)
@@ -195,6 +198,7 @@ class TrainedSource(_HomeBuilt):
         super().__init__(model, device, dtype)
         self.kinds = KINDS[self._card.plan.kind]
         self.generates = self._card.target is not None
+        self.language: Language | None = getattr(self._card.plan.config, "language", None)
 
     def _batch(self, sentences: Sequence[Sentence], kind: Kind, targets: Texts, *, truncate: bool) -> Batch:
         source = _numbers([sentence.tokens for sentence in sentences]).to(self._device)
@@ -271,7 +275,8 @@ class TrainedSource(_HomeBuilt):
         if len(unknown) == len(tokens):
             raise InputError(
                 f"{self.name} knows none of these words ({clip(' '.join(unknown), 60)}): it reads sentences such as "
-                "“She is eating a green apple”; any words at all are read by --model toy-random"
+                f"“{EXAMPLES.get(self.language or '', 'She is eating a green apple')}”; any words at all are read by "
+                "--model toy-random"
             )
         if unknown:
             notes += (Note.of("unknown_words", words=", ".join(dict.fromkeys(unknown))),)
@@ -317,22 +322,29 @@ def _read_words(text: str, pair: str | None, vocabulary: Vocabulary | None = Non
         InputError: there is none.
     """
     tokens: list[Token] = []
+    number = 0
     for segment, part in enumerate((text, pair or "")):
         for start, end in split_words(part):
-            tokens.append(_token(part[start:end], start, len(tokens), segment, vocabulary))
+            for piece in vocabulary.pieces(part[start:end]) if vocabulary else (part[start:end],):
+                tokens.append(_token(piece, start, number, segment, vocabulary))
+                start += len(piece.removeprefix(PIECE))  # noqa: PLW2901 - where the word's next piece begins
+            number += 1
     if not tokens:
         raise InputError(f"there is no word in this text: {visible(text)[:40]!r}")
     return tuple(tokens)
 
 
 def _token(word: str, start: int, number: int, segment: int, vocabulary: Vocabulary | None) -> Token:
-    """One word as a token; what the vocabulary has not is marked, as in "quokka→[UNK]"."""
+    """One word, or a piece of one, as a token; what the vocabulary has not is marked, as in "quokka→[UNK]"."""
     is_unknown = vocabulary is not None and (word == UNKNOWN or not vocabulary.knows(word))
+    is_particle = vocabulary is not None and not is_unknown and word.startswith(PIECE)
+    spelled = word.removeprefix(PIECE) if is_particle else word
+    text = token_text(spelled, continues=True) if is_particle else visible(word)
     return Token(
-        text=token_text(UNKNOWN_MARK, typed=word, unknown=True) if is_unknown else visible(word),
+        text=token_text(UNKNOWN_MARK, typed=word, unknown=True) if is_unknown else text,
         piece=word,
         id=None if vocabulary is None else vocabulary.encode([word])[0],
-        span=(start, start + len(word)),
+        span=(start, start + len(spelled)),
         word=number,
         segment=segment,
     )

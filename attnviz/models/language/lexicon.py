@@ -140,14 +140,14 @@ def with_particle(noun: str, role: str) -> str:
     return noun + (after_consonant if ends_in_consonant(noun) else after_vowel)
 
 
-def _groups() -> list[tuple[str, list[str]]]:
+def read_groups(name: str = "words.txt") -> list[tuple[str, list[str]]]:
     """The words of each group; that of verbs says what they take: "verbs taking food"."""
-    lines = Path(__file__).with_name("words.txt").read_text("utf-8").replace("\n  ", " ").splitlines()
+    lines = Path(__file__).with_name(name).read_text("utf-8").replace("\n  ", " ").splitlines()
     named = (line.split(": ", 1) for line in lines if not line.startswith("#"))
     return [(name, words.split()) for name, words in named]
 
 
-_LISTED = _groups()
+_LISTED = read_groups()
 _GROUPS = dict(_LISTED)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, islice
+from itertools import islice
 from random import Random
 from typing import Literal
 
-from attnviz.models.language import english, korean
+from attnviz.models.config import Language
+from attnviz.models.language import english, hangul, korean
 from attnviz.models.language.english import English
 from attnviz.models.language.korean import Pair
 from attnviz.text.corpus import COREFERENCE, Annotation, CorpusLine, Link
@@ -24,21 +25,25 @@ MOST_DRAWN = 100
 """Sentences are drawn until there are enough different ones, or until so many times as many were drawn."""
 
 _LIGHT = frozenset(("the", "a", "an", "two", ".", "?"))
+_MADE = {"english": ("english", english.generate), "korean": ("hangul", hangul.generate)}
 _SEEDS: dict[Split, int] = {"train": 1, "validation": 2, "test": 3}
 
 
 def split_of(words: Sequence[str]) -> Split:
     """Which split a sentence belongs to: eight in ten to training, one each to the others."""
-    content = " ".join(word for word in words if word not in _LIGHT)
+    content = " ".join(word for word in words if word not in _LIGHT and not word.startswith(hangul.PIECE))
     tenth = hashlib.blake2b(content.encode(), digest_size=8).digest()[0] % 10
     return "validation" if tenth == 8 else "test" if tenth == 9 else "train"
 
 
-def sentences(split: Split, seed: int = 0, kind: str | None = None) -> Iterator[English]:
-    """English sentences of a split, without end; the same seed, the same sentences."""
-    random = Random(f"english {_SEEDS[split]} {seed}")
+def sentences(
+    split: Split, seed: int = 0, kind: str | None = None, language: Language = "english"
+) -> Iterator[English]:
+    """Sentences of a split, without end; the same seed, the same sentences."""
+    name, generate = _MADE[language]
+    random = Random(f"{name} {_SEEDS[split]} {seed}")
     while True:
-        sentence = english.generate(random, kind)
+        sentence = generate(random, kind)
         if split_of(sentence.words) == split:
             yield sentence
 
@@ -52,19 +57,22 @@ def pairs(split: Split, seed: int = 0, clauses: int | None = None) -> Iterator[P
             yield pair
 
 
-def corpus_lines(n: int, split: Split = "test", *, seed: int = 0, kind: str | None = None) -> tuple[CorpusLine, ...]:
-    """English sentences of a split of which words are known to belong together, each once.
+def corpus_lines(
+    n: int, split: Split = "test", *, seed: int = 0, kind: str | None = None, language: Language = "english"
+) -> tuple[CorpusLine, ...]:
+    """Sentences of a split of which words are known to belong together, each once.
 
     Args:
         n: how many.
         split: of the language; no sentence is in two.
         seed: another seed, other sentences.
         kind: of a construction; None is any.
+        language: of the sentences.
 
     Raises:
         ValueError: there are not so many.
     """
-    drawn = (line_of(sentence) for sentence in islice(sentences(split, seed, kind), MOST_DRAWN * n))
+    drawn = (line_of(sentence) for sentence in islice(sentences(split, seed, kind, language), MOST_DRAWN * n))
     known = (line for line in drawn if line.annotated is not None and line.annotated.links)
     found: dict[str, CorpusLine] = {}
     while len(found) < n and (line := next(known, None)) is not None:
@@ -74,14 +82,25 @@ def corpus_lines(n: int, split: Split = "test", *, seed: int = 0, kind: str | No
     return tuple(found.values())
 
 
+def source_lines(n: int, split: Split = "test", *, seed: int = 0) -> tuple[CorpusLine, ...]:
+    """English sentences to be translated; nothing is known of what belongs together in them."""
+    found = islice(pairs(split, seed), n)
+    return tuple(CorpusLine(number=number, text=" ".join(pair.english)) for number, pair in enumerate(found, 1))
+
+
 def line_of(sentence: English, number: int = 1) -> CorpusLine:
-    """A sentence as a line of a corpus."""
-    starts = accumulate((len(word) + 1 for word in sentence.words), initial=0)
-    words = tuple((start, start + len(word)) for start, word in zip(starts, sentence.words, strict=False))
+    """A sentence as a line of a corpus; a particle belongs to its noun, and one word is linked to another."""
+    text, words, word_of = "", list[tuple[int, int]](), list[int]()
+    for piece in sentence.words:
+        if piece.startswith(hangul.PIECE):
+            text += piece.removeprefix(hangul.PIECE)
+            words[-1] = (words[-1][0], len(text))
+        else:
+            text += f" {piece}" if text else piece
+            words.append((len(text) - len(piece), len(text)))
+        word_of.append(len(words) - 1)
     found = sentence.reference
     refers = () if found is None else (Link(query=found.pronoun, key=found.noun, relation=COREFERENCE),)
-    return CorpusLine(
-        number=number,
-        text=" ".join(sentence.words),
-        annotated=Annotation(words=words, links=(*refers, *sentence.links)),
-    )
+    links = (*refers, *sentence.links)
+    links = tuple(replace(link, query=word_of[link.query], key=word_of[link.key]) for link in links)
+    return CorpusLine(number=number, text=text, annotated=Annotation(words=tuple(words), links=links))

@@ -6,9 +6,12 @@ import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from unicodedata import normalize
 
-from attnviz.models.language import lexicon
+from attnviz.models.config import Language
+from attnviz.models.language import hangul, lexicon
 from attnviz.models.language.english import HELLO, TIMES
+from attnviz.models.language.hangul import PIECE
 from attnviz.models.language.korean import ANIMALS, FEELINGS, PEOPLE, PLACES, QUALITIES, SHAPES, VERBS
 from attnviz.models.language.lexicon import in_korean, with_particle
 
@@ -33,7 +36,8 @@ class Vocabulary:
     def encode(self, words: Iterable[str]) -> list[int]:
         """Each word's number, whatever its capitals; that of ``<unknown>`` for a word that is not there."""
         numbers = _numbers(self.words)
-        return [numbers.get(word, numbers.get(word.lower(), numbers[UNKNOWN])) for word in words]
+        composed = (normalize("NFC", word) for word in words)  # Macs store Korean in parts
+        return [numbers.get(word, numbers.get(word.lower(), numbers[UNKNOWN])) for word in composed]
 
     def decode(self, numbers: Sequence[int]) -> tuple[str, ...]:
         """Each number's word."""
@@ -41,7 +45,16 @@ class Vocabulary:
 
     def knows(self, word: str) -> bool:
         """Whether a word is there, whatever its capitals."""
+        word = normalize("NFC", word)
         return not {word, word.lower()}.isdisjoint(_numbers(self.words))
+
+    def pieces(self, word: str) -> tuple[str, ...]:
+        """The word, or the noun and the particle that are both known: 고양이가 is 고양이 and ##가."""
+        if not self.knows(word):
+            for start in range(1, len(word)):  # the longest particle first
+                if self.knows(word[:start]) and self.knows(PIECE + word[start:]):
+                    return word[:start], PIECE + word[start:]
+        return (word,)
 
 
 @functools.cache
@@ -69,8 +82,10 @@ def english() -> Vocabulary:
     )
 
 
-def alike() -> tuple[tuple[str, ...], ...]:
+def alike(language: Language = "english") -> tuple[tuple[str, ...], ...]:
     """Words of the same form: nouns in the singular, in the plural, names, adjectives, verbs in each of four forms."""
+    if language == "korean":
+        return hangul.alike()
     verbs = lexicon.VERBS + lexicon.STAYS + lexicon.GOES + lexicon.GIVES
     return (
         tuple(noun.one for noun in lexicon.NOUNS),
@@ -101,7 +116,7 @@ def source() -> Vocabulary:
 
 
 @functools.cache
-def korean() -> Vocabulary:
+def target() -> Vocabulary:
     """Every Korean word, with its particle or ending, that a translation can have."""
     living = PEOPLE + ANIMALS
     grammar = "있다 있니 있었다 없었다 않는다 않기 그리고 모두를 받지 받았지만 못했지만 수 . ?"
@@ -122,6 +137,17 @@ def korean() -> Vocabulary:
         lexicon.ALL.values(),
         grammar.split(),
     )
+
+
+@functools.cache
+def korean() -> Vocabulary:
+    """Every piece of `hangul`: Korean words, and particles that continue them."""
+    return _vocabulary(hangul.words())
+
+
+def of_language(language: Language) -> Vocabulary:
+    """What a model of one language reads."""
+    return korean() if language == "korean" else english()
 
 
 def _vocabulary(*words: Iterable[str]) -> Vocabulary:

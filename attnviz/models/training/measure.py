@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import cycle, islice
 
 import torch
 from torch import Tensor
 
-from attnviz.models.config import LanguageConfig
-from attnviz.models.language import splits, vocabulary
+from attnviz.models.config import Language, LanguageConfig
+from attnviz.models.language import hangul, splits, vocabulary
 from attnviz.models.language.english import English
+from attnviz.models.language.hangul import PIECE
 from attnviz.models.language.korean import Pair
 from attnviz.models.language.lexicon import FEELINGS, SHAPES
 from attnviz.models.language.splits import Split
@@ -30,9 +32,9 @@ SAMPLES = 500
 def decided_words(model: LanguageEncoder, split: Split = "test", n: int = SAMPLES) -> float:
     """The share of words that the grammar decides, hidden one at a time, that the model names right."""
     words, places = [], []
-    for sentence in islice(splits.sentences(split), n):
+    for sentence in islice(splits.sentences(split, language=model.config.language), n):
         for place in sorted(sentence.decided):
-            words.append(vocabulary.english().encode(sentence.words))
+            words.append(_numbers(model, [sentence])[0])
             places.append(place)
     shown = pad_numbers(words)
     rows = torch.arange(len(words))
@@ -42,9 +44,16 @@ def decided_words(model: LanguageEncoder, split: Split = "test", n: int = SAMPLE
     return float((said[rows, places] == hidden).float().mean())
 
 
-def references(split: Split, n: int = SAMPLES) -> list[English]:
-    """Sentences of the kind "The animal didn't cross the street because it was too tired"."""
-    return list(islice(splits.sentences(split, kind="reference"), n))
+def references(
+    split: Split, n: int = SAMPLES, kind: str = "reference", language: Language = "english"
+) -> list[English]:
+    """Sentences of the kind "The animal didn't cross the street because it was too tired"; or with 자기."""
+    return list(islice(splits.sentences(split, kind=kind, language=language), n))
+
+
+def _numbers(model: LanguageEncoder, sentences: Sequence[English]) -> list[list[int]]:
+    known = vocabulary.of_language(model.config.language)
+    return [known.encode(sentence.words) for sentence in sentences]
 
 
 def _places(sentences: Sequence[English]) -> tuple[Tensor, Tensor]:
@@ -54,10 +63,10 @@ def _places(sentences: Sequence[English]) -> tuple[Tensor, Tensor]:
 
 
 @torch.inference_mode()
-def named_referents(model: LanguageEncoder, split: Split = "test", n: int = SAMPLES) -> float:
+def named_referents(model: LanguageEncoder, split: Split = "test", n: int = SAMPLES, kind: str = "reference") -> float:
     """The share of sentences in which the model names the noun that "it" stands for."""
-    found = references(split, n)
-    words = pad_numbers([vocabulary.english().encode(s.words) for s in found])
+    found = references(split, n, kind, model.config.language)
+    words = pad_numbers(_numbers(model, found))
     rows, (pronouns, nouns) = torch.arange(len(found)), _places(found)
     said = model(words).referents.argmax(dim=-1)  # (B, T)
     return float((said[rows, pronouns] == words[rows, nouns]).float().mean())
@@ -66,14 +75,16 @@ def named_referents(model: LanguageEncoder, split: Split = "test", n: int = SAMP
 @torch.inference_mode()
 def weights_from_it(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
     """Each head's weights from "it" [layer, head, sentence, key]."""
-    reading = model(pad_numbers([vocabulary.english().encode(s.words) for s in sentences]))
+    reading = model(pad_numbers(_numbers(model, sentences)))
     rows, (pronouns, _) = torch.arange(len(sentences)), _places(sentences)
     return torch.stack([w[rows, :, pronouns].transpose(0, 1) for w in reading.weights if w is not None])
 
 
 def _right(weights: Tensor, sentences: Sequence[English]) -> Tensor:
-    """Whether the largest weight from "it" is on the noun it stands for [..., sentence]."""
-    return weights.argmax(dim=-1) == _places(sentences)[1]
+    """Whether the largest weight from "it" is on the noun it stands for, or on its particle [..., sentence]."""
+    looked, nouns = weights.argmax(dim=-1), _places(sentences)[1]
+    particles = [s.words[noun + 1].startswith(PIECE) for s, noun in zip(sentences, nouns.tolist(), strict=True)]
+    return (looked >= nouns) & (looked <= nouns + torch.tensor(particles).long())
 
 
 def right_looks(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
@@ -81,12 +92,12 @@ def right_looks(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
     return _right(weights_from_it(model, sentences), sentences).float().mean(dim=-1)
 
 
-def reference_head(model: LanguageEncoder, n: int = SAMPLES) -> Head:
+def reference_head(model: LanguageEncoder, n: int = SAMPLES, kind: str = "reference") -> Head:
     """The head that looks from "it" at the right noun most often, chosen on validation sentences.
 
     Of equals it is the one that is nearest to where the model names the noun, in the last layer, with the most weight.
     """
-    found = references("validation", n)
+    found = references("validation", n, kind, model.config.language)
     weights = weights_from_it(model, found)  # (L, H, B, T)
     right = _right(weights, found).float().mean(dim=-1)
     on_noun = weights[:, :, torch.arange(len(found)), _places(found)[1]].mean(dim=-1)  # (L, H)
@@ -100,27 +111,44 @@ def turn(sentence: English, last: str) -> English:
     reference = sentence.reference
     if reference is None:
         raise ValueError("the sentence refers to nothing")
-    animal, place = sorted((reference.noun, reference.other))
-    lives = last in {adjective.english for adjective in FEELINGS}
-    noun, other = (animal, place) if lives else (place, animal)
     words = list(sentence.words)
+    places = reference.noun, reference.other
+    if _lives(words[reference.pronoun + 3]) != _lives(last):
+        places = places[::-1]
     words[reference.pronoun + 3] = last
-    return English(
-        words=tuple(words),
-        kind=sentence.kind,
-        decided=sentence.decided,
-        reference=type(reference)(reference.pronoun, noun, other),
-    )
+    return replace(sentence, words=tuple(words), reference=type(reference)(reference.pronoun, *places))
+
+
+def turn_particles(sentence: English) -> English:
+    """A sentence with 자기 whose subject becomes its object, and whose object its subject."""
+    reference = sentence.reference
+    if reference is None:
+        raise ValueError("the sentence refers to nothing")
+    words = list(sentence.words)
+    for place, role in ((reference.noun, "object"), (reference.other, "subject")):
+        words[place + 1] = hangul.particle_of(words[place], role)
+    turned = type(reference)(reference.pronoun, reference.other, reference.noun)
+    return replace(sentence, words=tuple(words), reference=turned)
+
+
+def _lives(last: str) -> bool:
+    return last in {adjective.english for adjective in FEELINGS} | {adjective.because for adjective in hangul.FEELINGS}
 
 
 def turning_looks(model: LanguageEncoder, head: Head, sentences: Sequence[English]) -> float:
-    """The share of sentences whose head looks right both ways: as they are, and with tired turned to wide (or back)."""
-    living = {adjective.english for adjective in FEELINGS}
+    """The share of sentences whose head looks right both ways: as they are, and turned.
+
+    Tired is turned to wide, or back; with 자기 subject and object are exchanged.
+    """
+    feelings, shapes = [adjective.english for adjective in FEELINGS], [adjective.english for adjective in SHAPES]
+    if model.config.language == "korean":
+        feelings, shapes = [one.because for one in hangul.FEELINGS], [one.because for one in hangul.SHAPES]
     other = [
-        turn(s, (SHAPES if s.words[s.reference.pronoun + 3] in living else FEELINGS)[i % len(SHAPES)].english)
+        turn_particles(s) if s.kind == "own"
+        else turn(s, (others := shapes if _lives(s.words[s.reference.pronoun + 3]) else feelings)[i % len(others)])
         for i, s in enumerate(sentences)
         if s.reference
-    ]
+    ]  # fmt: skip
     one_way, other_way = (_right(weights_from_it(model, found)[head], found) for found in (sentences, other))
     return float((one_way & other_way).float().mean())
 
@@ -163,7 +191,7 @@ def translate_all(model: Translator, pairs: Sequence[Pair]) -> list[tuple[str, .
     for part in torch.split(source, 256):
         for row in model.translate(part).words.tolist():
             words = row[: row.index(config.end)] if config.end in row else row
-            said.append(vocabulary.korean().decode([word for word in words if word != config.pad]))
+            said.append(vocabulary.target().decode([word for word in words if word != config.pad]))
     return said
 
 
@@ -239,20 +267,10 @@ def quality(model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (Non
         clauses: of a model that translates: what its plan says.
     """
     if isinstance(model, LanguageEncoder):
-        head = reference_head(model, n)
-        test = references("test", n)
-        new = untrained(model.config)
-        by_chance = reference_head(new, n)
-        return {
-            "decided words right": decided_words(model, n=n),
-            "referents named right": named_referents(model, n=n),
-            "reference layer": head[0],
-            "reference head": head[1],
-            "reference head looks right": float(right_looks(model, test)[head]),
-            "reference head turns with the last word": turning_looks(model, head, test),
-            "best head of random weights looks right": float(right_looks(new, test)[by_chance]),
-            "best fixed offset looks right": offset_looks(fixed_offset(references("validation", n)), test),
-        }
+        found = {"decided words right": decided_words(model, n=n)} | _reference_quality(model, n, "reference")
+        if model.config.language == "korean":
+            found |= {f"자기: {what}": value for what, value in _reference_quality(model, n, "own").items()}
+        return found
     if isinstance(model, LanguageDecoder):
         return {"nats a word": next_words(model, n=n)}
     pairs = some_pairs("test", n, clauses)
@@ -269,6 +287,21 @@ def quality(model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (Non
             "alignment error of the diagonal": diagonal_error(pairs),
         }
     return found
+
+
+def _reference_quality(model: LanguageEncoder, n: int, kind: str) -> dict[str, float]:
+    validation, test = (references(split, n, kind, model.config.language) for split in ("validation", "test"))
+    head, new = reference_head(model, n, kind), untrained(model.config)
+    return {
+        "referents named right": named_referents(model, n=n, kind=kind),
+        "reference layer": head[0],
+        "reference head": head[1],
+        "reference head looks right": float(right_looks(model, test)[head]),
+        f"reference head turns with the {'particles' if kind == 'own' else 'last word'}":
+            turning_looks(model, head, test),
+        "best head of random weights looks right": float(right_looks(new, test)[reference_head(new, n, kind)]),
+        "best fixed offset looks right": offset_looks(fixed_offset(validation), test),
+    }  # fmt: skip
 
 
 def untrained(config: LanguageConfig, seed: int = 0) -> LanguageEncoder:

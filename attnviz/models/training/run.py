@@ -12,6 +12,7 @@ import torch
 
 from attnviz.errors import InputError
 from attnviz.models.attention import MultiHeadAttention
+from attnviz.models.config import LanguageConfig
 from attnviz.models.language import vocabulary
 from attnviz.models.registry import HOME_BUILT, TrainingPlan, trained
 from attnviz.models.training import files, loop, measure
@@ -114,12 +115,12 @@ def exchange_heads(attention: MultiHeadAttention, one: int, other: int) -> None:
 
 def card_of(name: str, plan: TrainingPlan, model: Model) -> ModelCard:
     """All that is known about a trained model, measured on unseen sentences."""
-    translates = plan.kind in {"recurrent", "translation"}
+    language = plan.config.language if isinstance(plan.config, LanguageConfig) else None
     return ModelCard(
         name=name,
         plan=plan,
-        source=vocabulary.source() if translates else vocabulary.english(),
-        target=vocabulary.korean() if translates else None,
+        source=vocabulary.source() if language is None else vocabulary.of_language(language),
+        target=vocabulary.target() if language is None else None,
         quality=measure.quality(model, clauses=plan.clauses),
     )
 

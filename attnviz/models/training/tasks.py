@@ -79,8 +79,9 @@ def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
     Returns the cross entropy of the hidden words plus that of the referents.
     """
     random = Random(f"hidden {recipe.seed} {step}")
-    batch = list(islice(splits.sentences("train", random.randrange(2**62)), recipe.batch))
-    words = pad_numbers([vocabulary.english().encode(_perhaps_open(random, s.words)) for s in batch])
+    language = model.config.language
+    batch = list(islice(splits.sentences("train", random.randrange(2**62), language=language), recipe.batch))
+    words = pad_numbers([vocabulary.of_language(language).encode(_perhaps_open(random, s.words)) for s in batch])
     shown, hidden = hide(random, words, model.config, recipe.unknown)
     referents = torch.full_like(words, IGNORED)
     for row, sentence in enumerate(batch):
@@ -102,8 +103,8 @@ def hide(random: Random, words: Tensor, config: LanguageConfig, unknown: float) 
     any other word. With fewer, and with another of the same form, words that stand there in plain sight are doubted
     more often: "eating a green [dog]". What they go with is then looked at in sentences without a gap too.
     """
-    known = vocabulary.english()
-    alike = {word: group for group in vocabulary.alike() for word in group}
+    known = vocabulary.of_language(config.language)
+    alike = {word: group for group in vocabulary.alike(config.language) for word in group}
     shown, hidden = words.clone(), torch.full_like(words, IGNORED)
     for row, column in (words != config.pad).nonzero().tolist():
         number = int(words[row, column])
@@ -163,7 +164,7 @@ def _with_unknown(random: Random, words: Tensor, share: float, config: WordsConf
 
 def encode_pairs(pairs: Sequence[Pair], end: int) -> tuple[Tensor, Tensor]:
     """Pairs as numbers: the sources, and the targets with their end."""
-    english, korean = vocabulary.source(), vocabulary.korean()
+    english, korean = vocabulary.source(), vocabulary.target()
     return (
         pad_numbers([english.encode(pair.english) for pair in pairs]),
         pad_numbers([[*korean.encode(pair.korean), end] for pair in pairs]),

@@ -1,0 +1,392 @@
+"""Polite Korean sentences made up from a seed, in words whose particles are pieces of their own, each with its facts.
+
+What a word does in a Korean sentence is told by its particle, not by its place: 왕자가 공주를 만났어요 and 공주를
+왕자가 만났어요 mean the same. Two kinds of sentences have a pronoun: 그것 stands for what the end of the sentence
+fits, as "it" does in English, and 자기 for whoever bears 이/가, wherever that stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from attnviz.models.language.english import English, Reference
+from attnviz.models.language.lexicon import ends_in_consonant, read_groups
+from attnviz.text.corpus import Link
+
+PIECE = "##"
+"""What begins a piece that continues a word."""
+OBJECT = "object"
+"""The relation of a verb to the noun that bears its 을/를."""
+
+_GROUPS = dict(read_groups("words_ko.txt"))
+PARTICLES = {
+    "topic": ("은", "는"), "subject": ("이", "가"), "object": ("을", "를"), "with": ("과", "와"),
+    "is": ("이에요", "예요"), "was": ("이었어요", "였어요"), "too": ("도", "도"), "to": ("으로", "로"),
+    "at": ("에서", "에서"), "in": ("에", "에"), "whom": ("에게", "에게"),
+}  # fmt: skip
+"""What follows a final consonant, and what follows none."""
+SUBJECTS = {
+    "저": "제 ##가", "나": "내 ##가", "너": "네 ##가", "우리": "우리 ##가", "그": "그 ##가", "그녀": "그녀 ##가",
+    "그들": "그들 ##이", "여러분": "여러분 ##이",
+}  # fmt: skip
+"""Pronouns, and as they stand as subjects."""
+TIMES = {
+    "did": ("어제", "아침에", "지난주에"),
+    "does": ("오늘", "지금", "매일"),
+    "will": ("내일", "다음 주에", "주말에"),
+}
+"""What can stand at the beginning of a sentence, by the form of its verb."""
+HELLO = ("안녕하세요", "감사합니다", "고맙습니다", "미안해요", "반가워요")
+FAMILIAR = ("사랑해", "좋아해", "기억해")
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb, or an adjective, in Korean.
+
+    Attributes:
+        stem: as before 고 and 지 (먹).
+        does: polite present (먹어요).
+        will: before 거예요 (먹을); of an adjective before a noun (큰).
+        objects: which nouns it takes.
+    """
+
+    stem: str
+    does: str
+    will: str
+    objects: str = ""
+
+    @property
+    def did(self) -> str:
+        """Polite past: 먹었어요, 갔어요."""
+        return f"{self.was}어요"
+
+    @property
+    def because(self) -> str:
+        """The past before 때문이에요: 피곤했기."""
+        return f"{self.was}기"
+
+    @property
+    def was(self) -> str:
+        """The past before 기 and 어요: 먹었, 갔."""
+        return _with_final(self.does.removesuffix("요"), 20)  # 20: final ㅆ
+
+
+def _with_final(word: str, final: int) -> str:
+    """With a final consonant, by its number in Unicode, on the last syllable."""
+    return word[:-1] + chr(ord(word[-1]) + final)
+
+
+def _verb(entry: str, objects: str) -> Verb:
+    stem, _, forms = entry.partition("=")
+    does, _, will = forms.partition("/")
+    return Verb(stem, does, will or (f"{stem}을" if ends_in_consonant(stem) else _with_final(stem, 8)), objects)
+
+
+def _adjective(entry: str) -> Verb:
+    stem, _, forms = entry.partition("=")
+    before, _, does = forms.partition("/")
+    return Verb(stem, does, before)
+
+
+def _verbs(kind: str) -> tuple[Verb, ...]:
+    found = ((name.partition(" taking ")[2], words) for name, words in _GROUPS.items() if name.startswith(kind))
+    return tuple(_verb(word, objects) for objects, words in found for word in words)
+
+
+ACTIONS, FEELS = _verbs("verbs"), _verbs("feels")
+"""What one does to things and people; what one feels for them, which is not said with 고 있어요."""
+VERBS = ACTIONS + FEELS
+STAYS, GOES, GIVES = (tuple(_verb(word, "") for word in _GROUPS[name]) for name in ("stays", "goes", "gives"))
+QUALITIES, FEELINGS, SHAPES = (
+    tuple(map(_adjective, _GROUPS[name])) for name in ("qualities", "feelings", "shapes")
+)  # fmt: skip
+PEOPLE, ANIMALS, CROSSED, PASSED, OUTSIDE, ROOMS, TOWNS, OWNED = (
+    tuple(_GROUPS[name]) for name in ("people", "animals", "crossed", "passed", "outside", "rooms", "towns", "owned")
+)
+FOOD, DRINKS, WRITINGS, SHOWN, TOOLS, CLOTHES, NAMES = (
+    tuple(_GROUPS[name]) for name in ("food", "drinks", "writings", "shown", "tools", "clothes", "names")
+)
+THINGS = FOOD + DRINKS + WRITINGS + TOOLS + CLOTHES
+OBJECTS = {
+    "any": PEOPLE + ANIMALS + SHOWN + TOOLS, "people": PEOPLE, "animals": ANIMALS, "food": FOOD, "drinks": DRINKS,
+    "writings": WRITINGS, "goods": FOOD + TOOLS + CLOTHES, "tools": TOOLS, "clothes": CLOTHES,
+    "subjects": tuple(_GROUPS["subjects"]), "crossed": CROSSED, "passed": PASSED,
+}  # fmt: skip
+"""Which nouns a verb takes."""
+FITTING = {noun: [adjective for adjective in QUALITIES + SHAPES if noun in _GROUPS[f"what is {adjective.stem}"]]
+           for group in _GROUPS.values() for noun in group}  # fmt: skip
+"""The adjectives that go with a noun."""
+
+
+def generate(random: Random, kind: str | None = None) -> English:
+    """One sentence, of a kind or of any."""
+    chosen = kind or random.choices(list(KINDS), [weight for _, weight in KINDS.values()])[0]
+    return KINDS[chosen][0](random)
+
+
+def _made(kind: str, *parts: str, refers: tuple[str, str, str] | None = None, links: bool = False) -> English:
+    """A sentence from its pieces; those in square brackets are decided by the grammar.
+
+    ``refers`` names its pronoun, the noun that it stands for, and the other; ``links`` the verb to its object.
+    """
+    marked = " ".join(parts).split()
+    pieces = tuple(piece.strip("[]") for piece in marked)
+    decided = frozenset(i for i, piece in enumerate(marked) if piece.startswith("["))
+    reference = None if refers is None else Reference(*map(pieces.index, refers))
+    found: tuple[Link, ...] = ()
+    if links:
+        verb = max(i for i, piece in enumerate(pieces) if piece in _TRANSITIVE)
+        (bearer,) = (i for i, piece in enumerate(pieces) if piece in {"##을", "##를"})
+        found = (Link(query=verb, key=bearer - 1, relation=OBJECT),)
+    return English(words=pieces, kind=kind, decided=decided, reference=reference, links=found)
+
+
+def particle_of(noun: str, role: str) -> str:
+    """The particle of a noun by its final consonant, as a piece; before 로 ㄹ counts as none."""
+    with_final = ends_in_consonant(noun) and not (role == "to" and (ord(noun[-1]) - 0xAC00) % 28 == 8)
+    return PIECE + PARTICLES[role][not with_final]
+
+
+def _with(noun: str, role: str, *, decided: bool = False) -> str:
+    """A noun and its particle, which the grammar may decide."""
+    piece = particle_of(noun, role)
+    return f"{noun} [{piece}]" if decided else f"{noun} {piece}"
+
+
+def _phrase(random: Random, noun: str, chance: float = 0.4) -> str:
+    """A noun, perhaps with an adjective, with 이, 그, 저, or with its owner."""
+    if random.random() < chance and FITTING.get(noun):
+        return f"{random.choice(FITTING[noun]).will} {noun}"
+    if random.random() < 0.2:
+        return f"{random.choice(('이', '그', '저', '제', '우리'))} {noun}"
+    return noun
+
+
+def _subject(random: Random, living: Sequence[str]) -> str:
+    """Who does it, as topic or subject."""
+    role, which = random.choice(("topic", "subject")), random.random()
+    if which < 0.25:
+        pronoun = random.choice(tuple(SUBJECTS))
+        if role == "subject":
+            return SUBJECTS[pronoun]
+        return _with(pronoun, role)
+    if which < 0.45:
+        return _with(random.choice(NAMES) + random.choice(("", " 씨")), role)
+    return _with(_phrase(random, random.choice(living), 0.3), role)
+
+
+def _ends(random: Random, verb: Verb) -> tuple[str, str]:
+    """A verb in some form, and the time that goes with it, or none: 어제, 먹었어요."""
+    how = random.choice(("does", "did", "did", "not", "will", "an", *(("ing", "ing") if verb not in FEELS else ())))
+    form = {
+        "does": verb.does,
+        "did": verb.did,
+        "ing": f"{verb.stem}고 {random.choice(('있어요', '있었어요'))}",
+        "not": f"{verb.stem}지 {random.choice(('않아요', '않았어요', '못했어요'))}",
+        "an": f"{random.choice(('안', '못'))} {random.choice((verb.does, verb.did))}",
+        "will": f"{verb.will} 거예요",
+    }
+    times = TIMES.get(how, ())
+    return form[how], random.choice(("", *times)) if times else ""
+
+
+def _it(random: Random) -> English:
+    """동물은 길을 건너지 않았어요, 왜냐하면 그것이 너무 피곤했기 (or: 넓었기) 때문이에요."""
+    verb = random.choice([verb for verb in VERBS if verb.objects in {"crossed", "passed"}])
+    animal, place = random.choice(ANIMALS), random.choice(OBJECTS[verb.objects])
+    lives = random.random() < 0.5
+    last = random.choice(FEELINGS if lives else [shape for shape in SHAPES if shape in FITTING[place]])
+    first = _with(_phrase(random, animal, 0.25), random.choice(("topic", "subject")))
+    second = _with(_phrase(random, place, 0.25), "object", decided=True)
+    order = (first, second) if random.random() < 0.7 else (second, first)
+    return _made(
+        "reference", *order, f"{verb.stem}지 {random.choice(('않았어요', '못했어요'))}",
+        random.choice((".", ",", ",")), random.choice(("왜냐하면", "왜냐하면", "")),
+        f"그것 [##이] {random.choice(('너무', '아주'))} {last.because} [때문이에요] .",
+        refers=("그것", animal if lives else place, place if lives else animal),
+    )  # fmt: skip
+
+
+def _own(random: Random) -> English:
+    """왕자가 공주를 자기 방에서 만났어요; 공주를 왕자가 자기 방에서 만났어요: 자기 is the prince both times."""
+    who, whom = random.sample(PEOPLE, 2)
+    first, second = _with(_phrase(random, who, 0.15), "subject"), _with(_phrase(random, whom, 0.15), "object")
+    order = (first, second) if random.random() < 0.5 else (second, first)
+    verb = random.choice([verb for verb in ACTIONS if verb.objects == "people"])
+    ends, when = _ends(random, verb)
+    return _made(
+        "own", when, *order, f"자기 {random.choice(OWNED)} [##에서]", ends, ".", refers=("자기", who, whom),
+    )  # fmt: skip
+
+
+def _action(random: Random) -> English:
+    """소년이 공원에서 초록색 사과를 먹고 있어요."""
+    verb = random.choice(VERBS)
+    ends, when = _ends(random, verb)
+    thing = _with(_phrase(random, random.choice(OBJECTS[verb.objects])), "object", decided=True)
+    where = f"{random.choice(ROOMS + OUTSIDE)} [##에서]" if random.random() < 0.35 else ""
+    who = PEOPLE + (ANIMALS if verb.objects in {"any", "food", "animals", "crossed", "passed"} else ())
+    middle = [_subject(random, who), where, thing]
+    if random.random() < 0.25:
+        middle = [thing, *middle[:2]]
+    return _made("action", when, *middle, ends, "." if random.random() < 0.9 else "?", links=True)
+
+
+def _stay(random: Random) -> English:
+    """고양이가 방에서 자고 있어요."""
+    ends, when = _ends(random, random.choice(STAYS))
+    return _made(
+        "stay", when, _subject(random, PEOPLE + ANIMALS), f"{random.choice(ROOMS + OUTSIDE)} [##에서]", ends, "."
+    )
+
+
+def _go(random: Random) -> English:
+    """민수 씨는 어제 학교에 갔어요."""
+    ends, when = _ends(random, random.choice(GOES))
+    with_ = f"{_with(random.choice(PEOPLE), 'with')} 같이" if random.random() < 0.2 else ""
+    where = _with(random.choice(ROOMS + OUTSIDE + TOWNS), random.choice(("in", "in", "to")))
+    return _made("go", _subject(random, PEOPLE), when, with_, where, ends, ".")
+
+
+def _give(random: Random) -> English:
+    """선생님은 학생에게 책을 줬어요."""
+    ends, when = _ends(random, random.choice(GIVES))
+    thing = _with(_phrase(random, random.choice(TOOLS + WRITINGS)), "object", decided=True)
+    return _made(
+        "give", when, _subject(random, PEOPLE), f"{random.choice(PEOPLE)} [##에게]", thing, ends, ".", links=True
+    )
+
+
+def _is(random: Random) -> English:
+    """저는 학생이에요; 이것은 사과예요; 사과가 아니에요."""
+    if random.random() < 0.5:
+        subject = _with(
+            random.choice((*SUBJECTS, "저", random.choice(NAMES) + " 씨")), random.choice(("topic", "topic", "too"))
+        )
+        what = random.choice(PEOPLE)
+    else:
+        subject, what = f"{random.choice(('이것', '그것', '저것'))} ##은", random.choice(THINGS + SHOWN)
+    if random.random() < 0.2:
+        return _made("is", subject, _with(what, "subject"), "아니에요 .")
+    return _made("is", subject, _with(_phrase(random, what, 0.3), random.choice(("is", "is", "was"))), ".")
+
+
+def _so(random: Random) -> English:
+    """그 산은 아주 높아요; 저는 피곤해요."""
+    noun = random.choice([noun for noun, found in FITTING.items() if found])
+    who = random.random() < 0.4
+    adjective = random.choice(FEELINGS) if who else random.choice(FITTING[noun])
+    subject = (
+        _subject(random, PEOPLE + ANIMALS)
+        if who
+        else _with(random.choice(("", "이 ", "그 ", "저 ")) + noun, random.choice(("topic", "subject")))
+    )
+    form = random.choice((adjective.does, adjective.does, adjective.did, f"{adjective.stem}지 않아요"))
+    return _made("so", subject, random.choice(("", "", "아주", "너무", "정말")), form, random.choice("..?"))
+
+
+def _existence(random: Random) -> English:
+    """방에 고양이가 있어요; 집에 우유가 없어요."""
+    inside = random.random() < 0.5
+    what = random.choice(PEOPLE + (THINGS if inside else ANIMALS))
+    return _made(
+        "existence", f"{random.choice(ROOMS if inside else OUTSIDE)} [##에]", _with(_phrase(random, what), "subject"),
+        random.choice(("있어요", "없어요", "있었어요", "없었어요")), random.choice("..?"),
+    )  # fmt: skip
+
+
+def _because(random: Random) -> English:
+    """소년은 배고파서 빵을 먹었어요."""
+    verb = random.choice([verb for verb in VERBS if verb.objects in {"food", "drinks"}] + list(GOES))
+    what = f"{random.choice(ROOMS)} ##에" if verb in GOES else _with(random.choice(OBJECTS[verb.objects]), "object")
+    why = random.choice(FEELINGS).does.removesuffix("요") + "서"
+    form = random.choice((verb.did, f"{verb.stem}지 않았어요"))
+    return _made("because", _subject(random, PEOPLE), random.choice(("", "너무")), why, what, form, ".")
+
+
+def _all(random: Random) -> English:
+    """나는 너희 모두를 사랑해."""
+    verb, whom = random.choice(FAMILIAR), random.choice(("너희", "그들", "여러분"))
+    who, ending = random.choice((("나 ##는", ""), ("저 ##는", "요"), ("우리 ##는", "요")))
+    return _made("all", who, whom, "모두 ##를", verb + ending, ".")
+
+
+def _question(random: Random) -> English:
+    """누가 사과를 먹었어요? 민수 씨는 어디에 가요? 이것은 무엇이에요?"""
+    verb = random.choice([verb for verb in ACTIONS if verb.objects in {"food", "drinks", "writings", "goods", "tools"}])
+    goes, who = random.choice(GOES), _subject(random, PEOPLE)
+    thing = _with(random.choice(OBJECTS[verb.objects]), "object", decided=True)
+    return _made("question", random.choice((
+        f"누가 {thing} {verb.did}", f"{who} 어디 ##에 {random.choice((goes.does, goes.did))}",
+        f"{who} 무엇 [##을] {random.choice((verb.does, verb.did))}",
+        f"{random.choice(('이것', '그것', '저것'))} ##은 무엇 ##이에요",
+        f"{who} 왜 {random.choice(STAYS).did}",
+        f"{who} 언제 {random.choice(ROOMS)} ##에 {goes.did}",
+    )), "?")  # fmt: skip
+
+
+def _hello(random: Random) -> English:
+    """안녕하세요, 민수 씨."""
+    name = random.choice(NAMES)
+    return _made("hello", random.choice((
+        f"{random.choice(HELLO)} , {name} 씨 .", f"제 이름 ##은 {name} ##예요 .", f"저 ##는 {name} ##예요 .",
+    )))  # fmt: skip
+
+
+KINDS: dict[str, tuple[Callable[[Random], English], float]] = {
+    "reference": (_it, 3),
+    "own": (_own, 3),
+    "action": (_action, 5),
+    "stay": (_stay, 1),
+    "go": (_go, 1),
+    "give": (_give, 1),
+    "is": (_is, 1),
+    "so": (_so, 1.5),
+    "existence": (_existence, 1),
+    "because": (_because, 1),
+    "all": (_all, 0.3),
+    "question": (_question, 1),
+    "hello": (_hello, 0.2),
+}
+"""Each kind of sentence, with how often it comes up relative to the others."""
+
+
+def _forms(verb: Verb) -> tuple[str, ...]:
+    return verb.does, verb.did, verb.will, f"{verb.stem}고", f"{verb.stem}지"
+
+
+_TRANSITIVE = {form for verb in VERBS + GIVES for form in _forms(verb)}
+
+
+def alike() -> tuple[tuple[str, ...], ...]:
+    """Pieces of the same form: nouns, names, adjectives before a noun and at the end, verbs in each form, particles."""
+    nouns = PEOPLE + ANIMALS + CROSSED + PASSED + OUTSIDE + ROOMS + TOWNS + THINGS + SHOWN + OBJECTS["subjects"]
+    adjectives = QUALITIES + SHAPES + FEELINGS
+    return (
+        tuple(dict.fromkeys(nouns)), NAMES, tuple(a.will for a in QUALITIES + SHAPES),
+        tuple(a.does for a in adjectives), tuple(a.did for a in adjectives), tuple(f"{a.stem}지" for a in adjectives),
+        tuple(a.because for a in FEELINGS + SHAPES), tuple(f"{a.does[:-1]}서" for a in FEELINGS),
+        *zip(*map(_forms, VERBS + STAYS + GOES + GIVES), strict=True),
+        tuple(sorted({PIECE + particle for both in PARTICLES.values() for particle in both})),
+    )  # fmt: skip
+
+
+def words() -> set[str]:
+    """Every piece that a sentence can have, and a few forms that none has."""
+    listed = (
+        *SUBJECTS,
+        *TIMES["did"],
+        *TIMES["does"],
+        *TIMES["will"],
+        *HELLO,
+        *FAMILIAR,
+        *(f"{w}요" for w in FAMILIAR),
+    )
+    grammar = (
+        "이 그 저 제 내 네 씨 이것 그것 저것 자기 너희 모두 누가 무엇 어디 왜 언제 이름 같이 왜냐하면 때문이에요 "
+        "너무 아주 정말 안 못 있어요 있었어요 없어요 없었어요 않아요 않았어요 못했어요 거예요 아니에요 . , ?"
+    )
+    return {piece for group in (*alike(), grammar.split(), " ".join(listed).split()) for piece in group}

@@ -1,0 +1,123 @@
+"""Polite Korean sentences: particles by final consonants, facts by particles, every piece with a number."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attnviz.models.language import hangul, splits, vocabulary
+from attnviz.models.language.hangul import PIECE, generate
+from attnviz.models.language.splits import corpus_lines
+from attnviz.text.corpus import COREFERENCE
+from tests.models.language.conftest import seeded
+
+if TYPE_CHECKING:
+    from attnviz.models.language.english import English
+    from attnviz.models.language.splits import Split
+
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+WITH_FINAL, WITHOUT = {"은", "이", "을", "과", "이에요", "이었어요"}, {"는", "가", "를", "와", "예요", "였어요"}
+
+
+@pytest.fixture(scope="module")
+def many() -> list[English]:
+    """Twenty thousand sentences."""
+    random = seeded(1)
+    return [generate(random) for _ in range(20_000)]
+
+
+def test_particles_fit_the_last_sound_of_their_nouns(many: list[English]) -> None:
+    """By the letters that a syllable is made of: U+11A8 and above are final consonants."""
+    seen = set()
+    for sentence in many:
+        for noun, piece in zip(sentence.words, sentence.words[1:], strict=False):
+            particle = piece.removeprefix(PIECE)
+            if piece.startswith(PIECE) and particle in WITH_FINAL | WITHOUT | {"으로", "로"}:
+                last = unicodedata.normalize("NFD", noun)[-1]
+                closed = last >= "\u11a8" and not (particle == "로" and last == "\u11af")
+                assert (particle in WITH_FINAL | {"으로"}) == closed, sentence.words
+                seen.add(particle)
+    assert seen == WITH_FINAL | WITHOUT | {"으로", "로"}
+
+
+def test_every_piece_has_a_number(many: list[English]) -> None:
+    """And a few forms have one that no sentence has: 좋아하고, since nobody is liking."""
+    said = {piece for sentence in many for piece in sentence.words}
+    known = set(vocabulary.korean().words) - set(vocabulary.SPECIAL)
+    assert said <= known
+    assert len(known - said) < 40
+    assert len(known) > 800
+
+
+def test_who_is_meant(many: list[English]) -> None:
+    """자기 is whoever bears 이 or 가; 그것 is the animal that was tired, or the place that was wide."""
+    feelings = {adjective.because for adjective in hangul.FEELINGS}
+    for sentence in many:
+        found = sentence.reference
+        if sentence.kind == "own":
+            assert found is not None
+            assert sentence.words[found.pronoun] == "자기"
+            assert sentence.words[found.noun + 1] in {"##이", "##가"}
+            assert sentence.words[found.other + 1] in {"##을", "##를"}
+        elif sentence.kind == "reference":
+            assert found is not None
+            assert sentence.words[found.pronoun] == "그것"
+            lives = sentence.words[found.pronoun + 3] in feelings
+            assert (sentence.words[found.noun] in hangul.ANIMALS) == lives
+            assert (sentence.words[found.other] in hangul.ANIMALS) != lives
+        else:
+            assert found is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("own", "공주 ##를 왕자 ##가 자기 방 ##에서 만났어요 ."),
+        ("hello", "안녕하세요 , 민수 씨 ."),
+        ("all", "나 ##는 너희 모두 ##를 사랑해 ."),
+    ],
+)
+def test_the_sentences_of_a_lecture(kind: str, sentence: str) -> None:
+    """They come up, or are made of the words that do."""
+    words = set(vocabulary.korean().words)
+    assert set(sentence.split()) <= words
+    shapes = {re.sub("[가-힣]+", "x", " ".join(made.words)) for made in (generate(seeded(n), kind) for n in range(800))}
+    assert re.sub("[가-힣]+", "x", sentence) in shapes
+
+
+@pytest.mark.parametrize(
+    ("word", "pieces"),
+    [
+        ("고양이가", ("고양이", "##가")), ("고양이", ("고양이",)), ("학교에서", ("학교", "##에서")),
+        ("도로", ("도로",)), ("서울로", ("서울", "##로")), ("먹었어요", ("먹었어요",)), ("쿼카가", ("쿼카가",)), ("제가", ("제", "##가")),
+    ],
+)  # fmt: skip
+def test_a_particle_is_a_piece_of_its_own(word: str, pieces: tuple[str, ...]) -> None:
+    """Where the noun is known; what stands in the vocabulary whole stays whole."""
+    assert vocabulary.korean().pieces(word) == pieces
+
+
+def test_links_go_from_word_to_word() -> None:
+    """In a corpus a noun and its particle are one word: 자기 is linked to 왕자가, a verb to 사과를."""
+    for line in corpus_lines(60, language="korean"):
+        assert line.annotated is not None
+        for link in line.annotated.links:
+            words = [line.text[slice(*span)] for span in line.annotated.words]
+            query, key = words[link.query], words[link.key]
+            assert (query in {"자기", "그것이"}) == (link.relation == COREFERENCE)
+            assert link.relation == COREFERENCE or key[-1] in "을를"
+
+
+def test_no_sentence_is_in_two_splits() -> None:
+    """Nor one whose particles alone differ: 왕자가 공주를 and 왕자를 공주가."""
+    rows = {}
+    for split in SPLITS:
+        made = islice(splits.sentences(split, language="korean"), 2000)
+        rows[split] = {" ".join(word for word in one.words if word[:2] != PIECE and word not in ".?") for one in made}
+    assert not rows["train"] & rows["test"]
+    assert not rows["train"] & rows["validation"]
+    assert not rows["validation"] & rows["test"]
