@@ -9,8 +9,8 @@ from pathlib import Path
 
 import typer
 
-from attnviz.errors import FileFormatError
-from attnviz.models.registry import BOTTLENECK, HOME_BUILT, SEEDS, is_random, names
+from attnviz.errors import FileFormatError, InputError
+from attnviz.models.registry import BOTTLENECK, HOME_BUILT, SEEDS, is_random, names, trained
 from attnviz.render.names import outputs
 from attnviz.settings import option
 from attnviz.text.display import visible
@@ -18,6 +18,8 @@ from attnviz.text.display import visible
 EXAMPLES = """Examples:
 
 attnviz models
+
+attnviz models toy-ko
 
 attnviz models --measure"""
 
@@ -27,16 +29,21 @@ class ModelsSettings:
     """What is told of the models.
 
     Attributes:
+        name: of a home-built one, whose words are listed.
         measure: whether the home-built ones are measured again.
     """
 
+    name: str | None = option(help="A home-built model: the words that it knows are listed.", completes="models")
     measure: bool = option(
         "--measure", default=False, help="Measure the home-built models again, on sentences they never saw."
     )
 
 
 def command(models: ModelsSettings) -> None:
-    """List the models that can be used, and how good they are."""
+    """List the models that can be used, and how good they are; or the words that one knows."""
+    if models.name is not None:
+        _tell_words(models.name)
+        return
     typer.echo("Come with attnviz:\n")
     for name in names():
         if is_random(name):
@@ -52,6 +59,27 @@ def command(models: ModelsSettings) -> None:
     typer.echo("In the cache of pretrained models:" if cached else "In the cache of pretrained models: none")
     for name in cached:
         typer.echo(f"  {visible(name)}")
+
+
+def _tell_words(name: str) -> None:
+    """All words that a trained home-built model knows; a particle, which continues a word, begins with a dot."""
+    from rich.text import Text
+
+    from attnviz.models.language.hangul import PIECE
+    from attnviz.models.language.vocabulary import SPECIAL
+    from attnviz.models.training.files import ENDING, load_home_built
+    from attnviz.render.terminal.text import fold
+
+    if name not in trained() and not name.endswith(ENDING):
+        reads = "it reads any words" if is_random(name) else "it is none that comes with attnviz trained"
+        raise InputError(f"the words of {visible(name)} cannot be listed: {reads}")
+    card, _ = load_home_built(name)
+    for does, vocabulary in (("reads", card.source), ("generates", card.target)):
+        if vocabulary is not None:
+            words = [word.replace(PIECE, "·") for word in vocabulary.words if word not in SPECIAL]
+            typer.echo(f"{visible(name)} {does} {len(words):,} words:")
+            for line in fold(Text(" ".join(words)), 80):
+                typer.echo(line.plain)
 
 
 def _tell_trained(name: str, *, measure: bool) -> None:

@@ -107,7 +107,8 @@ def test_running_free_is_being_forced_to_say_the_same(name: str) -> None:
 def test_a_batch_changes_nothing(name: str) -> None:
     """A sentence beside a longer one has the attention that it has alone."""
     source = open_source(name)
-    together = attend_all(["i love all you", SENTENCE], source)
+    texts = ["고양이가 자요", "고양이가 방에서 자고 있어요."] if name == "toy-ko" else ["i love all you", SENTENCE]
+    together = attend_all(texts, source)
     for record in together:
         alone = attend(record.text, source)
         np.testing.assert_allclose(record.weights, alone.weights, atol=2e-6)
@@ -136,15 +137,16 @@ def test_unknown_words_are_said() -> None:
 @pytest.mark.parametrize("name", CHOSEN)
 def test_refusals(name: str) -> None:
     """No known word, no word at all, too many words: each is one line."""
+    word = "사과" if name == "toy-ko" else "love"
     for text, error, line in (
         ("Zwetschgen sind blau", InputError, f"{name} knows none of these words"),
         ("%%%", InputError, "knows none of these words"),
-        ("love " * 129, TooLongError, "129 words, but .* reads at most 128"),
+        (f"{word} " * 129, TooLongError, "129 words, but .* reads at most 128"),
     ):
         with pytest.raises(error, match=line) as caught:
             attend(text, name)
         assert "\n" not in str(caught.value)
-    record = attend("love " * 129, name, truncate=True)
+    record = attend(f"{word} " * 129, name, truncate=True)
     assert Note.of("input_truncated_words", kept=128, total=129) in record.notes
 
 

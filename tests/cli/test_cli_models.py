@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attnviz.models.registry import RANDOM, names
+from attnviz.models.registry import RANDOM, names, trained
 from attnviz.models.training import files, measure
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def test_list(typed: Callable[..., Result]) -> None:
     assert result.status == 0
     heads = [line.partition(":")[0] for line in result.output.splitlines() if line.startswith("toy")]
     assert heads == list(names())
-    for name in set(names()) - {RANDOM}:
+    for name in set(names()) & set(trained()):
         card = files.load_card(files.FOLDER / f"{name}.safetensors")
         assert f"{name}: {card.plan.learns}\n" in result.output
         for line in measure.quality_lines(card.quality):
@@ -44,7 +44,7 @@ def test_measured_again(typed: Callable[..., Result], monkeypatch: pytest.Monkey
     monkeypatch.setattr(measure, "quality", lambda model: {"nats a word": float(sum(1 for _ in model.parameters()))})
     result = typed("models", "--measure")
     assert result.status == 0
-    for name in set(names()) - {RANDOM}:
+    for name in set(names()) & set(trained()):
         _, model = files.load_home_built(name)
         assert f"  nats a word: {sum(1 for _ in model.parameters()):.3f}\n" in result.output
 
@@ -62,3 +62,17 @@ def test_told() -> None:
 def test_bottleneck(typed: Callable[..., Result]) -> None:
     """The translators that differ in attention alone are named, and compared when measured."""
     assert "bottleneck-with-0 to -2 and bottleneck-without-0 to -2: " in typed("models").output
+
+
+def test_words_of_a_model(typed: Callable[..., Result]) -> None:
+    """All that it knows, in lines of a terminal, particles with a dot; of one that reads any word they are no list."""
+    for name, some in (("toy", "mat"), ("toy-ko", "·에서"), ("toy-seq2seq", "사과를")):
+        card = files.load_card(files.FOLDER / f"{name}.safetensors")
+        result = typed("models", name)
+        assert (result.status, some in result.output.split()) == (0, True)
+        n_words = sum(len(known.words) - 5 for known in (card.source, card.target) if known is not None)
+        listed = [word for line in result.output.splitlines() if not line.endswith(" words:") for word in line.split()]
+        assert len(listed) == n_words
+    for name, why in ((RANDOM, "it reads any words"), ("quokka", "it is none that comes with attnviz")):
+        refused = typed("models", name)
+        assert (refused.status, why in refused.output + refused.errors) == (1, True)

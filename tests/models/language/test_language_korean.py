@@ -254,7 +254,7 @@ class TestEveryPair:
         """No sentence has a word without a number, and no number is that of a word that never comes up."""
         special = set(vocabulary.SPECIAL)
         assert {word for pair in many for word in pair.english} == set(vocabulary.source().words) - special
-        assert {word for pair in many for word in pair.korean} == set(vocabulary.korean().words) - special
+        assert {word for pair in many for word in pair.korean} == set(vocabulary.target().words) - special
 
     def test_links_are_inside_the_sentences(self, many: list[Pair]) -> None:
         """Each sure link is possible, each link leads from a word to a word, each Korean word has a link."""
@@ -338,13 +338,13 @@ class TestVocabulary:
 
     def test_unknown_words(self) -> None:
         """A stranger has the number of the unknown, in both languages."""
-        for words in (vocabulary.english(), vocabulary.korean()):
+        for words in (vocabulary.english(), vocabulary.target()):
             assert words.encode(["xylophone", "실로폰", ""]) == [1, 1, 1]
             assert not words.knows("xylophone")
             assert words.decode([0, 1, 2, 3, 4]) == vocabulary.SPECIAL
 
     def test_numbers_there_and_back(self) -> None:
         """Each word has a number of its own."""
-        for words in (vocabulary.english(), vocabulary.korean()):
+        for words in (vocabulary.english(), vocabulary.target()):
             assert words.decode(words.encode(words.words)) == words.words
             assert len(set(words.words)) == len(words) == len(words.encode(words.words))

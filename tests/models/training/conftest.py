@@ -30,7 +30,7 @@ def plan() -> Callable[..., TrainingPlan]:
     """A plan for a tiny model of a kind; everything of its recipe can be set."""
 
     def make(kind: Architecture, **recipe: Any) -> TrainingPlan:
-        english, source, target = (len(v()) for v in (vocabulary.english, vocabulary.source, vocabulary.korean))
+        english, source, target = (len(v()) for v in (vocabulary.english, vocabulary.source, vocabulary.target))
         both: dict[str, Any] = {"n_source_words": source, "n_target_words": target}
         small: dict[str, Any] = {"d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 13}
         config: LanguageConfig | RecurrentConfig | TranslationConfig

@@ -19,7 +19,7 @@ from attnviz.models.training import measure
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, Reading
 from tests.models.language.conftest import seeded
 
-WORDS, SOURCE, KOREAN = vocabulary.english(), vocabulary.source(), vocabulary.korean()
+WORDS, SOURCE, KOREAN = vocabulary.english(), vocabulary.source(), vocabulary.target()
 SMALL = LanguageConfig(n_words=len(WORDS), d_model=6, n_heads=3, n_layers=2, d_ff=5)
 
 
