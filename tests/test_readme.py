@@ -56,12 +56,12 @@ class Page:
 
     @property
     def shell(self) -> list[str]:
-        """The lines that a shell runs, those of terminal sessions too, in the order of the page."""
+        """The lines that a shell runs, in the order of the page: of terminal sessions too, then those in tables."""
         lines = []
         for kind, body in re.findall(r"^```(sh|console)\n(.*?)^```$", self.text, flags=re.MULTILINE | re.DOTALL):
             start = "" if kind == "sh" else "$ "
             lines += [line.removeprefix(start) for line in body.splitlines() if line.strip() and line.startswith(start)]
-        return lines
+        return lines + re.findall(r"^\|[^|]*\| `(attnviz [^`]*)` \|", self.prose, flags=re.MULTILINE)
 
     @property
     def links(self) -> list[str]:
@@ -89,6 +89,23 @@ def hub(tmp_path_factory: pytest.TempPathFactory, real_model: str) -> Path:
     for file in Path(real_model).iterdir():
         if file.is_file():
             (repository / "snapshots" / commit / file.name).symlink_to(file)
+    return home
+
+
+@pytest.fixture(scope="module")
+def other_hub(tmp_path_factory: pytest.TempPathFactory, hub: Path) -> Path:
+    """A cache that holds DistilBERT too, of its own size and with random weights; on most pages it is not there."""
+    from transformers import AutoTokenizer, DistilBertConfig, DistilBertModel
+
+    home = tmp_path_factory.mktemp("other_hub")
+    repository, commit = home / "hub" / "models--distilbert-base-uncased", "0" * 40
+    tokenizer = AutoTokenizer.from_pretrained(next((hub / "hub").glob("*/snapshots/*")))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        DistilBertModel(DistilBertConfig()).save_pretrained(repository / "snapshots" / commit)
+    tokenizer.save_pretrained(repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
     return home
 
 
@@ -173,9 +190,12 @@ def test_the_first_two_commands_are_the_set_up() -> None:
 
 
 @pytest.mark.parametrize("line", COMMANDS, ids=lambda line: line if len(line) < 90 else f"{line[:40]} ... {line[-40:]}")
-def test_commands_run(line: str, clone: Clone, hub: Path, environment: Environment, *, rewrite: bool) -> None:
+def test_commands_run(
+    line: str, clone: Clone, environment: Environment, request: pytest.FixtureRequest, *, rewrite: bool
+) -> None:
     """Every command works as it stands there; a picture of the gallery is the one that its command makes."""
-    done = clone.run(line, environment(HF_HOME=str(hub)))
+    home = request.getfixturevalue("other_hub" if "distilbert-base-uncased" in line else "hub")
+    done = clone.run(line, environment(HF_HOME=str(home)))
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stdout + done.stderr
     for path in written(line):
         assert (clone.folder / path).stat().st_size > 0
