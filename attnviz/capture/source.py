@@ -68,7 +68,11 @@ class Source(Protocol):
         """A digest of the bytes of all weights: another model has another one."""
 
     def untrained(self, seed: int = 0) -> Source:
-        """The same architecture with random weights, drawn from a seed: what a trained model is held against."""
+        """The same architecture with random weights, drawn from a seed: what a trained model is held against.
+
+        Raises:
+            ModelError: no other model can be made of it.
+        """
 
 
 class Loading(TypedDict, total=False):

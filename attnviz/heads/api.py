@@ -84,6 +84,7 @@ def compare_heads(
     thresholds: Mapping[str, float] | None = None,
     measures: Sequence[Entry] = MEASURES,
     checkpoint: str | os.PathLike[str] | None = None,
+    roles: bool = False,
     progress: Callable[[CorpusProgress], object] | None = None,
     opening: Opening = open_model,
 ) -> HeadComparison:
@@ -103,6 +104,8 @@ def compare_heads(
         thresholds: of roles, by name, that are other than usual.
         measures: what is measured; another measure is one more entry (see `attnviz.heads.measures`).
         checkpoint: a ``.stats`` file that is written as it goes, and gone on from after a break.
+        roles: of one sentence, whether the heads' roles are measured too, on the sentences that come with attnviz:
+            they are in `HeadComparison.roles_on`.
         progress: called after each window of lines.
         opening: opens the model; by default as `open_source` does.
 
@@ -134,7 +137,13 @@ def compare_heads(
             stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=tuple(measures)
         )
     origin = Origin(stats=stats, model=_settings_of(model), source=source)
-    return replace(comparison, origin=origin, attention=_only_sentence(comparison, origin))
+    attention, many = _only_sentence(comparison, origin), None
+    if roles and attention is not None:
+        many = compare_heads(
+            model=source, settings=replace(run.settings, similarity=False), thresholds=thresholds, measures=measures,
+            progress=progress,
+        )  # fmt: skip
+    return replace(comparison, origin=origin, attention=attention, roles_on=many)
 
 
 def compare_models(

@@ -100,7 +100,7 @@ def command(
     """
     table.check(survey.max_offset)
     check_together(text, model, survey, output.checkpoint)
-    _check_table(table, json=output.json, against=against.against)
+    _check_table(text, table, json=output.json, against=against.against)
     _check_against(text, against, output)
     _check_views(output, similarity=survey.similarity, against=against.against)
     check_writable(output.planned())
@@ -112,7 +112,7 @@ def command(
     with _progress_bar(text, expect=partial(_chosen_places, table)) as progress:
         comparison = compare_heads(
             _sentences(text), model=model, settings=survey, thresholds=table.thresholds, checkpoint=output.checkpoint,
-            progress=progress, opening=_opening,
+            roles=table.roles, progress=progress, opening=_opening,
         )  # fmt: skip
     if output.json:
         from attnviz.heads.files import to_json
@@ -266,12 +266,14 @@ def _opening(model: ModelSettings) -> Source:
         return source
 
 
-def _check_table(table: TableSettings, *, json: bool, against: str | None) -> None:
+def _check_table(text: CorpusSettings, table: TableSettings, *, json: bool, against: str | None) -> None:
     """Refuse options that choose from a table that is not printed.
 
     Raises:
         SettingsError: there are such options, and no such table.
     """
+    if table.roles and (text.text is None or json or against is not None):
+        raise SettingsError("--roles shows the heads of one model on one sentence: give a sentence")
     chosen = changed(table, "sort", "role", "layer", "head")
     if chosen and (json or against is not None):
         what = "--json has all heads" if json else "--against has another: all heads, the largest change first"

@@ -194,7 +194,8 @@ def _examples(
         if best:
             examples[f"{layer}.{head}", found.measures[measure]] = tuple(best)
     own = {key: text for key, (text, _) in found.sample.texts.items()}
-    ranked = relations.examples_of(found.sample.own, own)
+    linked = {key: text for key, (text, _) in found.sample.linked.items()}
+    ranked = relations.examples_of(found.sample.own, linked)
     examples |= {place: tuple(several[: survey.EXAMPLES]) for place, several in ranked.items()}
     wanted = {(head.name, role.measure): (head.layer, head.head) for head in heads for role in head.roles}
     enough = {one.name: one.enough_rows for one in taken}
@@ -237,7 +238,9 @@ def _notes(found: Survey) -> tuple[Note, ...]:
         notes.append(Note("nothing_measured"))
     n = _different(found)
     if n < roles.FEWEST_DIFFERENT:
-        notes.append(Note.of("few_sentences", different=n, lines=found.n_sentences))
+        notes.append(Note.of("few_sentences", different=n, lines=found.n_sentences, fewest=roles.FEWEST_DIFFERENT))
+    if found.sample.no_random:
+        notes.append(Note.of("no_random_weights", why=found.sample.no_random))
     if found.about.specials == "exclude":
         notes.append(Note("specials_excluded"))
     if found.n_cut:
@@ -245,7 +248,7 @@ def _notes(found: Survey) -> tuple[Note, ...]:
     if found.n_bad:
         notes.append(Note.of("bad_lines", n=found.n_bad))
     if found.relations is not None:
-        if not found.sample.found:
+        if not found.sample.found and not found.sample.no_random:
             notes.append(Note("relations_uncontrolled"))
         notes += structure.notes(found.relations)
     return tuple(notes)

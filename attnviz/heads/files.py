@@ -142,7 +142,11 @@ def _in_groups(found: Survey) -> Survey:
                 for name, values in (("sums", places.sums), ("squares", places.squares), ("counts", places.counts))
             }
         ),
-        sample=replace(sample, roles=found.measures if sample.controls else ()),
+        sample=replace(
+            sample,
+            roles=found.measures if sample.controls else (),
+            linked={key: sample.texts[key] for key in sample.annotated},
+        ),
         relations=relations,
     )
 

@@ -53,9 +53,9 @@ def _ends(low: float, high: float) -> str:
 
 
 def _control(role: Role, language: str) -> str:
-    """The highest of the controls that could rule a role out, with its value."""
-    held = [one for one in role.controls if one.rules_out and not math.isnan(one.value)]
+    """Of the controls that could rule a role out the one that reaches highest, with its interval."""
+    held = [one for one in role.controls if one.rules_out and not math.isnan(one.high)]
     if not held:
         return ""
-    one = max(held, key=lambda control: control.value)
-    return f"{one.value:.2f} ({escaped(say(f'mark_{one.name}', language))})"
+    one = max(held, key=lambda control: control.high)
+    return f"{_ends(one.low, one.high)} ({escaped(say(f'mark_{one.name}', language))})"

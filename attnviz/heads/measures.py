@@ -289,6 +289,14 @@ MEASURES: tuple[Entry, ...] = (
         name="broad", words="spreads over many tokens", korean="여러 토큰을 고루 봄", threshold=BROAD, about="spread",
         sign="all", colour="#ddcc77",
     )),
+    # `attnviz.heads.capture.rows.SimilarWords`
+    _rows("meaning", "mean", "share",
+          ("rank of the words it looks at by how similar they are, 0.5 by chance",
+           "보는 단어들의 뜻이 비슷한 순위, 우연이면 0.5"),
+          lambda rows: rows.similar(), role=RoleRule(
+        name="meaning", words="looks at words of similar meaning", korean="뜻이 비슷한 단어를 봄", also=("similar",),
+        threshold=0.6, sign="mean", colour="#00a5b5",
+    )),
     _rows("distance", "dist", "tokens", ("mean distance of the keys", "키까지의 평균 거리"), _distance),
     _rows("spread", "± tokens", "tokens",
           ("standard deviation of that distance within a row", "행 안에서 그 거리의 표준편차"),
@@ -355,6 +363,11 @@ def named(
     return tuple(
         known.get(name) or Measure(name=name, label=name, unit="", meaning="", takes="unknown") for name in names
     )
+
+
+def among(entries: Iterable[Entry], names: Sequence[str]) -> tuple[Entry, ...]:
+    """The entries that were measured before, under these names: an earlier version had fewer."""
+    return tuple(one for one in entries if isinstance(one, AtOffsets) or one.takes == "places" or one.name in names)
 
 
 def rules_of(measures: Iterable[Measure]) -> tuple[tuple[Measure, RoleRule], ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from attnviz.attention import Note
 from attnviz.heads.measures import rules_of
-from attnviz.heads.record import HeadComparison, HeadProfile
+from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.wording import counted, say
 from attnviz.text.notes import Templates, sentence
@@ -39,7 +39,7 @@ DOUBTS: Templates = {
         "random weights were drawn only once, as earlier versions did: measure it again",
         "이전 버전처럼 무작위 가중치를 한 번만 뽑았음: 다시 재야 함",
     ),
-    "control_does_as_much": ("{too}", "{too}"),
+    "control_does_as_much": ("{too} ({value}, {low}–{high})", "{too} ({value}, {low}–{high})"),  # noqa: RUF001
     "few_carry_it": (
         "few sentences carry it, so its interval is too narrow",
         "몇 문장이 대부분을 차지해 신뢰구간이 너무 좁음",
@@ -70,24 +70,38 @@ def why_not(doubt: Note | None, language: str = "en") -> str:
     return SHORT[code][language == "ko"].format(**fields)
 
 
-def reason_of(doubt: Note | None, language: str = "en") -> str:
-    """Why a role is not established, in a line; empty where it is."""
+def reason_of(doubt: Note | None, language: str = "en", *, brief: bool = False) -> str:
+    """Why a role is not established, in a line, with the control's interval unless brief; empty where it is."""
     if doubt is None:
         return ""
     fields = dict(doubt.fields)
     if (control := CONTROLS.get(str(fields.get("control")))) is not None:
         ko = language == "ko"
+        if brief and "value" in fields:
+            return control.too[ko]
         return DOUBTS[doubt.code][ko].format(**fields, what=control.words[ko], too=control.too[ko])
     return sentence(doubt, language, {**NOTES, **DOUBTS})
 
 
+def how_sure(role: Role, language: str = "en") -> str:
+    """Whether a role is established, and the controls that decide it, each with its interval."""
+    if not role.established:
+        return say("not_established", language, why=reason_of(role.doubt, language))
+    controls = "; ".join(
+        f"{CONTROLS[one.name].say(language, one)} {one.value:.2f} ({one.low:.2f}–{one.high:.2f})"  # noqa: RUF001
+        for one in role.controls
+        if one.rules_out
+    )
+    return say("established", language, controls=controls or say("no_controls", language))
+
+
 def doubts(heads: Sequence[HeadProfile], language: str = "en") -> str:
     """Why the clearest roles of some heads are not established, and of how many; empty where all are."""
-    first = [head.roles[0] for head in heads if head.roles]
-    found = Counter(reason_of(role.doubt, language) for role in first if not role.established)
-    if len(found) == 1:
-        return "".join(found)
-    return "; ".join(f"{why} ({counted(n, 'head')})" for why, n in found.most_common())
+    unsure = [head.roles[0].doubt for head in heads if head.roles and not head.roles[0].established]
+    if len(set(unsure)) == 1:
+        return reason_of(unsure[0], language)
+    found = Counter(reason_of(doubt, language, brief=True) for doubt in unsure)
+    return "; ".join(f"{why} ({counted(n, 'head')})" if len(found) > 1 else why for why, n in found.most_common())
 
 
 def proof(comparison: HeadComparison, language: str = "en") -> str:
@@ -104,8 +118,9 @@ def note_words(note: Note, language: str = "en") -> str:
     """A note of a comparison, or of two models, in a sentence."""
     fields = dict(note.fields)
     if note.code == "few_sentences":
-        several = "" if fields["different"] == fields["lines"] else "_copies"
-        note = Note(("one_sentence" if fields["different"] == 1 else "few_sentences") + several, note.fields)
+        copies = (", in {lines:,} lines", " ({lines:,}줄에 되풀이됨)")[language == "ko"].format(**fields)
+        code = "one_sentence" if fields["different"] == 1 else "few_sentences"
+        note = Note.of(code, **fields, copies="" if fields["different"] == fields["lines"] else copies)
     if language == "en" and note.code in SINGULARS and fields["n"] == 1:
         return SINGULARS[note.code]
     return sentence(note, language, NOTES)
@@ -132,26 +147,16 @@ MINOR = {"few_carry", "relations_lost", "relations_in_one_half", "relations_unco
 NOTES: Templates = {
     "text": ("{text}", "{text}"),
     "one_sentence": (
-        "one sentence: no interval, so no role is established",
-        "문장 하나: 신뢰구간이 없으므로 확인된 역할도 없음",
-    ),
-    "one_sentence_copies": (
-        "one sentence, in {lines:,} lines: no interval, so no role is established",
-        "문장 하나가 {lines:,}줄에 되풀이됨: 신뢰구간이 없으므로 확인된 역할도 없음",
+        "one sentence{copies}: no interval, so no role is established; from {fewest} different sentences on one can be",
+        "문장 하나{copies}: 신뢰구간이 없으므로 확인된 역할도 없음; 서로 다른 문장이 {fewest}개는 되어야 함",
     ),
     "few_sentences": (
-        "{different} different sentences: too few to say what a head does, so no role is established",
-        "서로 다른 문장 {different}개: 헤드가 하는 일을 판단하기에는 너무 적으므로 확인된 역할이 없음",
+        "{different} different sentences{copies}: too few to say what a head does; {fewest} can establish a role",
+        "서로 다른 문장 {different}개{copies}: 헤드가 하는 일을 판단하기에는 너무 적음; {fewest}개부터 확인 가능",
     ),
-    "few_sentences_copies": (
-        (
-            "{different} different sentences, in {lines:,} lines: too few to say what a head does, so no role is "
-            "established"
-        ),
-        (
-            "서로 다른 문장 {different}개가 {lines:,}줄에 되풀이됨: 헤드가 하는 일을 판단하기에는 너무 적으므로 확인된 "
-            "역할이 없음"
-        ),
+    "no_random_weights": (
+        "no random weights could be made of this model, so no role is established: {why}",
+        "이 모델의 무작위 가중치를 만들 수 없어 확인된 역할이 없음: {why}",
     ),
     "nothing_measured": (
         "nothing was measured: no token has more than one token to look at",

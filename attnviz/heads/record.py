@@ -229,6 +229,8 @@ class HeadComparison:
         notes: what a reader should know; `attnviz.heads.notes.note_words` has the sentences.
         origin: what it was computed from, as `attnviz.heads.api.Origin`; None of one made otherwise.
         attention: of one sentence all its weights; None where there were more, or the model is not at hand.
+        roles_on: of one sentence, the comparison of the same heads on many, which tells their roles; None where it was
+            not asked for.
     """
 
     model: str
@@ -251,6 +253,7 @@ class HeadComparison:
     notes: tuple[Note, ...] = ()
     origin: object = None
     attention: Attention | None = None
+    roles_on: HeadComparison | None = None
 
     def __repr__(self) -> str:
         n_sure = sum(any(role.established for role in head.roles) for head in self.heads)

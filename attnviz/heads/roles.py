@@ -135,7 +135,8 @@ def doubt(evidence: Evidence, controls: Sequence[Control], *, threshold: float, 
     for control in controls:
         if control.rules_out and not evidence.low > control.high:
             if not math.isnan(control.high):
-                return Note.of("control_does_as_much", control=control.name)
+                numbers = {name: f"{getattr(control, name):.2f}" for name in ("value", "low", "high")}
+                return Note.of("control_does_as_much", control=control.name, **numbers)
             return Note.of(
                 "too_few_seeds" if control.name == UNTRAINED else "too_few_for_control", control=control.name
             )

@@ -14,7 +14,7 @@ from attnviz.errors import (
 )
 from attnviz.heads import wording
 from attnviz.heads.files import PairStats, Stats, SurveyRun, load_pair, load_stats, save_pair, save_stats
-from attnviz.heads.measures import Entry
+from attnviz.heads.measures import Entry, among
 from attnviz.heads.settings import NOBODY_KNOWS, STATS, CorpusSettings, SurveySettings
 from attnviz.settings import ModelSettings
 from attnviz.storage.corpora.corpus import Corpus, Fingerprint, fingerprint, read_corpus
@@ -161,13 +161,12 @@ def measure(
     def stats_of(found: Survey, n_lines: int | None) -> Stats:
         return Stats(survey=found, corpora=(name,), n_lines=n_lines, fingerprint=given.mark, run=run)
 
-    so_far = None if before is None else Progress(found=before.survey, n_lines=before.n_lines or 0)
     found = survey_corpus(
         lines,
         source,
         run.settings,
-        measures=measures,
-        so_far=so_far,
+        measures=measures if before is None else among(measures, before.survey.measures),
+        so_far=None if before is None else Progress(found=before.survey, n_lines=before.n_lines or 0),
         tell=keep,
         corpus=name,
     )
@@ -201,6 +200,7 @@ def measure_pair(
         if left.before.n_lines is None:
             return found, "; ".join(left.before.corpora)
         so_far = Progress(found=found, n_lines=left.before.n_lines)
+        measures = among(measures, found.before.measures)
     if given.lines is not None and len(given.lines) == 1:
         check_sentence(given.lines[0], before, after, run.settings)
     lines, name = _lines_of(given, before)

@@ -178,6 +178,7 @@ class TableSettings(ViewSettings):
         role: only heads of these roles.
         layer: only these layers.
         head: only these heads of each, or ``layer.head``.
+        roles: whether, of one sentence, the heads' roles are shown too.
     """
 
     table: bool = option("--table", default=False, help="A table of all heads, and of all relations.", panel=SHOWN)
@@ -191,6 +192,10 @@ class TableSettings(ViewSettings):
     )  # fmt: skip
     layer: tuple[str, ...] = layer_option()
     head: tuple[str, ...] = head_option()
+    roles: bool = option(
+        "--roles", default=False, panel=SHOWN,
+        help="Of one sentence: which heads do grammar, meaning, pronouns and position, and their weights in it.",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         _ = self.places, self.thresholds  # refused here, before any work

@@ -11,7 +11,8 @@ exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from attnviz.attention import Note
 from attnviz.heads import tally
 from attnviz.heads.measures import offsets_up_to
 from attnviz.heads.settings import MAX_OFFSET
+from attnviz.text.corpus import Annotation
 
 WAYS = 2
 """A head guesses by where a word looks, and by what looks at the word."""
@@ -35,6 +37,9 @@ CHOOSE, SCORE = range(HALVES)
 
 GROUPS = tally.GROUPS // HALVES
 """Groups of sentences in each half."""
+
+LINKED = 10
+"""Controls of a relation are taken on so many sentences of each half that have it."""
 
 MOST_RELATIONS = 128
 """A corpus with more relations than this is counted for the first of them by name, so that memory has an end.
@@ -120,6 +125,24 @@ def tallied(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) 
         lost=lost,
         n_links=sum(len(one.names) + len(one.lost) for _, one in linked),
     )
+
+
+def drawn(annotated: Mapping[int, Annotation]) -> dict[int, Annotation]:
+    """The sentences that the controls of relations are taken of: of each relation, in each half, the smallest keys.
+
+    Those of two parts together, drawn again, are those of the whole.
+
+    Args:
+        annotated: sentences, by their keys.
+    """
+    taken = Counter[tuple[str, int]]()
+    kept = {}
+    for key in sorted(annotated):
+        places = {(link.relation, half_of(key)) for link in annotated[key].links}
+        if any(taken[place] < LINKED for place in places):
+            kept[key] = annotated[key]
+        taken.update(places)
+    return kept
 
 
 def half_of(key: int) -> int:

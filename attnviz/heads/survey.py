@@ -111,18 +111,22 @@ class Sample:
         texts: the sentences, by their keys.
         roles: the measures that may give a role: of these alone are `OWN` and the random weights of several seeds.
         controls: measures taken of them otherwise, by the control's name, and `OWN`.
-        annotated: of those that have any, the words that belong together.
-        found: by the keys of these, what heads of random weights find of that, the layers of all seeds in a row.
+        linked: the sentences that the controls of relations are taken of, as `structure.drawn` draws them.
+        annotated: of these, the words that belong together.
+        found: likewise what heads of random weights find of that, the layers of all seeds in a row.
         own: likewise what the model's own heads find of it, so that there are examples.
+        no_random: why no random weights could be made of the model; empty where they could.
     """
 
     size: int
     texts: Mapping[int, tuple[str, str | None]]
     roles: tuple[str, ...] = ()
     controls: Mapping[str, PerSentence] = field(default_factory=dict)
+    linked: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
     annotated: Mapping[int, Annotation] = field(default_factory=dict)
     found: Mapping[int, LinkHits] = field(default_factory=dict)
     own: Mapping[int, LinkHits] = field(default_factory=dict)
+    no_random: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -254,17 +258,20 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
         )
     said: dict[int, Annotation] = {}
     for key, annotated in (*one.annotated.items(), *other.annotated.items()):
-        if key in texts:  # of a sentence that is said to be built in two ways, always the same one
-            said[key] = min(said.get(key, annotated), annotated, key=repr)
-    said = dict(sorted(said.items()))
+        # of a sentence that is said to be built in two ways, always the same one
+        said[key] = min(said.get(key, annotated), annotated, key=repr)
+    said = structure.drawn(said)
+    linked = {**one.linked, **other.linked}
     return Sample(
         size=one.size,
         texts=texts,
         roles=one.roles or other.roles,
         controls=controls,
+        linked={key: linked[key] for key in said},
         annotated=said,
         found=_relations_found_by(said, [(other.annotated, other.found), (one.annotated, one.found)]),
         own=_relations_found_by(said, [(other.annotated, other.own), (one.annotated, one.own)]),
+        no_random=one.no_random or other.no_random,
     )
 
 

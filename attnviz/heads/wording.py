@@ -157,10 +157,11 @@ TEXTS: Templates = {
     ),
     "relations_columns": (
         ("right: how often its largest weight is on the right word; offset: the best fixed one, in words; rand: "
-         "the best head of random weights; head, offset and rand are chosen on one half of the sentences and "
-         "scored on the other"),
+         "the best head of random weights; of both the upper end of the interval; head, offset and rand are chosen on "
+         "one half of the sentences and scored on the other"),
         ("정답률: 가장 큰 가중치가 맞는 단어에 있는 비율; 거리: 가장 나은 고정 거리(단어 수); 무작위: 무작위 "
-         "가중치의 헤드 가운데 가장 나은 것; 모두 문장의 절반에서 고르고 나머지 절반에서 점수를 매김"),
+         "가중치의 헤드 가운데 가장 나은 것; 둘 다 신뢰구간의 위 끝; 모두 문장의 절반에서 고르고 나머지 절반에서 "
+         "점수를 매김"),
     ),
     "more": (
         "more: --table all heads and relations; attnviz head {head} one head; -o heads.csv a file",
@@ -233,6 +234,8 @@ TEXTS: Templates = {
     "peak": ("largest there", "최댓값 비율"),
     "offsets_hidden": ("{offsets} not shown, with at most {most}", "다른 거리 {n:,}개는 표시하지 않음 (최대 {most})"),
     "measure": ("measure", "지표"),
+    "example": ("typical:", "대표 문장:"),
+    "strongest_one": ("strongest:", "가장 강한 문장:"),
     "strongest": ("where it is strongest", "가장 뚜렷한 문장"),
     "near": (
         "heads most like it, by mean Jensen-Shannon divergence, in nats (0 to 0.69){cluster}",
@@ -244,15 +247,23 @@ TEXTS: Templates = {
     # one sentence
     "one_title": ("Heads on one sentence · {model}", "한 문장에서 본 헤드 · {model}"),
     "one_few": (
-        ("one sentence shows what each head looks at here; roles need more sentences: leave the sentence out, or "
-         "give --corpus FILE"),
-        ("한 문장은 각 헤드가 여기서 무엇을 보는지만 보여 줌; 역할을 알려면 문장이 더 필요함: 문장 없이 실행하거나 "
-         "--corpus FILE을 줌"),
+        ("one sentence shows what each head looks at here; roles need more sentences: add --roles, leave the sentence "
+         "out, or give --corpus FILE"),
+        ("한 문장은 각 헤드가 여기서 무엇을 보는지만 보여 줌; 역할을 알려면 문장이 더 필요함: --roles를 더하거나, 문장 "
+         "없이 실행하거나, --corpus FILE을 줌"),
     ),
     "one_map": (
         "the word that gets most of each head's weight, special tokens left out (layers downward, heads across)",
         "각 헤드의 가중치를 가장 많이 받는 단어, 특수 토큰 제외 (세로는 층, 가로는 헤드)",
     ),
+    "sorts": (
+        "four sorts of heads, as lectures name them, and the head that is so, established on {sentences}",
+        "강의에서 말하는 네 가지 헤드와, 이 모델에서 그 일을 하는 헤드 (문장 {n:,}개로 확인)",
+    ),
+    "sort": ("sort", "종류"),
+    "sort_none": ("no head does it", "그런 헤드 없음"),
+    "sort_any": (" in {head}", " ({head})"),
+    "sort_links": ("the lecture's link", "강의의 연결"),
     "one_links": (
         "the strongest links between words, the strongest of a head each",
         "단어 사이의 가장 강한 연결 (헤드마다 하나)",

@@ -63,12 +63,33 @@ def share(a: np.ndarray, tokens: Sequence[Token], what: str, sees: Sequence[rang
     return total, n
 
 
+def meaning(a: np.ndarray, tokens: Sequence[Token], vectors: np.ndarray, sees: Sequence[range]) -> tuple[float, int]:
+    """The mean rank of the words looked at, by their cosine, less what distance, side and frequency tell of it."""
+    words = [not token.special and not is_target("punctuation", tokens, 0, j) for j, token in enumerate(tokens)]
+    total, n = 0.0, 0
+    for i in rows(sees):
+        keys = [j for j in sees[i] if words[i] and words[j] and tokens[i].id != tokens[j].id]
+        if len(keys) < 6:
+            continue
+        cosines = np.array(
+            [vectors[i] @ vectors[j] / np.linalg.norm(vectors[i]) / np.linalg.norm(vectors[j]) for j in keys]
+        )
+        known = np.array([[1.0, math.log(abs(i - j)), np.sign(j - i), math.log(1 + (tokens[j].id or 0))] for j in keys])
+        left = cosines - known @ np.linalg.lstsq(known, cosines, rcond=None)[0]
+        ranks = [(sum(other < own for other in left) + 0.5) / len(keys) for own in left]
+        total += float(np.average(ranks, weights=a[i, keys]))
+        n += 1
+    return total, n
+
+
 def every(
     a: np.ndarray,
     tokens: Sequence[Token],
     lengths: np.ndarray | None,
     sees: Sequence[range],
     offsets: Sequence[int] = OFFSETS,
+    *,
+    vectors: np.ndarray | None = None,
 ) -> dict[str, tuple[float, int]]:
     """All measures of one head on one sentence.
 
@@ -78,6 +99,7 @@ def every(
         lengths: of what each key hands over; None where unknown.
         sees: the keys that each row sees.
         offsets: those that are fixed.
+        vectors: of the tokens, from the model's vocabulary; None where it has none.
     """
     n = len(tokens)
     counted = rows(sees)
@@ -103,6 +125,7 @@ def every(
     def spread(i: int) -> float:
         return math.sqrt(sum(float(a[i, j]) * (abs(i - j) - distance(i)) ** 2 for j in range(n)))
 
+    found["meaning"] = (0.0, 0) if vectors is None else meaning(a, tokens, vectors, sees)
     found["entropy"] = mean(entropy)
     found["entropy_share"] = mean(lambda i: entropy(i) / math.log(len(sees[i])))
     found["distance"] = mean(distance)

@@ -100,7 +100,15 @@ def role_of(spec: tuple[str, str, bool], score: float) -> Role:
         low=score - 0.02,
         high=score + 0.02,
         controls=controls,
-        doubt=None if established else Note.of("control_does_as_much", control="untrained"),
+        doubt=None
+        if established
+        else Note.of(
+            "control_does_as_much",
+            control="untrained",
+            value=f"{best:.2f}",
+            low=f"{best - 0.02:.2f}",
+            high=f"{best + 0.02:.2f}",
+        ),
     )
 
 

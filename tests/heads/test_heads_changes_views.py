@@ -25,6 +25,7 @@ from attnviz.heads.changes.figure import MOST_RELATIONS
 from attnviz.heads.changes.files import save, to_csv, to_json
 from attnviz.heads.changes.terminal import draw, draw_exceeded
 from attnviz.heads.changes.wording import heads_of, moves, names_of, relations, tallied
+from attnviz.heads.figure.grid import KEY
 from attnviz.heads.settings import MAX_OFFSET, SurveySettings
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
@@ -330,7 +331,9 @@ def test_a_figure_has_a_cell_a_head_in_its_colour(cases: dict[str, Changes]) -> 
 
     found = cases["two"]
     (ax,) = figure.draw(found).figure.axes
-    cells = [patch for patch in ax.patches if isinstance(patch, Rectangle) and patch.get_fill()][: len(found.heads)]
+    drawn = [patch for patch in ax.patches if isinstance(patch, Rectangle) and patch.get_fill()]
+    cells = [patch for patch in drawn if patch.get_height() != KEY]  # the others are the keys of roles
+    assert len(cells) == len(found.heads)
     light = [sum(to_rgb(cell.get_facecolor())) for cell in cells]
     assert int(np.argmin(light)) == int(np.argmax([change.pattern for change in found.heads]))
     frames = [patch for patch in ax.patches if patch.get_linewidth() == 1.1]

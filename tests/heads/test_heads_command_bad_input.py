@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from tests.fixtures.command_line import Result
 
 TOY = ("-m", "toy-random")
-ROLES = "self, previous, next, first, separator, punctuation, same_word, induction, broad, offset, relation, none"
-SETTABLE = "broad, first, induction, next, offset, previous, punctuation, relation, same_word, self, separator"
+ROLES = (
+    "self, previous, next, first, separator, punctuation, same_word, induction, meaning, broad, offset, relation, none"
+)
+SETTABLE = "broad, first, induction, meaning, next, offset, previous, punctuation, relation, same_word, self, separator"
 NONE = "there is no sentence to measure heads on"
 TREE = """\
 # text = I saw her

@@ -14,7 +14,7 @@ from attnviz.capture.batching import join
 from attnviz.capture.observers import Batch, KeepWeights
 from attnviz.capture.source import Source, open_source
 from attnviz.heads.capture import rows as heads
-from attnviz.heads.capture.measure import BatchMeasures, FindOutputProjections, MeasureHeads
+from attnviz.heads.capture.measure import BatchMeasures, FindWeights, MeasureHeads
 from attnviz.heads.measures import measures_of, of_rows, offsets_up_to
 from tests.heads.by_formula import every, reach
 
@@ -59,11 +59,22 @@ class Values:
 
 def measured(source: Source, batch: Batch) -> BatchMeasures:
     """What attnviz measures."""
-    find = FindOutputProjections()
+    find = FindWeights()
     source.stream(batch, [find])
-    observer = MeasureHeads(handed=find.handed)
+    observer = MeasureHeads(handed=find.handed, embeddings=find.embeddings)
     source.stream(batch, [observer])
     return observer.measured()
+
+
+def vectors_of(source: Source, ids: list[int | None]) -> np.ndarray:
+    """The model's own vectors of some tokens, found by their name."""
+    model = source._model  # type: ignore[attr-defined]
+    (table,) = (
+        module.weight
+        for path, module in model.named_modules()
+        if path in {"embedding.table", "embeddings.word_embeddings"}
+    )
+    return np.asarray(table.detach().double().numpy()[ids])
 
 
 def output_weights(source: Source) -> list[np.ndarray]:
@@ -89,12 +100,13 @@ def test_each_measure_equals_its_formula(name: str, real_model: str) -> None:
     for index, sentence in enumerate(batch.sentences):
         weights = keep.weights(index).astype(np.float64)
         sees = reach(len(sentence.tokens), causal=name == "toy-decoder")
+        vectors = vectors_of(source, [token.id for token in sentence.tokens])
         for layer in range(n_layers):
             for head in range(n_heads):
                 value = values.values[layer][index, head, : len(sentence.tokens)]  # (key, d)
                 d = value.shape[1]
                 lengths = np.linalg.norm(value @ maps[layer][head * d : (head + 1) * d], axis=1)
-                expected = every(weights[layer, head], sentence.tokens, lengths, sees)
+                expected = every(weights[layer, head], sentence.tokens, lengths, sees, vectors=vectors)
                 assert set(expected) == set(NAMES)
                 for measure, (total, n) in expected.items():
                     at = NAMES.index(measure)

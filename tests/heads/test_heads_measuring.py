@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.capture.observers import KeepWeights
-from attnviz.heads.capture.measure import FindOutputProjections, MeasureHeads
+from attnviz.heads.capture.measure import FindWeights, MeasureHeads
 from attnviz.heads.measures import measures_of, of_rows
 from tests.fixtures.zoo import ROTARY, SENTENCES, Zoo
 from tests.heads.by_formula import every, reach
@@ -20,7 +20,7 @@ def test_measures_know_what_a_row_sees(family: str, windows: tuple[int, ...], zo
     """Each measure equals its formula, entropy as a share of what a window lets a row see."""
     source = zoo.source(family)
     batch = source.encode(SENTENCES)
-    keep, find = KeepWeights(), FindOutputProjections()
+    keep, find = KeepWeights(), FindWeights()
     source.stream(batch, [keep, find])
     observer = MeasureHeads(handed=find.handed)
     source.stream(batch, [observer])

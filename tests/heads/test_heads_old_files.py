@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 
 from attnviz.heads import files, tally
+from attnviz.heads.api import compare_heads, compare_models
 from attnviz.heads.capture import survey as capture
+from attnviz.heads.changes.files import to_json
 from attnviz.heads.files import SurveyRun
+from attnviz.heads.measures import MEASURES
 from attnviz.heads.settings import SurveySettings
 from attnviz.settings import ModelSettings
 
@@ -28,6 +31,10 @@ TINY = ("-m", "toy-random", "--seed", "3", "--d-model", "4", "--n-heads", "2", "
 PAIR = ("-m", "toy-random", "--seed", "3", "--max-offset", "1", "--controls", "2", "--against", "toy-random")
 
 
+TINY_MODEL = ModelSettings(model="toy-random", seed=3, d_model=4, n_heads=2, n_layers=1)
+TINY_SETTINGS = SurveySettings(max_offset=1, controls=200)
+THEN = tuple(one for one in MEASURES if getattr(one, "name", "") != "meaning")
+"""What was measured then: a run that goes on measures no more."""
 JUDGED = {"low", "high", "established", "reason", "proof", "typical", "controls", "untrained", "relations",
           "role_established", "beyond_nearest"}  # fmt: skip
 """What is judged otherwise today: intervals by another method, and random weights of several seeds."""
@@ -88,7 +95,8 @@ def test_a_checkpoint_is_gone_on_with(typed: Callable[..., Result], monkeypatch:
     command = ["compare-heads", *TINY, "--corpus", "corpus.txt", "--json"]
     resumed = typed(*command, "--checkpoint", "checkpoint.stats")
     assert (resumed.status, resumed.errors) == (0, "")
-    assert measured(json.loads(resumed.output)) == measured(json.loads(typed(*command).output))
+    anew = compare_heads(Path("corpus.txt"), model=TINY_MODEL, settings=TINY_SETTINGS, measures=THEN)
+    assert measured(json.loads(resumed.output)) == measured(json.loads(files.to_json(anew)))
     assert files.load_stats("checkpoint.stats").n_lines is None
 
 
@@ -102,7 +110,10 @@ def test_a_checkpoint_of_two_models(typed: Callable[..., Result], monkeypatch: p
     assert "--truncate is True, was False" in other.errors
     resumed = typed(*command, "--checkpoint", "two.stats")
     assert (resumed.status, resumed.errors) == (0, "")
-    assert measured(json.loads(resumed.output)) == measured(json.loads(typed(*command).output))
+    before, after = (ModelSettings(model="toy-random", seed=seed) for seed in (3, None))
+    settings = SurveySettings(max_offset=1, controls=2)
+    anew = compare_models(before, after, Path("four.txt"), settings=settings, measures=THEN)
+    assert measured(json.loads(resumed.output)) == measured(json.loads(to_json(anew)))
 
 
 def test_replicates_are_read_as_groups_that_differ_as_much() -> None:

@@ -178,12 +178,15 @@ def test_copies_of_one_sentence_have_no_interval() -> None:
     found = compare(surveyed, corpus="one sentence", thresholds={"broad": 0.01})
     assert np.isnan(found.estimates.low).all()
     assert np.isnan(found.controls["chance"].high).all()
-    assert "one sentence, in 50 lines: no interval, so no role is established" in words_of(found)
+    said = (
+        "one sentence, in 50 lines: no interval, so no role is established; from 10 different sentences on one can be"
+    )
+    assert said in words_of(found)
     roles = [role for head in found.heads for role in head.roles]
     assert roles
     assert not any(role.established for role in roles)
     few = compare(survey_corpus(sentences(3) * 5, open_source("toy"), SurveySettings()), corpus="three")
-    assert "3 different sentences, in 15 lines: too few to say what a head does, so no role is established" in words_of(
+    assert "3 different sentences, in 15 lines: too few to say what a head does; 10 can establish a role" in words_of(
         few
     )
     assert np.isfinite(few.estimates.low[..., few.names.index("entropy")]).all()

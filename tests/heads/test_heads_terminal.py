@@ -224,10 +224,11 @@ def test_why_a_role_is_not_established() -> None:
     assert why_not(Note.of("no_control", controls="chance")) == "no control"
     assert why_not(Note.of("below_threshold", percent=50)) == "below 50 %"
     for kind in CONTROLS.values():
-        doubt = Note.of("control_does_as_much", control=kind.name)
+        doubt = Note.of("control_does_as_much", control=kind.name, value="0.55", low="0.50", high="0.60")
         assert why_not(doubt) == f"{kind.titles[1]} too"
-        assert reason_of(doubt) == kind.too[0]
-        assert reason_of(doubt, "ko") == kind.too[1]
+        assert reason_of(doubt) == f"{kind.too[0]} (0.55, 0.50{TO}0.60)"
+        assert reason_of(doubt, "ko") == f"{kind.too[1]} (0.55, 0.50{TO}0.60)"
+        assert reason_of(doubt, brief=True) == kind.too[0]
         assert kind.words[0] in reason_of(Note.of("too_few_for_control", control=kind.name))
 
 
@@ -362,8 +363,8 @@ def test_relations() -> None:
     """A line a relation: its name, the head, its accuracy with interval, the controls; why it is not established."""
     lines = [line.plain.split() for line in draw_table(made(), Screen(width=100, colour=False))]
     rows = (
-        f"● nsubj > verb 1,234 0.1 0.81 0.76{TO}0.86 +1 0.55 0.20",
-        f"○ referent > pronoun · no control was taken (untrained) 45 1.2 0.60 0.55{TO}0.65 -6 0.58 —",
+        f"● nsubj > verb 1,234 0.1 0.81 0.76{TO}0.86 +1 ≤0.60 ≤0.25",
+        f"○ referent > pronoun · no control was taken (untrained) 45 1.2 0.60 0.55{TO}0.65 -6 ≤0.66 —",
     )
     assert rows[0].split() in lines
     assert rows[1].replace(" was taken (untrained)", "").split() in lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from attnviz.attention import Note
 from attnviz.capture.source import open_source
 from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
@@ -27,7 +26,9 @@ def test_reference_is_found_and_agreement_is_not_established() -> None:
     assert relations["coreference"].established
     assert relations["coreference"].accuracy > 0.85
     assert relations["agreement"].accuracy > 0.7
-    assert relations["agreement"].doubt == Note.of("control_does_as_much", control="untrained")
+    doubt = relations["agreement"].doubt
+    assert doubt is not None
+    assert (doubt.code, dict(doubt.fields)["control"]) == ("control_does_as_much", "untrained")
     screen = Screen(width=80, colour=False, dark=True, unicode=True, palette="magma")
     shown = "\n".join(line.plain for line in draw_table(found, screen))
     assert "● pronoun > referent" in shown

@@ -277,13 +277,19 @@ class PretrainedSource:
         return digest_of(self._model if self._whole is None else self._whole)
 
     def untrained(self, seed: int = 0) -> PretrainedSource:
-        """The same architecture with weights drawn from a seed, as its own library draws them before any training."""
+        """The same architecture with weights drawn from a seed, as its own library draws them before any training.
+
+        Raises:
+            ModelError: it cannot be made from its configuration alone.
+        """
         other = copy.copy(self)
+        whole = self._model if self._whole is None else self._whole
         with quiet(), torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            whole = self._model if self._whole is None else self._whole
-            # Its own config: an implementation chosen for a model is written into it.
-            new = type(whole)(copy.deepcopy(whole.config)).to(self._device, whole.dtype).eval()
+            try:  # Its own config: an implementation chosen for a model is written into it.
+                new = type(whole)(copy.deepcopy(whole.config)).to(self._device, whole.dtype).eval()
+            except Exception as error:  # whatever the constructor of a model from elsewhere raises
+                raise ModelError(f"{type(whole).__name__} cannot be made anew: {first_line(error)}") from error
         other.name = f"{self.name} with random weights"
         other._owner = None  # noqa: SLF001 - its own
         other._model = new if self._whole is None else new.get_encoder()  # noqa: SLF001 - its own

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnviz.attention import Token
 from attnviz.capture.observers import Batch, Block
@@ -19,7 +19,7 @@ from attnviz.capture.projections import Call, projection_of, same
 from attnviz.capture.stream import Layer, for_each_head, visible_keys
 from attnviz.errors import NoAttentionError, RecordError
 from attnviz.heads.capture import rows as heads
-from attnviz.heads.capture.rows import Marks, Received, Rows, Sums
+from attnviz.heads.capture.rows import Marks, Received, Rows, SimilarWords, Sums
 from attnviz.heads.measures import MEASURES, Measure, measures_of, of_rows, offsets_up_to
 from attnviz.heads.settings import MAX_OFFSET, Specials
 
@@ -67,12 +67,13 @@ class MeasureHeads:
 
     Args:
         specials: whether special tokens take part.
-        handed: each layer's output projection as `FindOutputProjections` found it, for norm-based measures; without
+        handed: each layer's output projection as `FindWeights` found it, for norm-based measures; without
             one, none is counted.
         keep_rows: whether rows are kept, so that heads can be compared with one another.
         dealt: for each sentence of a batch a seed: the weights of its rows are dealt out to its keys at random.
         max_offset: fixed offsets are measured from so many tokens back to so many ahead.
         measures: that rows give, as `measures_of` orders them; None takes the usual ones.
+        embeddings: the model's own vectors of its vocabulary; without them no similarity of words is measured.
     """
 
     def __init__(
@@ -84,8 +85,9 @@ class MeasureHeads:
         dealt: Sequence[int] | None = None,
         max_offset: int = MAX_OFFSET,
         measures: Sequence[Measure] | None = None,
+        embeddings: Float[Tensor, "word d"] | None = None,
     ) -> None:
-        self._dealt = dealt
+        self._dealt, self._embeddings = dealt, embeddings
         given = of_rows(measures_of(MEASURES, max_offset)) if measures is None else measures
         self._plan = _Plan(given, offsets_up_to(max_offset))
         self._specials = specials
@@ -94,7 +96,7 @@ class MeasureHeads:
 
     def begin(self, batch: Batch) -> None:
         """Read the tokens of a new batch, and forget the last one."""
-        self._marks = marks_of(batch, self._specials)
+        self._marks = marks_of(batch, self._specials, self._embeddings)
         self._order = None if self._dealt is None else _orders(self._marks.keys, self._dealt)
         self._targets = _KnownTargets(self._plan.keys)
         self._layers: list[_OneLayer] = []
@@ -145,16 +147,23 @@ class MeasureHeads:
         )
 
 
-class FindOutputProjections:
-    """Finds the projection that each layer gives the contexts of its heads to: it is given them to the last bit."""
+class FindWeights:
+    """Finds the weights of a model that measures need beside its attention, by what goes through them.
+
+    A layer's output projection is given the contexts of its heads to the last bit; the embeddings of words are given
+    the numbers of the tokens.
+    """
 
     def __init__(self) -> None:
         self.handed: dict[int, Float[Tensor, "head d_v small"]] = {}
         """Of each layer, for each head a matrix R for which |v R| is the length of v through the output projection."""
+        self.embeddings: Float[Tensor, "word d"] | None = None
+        """The vectors of the vocabulary, as the first layer is given them without positions; None where none are."""
         self._layer: Layer | None = None
 
     def begin(self, batch: Batch) -> None:
-        """Nothing of a batch is needed."""
+        """Read the numbers of the tokens."""
+        self._ids = [token.id for token in batch.sentences[0].tokens]
 
     def observe(self, block: Block) -> None:
         """Nor of its weights."""
@@ -164,8 +173,12 @@ class FindOutputProjections:
         self._layer = layer
 
     def observe_call(self, call: Call) -> None:
-        """See whether this is the projection."""
+        """See whether this is the projection, or the words' embeddings."""
         layer = self._layer
+        if self.embeddings is None and isinstance(call.module, nn.Embedding):
+            if call.given.shape[-1] >= len(self._ids) and call.given[0, : len(self._ids)].tolist() == self._ids:
+                self.embeddings = call.module.weight.detach()
+            return
         if layer is None or layer.number in self.handed or not same(call.given, layer.output.flatten(2)):
             return
         found = projection_of(call, 0, call.made.shape[2])
@@ -178,8 +191,8 @@ class FindOutputProjections:
             self.handed[layer.number] = r.transpose(1, 2)
 
 
-def marks_of(batch: Batch, specials: Specials = "keep") -> Marks:
-    """What is known of the tokens of a batch."""
+def marks_of(batch: Batch, specials: Specials = "keep", embeddings: Float[Tensor, "word d"] | None = None) -> Marks:
+    """What is known of the tokens of a batch; with the vectors of the vocabulary, how similar its words are."""
     keys = [sentence.tokens if sentence.keys is None else sentence.keys for sentence in batch.sentences]
     real_keys = batch.real if batch.real_keys is None else batch.real_keys
     device = batch.real.device
@@ -196,16 +209,22 @@ def marks_of(batch: Batch, specials: Specials = "keep") -> Marks:
     last = real_keys & (torch.arange(real_keys.shape[1], device=device) == real_keys.sum(dim=1)[:, None] - 1)
     first = where(lambda j, _: j == 0)
     out = specials == "exclude"
+    ids = _padded([[-1 if t.special else number(t) for t in row] for row in keys], real_keys, fill=-1)
+    punctuation = where(lambda _, token: not token.special and is_punctuation(token.text))
+    similar = None
+    if embeddings is not None and batch.kind != "cross":
+        similar = SimilarWords(embeddings[ids.clamp_min(0)], ids, (ids >= 0) & ~punctuation)
     return Marks(
         specials=specials,
         queries=batch.real & ~special_queries if out else batch.real,
         keys=real_keys & ~special if out else real_keys,
         first=first,
         separator=special & ~first,
-        punctuation=where(lambda _, token: not token.special and is_punctuation(token.text)),
+        punctuation=punctuation,
         end=special & last & ~first,
-        ids=_padded([[-1 if t.special else number(t) for t in row] for row in keys], real_keys, fill=-1),
+        ids=ids,
         square=batch.kind != "cross",
+        similar=similar,
     )
 
 

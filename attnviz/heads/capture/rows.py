@@ -21,6 +21,11 @@ from attnviz.heads.measures import Measure
 from attnviz.heads.settings import Specials
 
 _TINY = 1e-30
+_COLLINEAR = 1e-12
+"""What a regressor has left that others explain whole."""
+
+FEWEST_WORDS = 6
+"""A row that sees fewer words tells nothing of which of them is like its own, position and frequency apart."""
 
 SEEN_BY = 0.5
 """A key is a sink candidate where at least this share of the rows sees it."""
@@ -40,6 +45,7 @@ class Marks:
         end: where the key is a special token that ends its sentence.
         ids: the number of each token in the vocabulary; all special tokens and padding are -1.
         square: whether queries and keys are the same tokens. If not, no offset and no repetition is measured.
+        similar: how similar the words' own vectors are; None where the model has none, or queries are other tokens.
     """
 
     specials: Specials
@@ -51,6 +57,57 @@ class Marks:
     end: Bool[Tensor, "batch key"]
     ids: Int[Tensor, "batch key"]
     square: bool
+    similar: SimilarWords | None = None
+
+
+class SimilarWords:
+    """Which of the words that a row sees are like its own, by the model's input embeddings, beyond chance.
+
+    For row i, over the words j that it sees (no special token, no punctuation mark, not its own token again), the
+    cosine of both vectors is predicted by least squares from ln |i - j|, from the side on which j stands and from
+    ln (1 + the token's number): vocabularies are sorted by frequency, which falls as one over the rank (Zipf 1949).
+    What is left is ranked: (rank - 1/2) / n, from 0 for the least similar word to 1.
+
+    Args:
+        vectors: of the keys' tokens.
+        ids: the number of each token in the vocabulary.
+        words: where the key is a word.
+    """
+
+    def __init__(
+        self, vectors: Float[Tensor, "batch key d"], ids: Int[Tensor, "batch key"], words: Bool[Tensor, "batch key"]
+    ) -> None:
+        unit = torch.nn.functional.normalize(vectors.double(), dim=-1)
+        self._cosine = unit @ unit.transpose(1, 2)  # (B, K, K)
+        self._rarity = ids.clamp_min(0).add(1).double().log()
+        self._between = words[:, :, None] & words[:, None] & (ids[:, :, None] != ids[:, None])
+        self._known: tuple[int, Tensor, tuple[Tensor, Tensor]] | None = None
+
+    def ranks(self, rows: Rows) -> tuple[Float[Tensor, "batch rows key"], Bool[Tensor, "batch rows key"]]:
+        """Each word's rank, and which words these are; none in rows that see fewer than `FEWEST_WORDS`.
+
+        Worked out once for all layers of a batch whose rows see the same keys.
+        """
+        if self._known and self._known[0] == rows.first_row and torch.equal(self._known[1], rows.seen):
+            return self._known[2]
+        here = slice(rows.first_row, rows.first_row + rows.weights.shape[2])
+        words = rows.seen & self._between[:, here]
+        n = words.sum(dim=-1, keepdim=True)
+        words = words & (n >= FEWEST_WORDS)
+        # Each regressor less its mean, then less what the ones before explain: what is left of the cosine is ranked.
+        far = rows.offsets.abs().clamp_min(1).double().log().expand_as(words)
+        side = rows.offsets.sign().double().expand_as(words)
+        rarity = self._rarity[:, None].expand_as(words)
+        left = [torch.where(words, one, 0.0) for one in (far, side, rarity, self._cosine[:, here])]
+        left = [torch.where(words, one - one.sum(dim=-1, keepdim=True) / n.clamp_min(1), 0.0) for one in left]
+        for first, one in enumerate(left):
+            size = (one * one).sum(dim=-1, keepdim=True).clamp_min(_COLLINEAR)
+            for after in range(first + 1, len(left)):
+                left[after] = left[after] - (left[after] * one).sum(dim=-1, keepdim=True) / size * one
+        order = left[-1].masked_fill(~words, torch.inf).argsort(dim=-1, stable=True).argsort(dim=-1)
+        ranks = torch.where(words, (order + 0.5) / n.clamp_min(1), 0.0).to(rows.weights)
+        self._known = rows.first_row, rows.seen, (ranks, words)
+        return ranks, words
 
 
 Target: TypeAlias = Bool[Tensor, "#batch #rows key"] | Bool[Tensor, "rows key"]
@@ -178,6 +235,17 @@ class Rows:
         if self.marks.square:
             counted = counted & ~self.marks.end[:, self.first_row : self.first_row + self.weights.shape[2]]
         return (self.top.weight * counted[:, None]).sum(dim=-1), _number(counted)
+
+    def similar(self) -> Sums:
+        """The mean rank of the words that a row looks at, by how like its own word they are: see `SimilarWords`."""
+        if self.marks.similar is None:
+            return self.nothing()
+        ranks, words = self.marks.similar.ranks(self)
+        on_words = (self.weights * words[:, None]).sum(dim=-1)
+        mean = (self.weights * ranks[:, None]).sum(dim=-1) / on_words.clamp_min(torch.finfo(on_words.dtype).tiny)
+        counted = words.any(dim=-1)
+        even = torch.where(on_words > 0, mean, 0.5)  # no weight on any word is no preference
+        return (even * counted[:, None]).double().sum(dim=-1), _number(counted)
 
     def nothing(self) -> Sums:
         """What cannot be measured here: no row is counted."""

@@ -10,18 +10,17 @@ from itertools import islice
 from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
-from jaxtyping import Float, Float64
-from torch import Tensor
+from jaxtyping import Float64
 
 from attnviz.attention import Kind, Receipt
 from attnviz.capture.batching import in_batches, join, shuffle, take_first
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.source import Source
-from attnviz.errors import InputError
+from attnviz.errors import InputError, ModelError
 from attnviz.heads import structure, survey, tally
 from attnviz.heads.capture.divergences import divergences
 from attnviz.heads.capture.links import FindLinks
-from attnviz.heads.capture.measure import BatchMeasures, FindOutputProjections, MeasureHeads
+from attnviz.heads.capture.measure import BatchMeasures, FindWeights, MeasureHeads
 from attnviz.heads.measures import (
     CHANCE,
     MEASURES,
@@ -171,7 +170,7 @@ class Runner:
     ) -> None:
         self._source, self._settings, self._entries, self._tokens = source, settings, measures, tokens
         self._measures = of_rows(measures_of(measures, settings.max_offset))
-        self._handed: Mapping[int, Float[Tensor, "head d_v small"]] | None = None
+        self._weights: FindWeights | None = None
 
     @cached_property
     def _digest(self) -> str:
@@ -204,28 +203,34 @@ class Runner:
         sample = found.sample
         if not sample.texts:  # none were wished for
             return found
-        singles = {key: self._encode(text, pair) for key, (text, pair) in sample.texts.items()}
+        texts = {**sample.linked, **sample.texts}
+        read = {key: self._encode(*given) for key, given in texts.items()}
+        singles = {key: read[key] for key in sample.texts}
         controls = dict(sample.controls)
         mixed = {key: shuffle(single, key) for key, single in singles.items()}
         if all(single is not None for single in mixed.values()):
-            controls[SHUFFLED], _ = self._control({key: single for key, single in mixed.items() if single is not None})
-        controls[CHANCE], own = self._control(singles, sample.annotated, dealt=True)
-        said = {key: single.sentences[0].target for key, single in singles.items()}
+            controls[SHUFFLED] = self._control({key: single for key, single in mixed.items() if single is not None})
+        controls[CHANCE] = self._control(singles, dealt=True)
         places = [one.role is not None for one in self._measures]
         sums, links, counts = [], [], np.zeros(0)
         for seed in range(SEEDS):
-            other = Runner(self._source.untrained(seed), self._settings, self._entries, self._tokens)
-            other._handed = {}  # no norm-based measure gives a role
-            again = {key: other._encode(*given, target=said[key]) for key, given in sample.texts.items()}
-            (measured, counts), hits = other._control(again, sample.annotated)
+            try:
+                source = self._source.untrained(seed)
+            except ModelError as error:
+                return replace(found, sample=replace(sample, controls=controls, no_random=str(error)))
+            other = Runner(source, self._settings, self._entries, self._tokens)
+            if self._source.generates:  # it reads what the trained model generates
+                said = {key: single.sentences[0].target for key, single in read.items()}
+                read = {key: other._encode(*given, target=said[key]) for key, given in texts.items()}
+            measured, counts = other._control({key: read[key] for key in sample.texts})
             sums.append(np.ascontiguousarray(measured[..., places]))
-            links.append(hits)
+            links.append(other._links({key: (read[key], one) for key, one in sample.annotated.items()}))
         controls[UNTRAINED] = np.concatenate(sums, axis=1), np.ascontiguousarray(counts[..., places])
         hits = {
             key: replace(one, hits=np.concatenate([seed[key].hits for seed in links], axis=2))
             for key, one in links[0].items()
         }
-        return replace(found, sample=replace(sample, controls=controls, found=hits, own=own))
+        return replace(found, sample=replace(sample, controls=controls, found=hits))
 
     def _encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
         settings = self._settings
@@ -241,15 +246,15 @@ class Runner:
         keep_rows: bool = False,
         dealt: Sequence[int] | None = None,
     ) -> BatchRun:
-        if self._handed is None:
-            find = FindOutputProjections()
-            self._source.stream(take_first(batch), [find])
-            self._handed = find.handed
+        if self._weights is None:
+            self._weights = FindWeights()
+            self._source.stream(take_first(batch), [self._weights])
         observer = MeasureHeads(
             self._settings.specials,
-            self._handed,
+            self._weights.handed,
             keep_rows=keep_rows,
             dealt=dealt,
+            embeddings=self._weights.embeddings,
             measures=self._measures,
             max_offset=self._settings.max_offset,
         )
@@ -264,22 +269,28 @@ class Runner:
         found = links.found() if len(observers) > 1 else (None,) * len(said)
         return BatchRun(measured=observer.measured(), receipt=receipt, annotated=said, found=found)
 
-    def _control(
-        self, singles: Mapping[int, Batch], annotated: Mapping[int, Annotation] | None = None, *, dealt: bool = False
-    ) -> tuple[survey.PerSentence, dict[int, LinkHits]]:
-        """The measures of these sentences, in the order of their keys, and which of their links heads find."""
+    def _control(self, singles: Mapping[int, Batch], *, dealt: bool = False) -> survey.PerSentence:
+        """The measures of these sentences, in the order of their keys."""
         keys = {id(single): key for key, single in singles.items()}
         parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        found: dict[int, LinkHits | None] = {}
         for batches in in_batches(list(singles.values()), self._tokens):
             there = [keys[id(single)] for single in batches]
-            said = [(annotated or {}).get(key) for key in there]
-            ran = self._run(join(batches), said, dealt=there if dealt else None)
+            ran = self._run(join(batches), dealt=there if dealt else None)
             measured = ran.measured.sums.cpu().numpy(), ran.measured.counts.cpu().numpy()
             parts |= dict(zip(there, zip(*measured, strict=True), strict=True))
-            found |= dict(zip(there, ran.found, strict=True))
         sums, counts = (np.stack([parts[key][at] for key in singles]).astype(np.float64) for at in (0, 1))
-        return (sums, counts), {key: one for key in singles if (one := found[key]) is not None}
+        return sums, counts
+
+    def _links(self, given: Mapping[int, tuple[Batch, Annotation]]) -> dict[int, LinkHits]:
+        """Which links of these sentences heads find."""
+        keys = {id(single): key for key, (single, _) in given.items()}
+        hits: dict[int, LinkHits | None] = {}
+        for batches in in_batches([single for single, _ in given.values()], self._tokens):
+            there = [keys[id(single)] for single in batches]
+            find = FindLinks([given[key][1] for key in there], self._settings.specials)
+            self._source.stream(join(batches), [find])
+            hits |= dict(zip(there, find.found(), strict=True))
+        return {key: one for key in given if (one := hits[key]) is not None}
 
     def _part(self, batch: Batch, ran: BatchRun) -> BatchSummary:
         return part_of(batch, ran, self._measures, batch.kind or self._source.kinds[0])
@@ -423,16 +434,26 @@ def _sample(
     given = ((sentence.text, sentence.pair) for part in parts for sentence in part.sentences)
     keys = [key for part in parts for key in part.keys]
     at = {key: row for row, key in enumerate(keys)}
-    texts = dict(sorted(dict(zip(keys, given, strict=True)).items())[:size])
+    every = dict(zip(keys, given, strict=True))
+    texts = dict(sorted(every.items())[:size])
     rows = [at[key] for key in texts]
     places = [number for number, one in enumerate(measures) if one.role is not None]
     own = tuple(values[rows][..., places].astype(np.float32, order="C") for values in measured)
+    annotated = structure.drawn(_annotated(parts)) if size else {}
+    hits = {
+        key: one
+        for part in parts
+        for key, said, one in zip(part.keys, part.annotated, part.found, strict=True)
+        if one is not None and said == annotated.get(key)
+    }
     return Sample(
         size=size,
         texts=texts,
         roles=tuple(measures[place].name for place in places),
         controls={survey.OWN: (own[0], own[1])},
-        annotated=_kept(parts, texts),
+        linked={key: every[key] for key in annotated},
+        annotated=annotated,
+        own={key: hits[key] for key in annotated},
     )
 
 
@@ -441,14 +462,14 @@ def is_much(parts: Sequence[BatchSummary]) -> bool:
     return sum(part.sums.nbytes for part in parts) > KEPT_BYTES
 
 
-def _kept(parts: Sequence[BatchSummary], texts: Mapping[int, object]) -> dict[int, Annotation]:
-    """The words that belong together of these sentences; of one that comes in two ways, always the same."""
+def _annotated(parts: Sequence[BatchSummary]) -> dict[int, Annotation]:
+    """The words that belong together of all sentences; of one that comes in two ways, always the same."""
     kept: dict[int, Annotation] = {}
     for part in parts:
         for key, annotated, found in zip(part.keys, part.annotated, part.found, strict=True):
-            if key in texts and annotated is not None and found is not None:
+            if annotated is not None and found is not None:
                 kept[key] = min(kept.get(key, annotated), annotated, key=repr)
-    return dict(sorted(kept.items()))
+    return kept
 
 
 def _relations(parts: Sequence[BatchSummary]) -> Relations | None:

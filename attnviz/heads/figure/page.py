@@ -11,10 +11,10 @@ import numpy as np
 from attnviz.attention import Attention
 from attnviz.heads.figure.card import Card, card_of, draw_weights, labels_of
 from attnviz.heads.figure.grid import colour_of
-from attnviz.heads.notes import MINOR, closest_roles, note_words, proof, reason_of
+from attnviz.heads.notes import MINOR, closest_roles, how_sure, note_words, proof
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, own_card
+from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, own_card, strongest_of
 from attnviz.heads.wording import described, role_words, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import height_of, lines, page_of
@@ -111,7 +111,9 @@ def _draw(
     roles = _roles(profile, comparison, language)
     words = [line for text, colour in roles for line in lines(pen, [text], LEFT, colour=colour)]
     sheet = next((card.sheet for card in cards), None)
-    sentences = lines(pen, [card.sentence for card in cards], LEFT, colour=GREY)
+    strongest = [strongest_of(comparison, profile, role) for role in profile.roles[:1]]
+    more = [f"{say('strongest_one', language)} “{visible(one.text)}” {one.score:.2f}" for one in strongest if one]
+    sentences = lines(pen, [*(card.sentence for card in cards), *more], LEFT, colour=GREY)
     shown_from = top + height_of(words) + 0.12 * bool(sentences)
     beside, over = (
         (0.0, 0.0)
@@ -154,12 +156,7 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, language: str) -> l
     for role in profile.roles:
         score = f"{role.score:.2f}" + ("" if math.isnan(role.low) else f" ({role.low:.2f}–{role.high:.2f})")  # noqa: RUF001
         written.append((f"{visible(role.rule.short)} {score}: {visible(role.rule.say(language))}", BLACK))
-        against = "; ".join(
-            f"{CONTROLS[one.name].say(language, one)} {one.value:.2f}" for one in role.controls if one.rules_out
-        )
-        why = visible(reason_of(role.doubt, language))
-        yes = say("established", language, controls=against or say("no_controls", language))
-        written.append((yes if role.established else say("not_established", language, why=why), GREY))
+        written.append((visible(how_sure(role, language)), GREY))
     return written
 
 

@@ -170,5 +170,5 @@ def _doubts(rows: Sequence[RoleHeads], language: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for row in rows:
         if row.rule is not None and row.doubt is not None:
-            found.setdefault(reason_of(row.doubt, language), []).append(row.rule.short)
+            found.setdefault(reason_of(row.doubt, language, brief=True), []).append(row.rule.short)
     return found

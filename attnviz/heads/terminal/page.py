@@ -5,13 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heads.notes import closest_roles, reason_of
-from attnviz.heads.record import HeadComparison, HeadProfile, Role
+from attnviz.heads.notes import closest_roles, how_sure
+from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, strongest_shown
+from attnviz.heads.selection import (
+    at_offset,
+    control_of,
+    estimate_of,
+    example_of,
+    nearest,
+    strongest_of,
+    strongest_shown,
+)
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import (
     DOUBTFUL,
@@ -102,23 +111,17 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, screen: Screen, lan
         start = f"{mark(screen, established=role.established)} {role.rule.short} {number(role.score, screen)}{ends}"
         words = role.rule.say(language)
         yield from prose(f"{start}: {words}", screen, role_style(role, screen) + _BOLD, indent=2)
-        yield from _indented(_how_sure(role, screen, language), screen)
-        for example in comparison.examples.get((profile.name, role.measure), ())[:1]:
-            end = f"  {number(example.score, screen)}"
-            yield Text("  " + fit(f"“{example.text}”", screen.width - 2 - len(end), screen) + end, no_wrap=True)
+        yield from _indented(spell(how_sure(role, language), screen), screen)
+        examples = example_of(comparison, profile, role), strongest_of(comparison, profile, role)
+        for phrase, example in zip(("example", "strongest_one"), examples, strict=True):
+            if example is not None:
+                start, end = f"  {spell(say(phrase, language), screen)} ", f"  {number(example.score, screen)}"
+                room = screen.width - cell_len(start) - len(end)
+                yield Text(start + fit(f"“{example.text}”", room, screen) + end, no_wrap=True)
 
 
 def _indented(text: str, screen: Screen) -> list[Text]:
     return [Text("  ") + line for line in prose(text, Screen(width=screen.width - 2, unicode=screen.unicode))]
-
-
-def _how_sure(role: Role, screen: Screen, language: str) -> str:
-    """Whether it is established, and the controls that decide that."""
-    if not role.established:
-        return say("not_established", language, why=reason_of(role.doubt, language))
-    deciding = [one for one in role.controls if one.rules_out]
-    controls = "; ".join(f"{CONTROLS[one.name].say(language, one)} {number(one.value, screen)}" for one in deciding)
-    return say("established", language, controls=controls or say("no_controls", language))
 
 
 def _brief(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:

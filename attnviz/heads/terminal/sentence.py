@@ -8,10 +8,11 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.attention import Attention
+from attnviz.heads.course import sorted_heads
 from attnviz.heads.record import HeadComparison
 from attnviz.heads.selection import received_by_words, strongest_link, strongest_links
-from attnviz.heads.terminal.cells import bar, draw_grid, draw_notes, number, prose
-from attnviz.heads.wording import described, sample, say
+from attnviz.heads.terminal.cells import bar, draw_grid, draw_notes, mark, number, prose, role_style
+from attnviz.heads.wording import counted, described, sample, say
 from attnviz.render.palette import LEVELS
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
@@ -39,7 +40,8 @@ def draw_sentence(
     """
     lines = prose(say("one_title", language, model=comparison.model), screen, "bold")
     lines += prose(f"{sample(comparison, language)}; {described(comparison, language, 'mapped')}", screen)
-    lines += prose(say("one_few", language), screen)
+    if comparison.roles_on is None:
+        lines += prose(say("one_few", language), screen)
     lines.append(Text())
     if full:
         lines += _table(comparison, record, screen, language)
@@ -53,6 +55,8 @@ def draw_sentence(
         style = screen.paint(round(min(share, 1.0) * (LEVELS - 1))) if screen.colour else Style()
         return Text(fit(labels[most], room, screen), style)
 
+    if comparison.roles_on is not None:
+        lines += [*_sorts(comparison.roles_on, record, screen, language), Text()]
     lines += prose(say("one_map", language), screen)
     lines += draw_grid(comparison, screen, lambda one, room: cell(one.layer, one.head, room), WIDEST_TOKEN)
     lines += [Text(), *_links(record, screen, language)]
@@ -61,6 +65,27 @@ def draw_sentence(
     notes = [note for note in comparison.notes if note.code != "few_sentences"]
     lines += [Text(), *draw_notes(comparison, notes, screen, language)]
     return [*lines, *prose(say("more_one", language), screen, "dim")]
+
+
+def _sorts(roles: HeadComparison, record: Attention, screen: Screen, language: str) -> Iterator[Text]:
+    """The lecture's four sorts of heads: the head that is so, its role, and its weights in the sentence."""
+    yield from prose(
+        say("sorts", language, sentences=counted(roles.n_sentences, "sentence"), n=roles.n_sentences), screen
+    )
+    rows = []
+    for one in sorted_heads(roles, record):
+        head, role = one.had or (None, None)
+        words = say("sort_none", language) if role is None else f"{role.rule.short} {number(role.score, screen)}"
+        linked = max(one.cells, key=lambda cell: cell[2], default=None)
+        cell = "" if linked is None else f"{linked[0]} → {linked[1]} {number(linked[2], screen)}"
+        cell += say("sort_any", language, head=linked[3]) if head is None and linked is not None else ""
+        strong = "" if one.strongest is None else f"{one.strongest[0]} → {one.strongest[1]} {one.strongest[2]:.2f}"
+        mine = f"{mark(screen, established=head is not None)} {one.sort.words[language == 'ko']}"
+        texts = [spell(text, screen) for text in (words, cell, strong)]
+        rows.append([Text(mine, role_style(role, screen)), head.name if head else "", *texts])
+    titles = [say(name, language) for name in ("sort", "head", "role", "sort_links", "top_link")]
+    columns = zip(titles, zip(*rows, strict=True), strict=True)
+    yield from table([Column(title, list(cells), least=10) for title, cells in columns], screen)
 
 
 def _links(record: Attention, screen: Screen, language: str) -> Iterator[Text]:

@@ -258,6 +258,11 @@ def _clusters(comparison: HeadComparison, screen: Screen, language: str) -> Iter
         yield from list_heads(title, names, screen, 18, language)
 
 
+def _up_to(high: float, screen: Screen) -> str:
+    """The upper end of a control's interval: what a score's lower end must lie above."""
+    return number(high, screen) if math.isnan(high) else spell(f"≤{number(high, screen)}", screen)
+
+
 def draw_relations(relations: Sequence[Relation], screen: Screen, language: str = "en") -> Iterator[Text]:
     """The table of what heads find in a treebank, established or not."""
     gap = 1 if screen.width < AIRY_RELATIONS else 2
@@ -268,7 +273,7 @@ def draw_relations(relations: Sequence[Relation], screen: Screen, language: str 
         why = why_not(one.doubt, language)
         text.append(spell(f" · {why}", screen) if why else "", "dim")
         names.append(text)
-    offsets = [f"{one.offset:+d} {number(one.offset_accuracy, screen)}" for one in relations]
+    offsets = [f"{one.offset:+d} {_up_to(one.offset_high, screen)}" for one in relations]
     columns = [
         Column(f"  {say('relation', language)}", names, least=20),
         Column("n", [f"{one.n:,}" for one in relations], right=True),
@@ -276,7 +281,7 @@ def draw_relations(relations: Sequence[Relation], screen: Screen, language: str 
         Column(say("right", language), [number(one.accuracy, screen) for one in relations], right=True),
         Column("95 %", [interval(one.low, one.high, screen) for one in relations], right=True),
         Column(say("offset", language), offsets, right=True),
-        Column("rand", [number(one.untrained, screen) for one in relations], right=True),
+        Column("rand", [_up_to(one.untrained_high, screen) for one in relations], right=True),
     ]
     yield from prose(say("relations_title", language), screen)
     yield from table(columns, screen, gap=gap)

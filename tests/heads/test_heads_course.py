@@ -1,0 +1,110 @@
+"""The lecture's four sorts of heads, on its own sentence: which heads are so, and what they look at there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.heads.course import SORTS, sorted_heads
+from attnviz.heads.measures import MEASURES, Measure, RoleRule
+from attnviz.heads.record import HeadComparison, Role
+from attnviz.heads.relations import rule_of
+from attnviz.heads.settings import SurveySettings
+from attnviz.heads.terminal.overview import draw_overview
+from attnviz.render.terminal.screen import Screen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.fixtures.command_line import Result
+
+SENTENCE = "I love all you"
+
+
+@pytest.fixture(scope="module")
+def one() -> HeadComparison:
+    """The lecture's sentence, with no roles."""
+    return attnviz.compare_heads(SENTENCE, model="toy", settings=SurveySettings(controls=5, similarity=False))
+
+
+def with_role(comparison: HeadComparison, place: int, rule: RoleRule, score: float = 0.9) -> HeadComparison:
+    """The same with one head that has a role."""
+    role = Role(rule=rule, measure=rule.name, score=score, low=score - 0.1, high=score + 0.05, controls=())
+    heads = list(comparison.heads)
+    heads[place] = replace(heads[place], roles=(*heads[place].roles, role))
+    return replace(comparison, heads=tuple(heads))
+
+
+def rule(name: str) -> RoleRule:
+    """The role of a measure."""
+    (found,) = (one.role for one in MEASURES if isinstance(one, Measure) and one.name == name and one.role)
+    return found
+
+
+def test_the_best_established_head_of_each_sort(one: HeadComparison) -> None:
+    """Grammar is told by subjects and objects, position by offsets; their weights are the model's own."""
+    assert one.attention is not None
+    roles = with_role(one, 3, rule_of("obj", reverse=True), 0.8)
+    roles = with_role(roles, 5, rule_of("obj", reverse=False), 0.95)
+    roles = with_role(roles, 7, rule_of("det", reverse=False), 0.99)
+    roles = with_role(roles, 9, rule_of("coreference", reverse=False))
+    roles = with_role(with_role(roles, 11, rule("next")), 13, rule("meaning"))
+    found = {each.sort.words[0]: each for each in sorted_heads(roles, one.attention)}
+    places = {name: each.had and each.had[0].name for name, each in found.items()}
+    assert places == {"grammar": "0.5", "meaning": "2.1", "pronoun": "1.3", "position": "1.5"}
+    weights = one.attention.weights
+    tokens = [token.text for token in one.attention.key_tokens]
+    i, love, everybody, you = (tokens.index(word) for word in SENTENCE.split())
+    expected = {"grammar": [(love, i), (love, you)], "meaning": [(love, you)], "pronoun": [(you, i)]}
+    expected["position"] = [(everybody, you)]
+    for name, links in expected.items():
+        layer, head = map(int, str(places[name]).split("."))
+        assert [cell[2] for cell in found[name].cells] == pytest.approx([weights[layer, head][link] for link in links])
+
+
+def test_without_such_a_head_the_largest_weight_of_any(one: HeadComparison) -> None:
+    """A sort that no head is of says so, and which head gives the lecture's link most."""
+    assert one.attention is not None
+    bare = replace(one, heads=tuple(replace(head, roles=()) for head in one.heads))
+    for each in sorted_heads(bare, one.attention):
+        assert each.had is None
+        assert each.strongest is None
+        for start, end, weight, head in each.cells:
+            tokens = [token.text for token in one.attention.key_tokens]
+            column = one.attention.weights[:, :, tokens.index(start), tokens.index(end)]
+            assert weight == pytest.approx(column.max())
+            layer, number = map(int, head.split("."))
+            assert np.isclose(column[layer, number], column.max())
+    shown = [str(line) for line in draw_overview(replace(one, roles_on=bare), Screen(width=80))]
+    assert sum("no head does it" in line for line in shown) == len(SORTS)
+    assert max(map(len, shown)) <= 80
+
+
+def test_words_that_the_sentence_lacks_have_no_cell() -> None:
+    """Of another sentence only what the heads look at most is told."""
+    other = attnviz.compare_heads(
+        "she is eating a green apple", model="toy", settings=SurveySettings(controls=5, similarity=False)
+    )
+    assert other.attention is not None
+    assert [each.cells for each in sorted_heads(other, other.attention)] == [()] * len(SORTS)
+
+
+def test_the_command_measures_roles_on_many_sentences(typed: Callable[..., Result]) -> None:
+    """One command, one screen: the table stands above the map of words."""
+    shown = typed("compare-heads", SENTENCE, "--toy", "--roles", "--controls", "10", "-o", "a.csv")
+    assert shown.status == 0
+    assert "established on 600 sentences" in " ".join(shown.output.split())
+    assert all(sort.words[0] in shown.output for sort in SORTS)
+    assert shown.output.count("\n") < 50
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("--against", "toy-random")])
+def test_roles_are_for_one_sentence(refused: Callable[..., tuple[int, str]], more: tuple[str, ...]) -> None:
+    """Without a sentence, and with JSON or another model, there is no such table."""
+    said = refused("compare-heads", *([SENTENCE] if more else []), "--toy", "--roles", *more)
+    assert said[0] == 2
+    assert "--roles shows the heads of one model on one sentence: give a sentence" in said[1]
