@@ -243,7 +243,7 @@ class TestModel:
     @pytest.mark.parametrize(
         ("model", "nearest"),
         [
-            ("toy-foo", "toy"), ("toy-rand", "toy-random"), ("toys", "toy"), ("TOY-Decoder", "toy-decoder"),
+            ("toy-foo", "toy-ko"), ("toy-rand", "toy-random"), ("toys", "toy"), ("TOY-Decoder", "toy-decoder"),
             ("toy-seq", "toy-seq2seq"), ("tpy-random", "toy-random"), ("toy-transformers", "toy-transformer"),
             ("bottleneck-with-0", ""), ("toy\x1b[2J", "toy"),
         ],

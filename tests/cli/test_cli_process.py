@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attnviz.models.registry import names
 from attnviz.storage import load
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def test_a_full_disk(
         ("attnviz heatmap --scale ", {"shared", "panel", "unit"}),
         (
             "attnviz heatmap --model ",
-            {"toy", "toy-random", "toy-decoder", "toy-seq2seq", "toy-transformer", "some/body"},
+            {*names(), "some/body"},
         ),
     ],
 )

@@ -42,7 +42,7 @@ def as_before() -> Iterator[None]:
     [
         (
             ["train", "no-such"],
-            "there is no model 'no-such' to train: there are toy, toy-decoder, toy-seq2seq, toy-transformer",
+            "there is no model 'no-such' to train: there are toy, toy-decoder, toy-ko, toy-seq2seq",
         ),
         (["train"], "Missing argument 'name'"),
         (["train", "toy", "--steps", "-5"], "'--steps': Input should be greater than or equal to 1"),
