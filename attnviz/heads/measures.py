@@ -290,12 +290,12 @@ MEASURES: tuple[Entry, ...] = (
         sign="all", colour="#ddcc77",
     )),
     # `attnviz.heads.capture.rows.SimilarWords`
-    _rows("meaning", "mean", "share",
+    _rows("meaning", "sim", "share",
           ("rank of the words it looks at by how similar they are, 0.5 by chance",
            "보는 단어들의 뜻이 비슷한 순위, 우연이면 0.5"),
           lambda rows: rows.similar(), role=RoleRule(
         name="meaning", words="looks at words of similar meaning", korean="뜻이 비슷한 단어를 봄", also=("similar",),
-        threshold=0.6, sign="mean", colour="#00a5b5",
+        threshold=0.6, sign="sim", colour="#00a5b5",
     )),
     _rows("distance", "dist", "tokens", ("mean distance of the keys", "키까지의 평균 거리"), _distance),
     _rows("spread", "± tokens", "tokens",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TOY = ("-m", "toy-random")
 ROLES = (
-    "self, previous, next, first, separator, punctuation, same_word, induction, meaning, broad, offset, relation, none"
+    "self, previous, next, first, separator, punctuation, same_word, induction, broad, meaning, offset, relation, none"
 )
 SETTABLE = "broad, first, induction, meaning, next, offset, previous, punctuation, relation, same_word, self, separator"
 NONE = "there is no sentence to measure heads on"
