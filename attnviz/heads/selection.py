@@ -25,7 +25,7 @@ NONE = "none"
 ORDERS = ("head", "role", "score")
 """How heads can be sorted, beside by a measure."""
 MOST_CARDS = 8
-"""So many roles have a card with their strongest example; so many of the strongest links of a sentence are shown."""
+"""So many roles have a card with an example; so many of the strongest links of a sentence are shown."""
 FEWEST, SHORT = 6, 12
 """Words of an example with letters in them, at least, and words at most, where there is such a one: its words stand
 beside its pattern."""

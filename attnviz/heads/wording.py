@@ -51,10 +51,10 @@ TEXTS: Templates = {
     "heads_from_0": ("head, counted from 0", "헤드 (0부터)"),
     "layer": ("layer", "층"),
     "n_heads": ("heads", "헤드 수"),
-    "cards": ("The strongest example of each established role", "확인된 역할마다 가장 뚜렷한 예"),
+    "cards": ("An example of each established role", "확인된 역할의 예"),
     "cards_unsure": (
-        "The strongest example of each role, none established",
-        "역할마다 가장 뚜렷한 예 (확인된 역할 없음)",
+        "An example of each role, none established",
+        "역할마다 하나의 예 (확인된 역할 없음)",
     ),
     "cards_links": (
         "The strongest links between words, of a head each",

@@ -1,4 +1,4 @@
-"""The page of a comparison: the map of heads, their roles, and the strongest example of each established role."""
+"""The page of a comparison: the map of heads, their roles, and an example of each established role."""
 
 from __future__ import annotations
 
