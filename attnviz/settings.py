@@ -2,6 +2,7 @@
 
 The command line makes its options from these groups, Python makes the same values, and files keep them. What excludes
 another setting is refused by the group itself, with one message, wherever the group was made.
+What a field means is said once, in the `help` of its option.
 """
 
 from __future__ import annotations
@@ -129,15 +130,7 @@ def check_sentence(text: str | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextSettings:
-    """The sentence, and what goes with it.
-
-    Attributes:
-        text: the sentence; ``-`` stands for standard input.
-        file: a file that holds the sentence.
-        pair: a second sentence.
-        target: what a model that translates is made to generate (teacher forcing).
-        truncate: whether a text that is too long is cut.
-    """
+    """The sentence, and what goes with it."""
 
     text: str | None = option(help="The sentence; - reads it from standard input.")
     file: Path | None = option("--file", help="Read the sentence from a file.", panel=INPUT)
@@ -161,20 +154,7 @@ def _size(name: str, least: int, meaning: str) -> Any:  # noqa: ANN401 - as opti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    """Which model, and how it is loaded.
-
-    Attributes:
-        model: a home-built model, a name on the hub, or a folder; None is DistilBERT.
-        toy: whether it is the home-built encoder.
-        device: where it runs.
-        dtype: its number format.
-        revision: a branch, tag or commit.
-        trust_remote_code: whether code that comes with the model may run.
-        seed: of the home-built model with random weights; None is the usual one, as for the sizes that follow.
-        d_model: the width of the words' vectors.
-        n_heads: how many heads share it.
-        n_layers: how many layers follow one another.
-    """
+    """Which model, and how it is loaded."""
 
     model: str | None = option(
         "--model", "-m", help="Its name, or its folder or file [default: distilbert-base-uncased].",
@@ -363,14 +343,7 @@ Background = Literal["auto", "dark", "light"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSettings:
-    """What a picture is for, and its size there.
-
-    Attributes:
-        style: a sheet by itself, a slide, or a column of a paper.
-        width: with its unit; None as the style has it.
-        dpi: dots an inch of a PNG, likewise.
-        transparent: whether what is the colour of the page is left open.
-    """
+    """What a picture is for, and its size there."""
 
     style: Literal["sheet", "slides", "paper"] = option(
         "--style", default="sheet", help="What the picture is for: a sheet by itself, a slide, a column of a paper.",
@@ -398,13 +371,7 @@ class PageSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureSettings(PageSettings):
-    """What a picture is for, its size there, and the words that go with it.
-
-    Attributes:
-        font_size: of labels, in points; None as the style has it.
-        title: `auto` as the style has it, `none`, or another title.
-        no_caption: whether nothing stands below the picture.
-    """
+    """What a picture is for, its size there, and the words that go with it."""
 
     font_size: float | None = option(
         "--font-size", help="Of labels, in points [default: by style and room].", metavar="POINTS", least=4, most=72,
@@ -436,14 +403,7 @@ def lang_option() -> Any:  # noqa: ANN401 - as option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSettings:
-    """The files to write.
-
-    Attributes:
-        ENDINGS: those that can be written.
-        output: the files.
-        show: whether pictures are opened when they are written.
-        strict: whether a picture is an error where no font has one of its characters.
-    """
+    """The files to write."""
 
     ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *RECORDS)
 
@@ -469,11 +429,7 @@ class FileSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputSettings(FileSettings):
-    """The files to write, or JSON to print.
-
-    Attributes:
-        json: whether JSON is printed, and no picture drawn.
-    """
+    """The files to write, or JSON to print."""
 
     json: bool = option("--json", default=False, help="Print the record as JSON, and no picture.", panel=FILES)
 
@@ -484,14 +440,7 @@ class OutputSettings(FileSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellSettings:
-    """How a command speaks: what all commands take, before their name or after it.
-
-    Attributes:
-        quiet: whether only what was asked for is printed.
-        verbose: whether it is told what was loaded from where, and how long each part took.
-        color: whether there are colours in the terminal.
-        no_pager: whether what is longer than the window goes through no pager.
-    """
+    """How a command speaks: what all commands take, before their name or after it."""
 
     quiet: bool = option(
         "--quiet", "-q", default=False, help="Print only what was asked for: no line about a file.", panel=RARE

@@ -50,11 +50,7 @@ app = typer.Typer(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MainSettings(ShellSettings):
-    """What is typed before the name of a command.
-
-    Attributes:
-        version: whether the version is shown.
-    """
+    """What is typed before the name of a command."""
 
     version: bool = option("--version", default=False, help="Show the version.", panel=RARE)
 

@@ -26,12 +26,7 @@ attnviz models --measure"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelsSettings:
-    """What is told of the models.
-
-    Attributes:
-        name: of a home-built one, whose words are listed.
-        measure: whether the home-built ones are measured again.
-    """
+    """What is told of the models."""
 
     name: str | None = option(help="A home-built model: the words that it knows are listed.", completes="models")
     measure: bool = option(

@@ -28,14 +28,7 @@ attnviz train toy-seq2seq --seed 1 --steps 500 -o second.safetensors"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSettings:
-    """Which model is trained, and how.
-
-    Attributes:
-        name: one of `attnviz.models.registry.trained`.
-        seed: of the first weights and of the sentences; None is the recipe's.
-        steps: batches to learn from; None is the recipe's.
-        output: the file of the weights; None is one in ``outputs/``.
-    """
+    """Which model is trained, and how."""
 
     name: str = option(default=REQUIRED, help=f"One of {', '.join(trained())}.")
     seed: int | None = option(

@@ -49,15 +49,7 @@ NOBODY_KNOWS = "nobody can tell whether it is the same when a run goes on"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusSettings:
-    """Where the sentences are; those that come with attnviz where nothing is given.
-
-    Attributes:
-        text: one sentence; ``-`` reads it from standard input.
-        corpus: a file of sentences.
-        field: where its objects hold their sentence.
-        treebank: a treebank.
-        load: what was measured before.
-    """
+    """Where the sentences are; those that come with attnviz where nothing is given."""
 
     text: str | None = option(
         help="One sentence; - reads it from standard input [default: sentences shipped with attnviz]."
@@ -104,16 +96,7 @@ class CorpusSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveySettings:
-    """How a corpus is measured.
-
-    Attributes:
-        kind: which attention, where the model has several; None is the usual one.
-        specials: whether special tokens take part.
-        truncate: whether a sentence that is too long is cut, and not left out as a bad line.
-        similarity: whether all pairs of heads are compared.
-        controls: of how many sentences controls are taken.
-        max_offset: fixed offsets are measured from so many tokens back to so many ahead.
-    """
+    """How a corpus is measured."""
 
     kind: Kind | None = kind_option()
     specials: Specials = option(
@@ -147,13 +130,7 @@ class SurveySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewSettings:
-    """How heads are shown, and from when on one has a role.
-
-    Attributes:
-        threshold: of roles, such as ``previous=0.4``.
-        lang: the language.
-        background: the terminal's.
-    """
+    """How heads are shown, and from when on one has a role."""
 
     threshold: tuple[str, ...] = option(
         "--threshold", default=(), help="From when on a head has a role, such as previous=0.4; repeatable.",
@@ -170,16 +147,7 @@ class ViewSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings(ViewSettings):
-    """Which heads the table shows, in which order.
-
-    Attributes:
-        table: whether all heads are shown.
-        sort: the order.
-        role: only heads of these roles.
-        layer: only these layers.
-        head: only these heads of each, or ``layer.head``.
-        roles: whether, of one sentence, the heads' roles are shown too.
-    """
+    """Which heads the table shows, in which order."""
 
     table: bool = option("--table", default=False, help="A table of all heads, and of all relations.", panel=SHOWN)
     sort: str = option(
@@ -259,12 +227,7 @@ def read_thresholds(typed: tuple[str, ...]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgainstSettings:
-    """Another model to compare with.
-
-    Attributes:
-        against: its name, or a .stats file.
-        fail_above: a pattern that changed by more nats fails.
-    """
+    """Another model to compare with."""
 
     against: str | None = option(
         "--against", metavar="MODEL", panel=INPUT,
@@ -283,11 +246,7 @@ class AgainstSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadOutput(FileSettings):
-    """The files of one head's page.
-
-    Attributes:
-        checkpoint: what a run goes on from.
-    """
+    """The files of one head's page."""
 
     ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *TABLES)
 
@@ -299,13 +258,7 @@ class HeadOutput(FileSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonOutput(HeadOutput):
-    """The files of a comparison.
-
-    Attributes:
-        clustermap: a picture of all pairs of heads.
-        scatter: a picture of the heads as points.
-        json: whether JSON is printed, and no picture drawn.
-    """
+    """The files of a comparison."""
 
     json: bool = option("--json", default=False, help="Print all of it as JSON, and no picture.", panel=FILES)
     clustermap: Path | None = option(
@@ -330,12 +283,7 @@ class ComparisonOutput(HeadOutput):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadSettings(ViewSettings):
-    """Which head is shown.
-
-    Attributes:
-        head: its layer and its number, ``layer.head``.
-        full: whether all is shown that is known of it.
-    """
+    """Which head is shown."""
 
     head: str = option(
         default=REQUIRED, help="The head: its layer and its number, counted from 0.", metavar="LAYER.HEAD"
@@ -362,13 +310,7 @@ class HeadSettings(ViewSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSettings:
-    """The parts of a corpus, and the file for the whole.
-
-    Attributes:
-        parts: .stats files.
-        output: the .stats file to write.
-        lang: the language.
-    """
+    """The parts of a corpus, and the file for the whole."""
 
     parts: tuple[Path, ...] = option(default=(), help="The .stats files of the parts.", metavar="STATS...")
     output: Path = option("--output", "-o", default=REQUIRED, help="The .stats file to write.", metavar="FILE")

@@ -34,14 +34,7 @@ PAGES = (".md", ".tex", ".csv", ".html")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkthroughText(TextSettings):
-    """The sentence, or numbers that need no model.
-
-    Attributes:
-        example: a calculation by hand, by its name.
-        numbers: a file of one's own numbers.
-        exercise: whether cells are left blank; with nothing else the calculation is one of small integers.
-        solution: whether these cells are filled in.
-    """
+    """The sentence, or numbers that need no model."""
 
     example: Literal["seq2seq", "seq2seq-word", "self-attention"] | None = option(
         "--example", help="A calculation that can be done by hand.", panel=INPUT
@@ -88,19 +81,7 @@ class WalkthroughModel(ModelSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkthroughSelection:
-    """Which part of the model is followed, and how its scores are made.
-
-    Attributes:
-        layer: its number, counted from 0, negative from the end; None is the first.
-        head: likewise, or ``layer.head``; of a whole layer none is chosen.
-        query: the word that looks, or its number; None is the first word, of a decoder the last, and all rows of one's
-            own numbers.
-        all_queries: whether all words are walked at once.
-        whole_layer: whether all heads are walked, and what follows them.
-        kind: which attention.
-        score: how a query and a key make a score.
-        causal: whether what comes after each word is hidden.
-    """
+    """Which part of the model is followed, and how its scores are made."""
 
     layer: str | None = option(
         "--layer", help="The layer, counted from 0, negative from the end [default: 0].", metavar="N", panel=SHOWN
@@ -148,18 +129,7 @@ class WalkthroughSelection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkthroughAppearance:
-    """How it is shown.
-
-    Attributes:
-        full: whether every step is printed; else the calculation on one screen.
-        steps: names of the steps shown, with commas; None for all.
-        jump: the number of the step to begin at; None is the first.
-        interactive: whether one step at a time is shown, with the keyboard.
-        precision: digits after the point; None is what the numbers need.
-        lang: the language.
-        palette: the colours.
-        background: the terminal's.
-    """
+    """How it is shown."""
 
     full: bool = option(
         "--full", default=False, help="Every step, with one cell worked out, from the input to the output.", panel=SHOWN
@@ -197,11 +167,7 @@ class WalkthroughOutput(OutputSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifySettings:
-    """What is computed again.
-
-    Attributes:
-        file: a saved walkthrough.
-    """
+    """What is computed again."""
 
     file: Path = option(default=REQUIRED, help="A walkthrough, saved with -o FILE.json.", metavar="FILE")
 
