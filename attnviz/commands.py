@@ -127,13 +127,13 @@ def took(part: str) -> None:
 
 
 @contextmanager
-def opened(model: ModelSettings) -> Iterator[Source]:
-    """The model, and meanwhile a line on standard error that tells that it is loading."""
+def opened(model: ModelSettings, text: str = "") -> Iterator[Source]:
+    """The model that is to read a text, and meanwhile a line on standard error that tells that it is loading."""
     from attnviz.capture.source import open_source
 
     with closing(Notices()) as notices:
         notices.loading(model.name)
-        source = open_source(**model.arguments, notify=notices.tell)
+        source = open_source(**model.arguments, notify=notices.tell, reads=text)
         notices.close()
         took(f"model {source.name}, from {_origin(source.name, model)}" if _now.shell.verbose else "model")
         yield source

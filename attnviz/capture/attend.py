@@ -29,9 +29,9 @@ def attend(
     Args:
         text: the sentence.
         model: a home-built model (such as ``toy``), a name on the hub, a folder, a Hugging Face model that is in
-            memory, or a source that is already open; None is DistilBERT, or ``toy`` (with a warning) where that cannot
-            be had. A model in memory may have any head (classification, question answering, masked or causal words,
-            sequence to sequence), and stays as it was found.
+            memory, or a source that is already open; None is DistilBERT, or where that cannot be had (with a warning)
+            ``toy``, for Korean ``toy-ko``. A model in memory may have any head (classification, question answering,
+            masked or causal words, sequence to sequence), and stays as it was found.
         tokenizer: of a model in memory, its own.
         pair: a second sentence, for models that read two.
         target: what a model that translates is made to generate (teacher forcing); None lets it run free.
@@ -53,8 +53,8 @@ def attend(
     """
     _check_texts([text], [pair], [target])  # before a model is loaded for nothing
     (record,) = attend_all(
-        [text], as_source(model, tokenizer, **loading), pairs=[pair], targets=[target], kind=kind, layers=layers,
-        heads=heads, truncate=truncate,
+        [text], as_source(model, tokenizer, reads=text, **loading), pairs=[pair], targets=[target], kind=kind,
+        layers=layers, heads=heads, truncate=truncate,
     )  # fmt: skip
     return record
 

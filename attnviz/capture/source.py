@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, runtim
 from attnviz.attention import Kind, Receipt
 from attnviz.capture.sources.hub import locate
 from attnviz.errors import AttnvizWarning, InputError, ModelError, SettingsError, UnknownModelError
-from attnviz.models.registry import RANDOM, TOY, is_random, names
-from attnviz.text.display import clip, visible
+from attnviz.models.registry import RANDOM, TOY, TOY_KOREAN, is_random, names
+from attnviz.text.display import clip, is_korean, visible
 from attnviz.text.names import did_you_mean
 
 if TYPE_CHECKING:
@@ -90,13 +90,14 @@ Model: TypeAlias = "str | Path | Source | PreTrainedModel | None"
 """What names or is a model: see `as_source`."""
 
 
-def as_source(model: Model = None, tokenizer: object = None, **loading: Unpack[Loading]) -> Source:
+def as_source(model: Model = None, tokenizer: object = None, *, reads: str = "", **loading: Unpack[Loading]) -> Source:
     """The source that a model's attention streams from.
 
     Args:
         model: a name or a folder, as for `open_source`; a Hugging Face model that is in memory, of any head, which
             stays as it was found; or a source, which is returned as it is.
         tokenizer: of a model in memory, its own.
+        reads: the text that it is to read, where there is one.
         loading: as for `open_source`; a model in memory is loaded already.
 
     Raises:
@@ -107,7 +108,7 @@ def as_source(model: Model = None, tokenizer: object = None, **loading: Unpack[L
     if tokenizer is not None and (is_named or isinstance(model, Source)):
         raise SettingsError("a tokenizer goes with a model that is in memory: this one has its own")
     if is_named:
-        return open_source(None if model is None else str(model), **loading)
+        return open_source(None if model is None else str(model), reads=reads, **loading)
     if given := [name for name, value in loading.items() if value not in (None, "auto", False)]:
         raise SettingsError(f"the model is loaded already: {' and '.join(given)} cannot be chosen")
     if isinstance(model, Source):
@@ -126,19 +127,22 @@ def open_source(
     trust_remote_code: bool = False,
     sizes: Mapping[str, int] | None = None,
     notify: Callable[[str], None] | None = None,
+    reads: str = "",
 ) -> Source:
     """Find and load a model.
 
     Args:
         model: a home-built model (``toy``, ``toy-decoder``, ``toy-seq2seq``, ``toy-transformer``, ``toy-random``), a
-            name on the hub, a folder, or a file that ``attnviz train`` wrote. None is DistilBERT, or ``toy`` where
-            that is neither cached nor reachable within 3 seconds; `notify` then gets a line about it.
+            name on the hub, a folder, or a file that ``attnviz train`` wrote. None is DistilBERT, or where that is
+            neither cached nor reachable within 3 seconds ``toy``, where it `reads` Korean ``toy-ko``; `notify` then
+            gets a line about it.
         device: where it runs; ``auto`` takes a GPU where there is one.
         dtype: its number format; ``auto`` is the one it was saved in.
         revision: a branch, tag or commit on the hub.
         trust_remote_code: whether code that comes with the model may be run.
         sizes: of ``toy-random``: ``seed``, ``d_model``, ``n_heads``, ``n_layers``, those that are not as usual.
         notify: is called with a line that the user should read; by default it becomes a warning.
+        reads: the text that it is to read, where there is one.
 
     Raises:
         ModelError: the model cannot be used, or not in these sizes. One that is named is never replaced.
@@ -165,9 +169,10 @@ def open_source(
     except ModelError as error:
         if model is not None:
             raise
-        toy = _home_built(TOY, device, dtype)  # first: with a device that is not there, this fails too
+        name = TOY_KOREAN if is_korean(reads) else TOY
+        toy = _home_built(name, device, dtype)  # first: with a device that is not there, this fails too
         reason = str(error).partition(": download it")[0]
-        (notify or _warn)(f'{reason}; using the home-built model "{TOY}" instead')
+        (notify or _warn)(f'{reason}; using the home-built model "{name}" instead')
         return toy
 
 

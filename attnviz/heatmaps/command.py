@@ -114,7 +114,7 @@ def _captured(
     from attnviz.capture.attend import attend
 
     layers, heads = selection.layers, selection.heads
-    with opened(model) as source:
+    with opened(model, sentence) as source:
         return attend(
             sentence, source, pair=pair, target=text.target, kind=selection.kind,
             layers=layers.known() if layers else None, heads=heads.known() if heads else None, truncate=text.truncate,

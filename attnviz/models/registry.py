@@ -116,6 +116,8 @@ class HomeBuiltModel:
 
 TOY = "toy"
 """The home-built encoder, which stands in where no pretrained model can be had."""
+TOY_KOREAN = "toy-ko"
+"""Likewise, where the sentence is Korean."""
 RANDOM = "toy-random"
 """The home-built encoder with random weights: the one whose sizes can be chosen."""
 
@@ -186,7 +188,7 @@ _MODELS = (
         recipe=Recipe(steps=2000),
     ),
     HomeBuiltModel(
-        name="toy-ko",
+        name=TOY_KOREAN,
         architecture="encoder",
         about="polite Korean sentences: to name hidden words and particles, and whom 그것 and 자기 stand for",
         config=lambda: _language("korean"),

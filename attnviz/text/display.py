@@ -59,6 +59,15 @@ def _is_noncharacter(character: str) -> bool:
     return "\ufdd0" <= character <= "\ufdef" or ord(character) % 0x10000 in {0xFFFE, 0xFFFF}
 
 
+HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e가-힣]")
+"""A Korean syllable or letter."""
+
+
+def is_korean(text: str) -> bool:
+    """Whether most letters of a text are Korean."""
+    return 2 * len(HANGUL.findall(text)) > sum(map(str.isalpha, text))
+
+
 def token_text(
     decoded: str,
     *,

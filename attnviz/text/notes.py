@@ -48,6 +48,14 @@ NOTES: Templates = {
         "stopped after {n:,} tokens: it had not come to an end",
         "토큰 {n:,}개에서 멈춤: 문장이 아직 끝나지 않았음",
     ),
+    "syllables_broken": (
+        "the vocabulary lacks Korean syllables: it has only their letters or bytes ({syllable} is {n} tokens)",
+        "어휘에 없는 한글 음절은 낱글자나 바이트로 나누어 읽음 ({syllable}: 토큰 {n}개)",
+    ),
+    "never_saw": (
+        "built unlike all sentences that this model was trained on: what it generates may be wrong",
+        "이 모델이 배운 어느 문장과도 짜임이 다름: 생성한 문장이 틀릴 수 있음",
+    ),
     "unknown_words": ("read as unknown words: {words}", "모르는 단어로 읽음: {words}"),
     "sentences_run_together": (
         "the two sentences run together: this model puts no token between them",

@@ -146,10 +146,10 @@ def _calculated(
     is_named = model is None or isinstance(model, str | os.PathLike)
     name = None if model is None else str(model) if is_named else "a model in memory"
 
-    def open_model(_: ModelSettings) -> AbstractContextManager[Source]:
+    def open_model(_: ModelSettings, sentence: str) -> AbstractContextManager[Source]:
         from attnviz.capture.source import as_source
 
-        return nullcontext(as_source(model, tokenizer, **loading))
+        return nullcontext(as_source(model, tokenizer, reads=sentence, **loading))
 
     return calculate(
         text,
@@ -168,7 +168,7 @@ def calculate(
     *,
     each_step: bool = False,
     full: bool = False,
-    open_model: Callable[[ModelSettings], AbstractContextManager[Source]] | None = None,
+    open_model: Callable[[ModelSettings, str], AbstractContextManager[Source]] | None = None,
 ) -> list[Walkthrough]:
     """The calculations that groups of settings describe.
 
@@ -178,7 +178,7 @@ def calculate(
         selection: which part of it is followed.
         each_step: whether each step of a decoder is followed, unless a query or all of them are chosen.
         full: whether the projections of a large layer are kept, too.
-        open_model: what loads the model; None loads it in silence.
+        open_model: what loads the model that is to read a sentence; None loads it in silence.
 
     Returns:
         One calculation; of a decoder one for each step, where they are wanted.
@@ -197,7 +197,11 @@ def calculate(
     from attnviz.walkthroughs.capture.walks import follow
 
     chooses_query = selection.query is not None or selection.all_queries or selection.whole_layer
-    with nullcontext(open_source(**loading.arguments)) if open_model is None else open_model(loading) as source:
+    with (
+        nullcontext(open_source(**loading.arguments, reads=sentence))
+        if open_model is None
+        else open_model(loading, sentence)
+    ) as source:
         return follow(
             sentence, source, selection, pair=text.pair, target=text.target, truncate=text.truncate,
             each_step=each_step and not chooses_query, full=full,

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attnviz.attention import Note
 from attnviz.capture.attend import attend
+from attnviz.text.notes import sentence
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,3 +119,25 @@ def test_without_a_fast_tokenizer(tmp_path: Path) -> None:
     assert [token.text for token in record.query_tokens] == ["a", "␣", "�", "�", "�", "</s>"]
     assert {token.span for token in record.query_tokens} == {None}
     assert record.query_tokens[-1].special
+
+
+class TestKorean:
+    """A vocabulary without whole Korean syllables."""
+
+    @pytest.mark.parametrize(
+        ("name", "text", "note"),
+        [
+            ("distilbert", "I 사랑", Note.of("syllables_broken", syllable="사", n=2)),
+            ("gpt2", "나는 너희", Note.of("syllables_broken", syllable="너", n=3)),
+            ("t5", "나", Note.of("syllables_broken", syllable="나", n=3)),
+        ],
+    )
+    def test_broken(self, zoo: Zoo, name: str, text: str, note: Note) -> None:
+        """The first syllable of letters or bytes is an example in the note that says why tokens look broken."""
+        assert attend(text, zoo.source(name)).notes == (note,)
+        assert sentence(note).startswith("the vocabulary lacks Korean syllables")
+
+    @pytest.mark.parametrize(("name", "text"), [("gpt2", "나는 모두를"), ("gpt2", "I 🙂 é"), ("distilbert", "naïve")])
+    def test_whole(self, zoo: Zoo, name: str, text: str) -> None:
+        """Syllables that are there, and what is no Korean, need no note."""
+        assert attend(text, zoo.source(name)).notes == ()

@@ -219,6 +219,16 @@ class TestModel:
         )
 
     @pytest.mark.usefixtures("offline")
+    @pytest.mark.parametrize(
+        ("text", "model"), [("고양이가 방에서 자고 있어요", "toy-ko"), ("the cat saw 고양이", "toy"), ("1 the", "toy")]
+    )
+    def test_default_is_not_there_and_the_sentence_is_korean(self, text: str, model: str) -> None:
+        """For a sentence that is mostly Korean it is the one that reads Korean, and the line says so."""
+        with pytest.warns(AttnvizWarning, match=f'; using the home-built model "{model}" instead$'):
+            record = attend(text)
+        assert record.model == model
+
+    @pytest.mark.usefixtures("offline")
     def test_who_is_told(self) -> None:
         """Whoever asks to be told is, and no warning is issued."""
         told: list[str] = []

@@ -160,3 +160,11 @@ def test_kinds_and_targets_that_are_not_there() -> None:
         attend(SENTENCE, "toy", kind="decoder")
     with pytest.raises(InputError, match="the target is empty"):
         attend(SENTENCE, "toy-seq2seq", target=" ")
+
+
+@pytest.mark.parametrize("name", ["toy-seq2seq", "toy-transformer"])
+def test_a_construction_that_it_never_saw_is_said(name: str) -> None:
+    """Translators have no sentence with two nouns and "is": what they make of one is no translation."""
+    assert Note("never_saw") in attend("I am a student", name).notes
+    assert Note("never_saw") not in attend("I love the student.", name).notes
+    assert Note("never_saw") not in attend("I am a student", "toy").notes

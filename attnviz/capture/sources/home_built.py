@@ -24,6 +24,7 @@ from attnviz.models.attention import AttendFunction, scaled_dot_product_attentio
 from attnviz.models.config import Language, ToyConfig
 from attnviz.models.embedding import after_start, sinusoidal_positions
 from attnviz.models.language.hangul import PIECE
+from attnviz.models.language.korean import could_be_generated
 from attnviz.models.language.vocabulary import END, START, UNKNOWN, Vocabulary
 from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
 from attnviz.models.toy import ToyEncoder, word_vector
@@ -280,6 +281,9 @@ class TrainedSource(_HomeBuilt):
             )
         if unknown:
             notes += (Note.of("unknown_words", words=", ".join(dict.fromkeys(unknown))),)
+        words = self._card.source.decode([token.id or 0 for token in tokens])
+        if self.generates and not could_be_generated(words):
+            notes += (Note("never_saw"),)
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=n_words > limit)
 
     def _generate(self, source: Tensor, given: str | None, *, truncate: bool) -> Generation:

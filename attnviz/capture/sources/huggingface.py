@@ -23,7 +23,7 @@ from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
 from attnviz.capture.sources.loading import Loaded, adopt, in_one_line, keep_state, limit_of, load, quiet, senses
 from attnviz.capture.sources.modules import Eye, looking
-from attnviz.capture.sources.tokens import read_tokens, run_together
+from attnviz.capture.sources.tokens import broken_syllable, read_tokens, run_together
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass, Layer, LayerObserver
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
@@ -188,6 +188,8 @@ class PretrainedSource:
         tokens = read_tokens(self._tokenizer, encoded, text, pair)
         if all(token.special for token in tokens):
             raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
+        if (broken := broken_syllable(tokens, text, pair)) is not None:
+            notes += (Note.of("syllables_broken", syllable=broken[0], n=broken[1]),)
         if run_together(tokens):
             notes += (Note("sentences_run_together"),)
         is_cut = len(tokens) < n_tokens

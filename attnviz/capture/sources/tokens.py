@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from attnviz.attention import Token
-from attnviz.text.display import token_text, visible
+from attnviz.text.display import HANGUL, token_text, visible
 from attnviz.text.words import assign_words
 
 GENERATED = 2
@@ -63,6 +64,14 @@ def run_together(tokens: Sequence[Token]) -> bool:
         (one.segment, other.segment) == (0, 1) and not (one.special or other.special)
         for one, other in itertools.pairwise(tokens)
     )
+
+
+def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tuple[str, int] | None:
+    """The first Korean syllable that is several tokens, and how many; None where there is none."""
+    parts = [token for token in tokens if token.span and not token.special and token.piece.strip("▁Ġ")]
+    counted = Counter((token.segment, place) for token in parts for place in range(*(token.span or ())))
+    letters = (((text, pair or "")[segment][place], n) for (segment, place), n in counted.items() if n > 1)
+    return next(((letter, n) for letter, n in letters if HANGUL.match(letter)), None)
 
 
 def _spans(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int]]:

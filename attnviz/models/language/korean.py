@@ -6,7 +6,9 @@ stands between spaces: a noun with its particle, a verb with its ending.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -307,3 +309,44 @@ KINDS: dict[str, tuple[Callable[[Random], Piece], float]] = {
     "although": (_although, 1),
 }
 """Each kind of single sentence, with how often it comes up relative to the others."""
+
+
+@functools.cache
+def _grammar() -> re.Pattern[str]:
+    """All English sentences that these kinds can make, and some more: of which words agree it says nothing."""
+
+    def one_of(*groups: Iterable[str]) -> str:
+        return f"(?:{'|'.join(re.escape(word) for group in groups for word in group)}|<unknown>)"
+
+    def noun(nouns: Sequence[Noun]) -> str:
+        return f"(?:the|a|an) (?:{good} )?{one_of(one.one for one in nouns)}"
+
+    good = one_of(one.english for one in QUALITIES)
+    base, third, past, going = (one_of(getattr(v, form) for v in VERBS) for form in ("base", "third", "past", "ing"))
+    not_ = "(?:(?:do|does|did) not|don't|doesn't|didn't|couldn't)"
+    verb = f"(?:{base}|{third}|{past}|(?:am|are|is|was|were) {going}|{not_} {base})"
+    subject = f"(?:{one_of(PRONOUNS)}|{noun(PEOPLE + ANIMALS)})"
+    whom = one_of(found for _, found, _, _ in PRONOUNS.values())
+    what = f"(?:{noun([one for nouns in OBJECTS.values() for one in nouns])}|{whom}|all {one_of(ALL)})"
+    place = one_of(one.one for one in PLACES)
+    clause = f"{subject} {verb} {what}(?: in the {place})?"
+    part = f"(?:{clause}|{subject} (?:am|is|are) {good})"
+    there = f"(?:there is|is there) {noun(PEOPLE + ANIMALS)}(?: [?])?"
+    reference = (
+        f"the {one_of(one.one for one in ANIMALS)} {one_of(FAILED)} {one_of(one.base for one in MOVES)} the {place} "
+        f"because it was {one_of(HOW)} {one_of(one.english for one in FEELINGS + SHAPES)}"
+    )
+    although = (
+        f"although {one_of(PRONOUNS)} did (?:not )?get {one_of(SCORES)} in {one_of(WHEN)} {one_of(EXAMS)} , "
+        f"{one_of(PRONOUNS)} could (?:not )?{one_of(ENTER)} in the {one_of(PROGRAMS)} {one_of(COURSES)}"
+    )
+    joined = f"{part}(?: and {part}){{0,2}}|{clause} (?:because {part}|before {clause})"
+    return re.compile(f"(?:{joined}|{there}|{reference}|{although})(?: [.])?")
+
+
+def could_be_generated(words: Sequence[str]) -> bool:
+    """Whether an English sentence is built like some that can come up; False is certain, True is not.
+
+    Unknown words are ``<unknown>``, and stand wherever a word may that is one of many.
+    """
+    return _grammar().fullmatch(" ".join(words)) is not None

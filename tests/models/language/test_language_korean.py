@@ -348,3 +348,31 @@ class TestVocabulary:
         for words in (vocabulary.english(), vocabulary.target()):
             assert words.decode(words.encode(words.words)) == words.words
             assert len(set(words.words)) == len(words) == len(words.encode(words.words))
+
+
+class TestConstruction:
+    """Whether a sentence could have come up, told by how it is built."""
+
+    def test_all_that_come_up(self) -> None:
+        """Each sentence that is made is built like one that can be made."""
+        random = seeded(11)
+        for number in range(20_000):
+            pair = korean.generate(random, (None, 1, 2, 3)[number % 4])
+            assert korean.could_be_generated(pair.english), pair.english
+
+    @pytest.mark.parametrize(
+        "sentence",
+        [
+            "i am a student", "i love", "a king", "i am very tired", "where is the cat ?", "she gave me a book",
+            "the prince who loves her is big", "i like it", "the <unknown> is a student", "in the park i love you",
+            "i love you and i love you and i love you and i love you", "because i love you he likes me", ". i love you",
+        ],
+    )  # fmt: skip
+    def test_none_that_does(self, sentence: str) -> None:
+        """What is built otherwise never comes up."""
+        assert not korean.could_be_generated(sentence.split())
+
+    @pytest.mark.parametrize("sentence", ["i <unknown> you", "the <unknown> is <unknown> .", "i love <unknown>"])
+    def test_unknown(self, sentence: str) -> None:
+        """A word that is not known may be any."""
+        assert korean.could_be_generated(sentence.split())
