@@ -16,7 +16,7 @@ from jaxtyping import Float64
 from attnviz.attention import Note
 from attnviz.errors import RecordError
 from attnviz.walkthroughs.hand import Hand
-from attnviz.walkthroughs.operations import COLUMNS, OPERATIONS, Operation
+from attnviz.walkthroughs.operations import OPERATIONS, SIDES, Operation
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.spelling import ResultCell
 
@@ -253,16 +253,15 @@ def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndar
 
 def _expect_fit(step: CalculationStep, operation: Operation, operands: Sequence[np.ndarray]) -> None:
     """Refuse shapes that do not fit, and say which two numbers clash."""
-    fit = operation.fit(len(operands)) if callable(operation.fit) else operation.fit
-    for one, side, other, other_side in fit:
-        if one >= len(operands):
-            continue
-        size = operands[one].shape[side == COLUMNS]
-        expected = 1 if other is None else operands[other].shape[other_side == COLUMNS]
+    sides = [
+        (i, side, letter, operands[i].shape[SIDES.index(side)]) for i, side, letter in operation.sides(len(operands))
+    ]
+    known = {letter.lower(): (i, side, size) for i, side, letter, size in sides if letter.isupper()}
+    for i, side, letter, size in sides:
+        at, other_side, expected = known.get(letter.lower(), (i, side, 1 if letter == "1" else size))
         if size != expected:
-            name = step.operands[one]
-            rest = "must have 1" if other is None else f"{step.operands[other]} has {expected} {other_side}"
-            raise RecordError(f"step {step.name}: {name} has {size} {side}, but {rest}")
+            rest = "must have 1" if letter == "1" else f"{step.operands[at]} has {expected} {other_side}"
+            raise RecordError(f"step {step.name}: {step.operands[i]} has {size} {side}, but {rest}")
 
 
 def spell_out(

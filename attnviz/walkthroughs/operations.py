@@ -18,18 +18,12 @@ from attnviz.walkthroughs.hand import Hand
 from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.spelling import ResultCell, factor
 
-Labels = tuple[tuple[str, ...], tuple[str, ...]]
-"""The names of a grid's rows, and of its columns."""
-
-Fit = tuple[tuple[int, str, int | None, str], ...]
-"""Pairs of sizes that must be equal: an operand's number and its side, the same of another; None stands for 1."""
-
 MATRIX, CELLS, ARROW = "\N{MULTIPLICATION SIGN}", "⊙", "→"
 """The signs between two matrices on a sheet: of the matrix product, of one cell by cell, and of what is made.
 
 The arrow of a norm says that what is multiplied is no longer the first operand: the formula says what it is.
 """
-ROWS, COLUMNS, ONE = "rows", "columns", "one row"
+SIDES = ("rows", "columns")
 ANY = 10_000
 """More operands than any step has."""
 SEVERAL = 3
@@ -63,11 +57,10 @@ class Operation:
 
     Attributes:
         compute: makes its numbers from those of its operands, in their order, and from the step's number if it has one.
-        operands: how many grids it takes at least and at most.
+        axes: a letter for the rows and one for the columns of each operand and of what it makes: sizes with one letter
+            are equal, the capital one says what the others must be; 1 is one, and "." any. Behind an operand "?" says
+            that it may be missing, "*" that more may follow.
         numbered: whether it needs a number beside them.
-        fit: which size of which operand must be which size of which other, or 1; or what makes that from the number of
-            operands.
-        labels: the names of the rows and columns that it makes, from its operands.
         formula: parts with the operands a, b, c, ..., in capitals where rows and columns are exchanged; ``{number}`` is
             the step's number, ``{factor}`` the same as a factor. A part is left out where its operand is not there.
         korean: the same where there are words in it; empty where there are none.
@@ -87,10 +80,8 @@ class Operation:
 
     compute: Callable[..., np.ndarray]
     spell: Callable[[Hand, ResultCell], str]
-    operands: tuple[int, int] = (1, 1)
+    axes: str = "TN -> tn"
     numbered: bool = False
-    fit: Fit | Callable[[int], Fit] = ()
-    labels: Callable[[Sequence[Grid]], Labels] = lambda operands: (operands[0].rows, operands[0].columns)
     formula: tuple[str, ...] = ()
     korean: tuple[str, ...] = ()
     for_key: str = ""
@@ -101,6 +92,33 @@ class Operation:
     note: Callable[[Hand, ResultCell], str] = lambda _, __: ""
     comes_out: Callable[[ResultCell], bool] = lambda _: True
     text: Text | None = None
+
+    @property
+    def operand_axes(self) -> list[str]:
+        """The two letters of each operand, and what says how often it is there."""
+        return self.axes.partition(" -> ")[0].split()
+
+    @property
+    def operands(self) -> tuple[int, int]:
+        """How many grids it takes at least and at most."""
+        each = self.operand_axes
+        return len([one for one in each if one[2:] == ""]), ANY if each[-1].endswith("*") else len(each)
+
+    def sides(self, n: int) -> list[tuple[int, str, str]]:
+        """Rows and columns of so many operands: the operand's number, the side, and its letter."""
+        each = self.operand_axes
+        letters = [*each, *each[-1:] * (n - len(each))][:n]
+        return [(i, side, letter) for i, two in enumerate(letters) for side, letter in zip(SIDES, two, strict=False)]
+
+    def labels(self, operands: Sequence[Grid]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of the rows and of the columns that it makes: those of its operands, side by side where any fit."""
+        sides = self.sides(len(operands))
+        rows, columns = (
+            [getattr(operands[i], side) for i, side, letter in sides if letter.lower() == own] for own in self.axes[-2:]
+        )
+        if self.axes.endswith("."):
+            return rows[0], tuple(name for names in columns for name in names) if all(columns) else ()
+        return next(filter(None, rows), ()), next(filter(None, columns), ())
 
 
 # -------------------------------------------------------------------------------------- how shapes and names follow
@@ -113,19 +131,10 @@ def _so_many_times(shapes: Sequence[tuple[int, ...]], language: str) -> str | No
     return f"[{shapes[0]} {n}개]" if language == "ko" else f"[{n} times {shapes[0]}]"
 
 
-def _side_by_side(operands: Sequence[Grid]) -> Labels:
-    named = all(operand.columns for operand in operands)
-    return operands[0].rows, tuple(name for operand in operands for name in operand.columns) if named else ()
-
-
-_SAME_SHAPE = ((1, ROWS, 0, ROWS), (1, COLUMNS, 0, COLUMNS))
-_GAIN = ((1, ROWS, None, ONE), (1, COLUMNS, 0, COLUMNS))
-
 OPERATIONS: dict[str, Operation] = {
     "add": Operation(
         compute=lambda a, b: a + b,
-        operands=(2, 2),
-        fit=((0, ROWS, 1, ROWS), (0, COLUMNS, 1, COLUMNS)),
+        axes="tn TN -> tn",
         joined=("", " + ", ""),
         for_key="{a} + {b}",
         signs=("+",),
@@ -133,18 +142,14 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "map": Operation(
         compute=lambda a, b, *c: sum(c, a @ b),  # (T, n) x (n, m) + (1, m) -> (T, m)
-        operands=(2, 3),
-        fit=((0, COLUMNS, 1, ROWS), (2, ROWS, None, ONE), (2, COLUMNS, 1, COLUMNS)),
-        labels=lambda operands: (operands[0].rows, operands[1].columns),
+        axes="tn NM 1m? -> tm",
         formula=("{a} {b}", " + {c}"),
         signs=(MATRIX, "+"),
         spell=spelling.spell_map,
     ),
     "dot": Operation(
         compute=lambda a, b: a @ b.T,  # (Q, d) x (d, K) -> (Q, K)
-        operands=(2, 2),
-        fit=((0, COLUMNS, 1, COLUMNS),),
-        labels=lambda operands: (operands[0].rows, operands[1].rows),
+        axes="qd KD -> qk",
         formula=("{a} {B}",),
         for_key="q · k",
         signs=(MATRIX,),
@@ -152,9 +157,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "general": Operation(
         compute=lambda a, b, c: a @ b @ c.T,  # (Q, d) x (d, d) x (d, K) -> (Q, K): Luong et al. 2015, equation 8
-        operands=(3, 3),
-        fit=((0, COLUMNS, 1, ROWS), (2, COLUMNS, 1, COLUMNS)),
-        labels=lambda operands: (operands[0].rows, operands[2].rows),
+        axes="qa AD kd -> qk",
         formula=("{a} {b} {C}",),
         for_key="q W k^T",
         signs=(MATRIX, MATRIX),
@@ -167,15 +170,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "additive": Operation(
         compute=arithmetic.additive,
-        operands=(5, 5),
-        fit=(
-            (0, COLUMNS, 2, COLUMNS),
-            (1, COLUMNS, 3, COLUMNS),
-            (2, ROWS, 3, ROWS),
-            (4, ROWS, None, ONE),
-            (4, COLUMNS, 2, ROWS),
-        ),
-        labels=lambda operands: (operands[0].rows, operands[1].rows),
+        axes="qa kb hA HB 1h -> qk",
         formula=("tanh({a} {C} + {b} {D}) {E}",),
         for_key="v · tanh(W q + U k)",
         spell=spelling.spell_additive,
@@ -201,16 +196,14 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "mask": Operation(
         compute=lambda a, b: np.where(b == 0, -np.inf, a),
-        operands=(2, 2),
-        fit=_SAME_SHAPE,
+        axes="TN tn -> tn",
         formula=("mask({a})",),
         spell=spelling.spell_mask,
         is_phrase=True,
     ),
     "softmax": Operation(
         compute=arithmetic.softmax,
-        operands=(1, 2),
-        fit=((1, ROWS, None, ONE), (1, COLUMNS, None, ONE)),
+        axes="TN 11? -> tn",
         formula=("softmax({a}", " and {b}", ")"),
         for_key="softmax({a})",
         spell=spelling.spell_softmax,
@@ -219,9 +212,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "weigh": Operation(
         compute=lambda a, b: a[0][:, None] * b,  # (K, 1) * (K, d) -> (K, d), an alignment vector a key
-        operands=(2, 2),
-        fit=((0, ROWS, None, ONE), (0, COLUMNS, 1, ROWS)),
-        labels=lambda operands: (operands[1].rows, operands[1].columns),
+        axes="1k KD -> kd",
         formula=("{A} * {b}",),
         for_key="{a} · {b}",
         signs=(CELLS,),
@@ -231,7 +222,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "sum": Operation(
         compute=lambda a: a.sum(axis=0, keepdims=True),  # (K, d) -> (1, d)
-        labels=lambda operands: ((), operands[0].columns),
+        axes="kd -> 1d",
         formula=("sum of the rows of {a}",),
         korean=("{a}의 행의 합",),
         shapes=lambda shapes, language: (
@@ -241,9 +232,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "concatenate": Operation(
         compute=lambda *grids: np.hstack(grids),
-        operands=(1, ANY),
-        fit=lambda n: tuple((other, ROWS, 0, ROWS) for other in range(1, n)),
-        labels=_side_by_side,
+        axes="T. t.* -> t.",
         joined=("[", "; ", "]"),
         shapes=_so_many_times,
         signs=(";",),
@@ -251,9 +240,8 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "norm": Operation(
         compute=arithmetic.norm,
-        operands=(3, 3),
+        axes="TN 1n 1n -> tn",
         numbered=True,
-        fit=(*_GAIN, (2, ROWS, None, ONE), (2, COLUMNS, 0, COLUMNS)),
         formula=("({a} - mean) / sqrt(variance + {number})", " * {b}", " + {c}"),
         korean=("({a} - 평균) / sqrt(분산 + {number})", " * {b}", " + {c}"),
         signs=(f"{ARROW} {CELLS}", "+"),
@@ -262,9 +250,8 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "rms_norm": Operation(
         compute=arithmetic.rms_norm,
-        operands=(2, 2),
+        axes="TN 1n -> tn",
         numbered=True,
-        fit=_GAIN,
         formula=("{a} / sqrt(mean square + {number})", " * {b}"),
         korean=("{a} / sqrt(제곱의 평균 + {number})", " * {b}"),
         signs=(f"{ARROW} {CELLS}",),
@@ -296,16 +283,15 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "product": Operation(
         compute=lambda a, b: a * b,  # Shazeer 2020, "GLU Variants Improve Transformer", equation 5
-        operands=(2, 2),
-        fit=_SAME_SHAPE,
+        axes="TN tn -> tn",
         formula=("{a} * {b}",),
         signs=(CELLS,),
         spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·{hand.factor(cell.values[1])}",
     ),
     "row": Operation(
         compute=arithmetic.row,
+        axes="tn -> 1n",
         numbered=True,
-        labels=lambda operands: ((), operands[0].columns),
         formula=("row {number} of {a}",),
         korean=("{a}의 {number}행",),
         spell=spelling.spell_row,
@@ -318,18 +304,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "gru": Operation(
         compute=arithmetic.gru,
-        operands=(6, 6),
-        fit=(
-            (0, ROWS, 1, ROWS),
-            (0, COLUMNS, 2, ROWS),
-            (3, ROWS, None, ONE),
-            (3, COLUMNS, 2, COLUMNS),
-            (1, COLUMNS, 4, ROWS),
-            (5, ROWS, None, ONE),
-            (5, COLUMNS, 4, COLUMNS),
-            (2, COLUMNS, 4, COLUMNS),
-        ),
-        labels=lambda operands: (operands[1].rows, operands[1].columns),
+        axes="tx Td Xg 1g DG 1g -> td",
         formula=("GRU({a}, {b})",),
         spell=spelling.spell_gru,
         note=spelling.gates_of,
@@ -337,10 +312,8 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "split": Operation(
         compute=arithmetic.split,
-        operands=(2, 2),
+        axes="tn 11 -> t.",
         numbered=True,
-        fit=((1, ROWS, None, ONE), (1, COLUMNS, None, ONE)),
-        labels=lambda operands: (operands[0].rows, ()),
         formula=("split({a}, {b})",),
         spell=spelling.spell_split,
     ),

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
 HARDEN = Operation(
     compute=lambda a, b, number: a * b**number,
-    operands=(2, 2),
+    axes="TN 1n -> tn",
     numbered=True,
-    fit=((1, "rows", None, "one row"), (1, "columns", 0, "columns")),
     formula=("{a} * {b}^{number}",),
     signs=(CELLS,),
     spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·{hand.factor(cell.values[1])}^{hand.write(cell.number)}",
@@ -42,8 +41,6 @@ HARDEN = Operation(
 
 
 def _in_plain_python(of: arithmetic.Operands) -> arithmetic.Cells:
-    of.fit(1, "rows", None)
-    of.fit(1, "columns", 0, "columns")
     a, (powers,) = of.all
     return [[(x * y**of.number, abs(x * y**of.number)) for x, y in zip(row, powers, strict=True)] for row in a]
 
@@ -52,7 +49,7 @@ def _in_plain_python(of: arithmetic.Operands) -> arithmetic.Cells:
 def walk(monkeypatch: pytest.MonkeyPatch) -> Walkthrough:
     """A calculation with an operation that attnviz does not have."""
     monkeypatch.setitem(operations.OPERATIONS, "harden", HARDEN)
-    monkeypatch.setitem(arithmetic.OPERATIONS, "harden", arithmetic.Rule(_in_plain_python, (2, 2), numbered=True))
+    monkeypatch.setitem(arithmetic.OPERATIONS, "harden", arithmetic.Rule(_in_plain_python, "TN 1n", numbered=True))
     c = Calculation()
     c.give("X", Grid(values=np.array([[3.0, 5.0]]), rows=("love",), columns=("u", "v")))
     c.give("P", Grid(values=np.array([[2.0, -1.0]])))

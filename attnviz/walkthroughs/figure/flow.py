@@ -27,7 +27,7 @@ from attnviz.walkthroughs.figure.panel import (
     labels_width,
     title_above,
 )
-from attnviz.walkthroughs.figure.plan import KEYS, Card, Matrix
+from attnviz.walkthroughs.figure.plan import Card, Matrix, keys_of
 
 GAP, APART = 0.25, 0.15
 """Between two columns, and between the words of two steps, in inches."""
@@ -160,7 +160,7 @@ def _sorted(
     others, parts, drawn = [], [], set()
     for card in cards:
         matrices = [matrix for _, matrix in card.parts]
-        place = KEYS.get(card.step.operation)
+        place = keys_of(card.step)
         if place is not None:
             query, keys = matrices[0], matrices[place]
             others += [matrix for matrix in matrices[1:-1] if matrix is not keys]

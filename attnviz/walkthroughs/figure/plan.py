@@ -14,8 +14,8 @@ from typing import Literal, Unpack
 
 import numpy as np
 
-from attnviz.walkthroughs.operations import ARROW
-from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.operations import ARROW, OPERATIONS
+from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.view import ShownStep, View, ViewOptions, followed
 from attnviz.walkthroughs.wording import between, shown_formula
@@ -26,13 +26,8 @@ MOST_JOINED = 3
 """Vectors put side by side that are drawn; of more, as the contexts of a dozen heads are, only the result is."""
 SMALL = (6, 8)
 """Rows and columns of given numbers that are drawn; larger ones are a model's weights, whose shape says enough."""
-UPRIGHT = {"dot": 0, "general": 0, "additive": 0, "weigh": 1, "softmax": 1}
-"""How many operands, from the first, have a number for each key; of other operations all have."""
 PARAMETERS = {"map": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive": 1, "gru": 2}
 """How many operands of an operation, from the first, are no weights of the model; of others all."""
-
-KEYS = {"dot": 1, "general": 2, "additive": 1}
-"""The place of the keys among the operands of what compares them with a query, which comes first."""
 
 Kind = Literal["before", "attention", "rows", "after"]
 
@@ -152,18 +147,29 @@ def fresh(made: Sequence[Card]) -> dict[int, list[tuple[str, Matrix]]]:
     return found
 
 
+def keys_of(step: CalculationStep) -> int | None:
+    """The place of the keys among the operands of what compares them with a query; None of other steps."""
+    operation = OPERATIONS[step.operation]
+    sides = operation.sides(len(step.operands))
+    return next((i for i, side, letter in sides if (side, letter.lower()) == ("rows", operation.axes[-1])), None)
+
+
 def _is_small(matrix: Matrix) -> bool:
     return all(n <= most for n, most in zip(matrix.values.shape, SMALL, strict=True))
 
 
 def _card(view: View, one: ShownStep) -> Card:
     step, is_by_key = one.step, followed(view.walk) is not None and one.step.name in BY_KEY
-    n_upright = UPRIGHT.get(step.operation, len(step.operands)) if is_by_key else 0
+    operation, weighs = OPERATIONS[step.operation], step.operation == "weigh"
+    keys = operation.axes[-2 if weighs else -1]  # who has a number for each key in a row stands upright
+    upright = {
+        i for i, side, letter in operation.sides(len(step.operands)) if (side, letter.lower()) == ("columns", keys)
+    }
     parts = [
-        (between(step, place), _matrix(view, name, upright=place < n_upright))
+        (between(step, place), _matrix(view, name, upright=is_by_key and place in upright))
         for place, name in enumerate(step.operands)
     ]
-    parts.append((ARROW, _matrix(view, step.result, upright=is_by_key and step.operation != "weigh")))
+    parts.append((ARROW, _matrix(view, step.result, upright=is_by_key and not weighs)))
     words = {field.name: getattr(one, field.name) for field in fields(one)}
     words |= {name: shown_formula(words[name]) for name in ("formula", "shapes")}
     return Card(**words, parts=tuple(parts), is_by_key=is_by_key)

@@ -14,7 +14,7 @@ from attnviz.text.display import visible
 from attnviz.walkthroughs.figure.card import WORDS, Strip, block_of, strip_of
 from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, draw_flow, flow_of
 from attnviz.walkthroughs.figure.panel import Style, bold
-from attnviz.walkthroughs.figure.plan import KEYS, Card, blocks, cards, fresh
+from attnviz.walkthroughs.figure.plan import Card, blocks, cards, fresh, keys_of
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import BLANK, View, ViewOptions, followed
@@ -85,7 +85,7 @@ def _lit(view: View, made: Sequence[Card]) -> tuple[int | None, dict[str, int]]:
         if card.step.name in BY_KEY or card.step.name == "context":
             names = [matrix.name for _, matrix in card.parts]
             rows |= dict.fromkeys(names, largest[0])
-            keys = 1 if card.step.name == "context" else KEYS.get(card.step.operation)
+            keys = 1 if card.step.name == "context" else keys_of(card.step)
             rows |= {} if keys is None else {names[keys]: largest[1]}
     return None, rows
 

@@ -52,19 +52,9 @@ class Operands:
     """The grids that a step is made from, in order, and its number."""
 
     def __init__(self, step: SavedStep, grids: Mapping[str, SavedGrid]) -> None:
-        self._names = step.operands
+        self.names = step.operands
         self.all: list[Rows] = [grids[name].values for name in step.operands]
         self.number = step.number or 0.0
-
-    def fit(self, one: int, side: str, other: int | None, other_side: str = "rows") -> None:
-        """Refuse two operands whose sizes clash; `other` None stands for the size 1."""
-        size, wanted = self._size(one, side), 1 if other is None else self._size(other, other_side)
-        if size != wanted:
-            rest = "must have 1" if other is None else f"{self._names[other]} has {wanted} {other_side}"
-            raise UnsoundError(f"{self._names[one]} has {size} {side}, but {rest}")
-
-    def _size(self, which: int, side: str) -> int:
-        return len(self.all[which]) if side == "rows" else len(self.all[which][0])
 
 
 def _map(of: Operands) -> Cells:
@@ -75,8 +65,6 @@ def _map(of: Operands) -> Cells:
 
 
 def _concatenate(of: Operands) -> Cells:
-    for other in range(1, len(of.all)):
-        of.fit(other, "rows", 0, "rows")
     return [[(x, 0.0) for row in rows for x in row] for rows in zip(*of.all, strict=True)]
 
 
@@ -252,75 +240,66 @@ class Rule:
 
     Attributes:
         compute: makes its cells.
-        operands: how many grids it takes at least and at most.
+        axes: a letter for the rows and one for the columns of each operand: sizes with one letter are equal, the
+            capital one says what the others must be; 1 is one, and "." any. Behind an operand "?" says that it may be
+            missing, "*" that more may follow.
         numbered: whether it needs a number beside them.
-        fit: sizes that must be equal, as `Operands.fit` takes them; those of grids that may be missing are skipped.
     """
 
     compute: Callable[[Operands], Cells]
-    operands: tuple[int, int] = (1, 1)
+    axes: str = "tn"
     numbered: bool = False
-    fit: tuple[tuple[int, str, int | None, str], ...] = ()
+
+    @property
+    def operands(self) -> tuple[int, int]:
+        """How many grids it takes at least and at most."""
+        each = self.axes.split()
+        return sum(len(letters) == 2 for letters in each), 10_000 if self.axes.endswith("*") else len(each)
 
     def apply(self, of: Operands) -> Cells:
         """The cells, where all sizes fit."""
-        for one, side, other, other_side in self.fit:
-            if one < len(of.all):
-                of.fit(one, side, other, other_side)
+        each = self.axes.split()
+        sizes = [
+            (name, side, letter, size)
+            for name, letters, rows in zip(of.names, each + each[-1:] * len(of.all), of.all, strict=False)
+            for side, letter, size in zip(("rows", "columns"), letters, (len(rows), len(rows[0])), strict=False)
+        ]
+        wanted = {
+            letter.lower(): (size, f"{name} has {size} {side}")
+            for name, side, letter, size in sizes
+            if letter.isupper()
+        }
+        wanted = {**wanted, "1": (1, "must have 1")}
+        for name, side, letter, size in sizes:
+            expected, rest = wanted.get(letter.lower(), (size, ""))
+            if size != expected:
+                raise UnsoundError(f"{name} has {size} {side}, but {rest}")
         return self.compute(of)
 
 
-def _one_row(which: int, other: int | None, side: str = "columns") -> tuple[tuple[int, str, int | None, str], ...]:
-    """That an operand has one row, as long as a side of another; None stands for one number."""
-    return (which, "rows", None, ""), (which, "columns", other, side)
-
-
-_SAME_SHAPE = ((1, "rows", 0, "rows"), (1, "columns", 0, "columns"))
-_INNER = (0, "columns", 1, "rows")
-
 OPERATIONS: dict[str, Rule] = {
-    "add": Rule(_both(lambda x, y: (x + y, abs(x) + abs(y))), (2, 2), fit=_SAME_SHAPE),
-    "map": Rule(_map, (2, 3), fit=(_INNER, *_one_row(2, 1))),
-    "dot": Rule(
-        lambda of: [[_summed(map(mul, query, key)) for key in of.all[1]] for query in of.all[0]],
-        (2, 2),
-        fit=((0, "columns", 1, "columns"),),
-    ),
-    "general": Rule(_general, (3, 3), fit=(_INNER, (2, "columns", 1, "columns"))),
-    "additive": Rule(
-        _additive,
-        (5, 5),
-        fit=(
-            (0, "columns", 2, "columns"),
-            (1, "columns", 3, "columns"),
-            (2, "rows", 3, "rows"),
-            *_one_row(4, 2, "rows"),
-        ),
-    ),
+    "add": Rule(_both(lambda x, y: (x + y, abs(x) + abs(y))), "TN tn"),
+    "map": Rule(_map, "tn NM 1m?"),
+    "dot": Rule(lambda of: [[_summed(map(mul, query, key)) for key in of.all[1]] for query in of.all[0]], "qd KD"),
+    "general": Rule(_general, "qa AD kd"),
+    "additive": Rule(_additive, "qa kb hA HB 1h"),
     "times": Rule(_each(lambda x, factor: (x * factor, abs(x * factor))), numbered=True),
     "softcap": Rule(_each(_softcap), numbered=True),
-    "mask": Rule(_both(_mask), (2, 2), fit=_SAME_SHAPE),
-    "softmax": Rule(_softmax, (1, 2), fit=_one_row(1, None)),
-    "weigh": Rule(_weigh, (2, 2), fit=((0, "rows", None, ""), _INNER)),
+    "mask": Rule(_both(_mask), "TN tn"),
+    "softmax": Rule(_softmax, "tn 11?"),
+    "weigh": Rule(_weigh, "1k KD"),
     "sum": Rule(lambda of: [[_summed(column) for column in _turned(of.all[0])]]),
-    "norm": Rule(_norm, (3, 3), numbered=True, fit=(*_one_row(1, 0), *_one_row(2, 0))),
-    "rms_norm": Rule(_rms_norm, (2, 2), numbered=True, fit=_one_row(1, 0)),
+    "norm": Rule(_norm, "TN 1n 1n", numbered=True),
+    "rms_norm": Rule(_rms_norm, "TN 1n", numbered=True),
     "relu": Rule(_each(lambda x, _: (max(0.0, x), 0.0))),
     "gelu": Rule(_each(lambda x, _: (x * math.erfc(-x / math.sqrt(2)) / 2, abs(x)))),
     "gelu_tanh": Rule(_each(_gelu_tanh)),
     "silu": Rule(_each(lambda x, _: (x * _share(x), abs(x * _share(x))))),
-    "product": Rule(_both(lambda x, y: (x * y, abs(x * y))), (2, 2), fit=_SAME_SHAPE),
+    "product": Rule(_both(lambda x, y: (x * y, abs(x * y))), "TN tn"),
     "row": Rule(_row, numbered=True),
     "tanh": Rule(_each(lambda x, _: (math.tanh(x), 1.0))),
-    "gru": Rule(
-        _gru,
-        (6, 6),
-        fit=(
-            *((0, "rows", 1, "rows"), (0, "columns", 2, "rows"), (1, "columns", 4, "rows")),
-            *(*_one_row(3, 2), *_one_row(5, 4), (2, "columns", 4, "columns")),
-        ),
-    ),
-    "split": Rule(_split, (2, 2), numbered=True, fit=_one_row(1, None)),
-    "concatenate": Rule(_concatenate, (1, 10_000)),
+    "gru": Rule(_gru, "tx Td Xg 1g DG 1g"),
+    "split": Rule(_split, "tn 11", numbered=True),
+    "concatenate": Rule(_concatenate, "T. t.*"),
 }
 """Each operation by its name in the file."""
