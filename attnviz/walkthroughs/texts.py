@@ -187,7 +187,6 @@ TEXTS: dict[str, Text] = {
         ("마지막 RMS 정규화", "다시 제곱의 평균을 1로 맞추고 게인을 곱합니다. 이것이 이 층의 출력입니다.")),
 }
 """Grids that are given, and steps; a step that has the name of its operation is explained by that."""
-# fmt: on
 
 
 def words_of(name: str) -> Text | None:
@@ -225,40 +224,28 @@ PHRASES: Templates = {
     "masked": ("masked", "가림"),
     "masked keys": ("what is masked gets a score of -∞: its weight is 0", "가린 키의 스코어는 -∞이므로 가중치가 0"),
     "sum": ("sum", "합"),
-    "other keys": (
-        "{n} more keys, with smaller weights; together {total}",
-        "가중치가 더 작은 키 {n}개 더 있음, 합하면 {total}",
-    ),
+    "other keys": ("{n} more keys, with smaller weights; together {total}",
+        "가중치가 더 작은 키 {n}개 더 있음, 합하면 {total}"),
     "more rows": ("... {n} more rows", "... {n}줄 더 있음"),
     "by key": ("Key by key:", "키마다 보기:"),
     "rest": ("{rest} of the attention is for looking at nothing", "아무것도 보지 않는 몫: {rest}"),
     "signed": ("numbers below 0, and above", "0보다 작은 수와 큰 수"),
     "weights": ("weights, from 0 to 1", "0에서 1까지의 가중치"),
-    "colours": (
-        "red is above 0 and blue below, in each matrix by itself",
-        "빨강은 0보다 크고 파랑은 0보다 작음 (행렬마다 따로)",
-    ),
-    "lit": (
-        "; the framed row has the largest weight; lines are as thick as the weight",
-        "; 테두리를 두른 줄의 가중치가 가장 큼; 선은 가중치만큼 굵음",
-    ),
-    "left out": (
-        "; … stands for numbers left out: all are in -o FILE.md or FILE.json",
-        "; …은 생략한 수: -o FILE.md나 FILE.json에 모두 있음",
-    ),
+    "colours": ("red is above 0 and blue below, in each matrix by itself",
+        "빨강은 0보다 크고 파랑은 0보다 작음 (행렬마다 따로)"),
+    "lit": ("; the framed row has the largest weight; lines are as thick as the weight",
+        "; 테두리를 두른 줄의 가중치가 가장 큼; 선은 가중치만큼 굵음"),
+    "left out": ("; … stands for numbers left out: all are in -o FILE.md or FILE.json",
+        "; …은 생략한 수: -o FILE.md나 FILE.json에 모두 있음"),
     "products": ("matrices side by side, as in q K^T, are multiplied", "q K^T처럼 나란히 쓴 행렬은 행렬곱"),
     "cells": ("; ⊙ multiplies cell by cell", "; ⊙는 칸마다 곱하기"),
     "ascii": ("Korean needs a terminal that knows Unicode: this is English", ""),
     "same": ("recomputed {own} is exactly the model's own", "다시 계산한 {own}: 모델 자신의 값과 정확히 같음"),
-    "near": (
-        "recomputed {own} is {difference} from the model's own",
-        "다시 계산한 {own}: 모델 자신의 값과의 차이 {difference}",
-    ),
+    "near": ("recomputed {own} is {difference} from the model's own",
+        "다시 계산한 {own}: 모델 자신의 값과의 차이 {difference}"),
     "from input": (" ({difference} from the input on)", " (입력부터는 {difference})"),
-    "more": (
-        "more: --full (every step), {options}-o FILE.html, --interactive",
-        "더 보기: --full (모든 단계), {options}-o FILE.html, --interactive",
-    ),
+    "more": ("more: --full (every step), {options}-o FILE.html, --interactive",
+        "더 보기: --full (모든 단계), {options}-o FILE.html, --interactive"),
     "model": ("no number of this model's own to compare with", "이 모델에서 비교할 값이 없음"),
     "hand": ("no model to compare with", "직접 넣은 수: 비교할 모델이 없음"),
     "step": ("step {n} of {total}", "단계 {n}/{total}"),
@@ -273,11 +260,8 @@ PHRASES: Templates = {
     "shortest step": ("{n}/{total}", "{n}/{total}"),
     "shortest lines": ("↑ ↓", "↑ ↓"),
     "shortest keys": ("→ ← q", "→ ← q"),
-    "verified": ("", "검증됨: 층 {n}개에서 최대 차이 {difference}"),
-    "more middle": (
-        "{n} numbers in each row: those in the middle are left out",
-        "한 줄에 수 {n}개: 가운데는 생략했습니다",
-    ),
+    "more middle": ("{n} numbers in each row: those in the middle are left out",
+        "한 줄에 수 {n}개: 가운데는 생략했습니다"),
     "of head": (", head {number}", ", 헤드 {number}"),
     "across": (", cross attention", ", 교차 어텐션"),
 }
@@ -299,78 +283,50 @@ _SCORE, _DRAWN, _CAUSAL = (
 
 NOTES: Templates = {
     **OF_RECORDS,
-    "title_head_query": (
-        "{model}, head {layer}.{head}: the query “{query}”",
-        "{model}, 헤드 {layer}.{head}: 쿼리 “{query}”",
-    ),
+    "title_head_query": ("{model}, head {layer}.{head}: the query “{query}”",
+        "{model}, 헤드 {layer}.{head}: 쿼리 “{query}”"),
     "title_head_all": ("{model}, head {layer}.{head}: all words", "{model}, 헤드 {layer}.{head}: 모든 단어"),
-    "title_layer_query": (
-        "{model}, layer {layer}, all heads: the query “{query}”",
-        "{model}, 층 {layer}, 모든 헤드: 쿼리 “{query}”",
-    ),
+    "title_layer_query": ("{model}, layer {layer}, all heads: the query “{query}”",
+        "{model}, 층 {layer}, 모든 헤드: 쿼리 “{query}”"),
     "title_layer_all": ("{model}, layer {layer}, all heads: all words", "{model}, 층 {layer}, 모든 헤드: 모든 단어"),
-    "title_seq2seq": (
-        "Attention by hand: a decoder's state and four states of the encoder",
-        "손으로 계산하는 어텐션: 디코더의 상태 하나와 인코더의 상태 넷",
-    ),
-    "title_seq2seq_word": (
-        "From context to word by hand: the context beside the decoder's state",
-        "컨텍스트에서 단어까지 손으로: 컨텍스트를 디코더의 상태와 이어 붙여",
-    ),
+    "title_seq2seq": ("Attention by hand: a decoder's state and four states of the encoder",
+        "손으로 계산하는 어텐션: 디코더의 상태 하나와 인코더의 상태 넷"),
+    "title_seq2seq_word": ("From context to word by hand: the context beside the decoder's state",
+        "컨텍스트에서 단어까지 손으로: 컨텍스트를 디코더의 상태와 이어 붙여"),
     "title_self_attention": (
         "Self-attention by hand: {n} tokens, {d_model} wide, to queries, keys and values {d_k} wide",
-        "손으로 계산하는 셀프 어텐션: 너비 {d_model}인 토큰 {n}개에서 너비 {d_k}인 쿼리, 키, 밸류로",
-    ),
+        "손으로 계산하는 셀프 어텐션: 너비 {d_model}인 토큰 {n}개에서 너비 {d_k}인 쿼리, 키, 밸류로"),
     "title_exercise": ("Exercise {seed}: one query and {n} keys", "연습 문제 {seed}: 쿼리 하나와 키 {n}개"),
     "title_mixed": ("Values mixed with given weights", "주어진 가중치로 밸류 섞기"),
     "title_typed": ("Attention, from numbers typed by hand", "직접 넣은 수로 계산하는 어텐션"),
     "keys_are_values": ("the encoder's states are keys and values alike", "인코더의 상태가 키이면서 동시에 밸류임"),
     "goes_to_decoder": ("what was concatenated goes to the decoder", "이어 붙인 벡터는 디코더로 들어감"),
-    "one_batch": (
-        "a batch of one sentence: weights of shape {weights}, output of shape {output}",
-        "문장 하나로 된 배치: 가중치의 모양 {weights}, 출력의 모양 {output}",
-    ),
+    "one_batch": ("a batch of one sentence: weights of shape {weights}, output of shape {output}",
+        "문장 하나로 된 배치: 가중치의 모양 {weights}, 출력의 모양 {output}"),
     "drawn_from_seed": ("small whole numbers, drawn from seed {seed}", "시드 {seed}에서 뽑은 작은 정수"),
-    "weights_given": (
-        "weights are given: no query is compared with a key",
-        "가중치가 주어짐: 쿼리를 키와 비교하지 않음",
-    ),
-    "no_values": (
-        "no values are given: the calculation ends at the weights",
-        "밸류가 주어지지 않음: 계산은 가중치에서 끝남",
-    ),
-    "word_before": (
-        "{y}: vector of the word before; the cell reads [{y}; context]",
-        "{y}: 바로 앞에서 생성한 단어의 벡터. 셀은 [{y}; context]를 읽음",
-    ),
-    "next_chosen": (
-        "the likeliest next word is “{word}”: the next step reads it",
-        "가장 가능성이 큰 다음 단어는 “{word}”: 다음 단계가 이 단어를 읽음",
-    ),
-    "next_given": (
-        "the likeliest next word is “{word}”, but the next step reads “{given}”, which is given",
-        "가장 가능성이 큰 다음 단어는 “{word}”이지만, 다음 단계는 주어진 “{given}”를 읽음",
-    ),
-    "taken_as_given": (
-        "{names} is given: no single projection makes it (rotary positions or a scaling may follow)",
-        "{names}: 받은 값 그대로 씀. 행렬 하나로는 안 됨 (회전 위치 인코딩이나 스케일이 뒤따를 수 있음)",
-    ),
+    "weights_given": ("weights are given: no query is compared with a key",
+        "가중치가 주어짐: 쿼리를 키와 비교하지 않음"),
+    "no_values": ("no values are given: the calculation ends at the weights",
+        "밸류가 주어지지 않음: 계산은 가중치에서 끝남"),
+    "word_before": ("{y}: vector of the word before; the cell reads [{y}; context]",
+        "{y}: 바로 앞에서 생성한 단어의 벡터. 셀은 [{y}; context]를 읽음"),
+    "next_chosen": ("the likeliest next word is “{word}”: the next step reads it",
+        "가장 가능성이 큰 다음 단어는 “{word}”: 다음 단계가 이 단어를 읽음"),
+    "next_given": ("the likeliest next word is “{word}”, but the next step reads “{given}”, which is given",
+        "가장 가능성이 큰 다음 단어는 “{word}”이지만, 다음 단계는 주어진 “{given}”를 읽음"),
+    "taken_as_given": ("{names} is given: no single projection makes it (rotary positions or a scaling may follow)",
+        "{names}: 받은 값 그대로 씀. 행렬 하나로는 안 됨 (회전 위치 인코딩이나 스케일이 뒤따를 수 있음)"),
     "all_taken_as_given": (
         "{names} and {last} are given: no single projection makes them (rotary positions or a scaling may follow)",
-        "{names}, {last}: 받은 값 그대로 씀. 행렬 하나로는 안 됨 (회전 위치 인코딩이나 스케일이 뒤따를 수 있음)",
-    ),
+        "{names}, {last}: 받은 값 그대로 씀. 행렬 하나로는 안 됨 (회전 위치 인코딩이나 스케일이 뒤따를 수 있음)"),
     "looks_twice": (
         "the layer looks twice: back at what was generated, then across at the other sentence (grids named cross)",
-        "이 층은 두 번 봄: 먼저 앞에서 생성한 것을, 그다음 다른 문장을 봄 (이름에 cross가 붙은 표)",
-    ),
-    "layer_left_out": (
-        "the projections, {n} numbers, are left out, and what they made is given: --full has them",
-        "행렬(수 {n}개)은 생략하고 그 결과를 그대로 씀: --full에 모두 있음",
-    ),
+        "이 층은 두 번 봄: 먼저 앞에서 생성한 것을, 그다음 다른 문장을 봄 (이름에 cross가 붙은 표)"),
+    "layer_left_out": ("the projections, {n} numbers, are left out, and what they made is given: --full has them",
+        "행렬(수 {n}개)은 생략하고 그 결과를 그대로 씀: --full에 모두 있음"),
     "model_shapes": (
         "the model: {layers} layers of {heads} heads, each {d} wide, side by side; last_hidden_state {shape}",
-        "모델 전체: 층 {layers}개, 층마다 너비 {d}인 헤드 {heads}개를 이어 붙임; last_hidden_state {shape}",
-    ),
+        "모델 전체: 층 {layers}개, 층마다 너비 {d}인 헤드 {heads}개를 이어 붙임; last_hidden_state {shape}"),
     "output_left_out": ("the output projection, {shape} numbers, is left out", "출력 행렬(수 {shape}개)은 생략함"),
     "other_score": _not_its_own(*_SCORE),
     "other_score_drawn": _not_its_own(*_DRAWN),
@@ -379,3 +335,4 @@ NOTES: Templates = {
     "made_causal": _not_its_own(*_CAUSAL),
 }
 """Titles and notes by their codes; those of records are among them."""
+# fmt: on

@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.attention import Receipt
 from attnviz.errors import SelectionError
 from attnviz.text.display import visible
-from attnviz.text.notes import sentence
+from attnviz.text.notes import proof, sentence
 from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.spelling import factor, scale
@@ -265,15 +264,7 @@ def receipt_line(walk: Walkthrough, language: str) -> str:
         text = say("same", language, own=walk.own)
     if walk.from_input is not None:
         text += say("from input", language, difference=f"{walk.from_input:.1e}")
-    return text if walk.receipt is None else f"{text}; {_proof(walk.receipt, language)}"
-
-
-def _proof(receipt: Receipt, language: str) -> str:
-    """The receipt in one line; in English it is the receipt's own."""
-    if language == "en":
-        return str(receipt)
-    largest = receipt.max_difference
-    return say("verified", language, difference=f"{largest:.1e}" if largest else "0", n=len(receipt.layers))
+    return text if walk.receipt is None else f"{text}; {proof(walk.receipt, language)}"
 
 
 def whole_formula(walk: Walkthrough) -> str:
