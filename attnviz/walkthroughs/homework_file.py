@@ -45,15 +45,10 @@ _INFINITE = re.compile(r"[-+]?\.?(?:inf|infinity)|[-+]?\.?nan", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value and where it stands.
+    """A value and where it stands."""
 
-    Attributes:
-        value: an object, a list, or a text, number, true, false or null.
-        line: counted from 1.
-    """
-
-    value: Value
-    line: int
+    value: Value  # an object, a list, or a text, number, true, false or null
+    line: int  # counted from 1
 
 
 Value: TypeAlias = dict[str, Entry] | list[Entry] | str | int | float | bool | None
@@ -180,17 +175,11 @@ def _join(pair: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NumberTable:
-    """Numbers as they were typed.
+    """Numbers as they were typed."""
 
-    Attributes:
-        name: in the file.
-        line: likewise.
-        values: the numbers [row, column].
-    """
-
-    name: str
-    line: int
-    values: Float64[np.ndarray, "row column"]
+    name: str  # in the file
+    line: int  # likewise
+    values: Float64[np.ndarray, "row column"]  # the numbers [row, column]
 
     def size(self, side: str) -> int:
         """How many ``rows`` or ``columns``."""

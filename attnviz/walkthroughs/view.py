@@ -31,19 +31,12 @@ NO_BLANKS: Blanks = frozenset()
 
 
 class ViewOptions(TypedDict, total=False):
-    """What every view of a walkthrough may be told; what it is not told is as written here.
+    """What every view of a walkthrough may be told; what it is not told is as written here."""
 
-    Attributes:
-        language: one of `attnviz.walkthroughs.texts.LANGUAGES`; English.
-        precision: digits after the point of each number; 3.
-        steps: the names of the steps to show; None, which is all.
-        blanks: cells that a learner fills in: grid, row, column; none.
-    """
-
-    language: str
-    precision: int
-    steps: Sequence[str] | None
-    blanks: Blanks
+    language: str  # one of `attnviz.walkthroughs.texts.LANGUAGES`; English
+    precision: int  # digits after the point of each number; 3
+    steps: Sequence[str] | None  # the names of the steps to show; None, which is all
+    blanks: Blanks  # cells that a learner fills in: grid, row, column; none
 
 
 def chosen(walk: Walkthrough, names: Sequence[str] | None, first: int = 1) -> list[tuple[int, CalculationStep]]:
@@ -106,39 +99,21 @@ def keyed_columns(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownStep:
-    """A step as every view shows it.
+    """A step as every view shows it."""
 
-    Attributes:
-        number: its place in the whole calculation, counted from 1.
-        step: the step itself.
-        given: the grids made by no step that it is the first to need.
-        title: what it is, in a few words.
-        sentence: one for somebody who sees it for the first time.
-        formula: with the names of its grids.
-        shapes: the same with the shapes put in.
-        hand: one telling cell of it by hand; empty where it would fill in a blank.
-    """
-
-    number: int
-    step: CalculationStep
-    given: tuple[str, ...]
-    title: str
-    sentence: str
-    formula: str
-    shapes: str
-    hand: str
+    number: int  # its place in the whole calculation, counted from 1
+    step: CalculationStep  # the step itself
+    given: tuple[str, ...]  # the grids made by no step that it is the first to need
+    title: str  # what it is, in a few words
+    sentence: str  # one for somebody who sees it for the first time
+    formula: str  # with the names of its grids
+    shapes: str  # the same with the shapes put in
+    hand: str  # one telling cell of it by hand; empty where it would fill in a blank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A calculation, and how it is shown: the same for terminal, pages and pictures.
-
-    Attributes:
-        walk: the calculation.
-        language: as in `ViewOptions`, like those that follow.
-        precision: likewise.
-        steps: likewise.
-        blanks: likewise.
+    """A calculation, and how it is shown, as in `ViewOptions`: the same for terminal, pages and pictures.
 
     Raises:
         SelectionError: there is no such language.

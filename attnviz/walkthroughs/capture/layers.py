@@ -52,27 +52,16 @@ def _write_step(calculation: Calculation, run: HeadRun) -> list[Note]:
 
 @dataclass(slots=True)
 class LayerWriter:
-    """A layer while it is written down.
+    """A layer while it is written down."""
 
-    Attributes:
-        c: where to.
-        run: its self-attention.
-        cross: its cross attention, where it has one.
-        from_input: whether query, keys and values are made by their projections, or given.
-        is_whole: whether the other projections are written down too, or what they make is given.
-        notes: what a reader should know.
-        n_norms: norms so far.
-        n_sums: residual sums so far.
-    """
-
-    c: Calculation
-    run: HeadRun
-    cross: HeadRun | None
-    from_input: bool = field(kw_only=True)
-    is_whole: bool = field(default=True, kw_only=True)
-    notes: list[Note] = field(default_factory=list)
-    n_norms: int = 0
-    n_sums: int = 0
+    c: Calculation  # where to
+    run: HeadRun  # its self-attention
+    cross: HeadRun | None  # its cross attention, where it has one
+    from_input: bool = field(kw_only=True)  # whether query, keys and values are made by their projections, or given
+    is_whole: bool = field(default=True, kw_only=True)  # as `from_input`, of the other projections
+    notes: list[Note] = field(default_factory=list)  # what a reader should know
+    n_norms: int = 0  # so far
+    n_sums: int = 0  # residual ones, so far
 
     def write(self, parts: LayerParts) -> str:
         """All parts in turn; the name of the layer's output."""

@@ -27,23 +27,14 @@ CLOSE = 1e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Norm:
-    """A norm that has run.
+    """A norm that has run."""
 
-    Attributes:
-        operation: what a step calls it: ``rms_norm`` takes no mean away, and adds nothing.
-        given: what it was given.
-        made: what it made of that.
-        gain: what each number of a row is multiplied with in the end.
-        shift: what is then added; zeros where nothing is.
-        epsilon: what is added below the root.
-    """
-
-    operation: Literal["norm", "rms_norm"]
-    given: Float[Tensor, "token d_model"]
-    made: Float[Tensor, "token d_model"]
-    gain: Float[Tensor, " d_model"]
-    shift: Float[Tensor, " d_model"]
-    epsilon: float
+    operation: Literal["norm", "rms_norm"]  # what a step calls it: ``rms_norm`` takes no mean away, and adds nothing
+    given: Float[Tensor, "token d_model"]  # what it was given
+    made: Float[Tensor, "token d_model"]  # what it made of that
+    gain: Float[Tensor, " d_model"]  # what each number of a row is multiplied with in the end
+    shift: Float[Tensor, " d_model"]  # what is then added; zeros where nothing is
+    epsilon: float  # what is added below the root
 
 
 def in_rows(x: Tensor) -> Float[Tensor, "token width"]:
@@ -126,55 +117,33 @@ Vectors = Float[Tensor, "token d_model"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedForwardCalls:
-    """A feed-forward network.
+    """A feed-forward network."""
 
-    Attributes:
-        widen: its first projection.
-        gate: in a gated network, the projection whose activation what `widen` made is multiplied with.
-        activation: what follows `gate`, or `widen` where there is none.
-        narrow: the last projection.
-        made: what that made.
-    """
-
-    widen: Projection
-    gate: Projection | None
-    activation: Activation
-    narrow: Projection
-    made: Vectors
+    widen: Projection  # its first projection
+    gate: Projection | None  # in a gated network, the projection whose activation what `widen` made is multiplied with
+    activation: Activation  # what follows `gate`, or `widen` where there is none
+    narrow: Projection  # the last projection
+    made: Vectors  # what that made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubLayer:
-    """One part of a layer, and how it is joined to the others.
+    """One part of a layer, and how it is joined to the others."""
 
-    Attributes:
-        before: the norm of what comes in, where it reads that.
-        read: what it reads.
-        work: what it does: attention's output projection, or the network.
-        inside: the norm of what it made, where that is what is added.
-        after: the norm of the sum, where what comes next reads it as its own.
-    """
-
-    before: Norm | None
-    read: Vectors
-    work: Projection | FeedForwardCalls
-    inside: Norm | None
-    after: Norm | None
+    before: Norm | None  # the norm of what comes in, where it reads that
+    read: Vectors  # what it reads
+    work: Projection | FeedForwardCalls  # what it does: attention's output projection, or the network
+    inside: Norm | None  # the norm of what it made, where that is what is added
+    after: Norm | None  # the norm of the sum, where what comes next reads it as its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerParts:
-    """A layer whole.
+    """A layer whole."""
 
-    Attributes:
-        x: what it is given.
-        parts: attention, in some decoders cross attention, the feed-forward network.
-        made: its own output.
-    """
-
-    x: Vectors
-    parts: tuple[SubLayer, ...]
-    made: Vectors
+    x: Vectors  # what it is given
+    parts: tuple[SubLayer, ...]  # attention, in some decoders cross attention, the feed-forward network
+    made: Vectors  # its own output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,25 +22,15 @@ SCORE_SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadRun:
-    """One run, and which part of it is followed.
+    """One run, and which part of it is followed."""
 
-    Attributes:
-        source: the model.
-        batch: what it ran on: one sentence.
-        keep: the layer.
-        kind: which attention it is.
-        head: the number of the head.
-        row: the number of the query; None where all are walked at once.
-        suffix: put after the names of the head's grids, where there are several heads.
-    """
-
-    source: Source
-    batch: Batch
-    keep: KeepProjections
-    kind: Kind
-    head: int
-    row: int | None
-    suffix: str = ""
+    source: Source  # the model
+    batch: Batch  # what it ran on: one sentence
+    keep: KeepProjections  # the layer
+    kind: Kind  # which attention it is
+    head: int  # the number of the head
+    row: int | None  # the number of the query; None where all are walked at once
+    suffix: str = ""  # put after the names of the head's grids, where there are several heads
 
     @property
     def layer(self) -> Layer:

@@ -78,23 +78,14 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A card that has been measured; lengths in inches.
+    """A card that has been measured; lengths in inches."""
 
-    Attributes:
-        card: the step.
-        words: its lines.
-        spots: its matrices.
-        width: of all.
-        head: what the words take.
-        body: what the matrices take below them.
-    """
-
-    card: Card
-    words: tuple[Line, ...]
-    spots: tuple[Spot, ...]
-    width: float
-    head: float
-    body: float
+    card: Card  # the step
+    words: tuple[Line, ...]  # its lines
+    spots: tuple[Spot, ...]  # its matrices
+    width: float  # of all
+    head: float  # what the words take
+    body: float  # what the matrices take below them
 
     def draw(self, page: Page, corner: tuple[float, float], head: float, style: Style, lit: Mapping[str, int]) -> None:
         """Draw it; its words take as much as `head`, and `lit` has the row to be followed of some matrices."""

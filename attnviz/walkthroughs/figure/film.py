@@ -56,19 +56,11 @@ Pixels = UInt8[np.ndarray, "_ _ 3"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reel:
-    """The steps of one calculation, measured.
+    """The steps of one calculation, measured in inches; those of one query share one picture, which grows."""
 
-    Attributes:
-        it: what is told.
-        words: those of each step, by its number.
-        bodies: what each step shows below them; the steps of one query share one picture, which grows.
-        width: in inches.
-        height: likewise.
-    """
-
-    it: Told
-    words: dict[int, list[Line]]
-    bodies: dict[int, Flow | Block]
+    it: Told  # what is told
+    words: dict[int, list[Line]]  # those of each step, by its number
+    bodies: dict[int, Flow | Block]  # what each step shows below them
     width: float
     height: float
 

@@ -68,33 +68,19 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """The steps of one query, measured; lengths in inches.
+    """The steps of one query, measured; lengths in inches."""
 
-    Attributes:
-        columns: what has a row for each key, from the left.
-        query: what is compared with the keys; None where that is not shown.
-        total: the sum of the alignment vectors, likewise.
-        words: those of the steps above the columns.
-        total_words: those of the sum.
-        lit: the row, as it is drawn, that is to be followed.
-        weights: the weight of each row that is drawn; empty where they are not to be told.
-        others: matrices of these steps that have no row for each key, such as the weights of a score.
-        head: what stands above the columns takes.
-        foot: what stands below them takes.
-        width: of all.
-    """
-
-    columns: tuple[Column, ...]
-    query: Box | None
-    total: Box | None
-    words: tuple[Words, ...]
-    total_words: Words | None
-    lit: int | None
-    weights: tuple[float, ...]
-    others: tuple[Matrix, ...]
-    head: float
-    foot: float
-    width: float
+    columns: tuple[Column, ...]  # what has a row for each key, from the left
+    query: Box | None  # what is compared with the keys; None where that is not shown
+    total: Box | None  # the sum of the alignment vectors, likewise
+    words: tuple[Words, ...]  # those of the steps above the columns
+    total_words: Words | None  # those of the sum
+    lit: int | None  # the row, as it is drawn, that is to be followed
+    weights: tuple[float, ...]  # the weight of each row that is drawn; empty where they are not to be told
+    others: tuple[Matrix, ...]  # matrices of these steps that have no row for each key, such as the weights of a score
+    head: float  # what stands above the columns takes
+    foot: float  # what stands below them takes
+    width: float  # of all
 
     @property
     def boxes(self) -> list[Box]:

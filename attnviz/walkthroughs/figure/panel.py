@@ -37,21 +37,13 @@ STRONG = 0.72
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How a walkthrough is drawn.
+    """How a walkthrough is drawn."""
 
-    Attributes:
-        pen: with what.
-        palette: the colours of weights.
-        precision: digits after the point.
-        scale: how much larger than on a sheet all is.
-        most: columns of a vector that are drawn, with what stands for those left out.
-    """
-
-    pen: Pen
-    palette: str
-    precision: int
-    scale: float = 1.0
-    most: int = 8
+    pen: Pen  # with what
+    palette: str  # the colours of weights
+    precision: int  # digits after the point
+    scale: float = 1.0  # how much larger than on a sheet all is
+    most: int = 8  # columns of a vector that are drawn, with what stands for those left out
 
     @property
     def strong(self) -> tuple[float, ...]:
@@ -62,31 +54,18 @@ class Style:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """How large a matrix is drawn; lengths in inches.
+    """How large a matrix is drawn; lengths in inches."""
 
-    Attributes:
-        matrix: what is drawn.
-        rows: which of its rows.
-        columns: which of its columns.
-        texts: the numbers printed; empty where there are too many.
-        row: the height of a row.
-        column: the width of a column.
-        bar: the length of the longest bar beside the numbers.
-        scale: how much larger than on a sheet.
-        below: what the names of its columns take below it.
-        upright: whether these stand upright.
-    """
-
-    matrix: Matrix
-    rows: Cut
-    columns: Cut
-    texts: tuple[tuple[str, ...], ...]
-    row: float
-    column: float
-    bar: float
-    scale: float
-    below: float
-    upright: bool
+    matrix: Matrix  # what is drawn
+    rows: Cut  # which of its rows
+    columns: Cut  # which of its columns
+    texts: tuple[tuple[str, ...], ...]  # the numbers printed; empty where there are too many
+    row: float  # the height of a row
+    column: float  # the width of a column
+    bar: float  # the length of the longest bar beside the numbers
+    scale: float  # how much larger than on a sheet
+    below: float  # what the names of its columns take below it
+    upright: bool  # whether these stand upright
 
     @property
     def width(self) -> float:

@@ -34,40 +34,24 @@ Kind = Literal["before", "attention", "rows", "after"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Matrix:
-    """One grid as it is drawn.
+    """One grid as it is drawn."""
 
-    Attributes:
-        name: its symbol, such as ``K``.
-        values: its numbers [row, column].
-        rows: a name for each row; empty where they are only counted.
-        columns: likewise.
-        blanks: rows and columns of cells that stay empty.
-        is_weights: whether it holds weights, which a softmax made; all other numbers have signs.
-        has_vectors: whether its columns are the numbers of vectors, of which the first and the last tell enough.
-    """
-
-    name: str
-    values: np.ndarray
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    blanks: frozenset[tuple[int, int]]
-    is_weights: bool
-    has_vectors: bool
+    name: str  # its symbol, such as ``K``
+    values: np.ndarray  # its numbers [row, column]
+    rows: tuple[str, ...]  # a name for each row; empty where they are only counted
+    columns: tuple[str, ...]  # likewise
+    blanks: frozenset[tuple[int, int]]  # rows and columns of cells that stay empty
+    is_weights: bool  # whether it holds weights, which a softmax made; all other numbers have signs
+    has_vectors: bool  # whether its columns are the numbers of vectors, of which the first and the last tell enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Card(ShownStep):
-    """One step with its matrices.
+    """One step with its matrices."""
 
-    Attributes:
-        parts: what it is made from and what it makes, each with the sign before it.
-        is_by_key: whether it makes a row for each key of one query.
-        is_of_heads: whether it is the same step of several heads, whose results are its parts.
-    """
-
-    parts: tuple[tuple[str, Matrix], ...]
-    is_by_key: bool
-    is_of_heads: bool = False
+    parts: tuple[tuple[str, Matrix], ...]  # what it is made from and what it makes, each with the sign before it
+    is_by_key: bool  # whether it makes a row for each key of one query
+    is_of_heads: bool = False  # whether it is the same step of several heads, whose results are its parts
 
     @property
     def result(self) -> Matrix:

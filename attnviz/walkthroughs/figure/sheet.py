@@ -44,21 +44,13 @@ Section = Strip | Flow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What a picture of a walkthrough tells.
+    """What a picture of a walkthrough tells."""
 
-    Attributes:
-        view: the calculation, and how it is shown.
-        cards: its steps.
-        style: how it is drawn.
-        lit: the key with the largest weight; None where no single query is followed, or cells are left blank.
-        rows: of several queries the row to be followed of each matrix, by its name.
-    """
-
-    view: View
-    cards: list[Card]
-    style: Style
-    lit: int | None
-    rows: Mapping[str, int]
+    view: View  # the calculation, and how it is shown
+    cards: list[Card]  # its steps
+    style: Style  # how it is drawn
+    lit: int | None  # the key with the largest weight; None where no single query is followed, or cells are left blank
+    rows: Mapping[str, int]  # of several queries the row to be followed of each matrix, by its name
 
 
 def told(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]) -> Told:

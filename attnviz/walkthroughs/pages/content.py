@@ -49,75 +49,47 @@ DEPTH = 0.5
 class PageCell:
     """What stands in a table.
 
-    Attributes:
-        text: the number, as shown.
-        share: of its hue that is mixed into the page, from 0 to 1: a weight itself, or how far a number is from 0 in
-            its own grid; 0 for what is no number.
-        hue: the colour: of weights, of numbers above 0, or of those below.
+    Its share is how much of its hue is mixed into the page, from 0 to 1: a weight itself, or how far a number is from 0
+    in its own grid; 0 for what is no number.
     """
 
-    text: str
+    text: str  # the number, as shown
     share: float = 0.0
-    hue: tuple[int, int, int] = TEAL
+    hue: tuple[int, int, int] = TEAL  # of weights, of numbers above 0, or of those below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageTable:
-    """Numbers with their names.
+    """Numbers with their names."""
 
-    Attributes:
-        corner: what the names of the rows are.
-        columns: a name for each column.
-        rows: a name and the cells of each row.
-        remark: what is left out; empty where nothing is.
-    """
-
-    corner: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[PageCell, ...]], ...]
-    remark: str = ""
+    corner: str  # what the names of the rows are
+    columns: tuple[str, ...]  # a name for each column
+    rows: tuple[tuple[str, tuple[PageCell, ...]], ...]  # a name and the cells of each row
+    remark: str = ""  # what is left out; empty where nothing is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A step, or numbers that were given.
+    """A step, or numbers that were given."""
 
-    Attributes:
-        title: with the step's number where it is one.
-        formula: with the names of its grids; empty for what is given.
-        shapes: the same with the shapes put in; of what is given, its shape.
-        sentence: what it does.
-        hand: one cell done by hand; empty where there is none.
-        table: the numbers.
-    """
-
-    title: str
-    formula: str = ""
-    shapes: str = ""
-    sentence: str = ""
-    hand: str = ""
-    table: PageTable
+    title: str  # with the step's number where it is one
+    formula: str = ""  # with the names of its grids; empty for what is given
+    shapes: str = ""  # the same with the shapes put in; of what is given, its shape
+    sentence: str = ""  # what it does
+    hand: str = ""  # one cell done by hand; empty where there is none
+    table: PageTable  # the numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContent:
-    """The whole page.
+    """The whole page."""
 
-    Attributes:
-        language: one of `attnviz.walkthroughs.texts.LANGUAGES`.
-        title: what is calculated.
-        source: whose calculation it is; empty where numbers are made by hand.
-        sections: in the order of the calculation.
-        signs: what the signs of its formulas mean.
-        foot: what was done to the input, and how the numbers were checked.
-    """
-
-    language: str
-    title: str
-    source: str
-    sections: tuple[Section, ...]
-    signs: str
-    foot: tuple[str, ...]
+    language: str  # one of `attnviz.walkthroughs.texts.LANGUAGES`
+    title: str  # what is calculated
+    source: str  # whose calculation it is; empty where numbers are made by hand
+    sections: tuple[Section, ...]  # in the order of the calculation
+    signs: str  # what the signs of its formulas mean
+    foot: tuple[str, ...]  # what was done to the input, and how the numbers were checked
 
 
 def lay_out(walk: Walkthrough, **options: Unpack[ViewOptions]) -> PageContent:

@@ -22,17 +22,11 @@ _GREEK = frozenset({"pi", "Φ", "∞", "…"})
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a formula.
+    """One part of a formula."""
 
-    Attributes:
-        kind: what it is.
-        text: the part itself; of a power what stands above the part before it.
-        inner: what stands under a root.
-    """
-
-    kind: Kind
-    text: str
-    inner: tuple[Part, ...] = ()
+    kind: Kind  # what it is
+    text: str  # the part itself; of a power what stands above the part before it
+    inner: tuple[Part, ...] = ()  # what stands under a root
 
 
 def parts(formula: str) -> Iterator[Part]:

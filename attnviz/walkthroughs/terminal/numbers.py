@@ -58,33 +58,19 @@ class ScreenView(View):
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Columns of numbers that belong together, all written alike.
+    """Columns of numbers that belong together, all written alike."""
 
-    Attributes:
-        view: how they are shown.
-        values: the numbers [row, column].
-        title: above them.
-        names: a name for each column; empty where they are only counted.
-        rows: the rows that are printed, in their order.
-        is_weights: whether they are weights, from 0 to 1; other numbers are signed.
-        bar: cells of a bar behind each number, as long as it is large; 0 for none.
-        remarks: by row what stands in place of the bar.
-        sums: the numbers of a last line [column]; None for none.
-        blanks: rows and columns of cells that stay empty.
-        counted: whether the numbers of columns without names stand above them.
-    """
-
-    view: ScreenView
-    values: np.ndarray
-    title: str = ""
-    names: tuple[str, ...] = ()
-    rows: Sequence[int]
-    is_weights: bool = False
-    bar: int = 0
-    remarks: Mapping[int, str] = field(default_factory=dict)
-    sums: np.ndarray | None = None
-    blanks: frozenset[tuple[int, int]] = frozenset()
-    counted: bool = True
+    view: ScreenView  # how they are shown
+    values: np.ndarray  # the numbers [row, column]
+    title: str = ""  # above them
+    names: tuple[str, ...] = ()  # a name for each column; empty where they are only counted
+    rows: Sequence[int]  # the rows that are printed, in their order
+    is_weights: bool = False  # whether they are weights, from 0 to 1; other numbers are signed
+    bar: int = 0  # cells of a bar behind each number, as long as it is large; 0 for none
+    remarks: Mapping[int, str] = field(default_factory=dict)  # by row what stands in place of the bar
+    sums: np.ndarray | None = None  # the numbers of a last line [column]; None for none
+    blanks: frozenset[tuple[int, int]] = frozenset()  # rows and columns of cells that stay empty
+    counted: bool = True  # whether the numbers of columns without names stand above them
 
     @cached_property
     def top(self) -> float:
@@ -168,23 +154,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridTable:
-    """Rows of numbers, before it is known how many of their columns are printed.
+    """Rows of numbers, before it is known how many of their columns are printed."""
 
-    Attributes:
-        groups: the numbers.
-        labels: a name for each row.
-        head: what the names are.
-        faint: rows that do not count.
-        last: the name of a last line, where groups have sums.
-        is_cut: whether rows that are left out are told of in their place.
-    """
-
-    groups: tuple[Group, ...]
-    labels: tuple[str, ...]
-    head: str = ""
-    faint: frozenset[int] = frozenset()
-    last: str = ""
-    is_cut: bool = True
+    groups: tuple[Group, ...]  # the numbers
+    labels: tuple[str, ...]  # a name for each row
+    head: str = ""  # what the names are
+    faint: frozenset[int] = frozenset()  # rows that do not count
+    last: str = ""  # the name of a last line, where groups have sums
+    is_cut: bool = True  # whether rows that are left out are told of in their place
 
 
 @dataclass(frozen=True, slots=True)
