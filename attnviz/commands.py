@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 import time
@@ -147,7 +148,7 @@ def _origin(name: str, model: ModelSettings) -> str:
 
     if name.partition(" ")[0] in HOME_BUILT:
         return "attnviz itself"
-    path = Path(model.name or "")
+    path = Path(re.sub(r"\.py:.*", ".py", model.name or ""))
     return str(path.resolve()) if path.exists() else f"{constants.HF_HUB_CACHE} (the cache of Hugging Face)"
 
 

@@ -157,7 +157,7 @@ class ModelSettings:
     """Which model, and how it is loaded."""
 
     model: str | None = option(
-        "--model", "-m", help="Its name, or its folder or file [default: distilbert-base-uncased].",
+        "--model", "-m", help="Its name, folder or file, or code.py:function [default: distilbert-base-uncased].",
         completes="models", panel=MODEL, variable="ATTNVIZ_MODEL",
     )  # fmt: skip
     toy: bool = option("--toy", default=False, help="The small model that comes with attnviz.", panel=MODEL)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import re
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +20,7 @@ from attnviz.text.names import did_you_mean
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel
+    from torch.nn import Module
 
     from attnviz.capture.observers import Batch, Observer
 
@@ -86,7 +88,7 @@ class Loading(TypedDict, total=False):
     notify: Callable[[str], None] | None
 
 
-Model: TypeAlias = "str | Path | Source | PreTrainedModel | None"
+Model: TypeAlias = "str | Path | Source | Module | None"
 """What names or is a model: see `as_source`."""
 
 
@@ -94,9 +96,11 @@ def as_source(model: Model = None, tokenizer: object = None, *, reads: str = "",
     """The source that a model's attention streams from.
 
     Args:
-        model: a name or a folder, as for `open_source`; a Hugging Face model that is in memory, of any head, which
-            stays as it was found; or a source, which is returned as it is.
-        tokenizer: of a model in memory, its own.
+        model: a name or a folder, as for `open_source`; a Hugging Face model that is in memory, of any head, or a torch
+            module that takes the numbers of tokens [batch, token]: both stay as they were found; or a source, which is
+            returned as it is.
+        tokenizer: of a model in memory, its own; a torch module's has ``encode`` and ``decode``, and without one the
+            module reads the bytes of a text.
         reads: the text that it is to read, where there is one.
         loading: as for `open_source`; a model in memory is loaded already.
 
@@ -113,6 +117,13 @@ def as_source(model: Model = None, tokenizer: object = None, *, reads: str = "",
         raise SettingsError(f"the model is loaded already: {' and '.join(given)} cannot be chosen")
     if isinstance(model, Source):
         return model
+    import torch
+
+    library = sys.modules.get("transformers")  # whose models have loaded it
+    if isinstance(model, torch.nn.Module) and not (library and isinstance(model, library.PreTrainedModel)):
+        from attnviz.capture.sources.own import ModuleSource
+
+        return ModuleSource(f"{type(model).__name__} in memory", model, tokenizer)
     from attnviz.capture.sources.huggingface import from_memory
 
     return from_memory(model, tokenizer)
@@ -133,9 +144,10 @@ def open_source(
 
     Args:
         model: a home-built model (``toy``, ``toy-decoder``, ``toy-seq2seq``, ``toy-transformer``, ``toy-random``), a
-            name on the hub, a folder, or a file that ``attnviz train`` wrote. None is DistilBERT, or where that is
-            neither cached nor reachable within 3 seconds ``toy``, where it `reads` Korean ``toy-ko``; `notify` then
-            gets a line about it.
+            name on the hub, a folder, a file that ``attnviz train`` wrote, or a file of code and a function in it that
+            returns a torch module, or a module and its tokenizer (``my_module.py:build``). None is DistilBERT, or where
+            that is neither cached nor reachable within 3 seconds ``toy``, where it `reads` Korean ``toy-ko``; `notify`
+            then gets a line about it.
         device: where it runs; ``auto`` takes a GPU where there is one.
         dtype: its number format; ``auto`` is the one it was saved in.
         revision: a branch, tag or commit on the hub.
@@ -152,6 +164,8 @@ def open_source(
     if sizes and not is_random(model):
         raise InputError(f"only {RANDOM} has a {', '.join(sizes)} to choose, not {visible(model or DEFAULT_MODEL)}")
     if model is not None:
+        if own := re.fullmatch(r"(.+\.py)(?::(.*))?", model):
+            return _own(own[1], own[2] or "", _device(device), _dtype(dtype), notify or _warn)
         if model in names() or model.endswith(".safetensors"):
             return _home_built(model, device, dtype, sizes or {})
         _expect_home_built(model)
@@ -174,6 +188,21 @@ def open_source(
         reason = str(error).partition(": download it")[0]
         (notify or _warn)(f'{reason}; using the home-built model "{name}" instead')
         return toy
+
+
+def _own(
+    file: str, name: str, device: torch.device, dtype: torch.dtype | None, notify: Callable[[str], None]
+) -> Source:
+    """The module that a function in a file of code returns."""
+    from attnviz.capture.sources.own import build
+
+    if not Path(file).expanduser().is_file():
+        raise UnknownModelError(f"there is no file {visible(file)}")
+    notify(f"running the code of {visible(file)}")
+    module, tokenizer = build(file, name)
+    source = as_source(module.to(device, dtype), tokenizer)
+    source.name = visible(f"{Path(file).name}:{name}")
+    return source
 
 
 def _expect_home_built(model: str) -> None:

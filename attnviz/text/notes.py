@@ -52,6 +52,10 @@ NOTES: Templates = {
         "the vocabulary lacks Korean syllables: it has only their letters or bytes ({syllable} is {n} tokens)",
         "어휘에 없는 한글 음절은 낱글자나 바이트로 나누어 읽음 ({syllable}: 토큰 {n}개)",
     ),
+    "reads_bytes": (
+        "this module came without a tokenizer: it reads the bytes of the text",
+        "토크나이저 없이 주어진 모듈: 문장의 바이트를 읽음",
+    ),
     "never_saw": (
         "built unlike all sentences that this model was trained on: what it generates may be wrong",
         "이 모델이 배운 어느 문장과도 짜임이 다름: 생성한 문장이 틀릴 수 있음",

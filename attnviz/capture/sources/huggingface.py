@@ -11,20 +11,19 @@ from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from attnviz.attention import SOFTMAX, Kind, Note, Receipt
-from attnviz.capture.observers import Batch, Block, Observer, Sentence, expect_kind
+from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
+from attnviz.capture.sources.apart import Apart, LooksAhead
 from attnviz.capture.sources.generation import Generator
 from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
 from attnviz.capture.sources.loading import Loaded, adopt, in_one_line, keep_state, limit_of, load, quiet, senses
 from attnviz.capture.sources.modules import Eye, looking
 from attnviz.capture.sources.tokens import broken_syllable, read_tokens, run_together
-from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass, Layer, LayerObserver
+from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
 
@@ -70,45 +69,6 @@ def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
     origin = visible(getattr(model.config, "name_or_path", "") or "")
     name = f"{type(model).__name__} in memory"
     return PretrainedSource(f"{name}, from {origin}" if origin else name, loaded, owner=model)
-
-
-class _LooksAhead:
-    """Whether any query looks at a later key: the library does not say so of models apart from its interface."""
-
-    found = False
-
-    def begin(self, batch: Batch) -> None:
-        """A batch is about to run."""
-
-    def observe(self, block: Block) -> None:
-        """A block of rows has been computed."""
-        self.found = self.found or bool(block.weights.triu(block.first_row + 1).any())
-
-
-class _Apart:
-    """Shows a run the attention that a model computes apart from the library's interface."""
-
-    def __init__(self, run: ForwardPass, name: str) -> None:
-        self._run, self._name = run, name
-
-    def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - a model that only reads drops nothing
-        """A call of the fused function."""
-        self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
-        self._run.layer(layer.query, layer.key, layer.value, layer.output, layer.scoring)
-
-    def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - likewise
-        """Weights of the model's own."""
-        if any(isinstance(observer, LayerObserver) for observer in self._run.observers):
-            raise NoAttentionError(
-                f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
-            )
-        n_batch, _, *shape = weights.shape
-        if (n_batch, shape) != (len(self._run.batch.real), [self._run.batch.real.shape[1]] * 2):
-            raise NoAttentionError(
-                f"{self._name} has no weights of all tokens on all tokens: a softmax that it multiplies by values has "
-                f"the shape {tuple(weights.shape)}"
-            )
-        self._run.own(weights)
 
 
 class PretrainedSource:
@@ -217,7 +177,7 @@ class PretrainedSource:
             model, is_shown = self._whole, partial(self._generator.is_shown, batch=batch)
             n_tokens = max(batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids"))
         native = "eager" if n_sentences * n_tokens**2 <= EAGER_UP_TO else self._native
-        ahead = _LooksAhead()
+        ahead = LooksAhead()
         observers = [*observers, ahead] if self._is_apart else observers
         run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX if self._is_apart else native)
         # Tensors of inference mode that a model keeps could not be trained with afterwards.
@@ -225,7 +185,7 @@ class PretrainedSource:
         with ExitStack() as stack:
             for context in (keep_state(self._owner), without_gradients(), show_calls(model, observers), quiet()):
                 stack.enter_context(context)
-            stack.enter_context(looking(Eye(_Apart(run, self.name))) if self._is_apart else show_layers(run, is_shown))
+            stack.enter_context(looking(Eye(Apart(run, self.name))) if self._is_apart else show_layers(run, is_shown))
             try:
                 if not self._is_apart:
                     watch(model, native)

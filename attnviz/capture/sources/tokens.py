@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from attnviz.attention import Token
@@ -30,7 +31,7 @@ def read_tokens(tokenizer: Any, encoded: Any, text: str, pair: str | None = None
         special = bool(encoded["special_tokens_mask"][index])
         span = tuple(encoded["offset_mapping"][index]) if fast and not special else None
         tokens.append(Token(text="", piece=piece, id=number, span=span, special=special, segment=segments[index] or 0))
-    return _label(tokenizer, assign_words(tokens, text, pair), (text, pair or ""))
+    return _label_pieces(tokenizer, assign_words(tokens, text, pair), (text, pair or ""))
 
 
 def generated_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
@@ -49,8 +50,28 @@ def generated_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Tok
         Token(text="", piece=piece, id=number, span=None if number in special else span, special=number in special)
         for number, piece, span in zip(ids, pieces, spans, strict=True)
     ]
-    labelled = _label(tokenizer, assign_words(tokens, text), (text, ""))
+    labelled = _label_pieces(tokenizer, assign_words(tokens, text), (text, ""))
     return tuple(replace(token, segment=GENERATED) for token in labelled)
+
+
+def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
+    """The tokens of a text as somebody's own tokenizer makes them; without one, its bytes."""
+    if hasattr(tokenizer, "convert_ids_to_tokens"):
+        more = {"return_offsets_mapping": tokenizer.is_fast, "return_special_tokens_mask": True}
+        return read_tokens(tokenizer, tokenizer(text, verbose=False, **more), text)
+
+    def decode(ids: Sequence[int]) -> str:
+        return bytes(ids).decode(errors="replace") if tokenizer is None else str(tokenizer.decode(list(ids)))
+
+    made = text.encode() if tokenizer is None else tokenizer.encode(text)
+    ids = [int(number) for number in getattr(made, "ids", made)]
+    decoded = [decode([number]) for number in ids]
+    spans = _grown(decode, ids, text) if decode(ids) == text else _sought(decoded, text)
+    tokens = [
+        Token(text="", piece=piece, id=number, span=span)
+        for number, piece, span in zip(ids, decoded, spans, strict=True)
+    ]
+    return _label(assign_words(tokens, text), decoded, (text, ""))
 
 
 def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
@@ -82,10 +103,30 @@ def _spans(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int
         one == other or one in special for one, other in zip(ids, again["input_ids"], strict=False)
     ):
         return [(start, end) for start, end in again["offset_mapping"][: len(ids)]]
-    # Some bytes of a character mean nothing yet: they are all at the place of the whole.
-    grown = [meaning(tokenizer, ids[:n]) for n in range(len(ids) + 1)]
+    return _grown(partial(meaning, tokenizer), ids, text)
+
+
+def _grown(decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str) -> list[tuple[int, int]]:
+    """Where each token stands, by how far the text gets with it.
+
+    Some bytes of a character mean nothing yet: they are all at the place of the whole.
+    """
+    grown = [decode(ids[:n]) for n in range(len(ids) + 1)]
     ends = [len(so_far) if text.startswith(so_far) else None for so_far in grown]
     return [(_known(reversed(ends[: n + 1]), 0), _known(ends[n + 1 :], len(text))) for n in range(len(ids))]
+
+
+def _sought(pieces: Sequence[str], text: str) -> list[tuple[int, int] | None]:
+    """Where each piece is found behind the one before it, whatever its capitals; None where it is not."""
+    spans, place = list[tuple[int, int] | None](), 0
+    for piece in pieces:
+        start = text.lower().find(piece.strip().lower(), place)
+        if not piece.strip() or start < 0:
+            spans.append(None)
+            continue
+        place = start + len(piece.strip())
+        spans.append((start, place))
+    return spans
 
 
 def _known(ends: Iterable[int | None], otherwise: int) -> int:
@@ -93,9 +134,16 @@ def _known(ends: Iterable[int | None], otherwise: int) -> int:
     return next((end for end in ends if end is not None), otherwise)
 
 
-def _label(tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[Token, ...]:
-    """The same tokens with the text to show for each."""
+def _label_pieces(tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[Token, ...]:
+    """The same tokens, pieces of a vocabulary, with the text to show for each."""
     decoded = [token.piece if token.special else _decode(tokenizer, token.piece) for token in tokens]
+    return _label(tokens, decoded, typed, tokenizer.unk_token_id)
+
+
+def _label(
+    tokens: Sequence[Token], decoded: Sequence[str], typed: tuple[str, str], unknown: int | None = None
+) -> tuple[Token, ...]:
+    """The same tokens with the text to show for each, of what each means alone."""
     parts = _parts(tokens, decoded)
     labelled = []
     for index, token in enumerate(tokens):
@@ -110,7 +158,7 @@ def _label(tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]) -> t
                 typed=source,
                 part=parts[index],
                 continues=before is not None and token.word is not None and before.word == token.word,
-                unknown=token.id == tokenizer.unk_token_id,
+                unknown=unknown is not None and token.id == unknown,
             )
         labelled.append(replace(token, text=text))
     return tuple(labelled)

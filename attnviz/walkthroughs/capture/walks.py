@@ -10,6 +10,7 @@ from attnviz.attention import Kind, Note, Receipt, Token, positions
 from attnviz.capture.observers import Batch
 from attnviz.capture.projections import KeepProjections, Projection
 from attnviz.capture.source import Source
+from attnviz.capture.sources.own import ModuleSource
 from attnviz.errors import NoAttentionError, SelectionError
 from attnviz.text.display import check_text, visible
 from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, largest_difference
@@ -140,7 +141,7 @@ def _finished(calculation: Calculation, run: HeadRun, notes: Sequence[Note], **m
 def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
     """What the library's own model makes of the whole sentence, in shapes; of others nothing."""
     made = [call.made.shape[1:] for call in run.keep.last if call.made.shape[1] == len(run.queries)]
-    if isinstance(run.source, HomeBuilt) or run.source.generates or not made:
+    if isinstance(run.source, HomeBuilt | ModuleSource) or run.source.generates or not made:
         return []
     _, heads, _, d = run.layer.query.shape
     shape = "({}, {})".format(*made[-1])

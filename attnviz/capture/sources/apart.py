@@ -1,0 +1,55 @@
+"""Attention that a model computes apart from any interface, as an eye on torch's functions sees it."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from attnviz.attention import SOFTMAX
+from attnviz.capture.observers import Batch, Block
+from attnviz.capture.stream import ForwardPass, Layer, LayerObserver
+from attnviz.errors import NoAttentionError
+
+
+class LooksAhead:
+    """Whether any query looks at a later key, which nothing but the weights says of such models."""
+
+    found = False
+
+    def begin(self, batch: Batch) -> None:
+        """A batch is about to run."""
+
+    def observe(self, block: Block) -> None:
+        """A block of rows has been computed."""
+        self.found = self.found or bool(block.weights.triu(block.first_row + 1).any())
+
+
+class Apart:
+    """Shows a run the attention of all tokens on all tokens that a model computes by itself."""
+
+    def __init__(self, run: ForwardPass, name: str) -> None:
+        self._run, self._name = run, name
+
+    def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - a model that only reads drops nothing
+        """A call of the fused function."""
+        self._expect((*layer.query.shape[:3], layer.key.shape[2]))
+        self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
+        self._run.layer(layer.query, layer.key, layer.value, layer.output, layer.scoring)
+
+    def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - likewise
+        """Weights of the model's own."""
+        if any(isinstance(observer, LayerObserver) for observer in self._run.observers):
+            raise NoAttentionError(
+                f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
+            )
+        self._expect(tuple(weights.shape))
+        self._run.own(weights)
+
+    def _expect(self, shape: tuple[int, ...]) -> None:
+        """Refuse what is no attention of all tokens on all tokens."""
+        n_batch, n_tokens = self._run.batch.real.shape
+        if (shape[0], *shape[2:]) != (n_batch, n_tokens, n_tokens):
+            raise NoAttentionError(
+                f"{self._name} has no weights of all tokens on all tokens: a softmax that it multiplies by values has "
+                f"the shape {shape}"
+            )

@@ -1,0 +1,202 @@
+"""A torch module of the user's own as a source: one in memory, or what a function in a file of code returns."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from attnviz.attention import SOFTMAX, Kind, Note, Receipt
+from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
+from attnviz.capture.projections import show_calls
+from attnviz.capture.receipt import digest_of
+from attnviz.capture.sources.apart import Apart, LooksAhead
+from attnviz.capture.sources.hub import first_line
+from attnviz.capture.sources.modules import Eye, looking
+from attnviz.capture.sources.tokens import broken_syllable, own_tokens
+from attnviz.capture.stream import ForwardPass
+from attnviz.errors import AttnvizError, InputError, ModelError, UnknownModelError
+from attnviz.text.display import visible
+from attnviz.text.names import did_you_mean
+
+
+def build(file: str, name: str) -> tuple[nn.Module, object]:
+    """Run a file of code, and call its function of this name: the module and its tokenizer, None where there is none.
+
+    Raises:
+        UnknownModelError: there is no such function in it.
+        ModelError: its code fails, or what is returned is no torch module.
+    """
+    path, shown = Path(file).expanduser(), visible(file)
+    code = ModuleType(f"attnviz_own_{path.stem}")
+    code.__file__ = str(path)
+    sys.modules[code.__name__] = code  # where classes in it are sought
+    sys.path.insert(0, str(path.parent.resolve()))  # as python itself does, for what the file imports
+    try:
+        exec(compile(path.read_bytes(), path, "exec"), vars(code))  # noqa: S102 - the code that was named to be run
+        made = _named(code, name, shown)()
+    except AttnvizError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ModelError(f"{shown} cannot be run: {type(error).__name__}: {first_line(error)}") from error
+    finally:
+        sys.path.remove(str(path.parent.resolve()))
+    module, tokenizer = made if isinstance(made, tuple) and len(made) == 2 else (made, None)  # noqa: PLR2004 - a pair
+    if not isinstance(module, nn.Module):
+        raise ModelError(
+            f"{name}() in {shown} returns no torch module but a {type(module).__name__}: expected a module, or "
+            "(module, tokenizer)"
+        )
+    return module, tokenizer
+
+
+def _named(code: ModuleType, name: str, shown: str) -> Callable[[], object]:
+    """What a file of code calls so, if it can be called."""
+    if callable(function := getattr(code, name, None)):
+        return function  # type: ignore[no-any-return]  # as just seen
+    own = [key for key, one in vars(code).items() if getattr(one, "__module__", "") == code.__name__]
+    wanted = f"there is no function {visible(name)} in {shown}" if name else f"say which function of {shown} is called"
+    raise UnknownModelError(f"{wanted}{did_you_mean(name, own)}")
+
+
+class ModuleSource:
+    """Any torch module that takes the numbers of tokens [batch, token]; it stays as it was found.
+
+    Its tokenizer has ``encode(text)``, which gives numbers, and ``decode(numbers)``; or it is one of Hugging Face.
+    Without one, the module reads the bytes of a text.
+    """
+
+    generates = False
+    has_sinks = False
+
+    def __init__(self, name: str, module: nn.Module, tokenizer: Any = None) -> None:
+        self.name = name
+        self._module, self._tokenizer = module, tokenizer
+        self.kinds: tuple[Kind, ...] = ("encoder",)  # only its weights say: those of the first sentence that it reads
+        self._has_run = False
+        if tokenizer is not None and not (hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode")):
+            raise ModelError(f"a tokenizer has encode(text) and decode(numbers), but a {type(tokenizer).__name__} not")
+        self._device = next((one.device for one in module.parameters()), torch.device("cpu"))
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
+        *,
+        truncate: bool = False,  # noqa: ARG002 - how much it can read, only the module knows
+        kind: Kind | None = None,
+        targets: Sequence[str | None] | None = None,
+    ) -> Batch:
+        """Tokenize sentences.
+
+        Raises:
+            InputError: a second sentence; or the tokenizer cannot read a text.
+            SelectionError: a kind of attention that the module has not, or a target.
+        """
+        if any(pair is not None for pair in pairs or ()):
+            raise InputError(f"{self.name} is a module of your own: it reads one sentence, and no pair")
+        sentences = [self._sentence(text) for text in texts]
+        lengths = torch.tensor([len(sentence.tokens) for sentence in sentences])
+        real = torch.arange(int(lengths.max())) < lengths[:, None]
+        ids = torch.zeros(real.shape, dtype=torch.long)
+        ids[real] = torch.tensor([token.id for sentence in sentences for token in sentence.tokens])
+        inputs, real = {"input_ids": ids.to(self._device)}, real.to(self._device)
+        batch = Batch(sentences=tuple(sentences), inputs=inputs, real=real)
+        if not self._has_run and lengths[0] > 1:
+            self._has_run, ahead = True, LooksAhead()
+            alone = {"input_ids": inputs["input_ids"][:1, : lengths[0]]}
+            self.stream(Batch(sentences=batch.sentences[:1], inputs=alone, real=real[:1, : lengths[0]]), [ahead])
+            self.kinds = ("encoder",) if ahead.found else ("decoder",)
+        expect_kind(self, kind, targets)
+        return batch
+
+    def _sentence(self, text: str) -> Sentence:
+        try:
+            tokens = own_tokens(self._tokenizer, text)
+        except Exception as error:
+            raise InputError(
+                f"the tokenizer of {self.name} cannot read this text: {type(error).__name__}: {first_line(error)}"
+            ) from error
+        if not tokens:
+            raise InputError(f"the tokenizer of {self.name} finds no token in this text: {visible(text)[:40]!r}")
+        notes = () if self._tokenizer is not None else (Note("reads_bytes"),)
+        if (broken := broken_syllable(tokens, text, None)) is not None and notes == ():
+            notes = (Note.of("syllables_broken", syllable=broken[0], n=broken[1]),)
+        return Sentence(text=text, pair=None, tokens=tokens, notes=notes)
+
+    def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
+        """Run the module, with an eye on the functions of torch that it calls.
+
+        Raises:
+            ModelError: it cannot be run, or the sentences are not of one length: nothing tells it where padding is.
+            NoAttentionError: no attention of all tokens on all tokens was seen.
+        """
+        if not batch.real.all():
+            raise ModelError(
+                f"{self.name} is a module of your own, and nothing tells it where padding is: give it sentences of one "
+                "length, or one alone"
+            )
+        run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX)
+        with ExitStack() as stack:
+            eye = Eye(Apart(run, self.name))
+            for context in (
+                _evaluated(self._module),
+                torch.no_grad(),
+                show_calls(self._module, observers),
+                looking(eye),
+            ):
+                stack.enter_context(context)
+            try:
+                self._module(batch.inputs["input_ids"])
+            except AttnvizError:
+                raise
+            except Exception as error:
+                if run.observing:
+                    raise
+                raise ModelError(
+                    f"{self.name} cannot be run on this text: {type(error).__name__}: {first_line(error)}"
+                ) from error
+        return run.receipt(self.name)
+
+    def digest(self) -> str:
+        """A digest of the bytes of all weights: another model has another one."""
+        return digest_of(self._module)
+
+    def untrained(self, seed: int = 0) -> ModuleSource:
+        """The same module with weights drawn from a seed, as its layers draw them.
+
+        Raises:
+            ModelError: it has weights of its own, of which nothing says how they are drawn.
+        """
+        other = copy.copy(self)
+        other.name, other._module = f"{self.name} with random weights", copy.deepcopy(self._module)  # noqa: SLF001 - its own
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            for path, module in other._module.named_modules():  # noqa: SLF001 - its own
+                draw = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
+                if draw is not None:
+                    draw()
+                elif next(module.parameters(recurse=False), None) is not None:
+                    raise ModelError(
+                        f"{self.name} cannot be made anew: {path or type(module).__name__} has no reset_parameters()"
+                    )
+        return other
+
+
+@contextmanager
+def _evaluated(module: nn.Module) -> Iterator[None]:
+    """A module in evaluation mode; afterwards each of its parts is as before."""
+    training = [(one, one.training) for one in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for one, was in training:
+            one.training = was

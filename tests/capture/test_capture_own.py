@@ -1,0 +1,236 @@
+"""A module of one's own, from a file of code or from memory: its attention, and what is refused in one line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import attnviz
+from attnviz.attention import Note
+from attnviz.errors import AttnvizError, AttnvizWarning, InputError, ModelError, NoAttentionError, SelectionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SAMPLE = Path(__file__).parents[2] / "sample_inputs" / "nanogpt.py"
+
+CODE = """
+import torch
+from torch import nn
+from beside import LETTERS
+
+class Letters:
+    def encode(self, text): return [LETTERS.index(letter) for letter in text]
+    def decode(self, numbers): return "".join(LETTERS[number] for number in numbers)
+
+class Model(nn.Module):
+    def __init__(self, n=256):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed = nn.Embedding(n, 12)
+        layer = nn.TransformerEncoderLayer(12, 3, 24, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    def forward(self, ids): return self.encoder(self.embed(ids))
+
+def build(): return Model(3), Letters()
+def reads_bytes(): return Model()
+def small(): return Model(8)
+def text(): return "no module"
+def three(): return Model(), Letters(), 1
+def one_sided():
+    return Model(), len
+def fails(): raise ValueError("a hint\\nand more")
+def leaves(): raise SystemExit(3)
+def wants(n): return Model(n)
+def flat(): return nn.Embedding(256, 12)
+def averages():
+    class Pooled(Model):
+        def forward(self, ids):
+            x = self.embed(ids)
+            return torch.softmax(x.mean(1, keepdim=True) @ x.mT, -1) @ x
+    return Pooled()
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Path]:
+    """A file of code that imports another beside it."""
+    (tmp_path / "beside.py").write_text('LETTERS = "ab "\n')
+    (tmp_path / "mine.py").write_text(CODE)
+    before = list(sys.path)
+    yield tmp_path / "mine.py"
+    assert sys.path == before
+    sys.modules.pop("beside", None)
+
+
+class ByHand(nn.Module):
+    """One causal head, as tutorials write it; it keeps what it computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(300, 16)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Context of each token."""
+        x = self.drop(self.embed(ids))
+        scores = x @ x.mT
+        self.weights = torch.softmax(scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf), dim=-1)
+        y: Tensor = self.weights @ x
+        return y
+
+
+class TestFromCode:
+    """``my_module.py:build``."""
+
+    def test_seen(self, file: Path) -> None:
+        """It is said that code runs; the weights are those that torch's own layers return; letters are the labels."""
+        with pytest.warns(AttnvizWarning, match=f"^running the code of {file}$"):
+            record = attnviz.attend("ab ba", f"{file}:build")
+        model, _ = sys.modules["attnviz_own_mine"].build()
+        layer = model.eval().encoder.layers[0]
+        x = model.embed(torch.tensor([[0, 1, 2, 1, 0]]))
+        expected = layer.self_attn(x, x, x, average_attn_weights=False)[1].detach().numpy()[0]
+        np.testing.assert_allclose(record.weights[0], expected, atol=1e-6)
+        assert (record.model, record.kind, record.weights.shape) == ("mine.py:build", "encoder", (2, 3, 5, 5))
+        assert [token.text for token in record.query_tokens] == ["a", "·b", "␣", "b", "·a"]
+        assert [token.word for token in record.query_tokens] == [0, 0, 1, 1, 1]
+        assert record.receipt is not None
+        assert record.notes == ()
+
+    def test_without_a_tokenizer(self, file: Path) -> None:
+        """It reads bytes, and a note says so; those of one letter are numbered."""
+        told: list[str] = []
+        record = attnviz.attend("a 나", f"{file}:reads_bytes", notify=told.append)
+        assert told == [f"running the code of {file}"]
+        assert [token.id for token in record.query_tokens] == list("a 나".encode())
+        assert [token.text for token in record.query_tokens] == ["a", "␣", "나 1/3", "나 2/3", "나 3/3"]
+        assert record.notes == (Note("reads_bytes"),)
+
+    @pytest.mark.filterwarnings("ignore:running the code")
+    @pytest.mark.parametrize(
+        ("name", "line"),
+        [
+            (":buil", "there is no function buil in FILE: did you mean build?"),
+            ("", "say which function of FILE is called: there are Letters, Model, build, reads_bytes, small, text, "),
+            (":", "say which function of FILE is called: there are Letters"),
+            (":text", "text() in FILE returns no torch module but a str: expected a module, or (module, tokenizer)"),
+            (":three", "three() in FILE returns no torch module but a tuple: expected"),
+            (":one_sided", "a tokenizer has encode(text) and decode(numbers), but a builtin_function_or_method not"),
+            (":fails", "FILE cannot be run: ValueError: a hint"),
+            (":leaves", "FILE cannot be run: SystemExit: 3"),
+            (":wants", "FILE cannot be run: TypeError: wants() missing 1 required"),
+            (":small", "mine.py:small cannot be run on this text: IndexError: index out of range in self"),
+            (":flat", "mine.py:flat has no attention that attnviz can see: no softmax over all tokens is"),
+            (":averages", "mine.py:averages has no weights of all tokens on all tokens: "),
+        ],
+    )
+    def test_refused(self, file: Path, name: str, line: str) -> None:
+        """What is wrong, in one line."""
+        with pytest.raises(ModelError) as refused:
+            attnviz.attend("ab ba", f"{file}{name}")
+        assert str(refused.value).startswith(line.replace("FILE", str(file)))
+        assert "\n" not in str(refused.value)
+
+    def test_no_file(self, tmp_path: Path) -> None:
+        """Nothing runs, and it is not said that something does."""
+        told: list[str] = []
+        with pytest.raises(ModelError, match=r"^there is no file .*/none\.py$"):
+            attnviz.attend("a", f"{tmp_path}/none.py:build", notify=told.append)
+        assert told == []
+
+    def test_code_that_cannot_be_read(self, tmp_path: Path) -> None:
+        """A mistake in the code is one line."""
+        (tmp_path / "odd.py").write_text("def build(:")
+        with pytest.raises(ModelError, match=r"odd\.py cannot be run: SyntaxError: "):
+            attnviz.attend("a", f"{tmp_path}/odd.py:build", notify=print)
+
+    def test_a_text_that_its_tokenizer_cannot_read(self, file: Path) -> None:
+        """The fault is the text's, and the tokenizer's error is told; so is a text that it finds nothing in."""
+        source = attnviz.open_source(f"{file}:build", notify=print)
+        with pytest.raises(InputError, match=r"the tokenizer of mine.py:build cannot read this text: ValueError: "):
+            source.encode(["x"])
+        with pytest.raises(InputError, match="finds no token"):
+            source.encode([""])
+        with pytest.raises(InputError, match="it reads one sentence, and no pair"):
+            source.encode(["a"], ["b"])
+        with pytest.raises(SelectionError, match="has no cross attention to show: it has encoder"):
+            source.encode(["a b"], kind="cross")
+
+
+class TestInMemory:
+    """A module that is there already."""
+
+    @pytest.mark.parametrize("training", [True, False])
+    def test_by_hand(self, *, training: bool) -> None:
+        """The weights are the very tensor that it multiplied; each of its parts is in the mode that it was in."""
+        model = ByHand().train(training)
+        model.embed.train(not training)
+        record = attnviz.attend("나는", model)
+        assert torch.equal(torch.tensor(record.weights[0, 0]), model.weights[0])
+        assert (record.kind, record.model, record.proof) == (
+            "decoder", "ByHand in memory", "verified: the model's own softmax in 1 layer",
+        )  # fmt: skip
+        assert (model.training, model.embed.training, model.drop.training) == (training, not training, training)
+        assert not model.weights.requires_grad
+
+    def test_walkthrough(self) -> None:
+        """Of a softmax of its own there are no queries and keys."""
+        with pytest.raises(NoAttentionError, match="its weights can be shown, its queries and keys cannot"):
+            attnviz.walkthrough("ab", ByHand())
+
+    def test_a_tokenizer_of_the_library(self, zoo: Any) -> None:
+        """Hugging Face's tokens have their marks and words; those of `tokenizers` are placed in the text."""
+        model = nn.Sequential(nn.Embedding(40000, 12), nn.TransformerEncoderLayer(12, 3, 24, batch_first=True))
+        tokenizer, _ = zoo.library("distilbert")
+        record = attnviz.attend("Embeddings 나", model, tokenizer)
+        texts = ["[CLS]", "em", "·bed", "·ding", "·s", "ㄴ", "·ㅏ", "[SEP]"]
+        assert [token.text for token in record.query_tokens] == texts
+        assert record.notes == (Note.of("syllables_broken", syllable="나", n=2),)
+        lower = attnviz.attend("She IS", model, tokenizer.backend_tokenizer)
+        assert [token.span for token in lower.query_tokens] == [None, (0, 3), (4, 6), None]
+
+    def test_batches(self) -> None:
+        """Sentences of one length run together, with the numbers that they have alone; others are refused."""
+        source = attnviz.as_source(ByHand())
+        records = attnviz.attend_all(["abcd", "dcba"], source)
+        for record in records:
+            np.testing.assert_allclose(record.weights, attnviz.attend(record.text, source).weights, atol=1e-6)
+        with pytest.raises(ModelError, match="nothing tells it where padding is: give it sentences of one length"):
+            attnviz.attend_all(["abcd", "dc"], source)
+
+    def test_untrained(self) -> None:
+        """Its layers draw their weights anew, the same from one seed; a weight that nobody can draw is refused."""
+        source = attnviz.as_source(model := ByHand())
+        before = model.embed.weight.clone()
+        one, same, other = (source.untrained(seed).digest() for seed in (1, 1, 2))
+        assert one == same != other != source.digest()
+        assert torch.equal(model.embed.weight, before)
+        model.own = nn.Parameter(torch.zeros(2))
+        with pytest.raises(ModelError, match=r"cannot be made anew: ByHand has no reset_parameters\(\)"):
+            source.untrained()
+
+
+def test_the_sample() -> None:
+    """The GPT of the sample inputs learned, by a head of its last layer, where a word was written before."""
+    source = attnviz.open_source(f"{SAMPLE}:build", notify=print)
+    record = attnviz.attend("queen queen", source)
+    assert record.weights[1][:, range(5, 10), range(5)].mean(axis=-1).max() > 0.6
+    walk = attnviz.walkthrough("queen queen", source, head=0, layer=1)
+    assert walk.difference is not None
+    assert walk.difference < 1e-5
+    assert not [note for note in walk.notes if note.code == "model_shapes"]
+
+
+def test_errors_are_of_the_tree() -> None:
+    """An error of attnviz that code raises on purpose is told as it is."""
+    model = ByHand()
+    model.register_forward_pre_hook(lambda *_: (_ for _ in ()).throw(AttnvizError("mine")))
+    with pytest.raises(AttnvizError, match=r"^mine$"):
+        attnviz.attend("ab", model)
