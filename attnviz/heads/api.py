@@ -62,17 +62,11 @@ Model: TypeAlias = "str | ModelSettings | Source | None"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a comparison comes from.
+    """Where a comparison comes from."""
 
-    Attributes:
-        stats: what it was computed from.
-        model: how its model is loaded again.
-        source: the model; None where none was run.
-    """
-
-    stats: Stats
-    model: ModelSettings
-    source: Any = None
+    stats: Stats  # what it was computed from
+    model: ModelSettings  # how its model is loaded again
+    source: Any = None  # the model; None where none was run
 
 
 def compare_heads(

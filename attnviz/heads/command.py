@@ -341,12 +341,7 @@ def _expect_head(layer: int, number: int, n_layers: int, n_heads: int) -> None:
 def _progress_bar(
     text: CorpusSettings, expect: Callable[[int, int], object] = lambda _layers, _heads: None
 ) -> Iterator[Callable[[CorpusProgress], None]]:
-    """How far a run is, on standard error, where a person is looking at more than a few sentences.
-
-    Args:
-        text: where the sentences are.
-        expect: is given how many layers and heads the model has, as soon as that is known.
-    """
+    """How far a run is, on standard error, where a person is looking at more than a few sentences."""
     if text.path is None or not is_watched():
 
         def look(progress: CorpusProgress) -> None:

@@ -24,12 +24,6 @@ def compare(
 ) -> HeadComparison:
     """What each head does.
 
-    Args:
-        found: the survey of a corpus, with its controls.
-        corpus: what was read, in a few words.
-        thresholds: of roles, by name, that are other than usual.
-        entries: the measures that there are.
-
     Raises:
         SelectionError: a threshold of no role, or not between 0 and 1.
     """

@@ -20,17 +20,11 @@ from attnviz.heads.selection import strongest_link
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadSort:
-    """A sort of heads.
+    """A sort of heads."""
 
-    Attributes:
-        words: its name, in English and in Korean.
-        links: from which words to which it looks in the lecture's sentence.
-        holds: whether a role is of this sort.
-    """
-
-    words: tuple[str, str]
-    links: tuple[tuple[str, str], ...]
-    holds: Callable[[Role], bool]
+    words: tuple[str, str]  # its name, in English and in Korean
+    links: tuple[tuple[str, str], ...]  # from which words to which it looks in the lecture's sentence
+    holds: Callable[[Role], bool]  # whether a role is of this sort
 
 
 SORTS = (
@@ -50,29 +44,19 @@ SORTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortedHead:
-    """The head of a model that is most clearly of a sort, on one sentence.
+    """The head of a model that is most clearly of a sort, on one sentence."""
 
-    Attributes:
-        sort: which.
-        had: the head and its established role; None where no head has one.
-        cells: of the lecture's links that the sentence has, both words, the weight of this head, or where there is none
-            the largest of any head, and the head that it is of.
-        strongest: its strongest link between two words of the sentence, and the weight; None where there is none.
-    """
-
-    sort: HeadSort
-    had: tuple[HeadProfile, Role] | None
+    sort: HeadSort  # which
+    had: tuple[HeadProfile, Role] | None  # the head and its established role; None where no head has one
+    # of the lecture's links that the sentence has, both words, the weight of this head, or where there is none the
+    # largest of any head, and the head that it is of
     cells: tuple[tuple[str, str, float, str], ...]
+    # its strongest link between two words of the sentence, and the weight; None where there is none
     strongest: tuple[str, str, float] | None
 
 
 def sorted_heads(comparison: HeadComparison, record: Attention) -> list[SortedHead]:
-    """Of each sort the head that is most clearly so, and what it looks at in a sentence.
-
-    Args:
-        comparison: of the model's heads on many sentences: roles that are established there count.
-        record: all weights of the model on the sentence.
-    """
+    """Of each sort the head that is most clearly so, and what it looks at in a sentence."""
     queries, keys = ([token.text for token in tokens] for tokens in (record.query_tokens, record.key_tokens))
     found = []
     for sort in SORTS:

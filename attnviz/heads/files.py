@@ -42,19 +42,12 @@ DEFAULT = "the default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyRun:
-    """How sentences were measured.
+    """How sentences were measured."""
 
-    Attributes:
-        model: the model, and how it was loaded.
-        settings: how it was measured.
-        sentence_field: where the objects of JSON lines hold their sentence; None is the usual place.
-        against: the second model, of two.
-    """
-
-    model: ModelSettings = field(default_factory=ModelSettings)
-    settings: SurveySettings = field(default_factory=SurveySettings)
-    sentence_field: str | None = None
-    against: str | None = None
+    model: ModelSettings = field(default_factory=ModelSettings)  # the model, and how it was loaded
+    settings: SurveySettings = field(default_factory=SurveySettings)  # how it was measured
+    sentence_field: str | None = None  # where the objects of JSON lines hold their sentence; None is the usual place
+    against: str | None = None  # the second model, of two
 
     def words(self) -> dict[str, str]:
         """All of it as messages tell it, by the option that sets it; without what is not given."""
@@ -73,21 +66,15 @@ class SurveyRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """A survey and how it came about.
+    """A survey and how it came about."""
 
-    Attributes:
-        survey: the survey.
-        corpora: what was read, in a few words each.
-        n_lines: how many lines of the corpus were read, for a run that goes on; None for one that is finished.
-        fingerprint: of the corpus being read; None where it has none, as standard input has not.
-        run: how it was measured, which must be the same for a run to go on.
-    """
-
-    survey: Survey
-    corpora: tuple[str, ...]
+    survey: Survey  # the survey
+    corpora: tuple[str, ...]  # what was read, in a few words each
+    # how many lines of the corpus were read, for a run that goes on; None for one that is finished
     n_lines: int | None = None
+    # of the corpus being read; None where it has none, as standard input has not
     fingerprint: Fingerprint | None = None
-    run: SurveyRun
+    run: SurveyRun  # how it was measured, which must be the same for a run to go on
 
 
 CLASSES: encoding.Classes = {
@@ -221,17 +208,11 @@ def is_whole(found: Survey) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairStats:
-    """The surveys of two models and how they came about.
+    """The surveys of two models and how they came about."""
 
-    Attributes:
-        before: of the first model; what it says of the run is said of both.
-        after: the survey of the second.
-        divergences: of each head's rows in the one and in the other, summed over sentences.
-    """
-
-    before: Stats
-    after: Survey
-    divergences: Tally
+    before: Stats  # of the first model; what it says of the run is said of both
+    after: Survey  # the survey of the second
+    divergences: Tally  # of each head's rows in the one and in the other, summed over sentences
 
 
 _PAIR_CLASSES: encoding.Classes = {**CLASSES, "BothStats": PairStats}

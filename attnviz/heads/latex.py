@@ -21,10 +21,6 @@ def to_latex(comparison: HeadComparison, language: str = "en") -> str:
 
     Scores are shares of 1, as the terminal has them, with their 95 % intervals. The control is the highest of those
     that could rule the role out.
-
-    Args:
-        comparison: of heads.
-        language: ``en`` or ``ko``.
     """
     about = [comparison.model, described(comparison, language), sample(comparison, language)]
     titles = [escaped(say(name, language)) for name in ("role", "n_heads", "best", "score", "95 %", "control")]

@@ -18,6 +18,7 @@ from attnviz.heads.record import Control, Example, Relation, Role
 from attnviz.heads.roles import RELATION, Evidence, best_of_seeds, doubt, spelled
 from attnviz.heads.structure import CHOOSE, DISTANCES, REVERSE, SCORE, LinkHits, Relations, interval
 from attnviz.heads.tally import effective, wilson
+from attnviz.heads.wording import entries
 from attnviz.text.corpus import universal
 
 THRESHOLD = 0.5
@@ -30,188 +31,93 @@ OTHER = "#5566aa"
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """How a relation is told.
+    """How a relation is told."""
 
-    Attributes:
-        to: in a word, what the word that depends belongs to.
-        en: from what to what a head looks that finds it, and one that finds it the other way round.
-        ko: the word that depends, and the one that it belongs to.
-        dep: what stands for the word that depends in the short name; the relation's own name where nothing is given.
-        also: other names by which it can be asked for.
-        colour: of its roles.
-    """
-
-    to: str
-    en: tuple[str, str]
-    ko: tuple[str, str]
+    to: str  # in a word, what the word that depends belongs to
+    en: tuple[str, ...]  # from what to what a head looks that finds it, and one that finds it the other way round
+    ko: tuple[str, ...]  # the word that depends, and the one that it belongs to
+    # what stands for the word that depends in the short name; the relation's own name where nothing is given
     dep: str = ""
-    also: tuple[str, ...] = ()
-    colour: str = OTHER
+    also: tuple[str, ...] = ()  # other names by which it can be asked for
+    colour: str = OTHER  # of its roles
 
 
-WORDS: dict[str, _Words] = {
-    "acl": _Words(
-        "noun", ("a clause to the noun it describes", "a noun to the clause that describes it"),
-        ("꾸미는 절", "명사"),
-    ),
-    "acl:relcl": _Words(
-        "noun", ("a relative clause to the noun it describes", "a noun to its relative clause"), ("관계절", "명사"),
-    ),
-    "advcl": _Words(
-        "verb", ("an adverbial clause to what it qualifies", "a clause to its adverbial clause"),
-        ("부사절", "동사"),
-    ),
-    "advmod": _Words(
-        "word", ("an adverb to the word it qualifies", "a word to its adverb"),
-        ("부사", "꾸밈을 받는 말"), "", (), "#8c2807",
-    ),
-    "agreement": _Words(
-        "subject", ("a verb to the subject it agrees with", "a subject to the verb that agrees with it"),
-        ("동사", "수가 일치하는 주어"), "verb", (), "#f20c6c",
-    ),
-    "amod": _Words(
-        "noun", ("an adjective to its noun", "a noun to its adjective"),
-        ("형용사", "명사"), "", ("adjective",), "#d90bb6",
-    ),
-    "appos": _Words(
-        "noun", ("an apposition to the noun it names again", "a noun to its apposition"), ("동격어", "명사"),
-    ),
-    "aux": _Words(
-        "verb", ("an auxiliary to its verb", "a verb to its auxiliary"), ("조동사", "본동사"), "", (), "#94d90b",
-    ),
-    "aux:pass": _Words(
-        "verb", ("a passive auxiliary to its verb", "a verb to its passive auxiliary"), ("수동 조동사", "본동사"),
-    ),
-    "case": _Words(
-        "noun", ("a preposition or case marker to its noun", "a noun to its preposition or case marker"),
-        ("전치사", "명사"), "", (), "#9a41d9",
-    ),
-    "cc": _Words(
-        "conjunct", ("a conjunction to what it joins on", "what is joined on to its conjunction"),
-        ("접속사", "이어지는 말"),
-    ),
-    "ccomp": _Words(
-        "verb", ("a clause to the verb it completes", "a verb to the clause that completes it"), ("보어절", "동사"),
-    ),
-    "clf": _Words(
-        "numeral", ("a classifier to its numeral or noun", "a numeral or noun to its classifier"),
-        ("분류사", "수사"),
-    ),
-    "compound": _Words(
-        "head", ("a part of a compound to its head", "the head of a compound to its other part"),
-        ("합성어의 앞말", "합성어의 중심어"),
-    ),
-    "compound:prt": _Words("verb", ("a particle to its verb", "a verb to its particle"), ("불변화사", "동사")),
-    "conj": _Words(
-        "first", ("what is joined on to what it is joined to", "a word to what is joined to it"),
-        ("이어진 말", "앞말"),
-    ),
-    "cop": _Words(
-        "predicate", ("a copula to what is said with it", "what is said with a copula to the copula"),
-        ("be 동사", "서술어"), "", (), "#d9830b",
-    ),
-    "coreference": _Words(
-        "referent", ("a pronoun or later mention to what it stands for",
-        "a first mention to a pronoun or later mention of it"),
-        ("대명사", "가리키는 대상"), "pronoun", ("coref",), "#b90cf2",
-    ),
-    "csubj": _Words(
-        "verb", ("a clause to the verb it is the subject of", "a verb to the clause that is its subject"),
-        ("주어절", "동사"),
-    ),
-    "csubj:pass": _Words(
-        "verb", ("a clause to the passive verb it is the subject of",
-        "a passive verb to the clause that is its subject"), ("수동문의 주어절", "동사"),
-    ),
-    "dep": _Words(
-        "head", ("a word to a word it depends on somehow", "a word to a word that depends on it somehow"),
-        ("의존어", "지배어"),
-    ),
-    "det": _Words(
-        "noun", ("a determiner to its noun", "a noun to its determiner"),
-        ("한정사", "명사"), "", ("determiner",), "#0c46f2",
-    ),
-    "discourse": _Words(
-        "clause", ("an interjection to its clause", "a clause to its interjection"), ("감탄사", "절"),
-    ),
-    "dislocated": _Words(
-        "clause", ("a dislocated phrase to its clause", "a clause to its dislocated phrase"), ("옮겨진 구", "절"),
-    ),
-    "expl": _Words("verb", ("an expletive to its verb", "a verb to its expletive"), ("허사", "동사")),
-    "fixed": _Words(
-        "first", ("a later word of a set phrase to its first word",
-        "the first word of a set phrase to its later words"), ("관용구의 뒷말", "관용구의 첫말"),
-    ),
-    "flat": _Words(
-        "first", ("a later word of a name to its first word", "the first word of a name to its later words"),
-        ("이름의 뒷부분", "이름의 첫 부분"),
-    ),
-    "goeswith": _Words(
-        "rest", ("a split-off piece to the rest of its word", "a word to a piece split off it"),
-        ("떨어진 조각", "단어의 나머지"),
-    ),
-    "iobj": _Words(
-        "verb", ("an indirect object to its verb", "a verb to its indirect object"), ("간접 목적어", "동사"),
-    ),
-    "list": _Words(
-        "first", ("an item of a list to its first item", "the first item of a list to its other items"),
-        ("목록의 뒤 항목", "목록의 첫 항목"),
-    ),
-    "mark": _Words(
-        "clause", ("a conjunction that subordinates to its clause",
-        "a clause to the conjunction that subordinates it"), ("종속 접속사", "종속절"), "", (), "#f20c32",
-    ),
-    "nmod": _Words(
-        "noun", ("a noun to the noun it describes", "a noun to the noun that describes it"),
-        ("꾸미는 명사", "명사"),
-    ),
-    "nmod:poss": _Words(
-        "possessed", ("a possessor to what is possessed", "what is possessed to its possessor"),
-        ("소유자", "소유 대상"), "", ("poss",), "#078c07",
-    ),
-    "nsubj": _Words(
-        "verb", ("a subject to its verb", "a verb to its subject"), ("주어", "동사"), "", ("subject",), "#0077bb",
-    ),
-    "nsubj:pass": _Words(
-        "verb", ("a passive subject to its verb", "a passive verb to its subject"), ("수동문의 주어", "동사"),
-    ),
-    "nummod": _Words("noun", ("a number to its noun", "a noun to its number"), ("수사", "명사")),
-    "obj": _Words(
-        "verb", ("an object to its verb", "a verb to its object"),
-        ("목적어", "동사"), "", ("object", "dobj"), "#f2460c",
-    ),
-    "obl": _Words(
-        "verb", ("an oblique noun to its verb", "a verb to its oblique noun"),
-        ("부사어 명사", "동사"), "", (), "#3309b2",
-    ),
-    "obl:agent": _Words(
-        "verb", ("an agent to its passive verb", "a passive verb to its agent"),
-        ("행위자", "수동 동사"), "", ("agent",),
-    ),
-    "orphan": _Words(
-        "stand-in", ("an orphan to what stands for the missing word",
-        "what stands for a missing word to its orphan"), ("남은 말", "빠진 말을 대신하는 말"),
-    ),
-    "parataxis": _Words(
-        "clause", ("a clause set beside to the main clause", "a main clause to a clause set beside it"),
-        ("나란한 절", "주절"),
-    ),
-    "punct": _Words(
-        "word", ("a punctuation mark to the word it belongs to", "a word to its punctuation mark"),
-        ("문장 부호", "딸린 단어"),
-    ),
-    "reparandum": _Words(
-        "repair", ("what is said amiss to what repairs it", "a repair to what it repairs"),
-        ("잘못 말한 부분", "고쳐 말한 부분"),
-    ),
-    "vocative": _Words(
-        "clause", ("a name called to its clause", "a clause to the name called in it"), ("부름말", "절"),
-    ),
-    "xcomp": _Words(
-        "verb", ("an open clause to the verb it completes", "a verb to the open clause that completes it"),
-        ("주어 없는 보어절", "동사"),
-    ),
-}  # fmt: skip
+def _words(to: str, *said: str) -> _Words:
+    """From a row of the table: English and Korean, then what is said of few (=dep, #colour, other names)."""
+    more = said[4].split() if len(said) > 4 else []
+    return _Words(
+        to, said[:2], said[2:4],
+        dep="".join(one[1:] for one in more if one[0] == "="),
+        also=tuple(one for one in more if one[0] not in "=#"),
+        colour=next((one for one in more if one[0] == "#"), OTHER),
+    )  # fmt: skip
+
+
+WORDS = {
+    name: _words(*said)
+    for name, *said in entries("""
+acl | noun | a clause to the noun it describes | a noun to the clause that describes it | 꾸미는 절 | 명사
+acl:relcl | noun | a relative clause to the noun it describes | a noun to its relative clause | 관계절 | 명사
+advcl | verb | an adverbial clause to what it qualifies | a clause to its adverbial clause | 부사절 | 동사
+advmod | word | an adverb to the word it qualifies | a word to its adverb | 부사 | 꾸밈을 받는 말 | #8c2807
+agreement | subject | a verb to the subject it agrees with | a subject to the verb that agrees with it
+    | 동사 | 수가 일치하는 주어 | =verb #f20c6c
+amod | noun | an adjective to its noun | a noun to its adjective | 형용사 | 명사 | adjective #d90bb6
+appos | noun | an apposition to the noun it names again | a noun to its apposition | 동격어 | 명사
+aux | verb | an auxiliary to its verb | a verb to its auxiliary | 조동사 | 본동사 | #94d90b
+aux:pass | verb | a passive auxiliary to its verb | a verb to its passive auxiliary | 수동 조동사 | 본동사
+case | noun | a preposition or case marker to its noun | a noun to its preposition or case marker
+    | 전치사 | 명사 | #9a41d9
+cc | conjunct | a conjunction to what it joins on | what is joined on to its conjunction | 접속사 | 이어지는 말
+ccomp | verb | a clause to the verb it completes | a verb to the clause that completes it | 보어절 | 동사
+clf | numeral | a classifier to its numeral or noun | a numeral or noun to its classifier | 분류사 | 수사
+compound | head | a part of a compound to its head | the head of a compound to its other part
+    | 합성어의 앞말 | 합성어의 중심어
+compound:prt | verb | a particle to its verb | a verb to its particle | 불변화사 | 동사
+conj | first | what is joined on to what it is joined to | a word to what is joined to it | 이어진 말 | 앞말
+cop | predicate | a copula to what is said with it | what is said with a copula to the copula
+    | be 동사 | 서술어 | #d9830b
+coreference | referent | a pronoun or later mention to what it stands for | a first mention to a pronoun or later
+    mention of it | 대명사 | 가리키는 대상 | =pronoun coref #b90cf2
+csubj | verb | a clause to the verb it is the subject of | a verb to the clause that is its subject | 주어절 | 동사
+csubj:pass | verb | a clause to the passive verb it is the subject of | a passive verb to the clause that is its subject
+    | 수동문의 주어절 | 동사
+dep | head | a word to a word it depends on somehow | a word to a word that depends on it somehow | 의존어 | 지배어
+det | noun | a determiner to its noun | a noun to its determiner | 한정사 | 명사 | determiner #0c46f2
+discourse | clause | an interjection to its clause | a clause to its interjection | 감탄사 | 절
+dislocated | clause | a dislocated phrase to its clause | a clause to its dislocated phrase | 옮겨진 구 | 절
+expl | verb | an expletive to its verb | a verb to its expletive | 허사 | 동사
+fixed | first | a later word of a set phrase to its first word | the first word of a set phrase to its later words
+    | 관용구의 뒷말 | 관용구의 첫말
+flat | first | a later word of a name to its first word | the first word of a name to its later words
+    | 이름의 뒷부분 | 이름의 첫 부분
+goeswith | rest | a split-off piece to the rest of its word | a word to a piece split off it
+    | 떨어진 조각 | 단어의 나머지
+iobj | verb | an indirect object to its verb | a verb to its indirect object | 간접 목적어 | 동사
+list | first | an item of a list to its first item | the first item of a list to its other items
+    | 목록의 뒤 항목 | 목록의 첫 항목
+mark | clause | a conjunction that subordinates to its clause | a clause to the conjunction that subordinates it
+    | 종속 접속사 | 종속절 | #f20c32
+nmod | noun | a noun to the noun it describes | a noun to the noun that describes it | 꾸미는 명사 | 명사
+nmod:poss | possessed | a possessor to what is possessed | what is possessed to its possessor
+    | 소유자 | 소유 대상 | poss #078c07
+nsubj | verb | a subject to its verb | a verb to its subject | 주어 | 동사 | subject #0077bb
+nsubj:pass | verb | a passive subject to its verb | a passive verb to its subject | 수동문의 주어 | 동사
+nummod | noun | a number to its noun | a noun to its number | 수사 | 명사
+obj | verb | an object to its verb | a verb to its object | 목적어 | 동사 | object dobj #f2460c
+obl | verb | an oblique noun to its verb | a verb to its oblique noun | 부사어 명사 | 동사 | #3309b2
+obl:agent | verb | an agent to its passive verb | a passive verb to its agent | 행위자 | 수동 동사 | agent
+orphan | stand-in | an orphan to what stands for the missing word | what stands for a missing word to its orphan
+    | 남은 말 | 빠진 말을 대신하는 말
+parataxis | clause | a clause set beside to the main clause | a main clause to a clause set beside it | 나란한 절 | 주절
+punct | word | a punctuation mark to the word it belongs to | a word to its punctuation mark | 문장 부호 | 딸린 단어
+reparandum | repair | what is said amiss to what repairs it | a repair to what it repairs
+    | 잘못 말한 부분 | 고쳐 말한 부분
+vocative | clause | a name called to its clause | a clause to the name called in it | 부름말 | 절
+xcomp | verb | an open clause to the verb it completes | a verb to the open clause that completes it
+    | 주어 없는 보어절 | 동사
+""")
+}
 """The relations of Universal Dependencies 2 (https://universaldependencies.org/u/dep/), but for the root, which belongs
 to no other word, and attnviz's own."""
 
@@ -266,9 +172,6 @@ def names_of(relations: Sequence[str]) -> dict[str, set[str]]:
     """By each name that roles of relations can be asked for by, as `spelled` spells it, the roles that are meant.
 
     A relation's own name means it both ways.
-
-    Args:
-        relations: those of a corpus, beside the ones that are known.
     """
     found: dict[str, set[str]] = {}
     for relation in dict.fromkeys([*WORDS, *relations]):
@@ -398,10 +301,6 @@ def examples_of(own: Mapping[int, LinkHits], texts: Mapping[int, str]) -> dict[t
     """By layer.head and relation, the sentences of a sample in which a head finds some, that of the most links first.
 
     Of sentences of which it finds as large a share, the one with more links comes first, then the shorter one.
-
-    Args:
-        own: what the heads find of each sentence.
-        texts: the sentences.
     """
     best: dict[tuple[str, str], list[tuple[float, int, str]]] = {}
     for key, found in own.items():

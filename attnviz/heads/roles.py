@@ -46,21 +46,13 @@ Judged: TypeAlias = tuple[Measure, RoleRule]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlKind:
-    """What a score is held against.
+    """What a score is held against."""
 
-    Attributes:
-        name: in files.
-        titles: above its column, in a narrow window and in a wide one.
-        words: what it is, in English and in Korean.
-        too: that it comes to as much, likewise.
-        table: whether the table of all heads has a column of it; a head's page has room for all.
-    """
-
-    name: str
-    titles: tuple[str, str]
-    words: tuple[str, str]
-    too: tuple[str, str]
-    table: bool = True
+    name: str  # in files
+    titles: tuple[str, str]  # above its column, in a narrow window and in a wide one
+    words: tuple[str, str]  # what it is, in English and in Korean
+    too: tuple[str, str]  # that it comes to as much, likewise
+    table: bool = True  # whether the table of all heads has a column of it; a head's page has room for all
 
     def say(self, language: str = "en", control: Control | None = None) -> str:
         """What it is; of one control with the offset that it is of."""
@@ -98,23 +90,14 @@ CONTROLS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a role is judged on.
+    """What a role is judged on."""
 
-    Attributes:
-        score: the measure.
-        low: the lower end of its interval; NaN where it has none.
-        cases: how many rows, or links between words, were counted.
-        sentences: over how many sentences these are spread, as `attnviz.heads.tally.effective` counts them.
-        even: that, as a share of the same number for all rows.
-        different: how many different sentences the corpus has.
-    """
-
-    score: float
-    low: float
-    cases: float
-    sentences: float
-    different: int
-    even: float = 1.0
+    score: float  # the measure
+    low: float  # the lower end of its interval; NaN where it has none
+    cases: float  # how many rows, or links between words, were counted
+    sentences: float  # over how many sentences these are spread, as `attnviz.heads.tally.effective` counts them
+    different: int  # how many different sentences the corpus has
+    even: float = 1.0  # that, as a share of the same number for all rows
 
 
 def doubt(evidence: Evidence, controls: Sequence[Control], *, threshold: float, needs: Iterable[str]) -> Note | None:
@@ -212,19 +195,12 @@ def with_thresholds(every: Sequence[Judged], changed: Mapping[str, float]) -> tu
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counts:
-    """How much was counted.
+    """How much was counted."""
 
-    Attributes:
-        rows: for each measure.
-        sentences: over how many sentences these are spread.
-        even: that, as a share of the same number for all rows.
-        different: how many different sentences there are.
-    """
-
-    rows: Float64[np.ndarray, "layer measure"]
-    sentences: Float64[np.ndarray, "layer measure"]
-    even: Float64[np.ndarray, "layer measure"]
-    different: int
+    rows: Float64[np.ndarray, "layer measure"]  # for each measure
+    sentences: Float64[np.ndarray, "layer measure"]  # over how many sentences these are spread
+    even: Float64[np.ndarray, "layer measure"]  # that, as a share of the same number for all rows
+    different: int  # how many different sentences there are
 
 
 def roles_of(
@@ -237,17 +213,7 @@ def roles_of(
     counts: Counts,
     every: Sequence[Judged],
 ) -> tuple[Role, ...]:
-    """The roles of one head, the clearest first.
-
-    Args:
-        layer: its layer.
-        head: its number.
-        measures: what was measured.
-        estimates: of each head, layer and measure.
-        controls: likewise, by name; those of random weights are of the best heads of other models.
-        counts: how much was counted for each measure.
-        every: the roles that there are.
-    """
+    """The roles of one head, the clearest first."""
     names = [one.name for one in measures]
     roles = []
     for measure, rule in every:

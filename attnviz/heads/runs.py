@@ -6,12 +6,9 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from attnviz.errors import (
-    InputError,
-    RecordError,
-)
+from attnviz.errors import InputError, RecordError
 from attnviz.heads import wording
 from attnviz.heads.files import PairStats, Stats, SurveyRun, load_pair, load_stats, save_pair, save_stats
 from attnviz.heads.measures import Entry, among
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
     from attnviz.heads.capture.pairs import PairSurvey
     from attnviz.heads.survey import Survey
 
+T = TypeVar("T")
 
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 """The sentences that heads are compared on where none are given."""
@@ -50,34 +48,22 @@ def open_model(model: ModelSettings) -> Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusProgress:
-    """How far a run over sentences is.
+    """How far a run over sentences is."""
 
-    Attributes:
-        n_sentences: that were measured, those of an earlier run too.
-        bytes_read: of the file of sentences.
-        n_bytes: of the whole file; None where that is not known.
-        shape: how many layers the model has, and how many heads a layer; None before the first sentences.
-    """
-
-    n_sentences: int
-    bytes_read: int = 0
-    n_bytes: int | None = None
+    n_sentences: int  # that were measured, those of an earlier run too
+    bytes_read: int = 0  # of the file of sentences
+    n_bytes: int | None = None  # of the whole file; None where that is not known
+    # how many layers the model has, and how many heads a layer; None before the first sentences
     shape: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """Where the sentences are, read as far as can be before a model is loaded for nothing.
+    """Where the sentences are, read as far as can be before a model is loaded for nothing."""
 
-    Attributes:
-        lines: one sentence, or several; None of a file.
-        corpus: a file of them.
-        mark: what that file is.
-    """
-
-    lines: tuple[str, ...] | None = None
-    corpus: Corpus | None = None
-    mark: Fingerprint | None = None
+    lines: tuple[str, ...] | None = None  # one sentence, or several; None of a file
+    corpus: Corpus | None = None  # a file of them
+    mark: Fingerprint | None = None  # what that file is
 
 
 def input_of(sentences: Sentences) -> Input:
@@ -134,13 +120,7 @@ def measure(
     progress: Callable[[CorpusProgress], object] | None,
 ) -> tuple[Stats, Source]:  # fmt: skip
     """Run the model over its sentences, unless a checkpoint holds it all."""
-    before: Stats | None = None
-    if checkpoint is not None:
-        _check_can_go_on(given)
-        if checkpoint.exists():
-            before = load_stats(checkpoint)
-            _check_same_run(checkpoint, before, given.mark, run)
-        check_writable(checkpoint)
+    before = _left_by(checkpoint, given, run, load_stats, lambda stats: stats)
     from attnviz.heads.capture.survey import Progress, survey_corpus
 
     source = opened()
@@ -161,15 +141,11 @@ def measure(
     def stats_of(found: Survey, n_lines: int | None) -> Stats:
         return Stats(survey=found, corpora=(name,), n_lines=n_lines, fingerprint=given.mark, run=run)
 
-    found = survey_corpus(
-        lines,
-        source,
-        run.settings,
-        measures=measures if before is None else among(measures, before.survey.measures),
-        so_far=None if before is None else Progress(found=before.survey, n_lines=before.n_lines or 0),
-        tell=keep,
-        corpus=name,
-    )
+    so_far = None
+    if before is not None:
+        so_far = Progress(found=before.survey, n_lines=before.n_lines or 0)
+        measures = among(measures, before.survey.measures)
+    found = survey_corpus(lines, source, run.settings, measures=measures, so_far=so_far, tell=keep, corpus=name)
     stats = stats_of(found, None)
     if checkpoint is not None:
         save_stats(stats, checkpoint)
@@ -181,13 +157,7 @@ def measure_pair(
     measures: tuple[Entry, ...], progress: Callable[[CorpusProgress], object] | None,
 ) -> tuple[PairSurvey, str]:  # fmt: skip
     """Run both models over the sentences, unless a checkpoint holds it all; and what the sentences are."""
-    left: PairStats | None = None
-    if checkpoint is not None:
-        _check_can_go_on(given)
-        if checkpoint.exists():
-            left = load_pair(checkpoint)
-            _check_same_run(checkpoint, left.before, given.mark, run)
-        check_writable(checkpoint)
+    left = _left_by(checkpoint, given, run, load_pair, lambda pair: pair.before)
     from attnviz.heads.capture.pairs import PairSurvey, check_sentence, survey_pair
     from attnviz.heads.capture.survey import Progress
 
@@ -215,18 +185,23 @@ def measure_pair(
         tell(so_far.found.before)
         save(so_far.found, so_far.n_lines)
 
-    pair = survey_pair(
-        lines,
-        before,
-        after,
-        run.settings,
-        measures=measures,
-        so_far=so_far,
-        tell=keep,
-        corpus=name,
-    )
+    pair = survey_pair(lines, before, after, run.settings, measures=measures, so_far=so_far, tell=keep, corpus=name)
     save(pair, None)
     return pair, name
+
+
+def _left_by(
+    checkpoint: Path | None, given: Input, run: SurveyRun, load: Callable[[Path], T], first: Callable[[T], Stats]
+) -> T | None:
+    """What an earlier run left, if it is of this run; refused before a model is loaded for nothing."""
+    if checkpoint is None:
+        return None
+    _check_can_go_on(given)
+    left = load(checkpoint) if checkpoint.exists() else None
+    if left is not None:
+        _check_same_run(checkpoint, first(left), given.mark, run)
+    check_writable(checkpoint)
+    return left
 
 
 def _teller(
@@ -277,12 +252,6 @@ def _check_can_go_on(given: Input) -> None:
 
 def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: SurveyRun) -> None:
     """Make sure that what an earlier run left is of this run.
-
-    Args:
-        path: where it lies.
-        before: what it left.
-        mark: what the file of sentences is now.
-        run: how it is measured now.
 
     Raises:
         RecordError: it is of another corpus, or was measured otherwise.

@@ -35,15 +35,10 @@ MOST = 144
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadRow:
-    """A head with the role that is shown of it.
+    """A head with the role that is shown of it."""
 
-    Attributes:
-        profile: the head.
-        role: the clearest, or the clearest of those asked for; None where it has none.
-    """
-
-    profile: HeadProfile
-    role: Role | None
+    profile: HeadProfile  # the head
+    role: Role | None  # the clearest, or the clearest of those asked for; None where it has none
 
 
 def rules_in_order(measures: Sequence[Measure]) -> list[RoleRule]:
@@ -113,10 +108,6 @@ def measure_named(wanted: str, measures: Sequence[Measure]) -> Measure:
 def check_sort(wanted: str, max_offset: int = MAX_OFFSET) -> None:
     """Find out before a model is run whether heads can be sorted so.
 
-    Args:
-        wanted: the order.
-        max_offset: how far fixed offsets are measured.
-
     Raises:
         SelectionError: they cannot.
     """
@@ -126,10 +117,6 @@ def check_sort(wanted: str, max_offset: int = MAX_OFFSET) -> None:
 
 def check_role(wanted: str, max_offset: int = MAX_OFFSET) -> None:
     """Find out before a model is run whether there can be such a role; which relations there are, a treebank says.
-
-    Args:
-        wanted: the role.
-        max_offset: how far fixed offsets are measured.
 
     Raises:
         SelectionError: there cannot.
@@ -250,17 +237,11 @@ def nearest(comparison: HeadComparison, layer: int, head: int, n: int) -> list[t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleHeads:
-    """The heads that have a role.
+    """The heads that have a role."""
 
-    Attributes:
-        rule: the role; None of heads that have no clear one.
-        heads: with their scores, the clearest first.
-        doubt: why it is not established of them; None where it is.
-    """
-
-    rule: RoleRule | None
-    heads: tuple[tuple[HeadProfile, Role | None], ...]
-    doubt: Note | None = None
+    rule: RoleRule | None  # the role; None of heads that have no clear one
+    heads: tuple[tuple[HeadProfile, Role | None], ...]  # with their scores, the clearest first
+    doubt: Note | None = None  # why it is not established of them; None where it is
 
 
 def by_role(comparison: HeadComparison) -> list[RoleHeads]:
@@ -284,17 +265,11 @@ def by_role(comparison: HeadComparison) -> list[RoleHeads]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleCard:
-    """The head that has a role most clearly, and the sentence where it is strongest.
+    """The head that has a role most clearly, and the sentence where it is strongest."""
 
-    Attributes:
-        head: the head.
-        role: the role.
-        example: the sentence; None where none was kept.
-    """
-
-    head: HeadProfile
-    role: Role
-    example: Example | None
+    head: HeadProfile  # the head
+    role: Role  # the role
+    example: Example | None  # the sentence; None where none was kept
 
 
 def strongest(comparison: HeadComparison) -> list[RoleCard]:
@@ -333,9 +308,6 @@ def strongest_of(comparison: HeadComparison, head: HeadProfile, role: Role) -> E
 
 def typical(ranked: Sequence[Example]) -> Example | None:
     """A sentence like those where a measure is strong: near the median of the strongest tenth, with words enough.
-
-    Args:
-        ranked: the sentences of a sample, the strongest first.
 
     Returns:
         Of sentences with `FEWEST` words or more that have letters, the nearest in rank to that median: one of at most

@@ -23,15 +23,10 @@ Numbers below the number of heads are heads; merge k makes the cluster of number
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Divergences:
-    """The divergences of all pairs of heads, summed over rows: sums of parts add up to the sum of the whole.
+    """The divergences of all pairs of heads, summed over rows: sums of parts add up to the sum of the whole."""
 
-    Attributes:
-        total: the sum over rows, in nats.
-        n_rows: how many rows there were.
-    """
-
-    total: Float64[np.ndarray, "head head"]
-    n_rows: int
+    total: Float64[np.ndarray, "head head"]  # the sum over rows, in nats
+    n_rows: int  # how many rows there were
 
     def __add__(self, other: Divergences) -> Divergences:
         """Both together.
@@ -135,14 +130,10 @@ def _members(tree: Linkage, n_heads: int) -> dict[int, list[int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Map:
-    """Heads as points on two axes.
+    """Heads as points on two axes."""
 
-    Attributes:
-        points: a point for each head, in the unit of the distances.
-        shares: of the squared distances of all pairs, how much each of the two axes keeps, from 0 to 1.
-    """
-
-    points: Float64[np.ndarray, "head 2"]
+    points: Float64[np.ndarray, "head 2"]  # a point for each head, in the unit of the distances
+    # of the squared distances of all pairs, how much each of the two axes keeps, from 0 to 1
     shares: tuple[float, float]
 
 

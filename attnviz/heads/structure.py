@@ -50,43 +50,28 @@ order."""
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinkHits:
-    """Which links of one sentence each head finds.
+    """Which links of one sentence each head finds."""
 
-    Attributes:
-        names: the relation of each link.
-        hits: whether the head's guess for the word that depends is right, by where that word looks and by what looks
-            at it.
-        distances: how many words after the word that depends the other one stands; negative where it is before.
-        lost: the relations of links that no head could be asked for: one of their words has no token of its own.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the relation of each link
+    # whether the head's guess for the word that depends is right, by where that word looks and by what looks at it
     hits: Bool[np.ndarray, "link 2 layer head"]
+    # how many words after the word that depends the other one stands; negative where it is before
     distances: Int64[np.ndarray, " link"]
+    # the relations of links that no head could be asked for: one of their words has no token of its own
     lost: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Relations:
-    """How often heads find each relation, by halves of the sentences: of all of a half first, then of each group.
+    """How often heads find each relation, by halves of the sentences: of all of a half first, then of each group."""
 
-    Attributes:
-        names: of the relations, sorted.
-        hits: how often a head is right.
-        offsets: how often the right word is at each of `DISTANCES`.
-        counts: how often the relation comes up.
-        lost: how many of its links lack a word with a token of its own.
-        n_links: all links, those lost and those of relations beyond `MOST_RELATIONS` too.
-        n_other: sentences whose links are between other words than attention is.
-    """
-
-    names: tuple[str, ...]
-    hits: Real[np.ndarray, "half group relation 2 layer head"]
-    offsets: Real[np.ndarray, "half group relation offset"]
-    counts: Real[np.ndarray, "half group relation"]
-    lost: Int64[np.ndarray, " relation"]
-    n_links: int
-    n_other: int = 0
+    names: tuple[str, ...]  # of the relations, sorted
+    hits: Real[np.ndarray, "half group relation 2 layer head"]  # how often a head is right
+    offsets: Real[np.ndarray, "half group relation offset"]  # how often the right word is at each of `DISTANCES`
+    counts: Real[np.ndarray, "half group relation"]  # how often the relation comes up
+    lost: Int64[np.ndarray, " relation"]  # how many of its links lack a word with a token of its own
+    n_links: int  # all links, those lost and those of relations beyond `MOST_RELATIONS` too
+    n_other: int = 0  # sentences whose links are between other words than attention is
 
     @property
     def n_uncounted(self) -> int:
@@ -95,13 +80,7 @@ class Relations:
 
 
 def tallied(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) -> Relations:
-    """What some sentences say.
-
-    Args:
-        found: for each sentence, its key and what heads find in it.
-        n_layers: of the model.
-        n_heads: of each layer.
-    """
+    """What some sentences say."""
     linked = [(key, one) for key, one in found if one.names or one.lost]
     names = tuple(sorted({name for _, one in linked for name in (*one.names, *one.lost)})[:MOST_RELATIONS])
     at = {name: number for number, name in enumerate(names)}
@@ -131,9 +110,6 @@ def drawn(annotated: Mapping[int, Annotation]) -> dict[int, Annotation]:
     """The sentences that the controls of relations are taken of: of each relation, in each half, the smallest keys.
 
     Those of two parts together, drawn again, are those of the whole.
-
-    Args:
-        annotated: sentences, by their keys.
     """
     taken = Counter[tuple[str, int]]()
     kept = {}

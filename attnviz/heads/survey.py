@@ -32,17 +32,11 @@ BAD_LINES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Places:
-    """Weights by place, among the first tokens of sentences: a place is a row and a column.
+    """Weights by place, among the first tokens of sentences: a place is a row and a column."""
 
-    Attributes:
-        sums: of the weights, by group of sentences.
-        squares: of their squares.
-        counts: how many sentences have the place.
-    """
-
-    sums: Float64[np.ndarray, "group layer head row column"]
-    squares: Float64[np.ndarray, "group layer head row column"]
-    counts: Float64[np.ndarray, "group layer row column"]
+    sums: Float64[np.ndarray, "group layer head row column"]  # of the weights, by group of sentences
+    squares: Float64[np.ndarray, "group layer head row column"]  # of their squares
+    counts: Float64[np.ndarray, "group layer row column"]  # how many sentences have the place
 
     def __add__(self, other: Places) -> Places:
         """Both together."""
@@ -53,38 +47,24 @@ class Places:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Examples:
-    """For each head and measure the sentences where it is strongest.
+    """For each head and measure the sentences where it is strongest."""
 
-    Attributes:
-        scores: the measure on that sentence, the largest first; minus infinity where there is none.
-        keys: which sentence.
-        texts: the sentences, by their keys.
-    """
-
+    # the measure on that sentence, the largest first; minus infinity where there is none
     scores: Float64[np.ndarray, "layer head measure example"]
-    keys: UInt64[np.ndarray, "layer head measure example"]
-    texts: Mapping[int, str]
+    keys: UInt64[np.ndarray, "layer head measure example"]  # which sentence
+    texts: Mapping[int, str]  # the sentences, by their keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What makes two surveys ones of the same kind.
+    """What makes two surveys ones of the same kind."""
 
-    Attributes:
-        model: its name.
-        weights: their digest.
-        kind: which attention.
-        specials: whether special tokens take part.
-        sample: how many sentences controls are taken of.
-        max_offset: fixed offsets are measured from so many tokens back to so many ahead.
-    """
-
-    model: str
-    weights: str
-    kind: str
-    specials: str
-    sample: int
-    max_offset: int
+    model: str  # its name
+    weights: str  # their digest
+    kind: str  # which attention
+    specials: str  # whether special tokens take part
+    sample: int  # how many sentences controls are taken of
+    max_offset: int  # fixed offsets are measured from so many tokens back to so many ahead
 
     def words(self) -> dict[str, str]:
         """Each of them as messages name it, in alphabetical order."""
@@ -104,70 +84,45 @@ OWN = "own"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sample:
-    """Sentences drawn by their keys, the smallest: of the same corpus always the same ones.
+    """Sentences drawn by their keys, the smallest: of the same corpus always the same ones."""
 
-    Attributes:
-        size: how many at most.
-        texts: the sentences, by their keys.
-        roles: the measures that may give a role: of these alone are `OWN` and the random weights of several seeds.
-        controls: measures taken of them otherwise, by the control's name, and `OWN`.
-        linked: the sentences that the controls of relations are taken of, as `structure.drawn` draws them.
-        annotated: of these, the words that belong together.
-        found: likewise what heads of random weights find of that, the layers of all seeds in a row.
-        own: likewise what the model's own heads find of it, so that there are examples.
-        no_random: why no random weights could be made of the model; empty where they could.
-    """
-
-    size: int
-    texts: Mapping[int, tuple[str, str | None]]
+    size: int  # how many at most
+    texts: Mapping[int, tuple[str, str | None]]  # the sentences, by their keys
+    # the measures that may give a role: of these alone are `OWN` and the random weights of several seeds
     roles: tuple[str, ...] = ()
+    # measures taken of them otherwise, by the control's name, and `OWN`
     controls: Mapping[str, PerSentence] = field(default_factory=dict)
+    # the sentences that the controls of relations are taken of, as `structure.drawn` draws them
     linked: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
-    annotated: Mapping[int, Annotation] = field(default_factory=dict)
+    annotated: Mapping[int, Annotation] = field(default_factory=dict)  # of these, the words that belong together
+    # likewise what heads of random weights find of that, the layers of all seeds in a row
     found: Mapping[int, LinkHits] = field(default_factory=dict)
+    # likewise what the model's own heads find of it, so that there are examples
     own: Mapping[int, LinkHits] = field(default_factory=dict)
-    no_random: str = ""
+    no_random: str = ""  # why no random weights could be made of the model; empty where they could
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Survey:
-    """All that is known of a corpus so far.
+    """All that is known of a corpus so far."""
 
-    Attributes:
-        about: what makes two surveys ones of the same kind.
-        measures: the names of the measures, those of shares first.
-        heads: each measure's sums for each head.
-        offsets: the same for heads made up that always look at one fixed offset: its one layer.
-        places: for how far a pattern is position alone.
-        examples: the strongest sentences.
-        sample: the sentences that controls are taken of.
-        similarity: of all pairs of heads; None where it was not asked for.
-        relations: what heads find of the words that belong together; None where no sentence says which do.
-        n_tokens: tokens read, special ones too.
-        n_cut: sentences of which the model took the first tokens only.
-        n_bad: lines that could not be used.
-        bad: the first of them: number and reason.
-        worst: the largest difference of each layer's receipt.
-        tolerance: how much of it is accepted.
-        dtype: the model's number format.
-    """
-
-    about: About
-    measures: tuple[str, ...]
-    heads: Tally
-    offsets: Tally
-    places: Places
-    examples: Examples
-    sample: Sample
-    similarity: Divergences | None
+    about: About  # what makes two surveys ones of the same kind
+    measures: tuple[str, ...]  # the names of the measures, those of shares first
+    heads: Tally  # each measure's sums for each head
+    offsets: Tally  # the same for heads made up that always look at one fixed offset: its one layer
+    places: Places  # for how far a pattern is position alone
+    examples: Examples  # the strongest sentences
+    sample: Sample  # the sentences that controls are taken of
+    similarity: Divergences | None  # of all pairs of heads; None where it was not asked for
+    # what heads find of the words that belong together; None where no sentence says which do
     relations: Relations | None = None
-    n_tokens: int = 0
-    n_cut: int = 0
-    n_bad: int = 0
-    bad: tuple[tuple[int, str], ...] = ()
-    worst: tuple[float, ...] = ()
-    tolerance: float = 0.0
-    dtype: str = ""
+    n_tokens: int = 0  # tokens read, special ones too
+    n_cut: int = 0  # sentences of which the model took the first tokens only
+    n_bad: int = 0  # lines that could not be used
+    bad: tuple[tuple[int, str], ...] = ()  # the first of them: number and reason
+    worst: tuple[float, ...] = ()  # the largest difference of each layer's receipt
+    tolerance: float = 0.0  # how much of it is accepted
+    dtype: str = ""  # the model's number format
 
     @property
     def n_sentences(self) -> int:
@@ -299,15 +254,7 @@ def examples_of(
     texts: Sequence[str],
     enough: Float64[np.ndarray, " measure"],
 ) -> Examples:
-    """Sentences as examples, each of every head.
-
-    Args:
-        sums: of each sentence.
-        counts: likewise.
-        keys: which sentence.
-        texts: the sentences.
-        enough: how many rows must be counted.
-    """
+    """Sentences as examples, each of every head."""
     once, first = np.unique(np.array(keys, dtype=np.uint64), return_index=True)
     sums, counts = sums[first], counts[first, :, None]
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -39,17 +39,12 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tally:
-    """Sums and counts over sentences: of the corpus first, then of each group.
+    """Sums and counts over sentences: of the corpus first, then of each group."""
 
-    Attributes:
-        sums: of each number measured; its last axis may be of another length than that of the counts' leading axes.
-        counts: how many rows were counted for it; broadcasts against `sums`.
-        n_sentences: how many sentences were added.
-    """
-
+    # of each number measured; its last axis may be of another length than that of the counts' leading axes
     sums: Float64[np.ndarray, "group ..."]
-    counts: Float64[np.ndarray, "group ..."]
-    n_sentences: int = 0
+    counts: Float64[np.ndarray, "group ..."]  # how many rows were counted for it; broadcasts against `sums`
+    n_sentences: int = 0  # how many sentences were added
 
     def merged(self, other: Tally) -> Tally:
         """Both together: exactly what one tally of all the sentences holds, but for the rounding of sums."""
@@ -71,13 +66,7 @@ class Tally:
 def tallied(
     sums: Float[np.ndarray, "sentence ..."], counts: Float[np.ndarray, "sentence ..."], keys: Sequence[int]
 ) -> Tally:
-    """A tally of some sentences.
-
-    Args:
-        sums: of each sentence.
-        counts: likewise.
-        keys: of each sentence, as `key_of` makes it.
-    """
+    """A tally of some sentences."""
     groups = np.array([key % GROUPS for key in keys], dtype=np.int64)
     return Tally(sums=grouped(sums, groups), counts=grouped(counts, groups), n_sentences=len(keys))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.text.notes import Templates
 
@@ -11,415 +14,352 @@ SAMPLES = "sentences shipped with attnviz"
 OWN = "sentences of its own language that it never saw"
 """Likewise of a trained home-built model."""
 
+
+def entries(table: str) -> Iterator[list[str]]:
+    """The entries of a table of texts: each begins a line and goes on in lines further in, its parts between bars.
+
+    White space is one space; a part that begins or ends with one stands in quotes. A line of ``#`` says what follows.
+    """
+    for entry in re.split(r"\n(?! )", table.strip()):
+        if not entry.startswith("# "):
+            yield [part.strip().removeprefix('"').removesuffix('"') for part in " ".join(entry.split()).split(" | ")]
+
+
 TEXTS: Templates = {
-    "layers_heads": ("{layers} x {heads}, {kind}", "층 {n_layers}개 x 헤드 {n_heads}개, {kind}"),
-    "mapped": (
-        "{layers} (downward) x {heads} (across), {kind}",
-        "층 {n_layers}개(세로) x 헤드 {n_heads}개(가로), {kind}",
-    ),
-    "encoder": ("bidirectional self-attention", "양방향 셀프 어텐션"),
-    "decoder": ("causal self-attention", "마스크드(인과적) 셀프 어텐션"),
-    "cross": ("cross-attention", "크로스 어텐션"),
-    "keep": ("special tokens kept", "특수 토큰 포함"),
-    "exclude": ("special tokens left out", "특수 토큰 제외"),
-    "corpus": (
-        "{corpus}: {sentences}, {tokens}; {specials}",
-        "{corpus}: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}",
-    ),
-    SAMPLES: (
-        f"{{n_sentences:,}} {SAMPLES}, {{tokens}}; {{specials}}",
-        "attnviz에 들어 있는 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}",
-    ),
-    OWN: (
-        f"{{n_sentences:,}} {OWN}, {{tokens}}; {{specials}}",
-        "학습에 쓰지 않은 자기 언어의 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}",
-    ),
-    "no_role": ("no clear role", "뚜렷한 역할 없음"),
-    "not_explanation": (
-        "attention is not explanation: where a head looks does not say what the model makes of it",
-        "어텐션은 설명이 아님: 헤드가 어디를 보는지는 모델이 그것으로 무엇을 하는지 말해 주지 않음",
-    ),
-    # pictures
-    "found": ("A role is established for {n:,} of {heads}", "헤드 {n_heads:,}개 가운데 {n:,}개의 역할이 확인됨"),
-    "found_none": ("No head has an established role ({heads})", "헤드 {n_heads:,}개 가운데 역할이 확인된 것 없음"),
-    "found_most": ("; most often: {role} ({n:,})", "; 가장 많은 역할: {role} ({n:,}개)"),
-    "found_words": (
-        "What each of {heads} looks at most in one sentence",
-        "한 문장에서 헤드 {n_heads:,}개가 저마다 가장 많이 보는 단어",
-    ),
-    "of_head": ("head {head}", "헤드 {head}"),
-    "heads_from_0": ("head, counted from 0", "헤드 (0부터)"),
-    "layer": ("layer", "층"),
-    "n_heads": ("heads", "헤드 수"),
-    "cards": ("An example of each established role", "확인된 역할의 예"),
-    "cards_unsure": (
-        "An example of each role, none established",
-        "역할마다 하나의 예 (확인된 역할 없음)",
-    ),
-    "cards_links": (
-        "The strongest links between words, of a head each",
-        "단어 사이의 가장 강한 연결 (헤드마다 하나)",
-    ),
-    "cards_more": (" ({roles} not shown: less clear)", " (덜 뚜렷한 역할 {n:,}개는 표시하지 않음)"),
-    "pattern_axes": ("rows are queries, columns are keys; colour: weight", "행은 쿼리, 열은 키; 색: 가중치"),
-    "no_patterns": ("no patterns: {why}", "패턴 없음: {why}"),
-    "no_example": (
-        "no example: it is found in none of the sentences that controls were taken of",
-        "예 없음: 대조값을 잰 문장에서는 나오지 않음",
-    ),
-    "no_example_rows": (
-        "no example: no sentence has {rows} rows that it is counted for",
-        "예 없음: 셀 수 있는 행이 {rows}개인 문장이 없음",
-    ),
-    "solid": (
-        "solid: established, the score's 95 % interval lies above all that could rule the role out",
-        "진한 색: 확인됨, 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 대조값보다 모두 위에 있음",
-    ),
-    "hatched": ("hatched and pale: not established, since {why}", "빗금: 확인되지 않음 ({why})"),
-    "resampled": ("intervals from resampling sentences", "신뢰구간은 문장을 다시 뽑아 구함"),
-    "one_map_colour": (
-        "the word that gets most of each head's weight, special tokens left out; colour: the mean weight it gets",
-        "칸: 헤드의 가중치를 가장 많이 받는 단어, 특수 토큰 제외; 색: 그 단어가 받는 평균 가중치",
-    ),
-    "head_does": ("Head {head} {role}", "헤드 {head}: {role}"),
-    "head_may": ("Head {head}, not established: {role}", "헤드 {head}, 확인되지 않음: {role}"),
-    "head_none": ("Head {head} has no clear role", "헤드 {head}: 뚜렷한 역할 없음"),
-    "measures_title": ("measures with their 95 % intervals, and controls", "지표와 95 % 신뢰구간, 대조값"),
-    "this_head": ("this head", "이 헤드"),
-    "scatter_title": ("Heads that look alike stand close · {model}", "비슷한 헤드끼리 가까이 · {model}"),
-    "kept": (
-        "two axes keep {share:.0f} % of the squared distances: heads that stand close may still differ",
-        "두 축이 거리 제곱의 {share:.0f} %를 담음: 가까이 있어도 서로 다를 수 있음",
-    ),
-    "unnamed": ("{heads} not named: no room", "이름을 쓸 자리가 없는 헤드 {n}개"),
-    "doubtful_group": ("{role} (not established)", "{role} (확인되지 않음)"),
-    "clusters_title": ("Which heads are alike · {model}", "어떤 헤드가 서로 비슷한가 · {model}"),
-    "distance": ("Jensen-Shannon distance, √nats", "젠슨-섀넌 거리, √nat"),
-    "axis_one": ("first axis ({unit})", "첫째 축 ({unit})"),
-    "axis_two": ("second axis", "둘째 축"),
-    "each_named": (" · each {nth} head is named", " · 이름은 헤드 {n}개마다 하나씩"),
-    "pairs_axes": (
-        "rows and columns: heads as layer.head, counted from 0, in the order of the tree (average linkage){names}",
-        "행과 열: 헤드(층.헤드, 번호는 0부터), 트리 순서(평균 연결){names}",
-    ),
-    "pairs_colour": (
-        ("dark: alike · the largest distance here is {largest}; 0 is that of heads whose weights are always equal, "
-         "{farthest} that of heads that never look at the same token"),
-        ("진할수록 비슷함 · 여기서 가장 먼 거리는 {largest}; 0은 가중치가 늘 같은 헤드, {farthest}는 같은 토큰을 "
-         "보는 일이 없는 헤드 사이의 거리"),
-    ),
-    "count_from_0": ("layers and heads count from 0", "층과 헤드의 번호는 0부터"),
-    # all heads
-    "title": ("What each head does · {model}", "각 헤드가 하는 일 · {model}"),
-    "role": ("role", "역할"),
-    "best": ("best", "최고"),
-    "mark_shuffled": ("shuffled", "섞은 토큰"),
-    "mark_untrained": ("random", "무작위"),
-    "mark_offset": ("offset", "고정 거리"),
-    "mark_chance": ("chance", "우연"),
-    "control": ("control", "대조값"),
-    "score": ("score", "점수"),
-    "head": ("head", "헤드"),
-    "heads": ("heads, the best first", "헤드 (점수가 높은 순)"),
-    "meaning": ("what it does", "하는 일"),
-    "and_more": ("and {n:,} more", "외 {n:,}개"),
-    "marks": (
-        ("{yes} established: the score's 95 % interval lies above all that could rule the role out; {no} not "
-         "established{doubt}"),
-        ("{yes} 확인됨: 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 대조값보다 모두 위에 있음; {no} 확인되지 "
-         "않음{doubt}"),
-    ),
-    "marked_so": (", ? in the map", " (위 표에서는 ?)"),
-    "because": ("not established: {role}: {why}", "확인되지 않음: {role}: {why}"),
-    "halves": (
-        "a relation's heads are chosen on one half of the sentences and scored on the other",
-        "관계의 헤드는 문장의 절반에서 고르고, 나머지 절반에서 점수를 매김",
-    ),
-    "terms": ("a > b: looks from a to b; {terms}", "a > b: a에서 b를 봄; {terms}"),
-    "to_beat": ("to beat", "넘어야 할 값"),
-    "to_beat_is": ("; to beat: the highest of these", "; 넘어야 할 값: 그 대조값 가운데 가장 큰 것"),
-    "at_offset": ("at {n:+d}", "거리 {n:+d}"),
-    "more_roles": ("and {n:,} more, with --table", "그 밖에 {n:,}개는 --table"),
-    "relation": ("relation", "관계"),
-    "right": ("right", "정답률"),
-    "relations_none": (
-        "relations between words: none of {n:,} is established{few}",
-        "단어 사이의 관계: {n:,}개 가운데 확인된 것 없음{few}",
-    ),
-    "relations_rest": (
-        "{sure:,} of {n:,} relations between words are established{few}",
-        "단어 사이의 관계 {n:,}개 가운데 {sure:,}개가 확인됨{few}",
-    ),
-    "relations_few": ("; for {n:,} there are too few links to say", "; {n:,}개는 사례가 너무 적어 판단할 수 없음"),
-    "relations_title": (
-        "relations between words, and the head that finds each best",
-        "단어 사이의 관계와, 각 관계를 가장 잘 찾는 헤드",
-    ),
-    "relations_columns": (
-        ("right: how often its largest weight is on the right word; offset: the best fixed one, in words; rand: "
-         "the best head of random weights; of both the upper end of the interval; head, offset and rand are chosen on "
-         "one half of the sentences and scored on the other"),
-        ("정답률: 가장 큰 가중치가 맞는 단어에 있는 비율; 거리: 가장 나은 고정 거리(단어 수); 무작위: 무작위 "
-         "가중치의 헤드 가운데 가장 나은 것; 둘 다 신뢰구간의 위 끝; 모두 문장의 절반에서 고르고 나머지 절반에서 "
-         "점수를 매김"),
-    ),
-    "more": (
-        "more: --table all heads and relations; attnviz head {head} one head; -o heads.csv a file",
-        "더 보기: --table 모든 헤드와 관계; attnviz head {head} 한 헤드; -o heads.csv 파일",
-    ),
-    "more_notes": ("; {notes} with --table", "; 참고 사항 {n}개는 --table"),
-    "sorted": ("sorted by {what}, the largest first", "정렬: {what}, 큰 것부터"),
-    "no_such_role": ("no head has such a role here", "이런 역할의 헤드가 없음"),
-    "others_hidden": ("{heads} not shown", "다른 헤드 {n:,}개는 표시하지 않음"),
-    "many_hidden": (
-        ("{heads} with no clear role not shown, since there are more than {most} heads: --role none shows them, "
-         "--layer N all of a layer"),
-        ("헤드가 {most}개보다 많아, 뚜렷한 역할이 없는 {n:,}개는 표시하지 않음: --role none으로 보거나, --layer "
-         "N으로 한 층을 모두 봄"),
-    ),
-    "columns": ("columns: {controls}", "열: {controls}"),
-    "columns_hidden": (
-        "controls are shown in a window of {cells} cells",
-        "대조값은 창의 너비가 {cells}칸 이상일 때 보임",
-    ),
-    "pattern": (
-        "small pattern: mean weight by offset, 0 the token itself, its height the head's largest, {least} at least",
-        "작은 그림: 거리별 평균 가중치, 0은 토큰 자신, 높이는 그 헤드의 최댓값(적어도 {least})",
-    ),
-    "bars": (
-        "bars end at 1, that of dist(ance) at {most:.0f} tokens; even: entropy as a share of the largest",
-        "막대는 1에서, dist(거리)는 토큰 {most:.0f}개에서 끝남; even: 최댓값에 대한 엔트로피의 비율",
-    ),
-    "alike": (
-        "heads that look alike (average linkage of Jensen-Shannon distances)",
-        "비슷한 헤드 (젠슨-섀넌 거리의 평균 연결)",
-    ),
-    "cluster": ("cluster {n}", "묶음 {n}"),
-    "alone": ("each alone", "혼자인 헤드"),
-    # lines that every view ends with
-    "note": ("note: {text}", "참고: {text}"),
-    "bad_line": ("line {line:,} not used: {reason}", "{line:,}번째 줄을 쓰지 않음: {reason}"),
-    "more_bad": ("{lines} not used", "그 밖에 {n:,}줄을 쓰지 않음"),
-    "proof": (
-        "verified: max difference {largest} over {layers}{all}",
-        "검증됨: 최대 차이 {largest}, 층 {n_layers}개{all}",
-    ),
-    "proof_all": (", all {n:,} sentences", ", 문장 {n:,}개 모두"),
-    # one head
-    "head_title": ("Head {head} · {model}", "헤드 {head} · {model}"),
-    "place": ("layer {layer}, head {head} of {what}", "{what} 가운데 {layer}번 층, {head}번 헤드"),
-    "no_threshold": (
-        "no clear role: no measure reaches the threshold of a role",
-        "뚜렷한 역할 없음: 어떤 지표도 역할의 기준값에 이르지 못함",
-    ),
-    "closest": ("closest to one: {roles}", "가장 가까운 역할: {roles}"),
-    "closest_one": ("{role} {score}, from {threshold} on", "{role} {score} (기준 {threshold})"),
-    "established": ("established: above {controls}", "확인됨: {controls}보다 위"),
-    "not_established": ("not established: {why}", "확인되지 않음: {why}"),
-    "no_controls": ("all controls", "모든 대조값"),
-    "from_on": ("{measure}, a role from {threshold} on", "{measure}, {threshold}부터 역할"),
-    "at_offsets": (
-        "mean weight by offset (0 is the token itself, -1 the one before)",
-        "거리별 평균 가중치 (0은 토큰 자신, -1은 바로 앞)",
-    ),
-    "mean_weights": ("mean weight: {weights}", "평균 가중치: {weights}"),
-    "most_alike": ("most like it: {heads}", "가장 비슷한 헤드: {heads}"),
-    "more_head": ("more: --full all measures, controls and sentences", "더 보기: --full 모든 지표, 대조값, 문장"),
-    "held_against": ("held against", "대조"),
-    "value": ("value", "값"),
-    "could": ("could rule it out", "배제할 수 있음"),
-    "not_measured": ("its pattern by offset was not measured", "거리별 패턴을 재지 않았음"),
-    "offset": ("offset", "거리"),
-    "weight": ("weight", "가중치"),
-    "peak": ("largest there", "최댓값 비율"),
-    "offsets_hidden": ("{offsets} not shown, with at most {most}", "다른 거리 {n:,}개는 표시하지 않음 (최대 {most})"),
-    "measure": ("measure", "지표"),
-    "example": ("typical:", "대표 문장:"),
-    "strongest_one": ("strongest:", "가장 강한 문장:"),
-    "strongest": ("where it is strongest", "가장 뚜렷한 문장"),
-    "near": (
-        "heads most like it, by mean Jensen-Shannon divergence, in nats (0 to 0.69){cluster}",
-        "가장 비슷한 헤드: 평균 젠슨-섀넌 발산, 단위 nat (0에서 0.69){cluster}",
-    ),
-    "in_cluster": ("; {others} in its cluster, number {n}", "; {n}번 묶음에 다른 헤드 {n_others}개"),
-    "alone_in_cluster": ("; alone in its cluster, number {n}", "; {n}번 묶음에 혼자"),
-    "divergence": ("divergence", "발산"),
-    # one sentence
-    "one_title": ("Heads on one sentence · {model}", "한 문장에서 본 헤드 · {model}"),
-    "one_few": (
-        ("one sentence shows what each head looks at here; roles need more sentences: add --roles, leave the sentence "
-         "out, or give --corpus FILE"),
-        ("한 문장은 각 헤드가 여기서 무엇을 보는지만 보여 줌; 역할을 알려면 문장이 더 필요함: --roles를 더하거나, 문장 "
-         "없이 실행하거나, --corpus FILE을 줌"),
-    ),
-    "one_map": (
-        "the word that gets most of each head's weight, special tokens left out (layers downward, heads across)",
-        "각 헤드의 가중치를 가장 많이 받는 단어, 특수 토큰 제외 (세로는 층, 가로는 헤드)",
-    ),
-    "sorts": (
-        "four sorts of heads, as lectures name them, and the head that is so, established on {sentences}",
-        "강의에서 말하는 네 가지 헤드와, 이 모델에서 그 일을 하는 헤드 (문장 {n:,}개로 확인)",
-    ),
-    "sort": ("sort", "종류"),
-    "sort_none": ("no head does it", "그런 헤드 없음"),
-    "sort_any": (" in {head}", " ({head})"),
-    "sort_links": ("the lecture's link", "강의의 연결"),
-    "one_links": (
-        "the strongest links between words, the strongest of a head each",
-        "단어 사이의 가장 강한 연결 (헤드마다 하나)",
-    ),
-    "from_to": ("from → to", "쿼리 → 키"),
-    "most": ("gets most", "가장 많이 받는 단어"),
-    "share": ("share", "비율"),
-    "top_link": ("strongest link", "가장 강한 연결"),
-    "more_one": (
-        "more: --table every head; attnviz heatmap with the sentence; -o heads.csv a file",
-        "더 보기: --table 모든 헤드; 이 문장으로 attnviz heatmap; -o heads.csv 파일",
-    ),
-    # two models
-    "changes_title": ("What changed in each head · {before} → {after}", "각 헤드에서 바뀐 것 · {before} → {after}"),
-    "before": ("before", "이전"),
-    "after": ("after", "이후"),
-    "both_on": ("both on {sample}", "두 모델 모두 같은 문장: {sample}"),
-    "on": ("{side}: on {sample}", "{side}: {sample}"),
-    "nothing_changed": (
-        "no head changed: every pattern, measure and role is the same",
-        "바뀐 헤드 없음: 패턴, 지표, 역할이 모두 같음",
-    ),
-    "moved_beyond": (
-        "{n:,} of {heads} changed beyond the head most like it: {names}",
-        "헤드 {n_heads:,}개 가운데 {n:,}개가 가장 비슷한 헤드와의 거리보다 더 많이 바뀜: {names}",
-    ),
-    "moved_less": (
-        "no head changed beyond the head most like it; most: {names}",
-        "가장 비슷한 헤드와의 거리보다 더 많이 바뀐 헤드 없음; 가장 많이 바뀐 헤드: {names}",
-    ),
-    "moved_most": ("changed most: {names}", "가장 많이 바뀐 헤드: {names}"),
-    "roles_gone": ("roles that went: {roles}", "사라진 역할: {roles}"),
-    "roles_new": ("roles that came: {roles}", "새로 생긴 역할: {roles}"),
-    "counts": ("heads: {ways}", "헤드 수: {ways}"),
-    "pattern_beyond": (
-        "pattern changed beyond the head most like it",
-        "패턴이 가장 비슷한 헤드와의 거리보다 더 바뀜",
-    ),
-    "pattern_within": ("pattern changed, not beyond that", "패턴이 그보다 적게 바뀜"),
-    "pattern_changed": ("pattern changed", "패턴이 바뀜"),
-    "pattern_same": ("pattern the same", "패턴이 같음"),
-    "pattern_no_row": ("pattern without a row to compare", "비교할 행이 없음"),
-    "role_changed": ("role changed, established", "역할이 바뀜(확인됨)"),
-    "role_changed_doubtful": ("role changed, not established", "역할이 바뀜(확인되지 않음)"),
-    "lost_by": ("lost by", "잃은 헤드"),
-    "got_by": ("new in", "얻은 헤드"),
-    "change": ("change", "변화"),
-    "of_others": ("of others", "평균 대비"),
-    "changed_most": ("changed most", "가장 바뀐 지표"),
-    "below": ("below 0.01", "0.01 미만"),
-    "best_head_title": ("best head", "최고 헤드"),
-    "looks": ("looks", "방향"),
-    "less_hidden": (
-        "{heads} that changed less not shown: a file of the ending .csv has all",
-        "덜 바뀐 헤드 {n:,}개는 표시하지 않음: .csv 파일에는 모두 있음",
-    ),
-    "map_pattern": (
-        "map: pattern change; {yes} another role, established; {no} not, or ? behind a head",
-        "위 표: 패턴 변화; {yes} 역할이 바뀜(확인됨); {no} 또는 헤드 뒤의 ?: 확인되지 않음",
-    ),
-    "map_measure": (
-        ("map: the measure of the head that changed most, after less before, tokens as a share of {most}; {yes} "
-         "another role, established; {no} not, or ? behind a head"),
-        ("위 표: 헤드마다 가장 많이 바뀐 지표(이후 - 이전, 거리는 토큰 {most}개에 대한 비율); {yes} 역할이 "
-         "바뀜(확인됨); {no} 또는 헤드 뒤의 ?: 확인되지 않음"),
-    ),
-    "figure_colour": ("colour: {what}", "색: {what}"),
-    "pattern_change": ("pattern change, nats", "패턴 변화, nat"),
-    "measure_change": ("largest difference of a measure", "지표의 가장 큰 차이"),
-    "in_a_frame": (
-        "in a frame: another role after than before; dashed: not established",
-        "테두리: 역할이 바뀜; 점선: 확인되지 않음",
-    ),
-    "how_pattern": (
-        ("pattern change: mean Jensen-Shannon divergence of a head's rows before and after, in nats: 0 the same, "
-         "{most} (ln 2) no key in common; never below 0: its interval says how much, not whether"),
-        ("패턴 변화: 이전과 이후의 행 사이 평균 젠슨-섀넌 발산(nat): 0은 같음, {most}(ln 2)는 함께 보는 키가 없음; "
-         "0보다 작을 수 없으므로 신뢰구간은 바뀌었는지가 아니라 얼마나 바뀌었는지를 말함"),
-    ),
-    "how_bold": (
-        "bold: beyond the head most like it, further than that was away before",
-        "굵게: 가장 비슷한 헤드와의 이전 거리보다 더 바뀜",
-    ),
-    "how_others": (
-        "of others: as a share of how far, before, another head is in the mean",
-        "평균 대비: 이전 모델에서 다른 헤드까지의 평균 거리에 대한 비율",
-    ),
-    "how_role": (
-        ("a role changes where the clearest one has another name; established where a measure that it is judged by "
-         "differs from 0 with its 95 % interval"),
-        ("가장 뚜렷한 역할의 이름이 다르면 역할이 바뀐 것; 그 역할을 판단하는 지표의 차이가 95 % 신뢰구간까지 0을 "
-         "벗어나면 확인됨"),
-    ),
-    "how_measure": (
-        "changed most: after less before; dim where the interval holds 0{chance}",
-        "가장 바뀐 지표: 이후 - 이전; 신뢰구간에 0이 들어 있으면 흐리게{chance}",
-    ),
-    "by_chance": (
-        "; of {n:,} differences of measures, the intervals of {sure:,} exclude 0; by chance alone {chance:,} would",
-        "; 지표의 차이 {n:,}개 가운데 {sure:,}개의 신뢰구간이 0을 벗어남, 우연만으로도 {chance:,}개는 벗어남",
-    ),
-    "where_from": (
-        ("a pattern also changes where an earlier layer hands its head something else, and where two heads change "
-         "places"),
-        "앞 층이 다른 것을 넘겨주거나 두 헤드가 자리를 바꾸어도 패턴은 바뀜",
-    ),
-    "relations_changed": (
-        "relations between words, each found by its best head before and after",
-        "단어 사이의 관계: 이전과 이후에 각각 가장 잘 찾는 헤드",
-    ),
-    "best_elsewhere": (
-        "another one after, or looks the other way (←: from the word depended on), for {n:,} of {relations}",
-        "관계 {of:,}개 가운데 {n:,}개에서 이후에 다르거나 반대 방향을 봄 (←: 의존되는 단어에서)",
-    ),
-    "best_same": ("the same in both", "두 모델에서 같음"),
-    "by_others": ("; the best head is {where}", "; 가장 나은 헤드는 {where}"),
-    "by_same": (", by the same heads", ", 헤드도 같음"),
-    "relations_same": (
-        "{relations} between words: found as often after as before{by}",
-        "단어 사이의 관계 {n:,}개: 이전과 같은 비율로 찾음{by}",
-    ),
-    "same_sentences": ("the same sentences", "같은 문장"),
-    "own_sentences": ("the sentences of each", "각자의 문장"),
-    "best_head": (
-        "best head: chosen in each model by itself on one half of the sentences, scored on the other; it is {where}",
-        "최고 헤드: 모델마다 문장의 절반에서 고르고 나머지 절반에서 점수를 매김; {where}",
-    ),
-    "relation_change": (
-        ("change: how much more often it is right after than before, with the 95 % interval from {resampled} "
-         "resampled; {sure:,} of {n:,} exclude 0, by chance alone {chance:,} would; n: links scored"),
-        ("변화: 이후에 정답률이 얼마나 높아졌는지, {resampled}을 다시 뽑아 구한 95 % 신뢰구간; {n:,}개 가운데 "
-         "{sure:,}개가 0을 벗어남, 우연만으로도 {chance:,}개는 벗어남; n: 점수를 매긴 연결 수"),
-    ),
-    "relations_sure": (
-        "{sure:,} of {relations} changed with an interval that excludes 0; by chance alone {chance:,} would",
-        "관계 {n:,}개 가운데 {sure:,}개는 변화의 신뢰구간이 0을 벗어남; 우연만으로도 {chance:,}개는 벗어남",
-    ),
-    "relations_hidden": (
-        "not shown: {relations} found about as often after as before",
-        "표시하지 않음: 이전과 비슷한 비율로 찾은 관계 {n:,}개",
-    ),
-    "unchanged_watch": (
-        "no head's pattern changed by more than {limit} nats",
-        "패턴이 {limit} nat보다 많이 바뀐 헤드 없음",
-    ),
-    "changed_watch": (
-        "{heads} changed by more than {limit} nats: {names}{more}",
-        "헤드 {n:,}개가 {limit} nat보다 많이 바뀜: {names}{more}",
-    ),
-    "more_changes": (
-        "more: --table all heads and relations; attnviz head {head} one head; -o changes.csv a file",
-        "더 보기: --table 모든 헤드와 관계; attnviz head {head} 한 헤드; -o changes.csv 파일",
-    ),
-    "merged": ("wrote {path}: {sentences}, {tokens}", "{path}에 씀: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개"),
-}  # fmt: skip
-"""The phrases of heads, in English and in Korean."""
+    name: (english, korean)
+    for name, english, korean in entries("""
+layers_heads | {layers} x {heads}, {kind} | 층 {n_layers}개 x 헤드 {n_heads}개, {kind}
+mapped | {layers} (downward) x {heads} (across), {kind} | 층 {n_layers}개(세로) x 헤드 {n_heads}개(가로), {kind}
+encoder | bidirectional self-attention | 양방향 셀프 어텐션
+decoder | causal self-attention | 마스크드(인과적) 셀프 어텐션
+cross | cross-attention | 크로스 어텐션
+keep | special tokens kept | 특수 토큰 포함
+exclude | special tokens left out | 특수 토큰 제외
+corpus | {corpus}: {sentences}, {tokens}; {specials} | {corpus}: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
+sentences shipped with attnviz | {n_sentences:,} sentences shipped with attnviz, {tokens}; {specials}
+    | attnviz에 들어 있는 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
+sentences of its own language that it never saw | {n_sentences:,} sentences of its own language that it never saw,
+    {tokens}; {specials} | 학습에 쓰지 않은 자기 언어의 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
+no_role | no clear role | 뚜렷한 역할 없음
+not_explanation | attention is not explanation: where a head looks does not say what the model makes of it
+    | 어텐션은 설명이 아님: 헤드가 어디를 보는지는 모델이 그것으로 무엇을 하는지 말해 주지 않음
+# pictures
+found | A role is established for {n:,} of {heads} | 헤드 {n_heads:,}개 가운데 {n:,}개의 역할이 확인됨
+found_none | No head has an established role ({heads}) | 헤드 {n_heads:,}개 가운데 역할이 확인된 것 없음
+found_most | ; most often: {role} ({n:,}) | ; 가장 많은 역할: {role} ({n:,}개)
+found_words | What each of {heads} looks at most in one sentence
+    | 한 문장에서 헤드 {n_heads:,}개가 저마다 가장 많이 보는 단어
+of_head | head {head} | 헤드 {head}
+heads_from_0 | head, counted from 0 | 헤드 (0부터)
+layer | layer | 층
+n_heads | heads | 헤드 수
+cards | An example of each established role | 확인된 역할의 예
+cards_unsure | An example of each role, none established | 역할마다 하나의 예 (확인된 역할 없음)
+cards_links | The strongest links between words, of a head each | 단어 사이의 가장 강한 연결 (헤드마다 하나)
+cards_more | " ({roles} not shown: less clear)" | " (덜 뚜렷한 역할 {n:,}개는 표시하지 않음)"
+pattern_axes | rows are queries, columns are keys; colour: weight | 행은 쿼리, 열은 키; 색: 가중치
+no_patterns | no patterns: {why} | 패턴 없음: {why}
+no_example | no example: it is found in none of the sentences that controls were taken of
+    | 예 없음: 대조값을 잰 문장에서는 나오지 않음
+no_example_rows | no example: no sentence has {rows} rows that it is counted for
+    | 예 없음: 셀 수 있는 행이 {rows}개인 문장이 없음
+solid | solid: established, the score's 95 % interval lies above all that could rule the role out
+    | 진한 색: 확인됨, 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 대조값보다 모두 위에 있음
+hatched | hatched and pale: not established, since {why} | 빗금: 확인되지 않음 ({why})
+resampled | intervals from resampling sentences | 신뢰구간은 문장을 다시 뽑아 구함
+one_map_colour | the word that gets most of each head's weight, special tokens left out; colour: the mean weight it gets
+    | 칸: 헤드의 가중치를 가장 많이 받는 단어, 특수 토큰 제외; 색: 그 단어가 받는 평균 가중치
+head_does | Head {head} {role} | 헤드 {head}: {role}
+head_may | Head {head}, not established: {role} | 헤드 {head}, 확인되지 않음: {role}
+head_none | Head {head} has no clear role | 헤드 {head}: 뚜렷한 역할 없음
+measures_title | measures with their 95 % intervals, and controls | 지표와 95 % 신뢰구간, 대조값
+this_head | this head | 이 헤드
+scatter_title | Heads that look alike stand close · {model} | 비슷한 헤드끼리 가까이 · {model}
+kept | two axes keep {share:.0f} % of the squared distances: heads that stand close may still differ
+    | 두 축이 거리 제곱의 {share:.0f} %를 담음: 가까이 있어도 서로 다를 수 있음
+unnamed | {heads} not named: no room | 이름을 쓸 자리가 없는 헤드 {n}개
+doubtful_group | {role} (not established) | {role} (확인되지 않음)
+clusters_title | Which heads are alike · {model} | 어떤 헤드가 서로 비슷한가 · {model}
+distance | Jensen-Shannon distance, √nats | 젠슨-섀넌 거리, √nat
+axis_one | first axis ({unit}) | 첫째 축 ({unit})
+axis_two | second axis | 둘째 축
+each_named | " · each {nth} head is named" | " · 이름은 헤드 {n}개마다 하나씩"
+pairs_axes | rows and columns: heads as layer.head, counted from 0, in the order of the tree (average linkage){names}
+    | 행과 열: 헤드(층.헤드, 번호는 0부터), 트리 순서(평균 연결){names}
+pairs_colour | dark: alike · the largest distance here is {largest}; 0 is that of heads whose weights are always equal,
+    {farthest} that of heads that never look at the same token | 진할수록 비슷함 · 여기서 가장 먼 거리는 {largest}; 0은
+    가중치가 늘 같은 헤드, {farthest}는 같은 토큰을 보는 일이 없는 헤드 사이의 거리
+count_from_0 | layers and heads count from 0 | 층과 헤드의 번호는 0부터
+# all heads
+title | What each head does · {model} | 각 헤드가 하는 일 · {model}
+role | role | 역할
+best | best | 최고
+mark_shuffled | shuffled | 섞은 토큰
+mark_untrained | random | 무작위
+mark_offset | offset | 고정 거리
+mark_chance | chance | 우연
+control | control | 대조값
+score | score | 점수
+head | head | 헤드
+heads | heads, the best first | 헤드 (점수가 높은 순)
+meaning | what it does | 하는 일
+and_more | and {n:,} more | 외 {n:,}개
+marks | {yes} established: the score's 95 % interval lies above all that could rule the role out; {no} not
+    established{doubt}
+    | {yes} 확인됨: 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 대조값보다 모두 위에 있음; {no} 확인되지 않음{doubt}
+marked_so | , ? in the map | " (위 표에서는 ?)"
+because | not established: {role}: {why} | 확인되지 않음: {role}: {why}
+halves | a relation's heads are chosen on one half of the sentences and scored on the other
+    | 관계의 헤드는 문장의 절반에서 고르고, 나머지 절반에서 점수를 매김
+terms | a > b: looks from a to b; {terms} | a > b: a에서 b를 봄; {terms}
+to_beat | to beat | 넘어야 할 값
+to_beat_is | ; to beat: the highest of these | ; 넘어야 할 값: 그 대조값 가운데 가장 큰 것
+at_offset | at {n:+d} | 거리 {n:+d}
+more_roles | and {n:,} more, with --table | 그 밖에 {n:,}개는 --table
+relation | relation | 관계
+right | right | 정답률
+relations_none | relations between words: none of {n:,} is established{few}
+    | 단어 사이의 관계: {n:,}개 가운데 확인된 것 없음{few}
+relations_rest | {sure:,} of {n:,} relations between words are established{few}
+    | 단어 사이의 관계 {n:,}개 가운데 {sure:,}개가 확인됨{few}
+relations_few | ; for {n:,} there are too few links to say | ; {n:,}개는 사례가 너무 적어 판단할 수 없음
+relations_title | relations between words, and the head that finds each best
+    | 단어 사이의 관계와, 각 관계를 가장 잘 찾는 헤드
+relations_columns | right: how often its largest weight is on the right word; offset: the best fixed one, in words;
+    rand: the best head of random weights; of both the upper end of the interval; head, offset and rand are chosen on
+    one half of the sentences and scored on the other
+    | 정답률: 가장 큰 가중치가 맞는 단어에 있는 비율; 거리: 가장 나은 고정 거리(단어 수); 무작위: 무작위 가중치의 헤드
+    가운데 가장 나은 것; 둘 다 신뢰구간의 위 끝; 모두 문장의 절반에서 고르고 나머지 절반에서 점수를 매김
+more | more: --table all heads and relations; attnviz head {head} one head; -o heads.csv a file
+    | 더 보기: --table 모든 헤드와 관계; attnviz head {head} 한 헤드; -o heads.csv 파일
+more_notes | ; {notes} with --table | ; 참고 사항 {n}개는 --table
+sorted | sorted by {what}, the largest first | 정렬: {what}, 큰 것부터
+no_such_role | no head has such a role here | 이런 역할의 헤드가 없음
+others_hidden | {heads} not shown | 다른 헤드 {n:,}개는 표시하지 않음
+many_hidden | {heads} with no clear role not shown, since there are more than {most} heads: --role none shows them,
+    --layer N all of a layer | 헤드가 {most}개보다 많아, 뚜렷한 역할이 없는 {n:,}개는 표시하지 않음: --role none으로
+    보거나, --layer N으로 한 층을 모두 봄
+columns | columns: {controls} | 열: {controls}
+columns_hidden | controls are shown in a window of {cells} cells | 대조값은 창의 너비가 {cells}칸 이상일 때 보임
+pattern | small pattern: mean weight by offset, 0 the token itself, its height the head's largest, {least} at least
+    | 작은 그림: 거리별 평균 가중치, 0은 토큰 자신, 높이는 그 헤드의 최댓값(적어도 {least})
+bars | bars end at 1, that of dist(ance) at {most:.0f} tokens; even: entropy as a share of the largest
+    | 막대는 1에서, dist(거리)는 토큰 {most:.0f}개에서 끝남; even: 최댓값에 대한 엔트로피의 비율
+alike | heads that look alike (average linkage of Jensen-Shannon distances) | 비슷한 헤드 (젠슨-섀넌 거리의 평균 연결)
+cluster | cluster {n} | 묶음 {n}
+alone | each alone | 혼자인 헤드
+# lines that every view ends with
+note | note: {text} | 참고: {text}
+bad_line | line {line:,} not used: {reason} | {line:,}번째 줄을 쓰지 않음: {reason}
+more_bad | {lines} not used | 그 밖에 {n:,}줄을 쓰지 않음
+proof | verified: max difference {largest} over {layers}{all} | 검증됨: 최대 차이 {largest}, 층 {n_layers}개{all}
+proof_all | , all {n:,} sentences | , 문장 {n:,}개 모두
+# one head
+head_title | Head {head} · {model} | 헤드 {head} · {model}
+place | layer {layer}, head {head} of {what} | {what} 가운데 {layer}번 층, {head}번 헤드
+no_threshold | no clear role: no measure reaches the threshold of a role
+    | 뚜렷한 역할 없음: 어떤 지표도 역할의 기준값에 이르지 못함
+closest | closest to one: {roles} | 가장 가까운 역할: {roles}
+closest_one | {role} {score}, from {threshold} on | {role} {score} (기준 {threshold})
+established | established: above {controls} | 확인됨: {controls}보다 위
+not_established | not established: {why} | 확인되지 않음: {why}
+no_controls | all controls | 모든 대조값
+from_on | {measure}, a role from {threshold} on | {measure}, {threshold}부터 역할
+at_offsets | mean weight by offset (0 is the token itself, -1 the one before)
+    | 거리별 평균 가중치 (0은 토큰 자신, -1은 바로 앞)
+mean_weights | mean weight: {weights} | 평균 가중치: {weights}
+most_alike | most like it: {heads} | 가장 비슷한 헤드: {heads}
+more_head | more: --full all measures, controls and sentences | 더 보기: --full 모든 지표, 대조값, 문장
+held_against | held against | 대조
+value | value | 값
+could | could rule it out | 배제할 수 있음
+not_measured | its pattern by offset was not measured | 거리별 패턴을 재지 않았음
+offset | offset | 거리
+weight | weight | 가중치
+peak | largest there | 최댓값 비율
+offsets_hidden | {offsets} not shown, with at most {most} | 다른 거리 {n:,}개는 표시하지 않음 (최대 {most})
+measure | measure | 지표
+example | typical: | 대표 문장:
+strongest_one | strongest: | 가장 강한 문장:
+strongest | where it is strongest | 가장 뚜렷한 문장
+near | heads most like it, by mean Jensen-Shannon divergence, in nats (0 to 0.69){cluster}
+    | 가장 비슷한 헤드: 평균 젠슨-섀넌 발산, 단위 nat (0에서 0.69){cluster}
+in_cluster | ; {others} in its cluster, number {n} | ; {n}번 묶음에 다른 헤드 {n_others}개
+alone_in_cluster | ; alone in its cluster, number {n} | ; {n}번 묶음에 혼자
+# one sentence
+one_title | Heads on one sentence · {model} | 한 문장에서 본 헤드 · {model}
+one_few | one sentence shows what each head looks at here; roles need more sentences: add --roles, leave the sentence
+    out, or give --corpus FILE | 한 문장은 각 헤드가 여기서 무엇을 보는지만 보여 줌; 역할을 알려면 문장이 더 필요함:
+    --roles를 더하거나, 문장 없이 실행하거나, --corpus FILE을 줌
+one_map | the word that gets most of each head's weight, special tokens left out (layers downward, heads across)
+    | 각 헤드의 가중치를 가장 많이 받는 단어, 특수 토큰 제외 (세로는 층, 가로는 헤드)
+sorts | four sorts of heads, as lectures name them, and the head that is so, established on {sentences}
+    | 강의에서 말하는 네 가지 헤드와, 이 모델에서 그 일을 하는 헤드 (문장 {n:,}개로 확인)
+sort | sort | 종류
+sort_none | no head does it | 그런 헤드 없음
+sort_any | " in {head}" | " ({head})"
+sort_links | the lecture's link | 강의의 연결
+one_links | the strongest links between words, the strongest of a head each | 단어 사이의 가장 강한 연결 (헤드마다 하나)
+from_to | from → to | 쿼리 → 키
+most | gets most | 가장 많이 받는 단어
+share | share | 비율
+top_link | strongest link | 가장 강한 연결
+more_one | more: --table every head; attnviz heatmap with the sentence; -o heads.csv a file
+    | 더 보기: --table 모든 헤드; 이 문장으로 attnviz heatmap; -o heads.csv 파일
+# two models
+changes_title | What changed in each head · {before} → {after} | 각 헤드에서 바뀐 것 · {before} → {after}
+before | before | 이전
+after | after | 이후
+both_on | both on {sample} | 두 모델 모두 같은 문장: {sample}
+on | {side}: on {sample} | {side}: {sample}
+nothing_changed | no head changed: every pattern, measure and role is the same
+    | 바뀐 헤드 없음: 패턴, 지표, 역할이 모두 같음
+moved_beyond | {n:,} of {heads} changed beyond the head most like it: {names}
+    | 헤드 {n_heads:,}개 가운데 {n:,}개가 가장 비슷한 헤드와의 거리보다 더 많이 바뀜: {names}
+moved_less | no head changed beyond the head most like it; most: {names}
+    | 가장 비슷한 헤드와의 거리보다 더 많이 바뀐 헤드 없음; 가장 많이 바뀐 헤드: {names}
+moved_most | changed most: {names} | 가장 많이 바뀐 헤드: {names}
+roles_gone | roles that went: {roles} | 사라진 역할: {roles}
+roles_new | roles that came: {roles} | 새로 생긴 역할: {roles}
+counts | heads: {ways} | 헤드 수: {ways}
+pattern_beyond | pattern changed beyond the head most like it | 패턴이 가장 비슷한 헤드와의 거리보다 더 바뀜
+pattern_within | pattern changed, not beyond that | 패턴이 그보다 적게 바뀜
+pattern_changed | pattern changed | 패턴이 바뀜
+pattern_same | pattern the same | 패턴이 같음
+pattern_no_row | pattern without a row to compare | 비교할 행이 없음
+role_changed | role changed, established | 역할이 바뀜(확인됨)
+role_changed_doubtful | role changed, not established | 역할이 바뀜(확인되지 않음)
+lost_by | lost by | 잃은 헤드
+got_by | new in | 얻은 헤드
+change | change | 변화
+of_others | of others | 평균 대비
+changed_most | changed most | 가장 바뀐 지표
+below | below 0.01 | 0.01 미만
+best_head_title | best head | 최고 헤드
+looks | looks | 방향
+less_hidden | {heads} that changed less not shown: a file of the ending .csv has all
+    | 덜 바뀐 헤드 {n:,}개는 표시하지 않음: .csv 파일에는 모두 있음
+map_pattern | map: pattern change; {yes} another role, established; {no} not, or ? behind a head
+    | 위 표: 패턴 변화; {yes} 역할이 바뀜(확인됨); {no} 또는 헤드 뒤의 ?: 확인되지 않음
+map_measure | map: the measure of the head that changed most, after less before, tokens as a share of {most}; {yes}
+    another role, established; {no} not, or ? behind a head | 위 표: 헤드마다 가장 많이 바뀐 지표(이후 - 이전, 거리는
+    토큰 {most}개에 대한 비율); {yes} 역할이 바뀜(확인됨); {no} 또는 헤드 뒤의 ?: 확인되지 않음
+figure_colour | colour: {what} | 색: {what}
+pattern_change | pattern change, nats | 패턴 변화, nat
+measure_change | largest difference of a measure | 지표의 가장 큰 차이
+in_a_frame | in a frame: another role after than before; dashed: not established
+    | 테두리: 역할이 바뀜; 점선: 확인되지 않음
+how_pattern | pattern change: mean Jensen-Shannon divergence of a head's rows before and after, in nats: 0 the same,
+    {most} (ln 2) no key in common; never below 0: its interval says how much, not whether
+    | 패턴 변화: 이전과 이후의 행 사이 평균 젠슨-섀넌 발산(nat): 0은 같음, {most}(ln 2)는 함께 보는 키가 없음; 0보다
+    작을 수 없으므로 신뢰구간은 바뀌었는지가 아니라 얼마나 바뀌었는지를 말함
+how_bold | bold: beyond the head most like it, further than that was away before
+    | 굵게: 가장 비슷한 헤드와의 이전 거리보다 더 바뀜
+how_others | of others: as a share of how far, before, another head is in the mean
+    | 평균 대비: 이전 모델에서 다른 헤드까지의 평균 거리에 대한 비율
+how_role | a role changes where the clearest one has another name; established where a measure that it is judged by
+    differs from 0 with its 95 % interval | 가장 뚜렷한 역할의 이름이 다르면 역할이 바뀐 것; 그 역할을 판단하는 지표의
+    차이가 95 % 신뢰구간까지 0을 벗어나면 확인됨
+how_measure | changed most: after less before; dim where the interval holds 0{chance}
+    | 가장 바뀐 지표: 이후 - 이전; 신뢰구간에 0이 들어 있으면 흐리게{chance}
+by_chance | ; of {n:,} differences of measures, the intervals of {sure:,} exclude 0; by chance alone {chance:,} would
+    | ; 지표의 차이 {n:,}개 가운데 {sure:,}개의 신뢰구간이 0을 벗어남, 우연만으로도 {chance:,}개는 벗어남
+where_from | a pattern also changes where an earlier layer hands its head something else, and where two heads change
+    places | 앞 층이 다른 것을 넘겨주거나 두 헤드가 자리를 바꾸어도 패턴은 바뀜
+relations_changed | relations between words, each found by its best head before and after
+    | 단어 사이의 관계: 이전과 이후에 각각 가장 잘 찾는 헤드
+best_elsewhere | another one after, or looks the other way (←: from the word depended on), for {n:,} of {relations}
+    | 관계 {of:,}개 가운데 {n:,}개에서 이후에 다르거나 반대 방향을 봄 (←: 의존되는 단어에서)
+best_same | the same in both | 두 모델에서 같음
+by_others | ; the best head is {where} | ; 가장 나은 헤드는 {where}
+by_same | , by the same heads | , 헤드도 같음
+relations_same | {relations} between words: found as often after as before{by}
+    | 단어 사이의 관계 {n:,}개: 이전과 같은 비율로 찾음{by}
+same_sentences | the same sentences | 같은 문장
+own_sentences | the sentences of each | 각자의 문장
+best_head | best head: chosen in each model by itself on one half of the sentences, scored on the other; it is {where}
+    | 최고 헤드: 모델마다 문장의 절반에서 고르고 나머지 절반에서 점수를 매김; {where}
+relation_change | change: how much more often it is right after than before, with the 95 % interval from {resampled}
+    resampled; {sure:,} of {n:,} exclude 0, by chance alone {chance:,} would; n: links scored
+    | 변화: 이후에 정답률이 얼마나 높아졌는지, {resampled}을 다시 뽑아 구한 95 % 신뢰구간; {n:,}개 가운데 {sure:,}개가
+    0을 벗어남, 우연만으로도 {chance:,}개는 벗어남; n: 점수를 매긴 연결 수
+relations_sure | {sure:,} of {relations} changed with an interval that excludes 0; by chance alone {chance:,} would
+    | 관계 {n:,}개 가운데 {sure:,}개는 변화의 신뢰구간이 0을 벗어남; 우연만으로도 {chance:,}개는 벗어남
+relations_hidden | not shown: {relations} found about as often after as before
+    | 표시하지 않음: 이전과 비슷한 비율로 찾은 관계 {n:,}개
+unchanged_watch | no head's pattern changed by more than {limit} nats | 패턴이 {limit} nat보다 많이 바뀐 헤드 없음
+changed_watch | {heads} changed by more than {limit} nats: {names}{more}
+    | 헤드 {n:,}개가 {limit} nat보다 많이 바뀜: {names}{more}
+more_changes | more: --table all heads and relations; attnviz head {head} one head; -o changes.csv a file
+    | 더 보기: --table 모든 헤드와 관계; attnviz head {head} 한 헤드; -o changes.csv 파일
+merged | wrote {path}: {sentences}, {tokens} | {path}에 씀: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개
+# notes
+text | {text} | {text}
+one_sentence | one sentence{copies}: no interval, so no role is established; from {fewest} different sentences on one
+    can be | 문장 하나{copies}: 신뢰구간이 없으므로 확인된 역할도 없음; 서로 다른 문장이 {fewest}개는 되어야 함
+few_sentences | {different} different sentences{copies}: too few to say what a head does; {fewest} can establish a role
+    | 서로 다른 문장 {different}개{copies}: 헤드가 하는 일을 판단하기에는 너무 적음; {fewest}개부터 확인 가능
+no_random_weights | no random weights could be made of this model, so no role is established: {why}
+    | 이 모델의 무작위 가중치를 만들 수 없어 확인된 역할이 없음: {why}
+nothing_measured | nothing was measured: no token has more than one token to look at
+    | 잰 것이 없음: 볼 수 있는 토큰이 둘 이상인 토큰이 없음
+specials_excluded | special tokens left out: what remains of each row sums to 1 again, as if they were masked
+    | 특수 토큰 제외: 마스크한 것처럼 각 행의 나머지를 합이 1이 되게 함
+few_carry | few sentences carry {measures}: half of what is counted is in {n} of {groups} groups of sentences, and these
+    intervals are too narrow
+    | {measures}은(는) 몇 문장이 좌우함: 센 것의 절반이 문장 {groups}묶음 가운데 {n}묶음에 있어, 신뢰구간이 너무 좁음
+sentences_cut | {n:,} sentences are longer than the model takes: cut, and measured as far as they go
+    | 문장 {n:,}개가 모델의 한도보다 길어, 잘라서 앞부분만 쟀음
+bad_lines | {n:,} lines could not be used | {n:,}줄을 쓸 수 없었음
+relations_uncontrolled | no control of random weights was taken of relations between words: they make no role
+    | 단어 사이의 관계에 대해 무작위 가중치의 대조값을 재지 않았음: 관계는 역할이 되지 않음
+relations_lost | {n:,} of {total:,} relations between words were left out: a word has no token of its own
+    | 단어 사이의 관계 {total:,}개 가운데 {n:,}개를 제외함: 자기 토큰이 없는 단어가 있음
+relations_in_one_half | {n:,} relations come up in one half of the sentences only: no head can be chosen on one half and
+    scored on the other
+    | 관계 {n:,}개는 문장의 한쪽 절반에만 나와, 한쪽에서 헤드를 고르고 다른 쪽에서 점수를 매길 수 없음
+relations_uncounted | the corpus has more than {most} relations: only the first of them by name were looked for, {n:,}
+    links were not | 관계의 종류가 {most}개보다 많아, 이름순으로 앞의 것만 찾고 연결 {n:,}개는 찾지 않았음
+relations_of_other_words | {n:,} sentences have relations, but between other words than this attention: they were not
+    looked for | 문장 {n:,}개의 관계는 이 어텐션이 잇는 단어 사이의 것이 아니어서 찾지 않았음
+saved_numbers | saved numbers were compared: roles and measures, no patterns, for which both models are run
+    | 저장된 수를 비교함: 역할과 지표만 비교하고, 두 모델을 실행해야 하는 패턴은 비교하지 않음
+other_sentences | not the same sentences: a difference is that of the models and of the sentences, and the intervals are
+    not paired | 같은 문장이 아님: 차이에는 모델의 차이와 문장의 차이가 섞여 있고, 신뢰구간은 짝지어지지 않음
+paired | both were measured on the same sentences: the intervals of differences are paired
+    | 두 모델을 같은 문장에서 쟀음: 차이의 신뢰구간은 짝지은 것임
+# notes that are otherwise of one thing
+sentences_cut_of_one | 1 sentence is longer than the model takes: cut, and measured as far as it goes
+    | 문장 {n:,}개가 모델의 한도보다 길어, 잘라서 앞부분만 쟀음
+bad_lines_of_one | 1 line could not be used | {n:,}줄을 쓸 수 없었음
+relations_in_one_half_of_one | 1 relation comes up in one half of the sentences only: no head can be chosen on one half
+    and scored on the other
+    | 관계 {n:,}개는 문장의 한쪽 절반에만 나와, 한쪽에서 헤드를 고르고 다른 쪽에서 점수를 매길 수 없음
+relations_of_other_words_of_one | 1 sentence has relations, but between other words than this attention: they were not
+    looked for | 문장 {n:,}개의 관계는 이 어텐션이 잇는 단어 사이의 것이 아니어서 찾지 않았음
+# why a role is not established, by the codes of `attnviz.heads.roles.doubt`
+too_few_different | too few to say: {n:,} different sentences, {fewest} are needed
+    | 너무 적어 판단할 수 없음: 서로 다른 문장 {n:,}개, {fewest}개는 필요함
+too_few_cases | too few to say: it comes up {n:,} times, {fewest} are needed
+    | 너무 적어 판단할 수 없음: {n:,}번 나옴, {fewest}번은 필요함
+too_few_sentences | too few to say: it comes up in fewer than {fewest} sentences
+    | 너무 적어 판단할 수 없음: {fewest}개보다 적은 문장에서만 나옴
+below_threshold | right in less than {percent} % of the cases | 맞는 경우가 {percent} %보다 적음
+no_control | no control was taken ({controls}) | 대조값을 재지 않았음 ({controls})
+too_few_for_control | too few sentences for an interval of {what} | {what}의 신뢰구간을 내기에는 문장이 너무 적음
+too_few_seeds | random weights were drawn only once, as earlier versions did: measure it again
+    | 이전 버전처럼 무작위 가중치를 한 번만 뽑았음: 다시 재야 함
+control_does_as_much | {too} ({value}, {low}–{high}) | {too} ({value}, {low}–{high})
+few_carry_it | few sentences carry it, so its interval is too narrow | 몇 문장이 대부분을 차지해 신뢰구간이 너무 좁음
+# the same in two or three words
+short_too_few | too few to say | 너무 적음
+short_below_threshold | below {percent} % | {percent} %보다 낮음
+short_no_control | no control | 대조값 없음
+short_control_does_as_much | {title} too | {too}
+short_few_carry_it | few sentences | 문장이 적음
+""")  # noqa: RUF001 - an en dash
+}
+"""The phrases, notes and doubts of heads, in English and in Korean."""
 
 
 def say(phrase: str, /, language: str = "en", **fields: object) -> str:

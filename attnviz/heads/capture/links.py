@@ -26,14 +26,10 @@ class WordUnits:
     """How the tokens and the words of a sentence belong together.
 
     A unit is a word with its tokens, or several words that share one: "didn't" where that is one token of two words.
-
-    Attributes:
-        tokens: of each token its unit; None for special tokens and those of no word.
-        words: of each word its unit; None where it has no token, or none of its own.
     """
 
-    tokens: tuple[int | None, ...]
-    words: tuple[int | None, ...]
+    tokens: tuple[int | None, ...]  # of each token its unit; None for special tokens and those of no word
+    words: tuple[int | None, ...]  # of each word its unit; None where it has no token, or none of its own
 
 
 class FindLinks:
@@ -130,12 +126,7 @@ class FindLinks:
 
 
 def align(tokens: Sequence[Token], words: Sequence[tuple[int, int]]) -> WordUnits:
-    """Match tokens with words by the characters that they have in common.
-
-    Args:
-        tokens: of the sentence.
-        words: the characters of each word, in their order.
-    """
+    """Match tokens with words by the characters that they have in common."""
     starts, ends = [start for start, _ in words], [end for _, end in words]
     covered = [
         range(0)

@@ -38,28 +38,20 @@ sentence, for which all that is worked out takes 100 MB."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchMeasures:
-    """What was measured of the sentences of a batch.
+    """What was measured of the sentences of a batch."""
 
-    Attributes:
-        sums: of each measure, the sum over a sentence's rows.
-        counts: how many rows were counted.
-        corner: each head's weights among the first `CORNER` tokens, 0 beyond the sentence.
-        corner_seen: where a weight was counted there.
-        fixed: sums of the shares (of those at no fixed offset) for heads made up, each of which looks at one offset
-            always; of the first layer, and where the model lets it.
-        fixed_counts: how many rows were counted.
-        rows: the rows of all heads, where they were kept, 0 where there is padding.
-        rows_counted: which of these rows count.
-    """
-
-    sums: Float[Tensor, "batch layer head measure"]
-    counts: Float[Tensor, "batch layer measure"]
+    sums: Float[Tensor, "batch layer head measure"]  # of each measure, the sum over a sentence's rows
+    counts: Float[Tensor, "batch layer measure"]  # how many rows were counted
+    # each head's weights among the first `CORNER` tokens, 0 beyond the sentence
     corner: Float[Tensor, "batch layer head 16 16"]
-    corner_seen: Bool[Tensor, "batch layer 16 16"]
+    corner_seen: Bool[Tensor, "batch layer 16 16"]  # where a weight was counted there
+    # sums of the shares (of those at no fixed offset) for heads made up, each of which looks at one offset always; of
+    # the first layer, and where the model lets it
     fixed: Float[Tensor, "batch offset share"]
-    fixed_counts: Float[Tensor, "batch share"]
+    fixed_counts: Float[Tensor, "batch share"]  # how many rows were counted
+    # the rows of all heads, where they were kept, 0 where there is padding
     rows: Float[Tensor, "batch heads rows key"] | None = None
-    rows_counted: Bool[Tensor, "batch rows"] | None = None
+    rows_counted: Bool[Tensor, "batch rows"] | None = None  # which of these rows count
 
 
 class MeasureHeads:
@@ -229,12 +221,7 @@ def marks_of(batch: Batch, specials: Specials = "keep", embeddings: Float[Tensor
 
 
 class _Plan:
-    """Which measures are taken of what, and where each stands among all of them.
-
-    Args:
-        measures: all.
-        offsets: the fixed ones.
-    """
+    """Which measures are taken of what, and where each stands among all of them."""
 
     def __init__(self, measures: Sequence[Measure], offsets: tuple[int, ...]) -> None:
         def among(takes: str) -> list[int]:

@@ -10,23 +10,21 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.attention import Token
-from attnviz.capture.batching import in_batches, join
 from attnviz.capture.observers import Batch, Sentence, expect_kind
 from attnviz.capture.source import Source
-from attnviz.errors import InputError, ModelError
+from attnviz.errors import ModelError
 from attnviz.heads import survey, tally
 from attnviz.heads.capture.divergences import divergence_between
 from attnviz.heads.capture.measure import BatchMeasures
 from attnviz.heads.capture.survey import (
     TOKENS,
     Bad,
-    BatchRun,
     BatchSummary,
-    Gathering,
     Progress,
     Runner,
     gathered,
-    is_much,
+    in_heaps,
+    ran_over,
     with_bad,
 )
 from attnviz.heads.changes.compare import check_alike, check_heads
@@ -34,7 +32,7 @@ from attnviz.heads.measures import MEASURES, Entry
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import Tally
-from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
+from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
 
 TOKENS_SHOWN = 6
@@ -43,71 +41,29 @@ TOKENS_SHOWN = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PairSurvey:
-    """What is kept of two models on the same sentences.
+    """What is kept of two models on the same sentences."""
 
-    Attributes:
-        before: the survey of the first.
-        after: that of the second.
-        divergences: of each head's rows in the one and in the other, summed over sentences.
-    """
-
-    before: Survey
-    after: Survey
-    divergences: Tally
+    before: Survey  # the survey of the first
+    after: Survey  # that of the second
+    divergences: Tally  # of each head's rows in the one and in the other, summed over sentences
 
 
 class _Side(Runner):
-    """One of the models.
+    """One of the models; what the leader generates, where this is the second model, this is made to generate."""
 
-    Args:
-        source: the model.
-        settings: how it is surveyed.
-        measures: what is measured.
-        tokens: how many a batch may have.
-        leader: the first model, where this is the second: what that says, this is made to say.
-    """
+    leader: _Side | None = None
 
-    def __init__(
-        self,
-        source: Source,
-        settings: SurveySettings,
-        measures: tuple[Entry, ...] = MEASURES,
-        tokens: int = TOKENS,
-        leader: _Side | None = None,
-    ) -> None:
-        super().__init__(source, settings, measures, tokens)
-        self.source = source
-        self._leader = leader
-        self._similarity = settings.similarity
-
-    def read(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
+    def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
         """A batch of one sentence."""
-        return self._encode(text, pair, target)
-
-    def _encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
-        if target is None and self._leader is not None:
-            target = self._leader.read(text, pair).sentences[0].target
+        if target is None and self.leader is not None:
+            target = self.leader.encode(text, pair).sentences[0].target
         if target is None:
-            free = super()._encode(text, pair)
+            free = super().encode(text, pair)
             target = free.sentences[0].target
             if target is None:
                 return free
         # What a model says that never ends has a word more than may be given: cut alike, both say the same.
-        return self.source.encode([text], [pair], truncate=True, kind=self._settings.kind, targets=[target])
-
-    def run(self, batch: Batch, annotated: Sequence[Annotation | None]) -> BatchRun:
-        """Measure a batch, its rows kept."""
-        return self._run(batch, annotated, keep_rows=True)
-
-    def part(self, batch: Batch, ran: BatchRun) -> BatchSummary:
-        """What is kept of a batch."""
-        if not self._similarity:
-            ran = replace(ran, measured=replace(ran.measured, rows=None, rows_counted=None))
-        return self._part(batch, ran)
-
-    def survey(self, parts: Sequence[BatchSummary]) -> Survey:
-        """What some batches say."""
-        return self._survey(parts)
+        return super().encode(text, pair, target)
 
 
 def survey_pair(
@@ -126,18 +82,6 @@ def survey_pair(
 
     What the first model says, where it says something, the second is made to say.
 
-    Args:
-        lines: the corpus. Lines that cannot be used are counted and named, and so are sentences that one of the models
-            cannot read.
-        before: the first model.
-        after: the second.
-        settings: how.
-        measures: what is measured.
-        tokens: how many a batch may have, padding included.
-        so_far: where an earlier run stopped: so many lines are passed over.
-        tell: told after each window of lines.
-        corpus: what the lines are, for messages.
-
     Raises:
         InputError: no sentence is left.
         ModelError: a model cannot be run, its weights are not proved, the models cut a sentence into other tokens, or
@@ -147,8 +91,7 @@ def survey_pair(
     """
     settings = settings or SurveySettings()
     one, other = _sides(before, after, settings, measures, tokens)
-    gathering = Gathering(measured=partial(_measure_side, one, other, tokens), merged=_merged, with_bad=_with_bad)
-    found = gathered(lines, gathering, so_far, tell, corpus)
+    found = gathered(lines, partial(_measured, one, other), _merged, _with_bad, so_far=so_far, tell=tell, corpus=corpus)
     return replace(found, before=one.with_controls(found.before), after=other.with_controls(found.after))
 
 
@@ -183,65 +126,38 @@ def _sides(
             "--kind chooses one that both have"
         )
     settings = replace(settings, kind=kind)
-    one = _Side(before, settings, measures, tokens)
-    return one, _Side(after, settings, measures, tokens, leader=one if before.generates else None)
+    one, other = (_Side(source, settings, measures, tokens, keep_rows=True) for source in (before, after))
+    other.leader = one if before.generates else None
+    return one, other
 
 
 def _read_by(one: _Side, other: _Side, text: str, where: str) -> tuple[Batch, Batch]:
-    """A sentence as both models read it.
-
-    Args:
-        one: the first.
-        other: the second.
-        text: the sentence.
-        where: which one it is of many, such as "line 7, "; empty where there are no others.
+    """A sentence as both models read it; `where` it is of many, such as "line 7, ".
 
     Raises:
         InputError: one of them cannot.
         ModelError: they cut it into other tokens.
     """
     check_text(text)
-    first = one.read(text)
-    second = other.read(text, target=first.sentences[0].target)
+    first = one.encode(text)
+    second = other.encode(text, target=first.sentences[0].target)
     _check_tokens(where, first.sentences[0], second.sentences[0], one.source.name, other.source.name)
     return first, second
 
 
-def _measure_side(
-    one: _Side, other: _Side, tokens: int, lines: Sequence[CorpusLine], bad: list[BadLine]
-) -> Iterator[PairSurvey]:
+def _measured(one: _Side, other: _Side, lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[PairSurvey]:
     """What each batch that the lines make says of both models."""
-    singles: list[Batch] = []
-    partners: dict[int, Batch] = {}
-    annotated: dict[int, Annotation | None] = {}
-    for line in lines:
-        try:
-            first, second = _read_by(one, other, line.text, f"line {line.number}, ")
-        except InputError as error:
-            bad.append(BadLine(number=line.number, reason=str(error)))
-            continue
-        singles.append(first)
-        partners[id(first)] = second
-        annotated[id(first)] = annotation(line)
-    parts: list[_Parts] = []
-    for batches in in_batches(singles, tokens):
-        said = [annotated[id(single)] for single in batches]
-        here, there = join(batches), join([partners[id(single)] for single in batches])
-        ran, ran_after = one.run(here, said), other.run(there, said)
-        names = one.source.name, other.source.name
-        check_heads(ran.measured.sums.shape[1:3], ran_after.measured.sums.shape[1:3], names)
-        parts.append(
-            _Parts(
-                before=one.part(here, ran),
-                after=other.part(there, ran_after),
-                apart=_apart(ran.measured, ran_after.measured),
-            )
-        )
-        if is_much([part.before for part in parts]):
-            yield _pair_survey(one, other, parts)
-            parts = []
-    if parts:
-        yield _pair_survey(one, other, parts)
+
+    def parts() -> Iterator[_Parts]:
+        ran = ran_over([one, other], lines, bad, lambda line: _read_by(one, other, line.text, f"line {line.number}, "))
+        for (here, before), (there, after) in ran:
+            names = one.source.name, other.source.name
+            check_heads(before.measured.sums.shape[1:3], after.measured.sums.shape[1:3], names)
+            apart = _apart(before.measured, after.measured)
+            yield _Parts(before=one.part(here, before), after=other.part(there, after), apart=apart)
+
+    for some in in_heaps(parts(), lambda part: part.before.sums.nbytes):
+        yield _pair_survey(one, other, some)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -33,30 +33,19 @@ SEEN_BY = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What is known of the tokens of a batch.
+    """What is known of the tokens of a batch."""
 
-    Attributes:
-        specials: whether special tokens take part.
-        queries: the tokens that look and are counted: neither padding nor special tokens that are left out.
-        keys: likewise those that are looked at.
-        first: where the key is the sentence's first token.
-        separator: where the key is a special token that is not the first.
-        punctuation: where the key is a punctuation mark.
-        end: where the key is a special token that ends its sentence.
-        ids: the number of each token in the vocabulary; all special tokens and padding are -1.
-        square: whether queries and keys are the same tokens. If not, no offset and no repetition is measured.
-        similar: how similar the words' own vectors are; None where the model has none, or queries are other tokens.
-    """
-
-    specials: Specials
+    specials: Specials  # whether special tokens take part
+    # the tokens that look and are counted: neither padding nor special tokens that are left out
     queries: Bool[Tensor, "batch query"]
-    keys: Bool[Tensor, "batch key"]
-    first: Bool[Tensor, "batch key"]
-    separator: Bool[Tensor, "batch key"]
-    punctuation: Bool[Tensor, "batch key"]
-    end: Bool[Tensor, "batch key"]
-    ids: Int[Tensor, "batch key"]
-    square: bool
+    keys: Bool[Tensor, "batch key"]  # likewise those that are looked at
+    first: Bool[Tensor, "batch key"]  # where the key is the sentence's first token
+    separator: Bool[Tensor, "batch key"]  # where the key is a special token that is not the first
+    punctuation: Bool[Tensor, "batch key"]  # where the key is a punctuation mark
+    end: Bool[Tensor, "batch key"]  # where the key is a special token that ends its sentence
+    ids: Int[Tensor, "batch key"]  # the number of each token in the vocabulary; all special tokens and padding are -1
+    square: bool  # whether queries and keys are the same tokens. If not, no offset and no repetition is measured
+    # how similar the words' own vectors are; None where the model has none, or queries are other tokens
     similar: SimilarWords | None = None
 
 
@@ -119,34 +108,21 @@ Sums: TypeAlias = tuple[Float[Tensor, "batch head"], Float[Tensor, " batch"]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Largest:
-    """The largest weight of each row.
+    """The largest weight of each row."""
 
-    Attributes:
-        weight: the largest, the end of the sentence left out.
-        key: where the largest of all is; of several, the first.
-        found: whether there is any: a row that is not counted has no weight.
-    """
-
-    weight: Float[Tensor, "batch head rows"]
-    key: Int[Tensor, "batch head rows"]
-    found: Bool[Tensor, "batch head rows"]
+    weight: Float[Tensor, "batch head rows"]  # the largest, the end of the sentence left out
+    key: Int[Tensor, "batch head rows"]  # where the largest of all is; of several, the first
+    found: Bool[Tensor, "batch head rows"]  # whether there is any: a row that is not counted has no weight
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Some rows of one layer, with all that measures need; what several of them share is worked out once.
+    """Some rows of one layer, with all that measures need; what several of them share is worked out once."""
 
-    Attributes:
-        weights: A; 0 where `seen` is False.
-        seen: which keys each row sees; none of those of a row that is not counted.
-        first_row: the number of the first row held.
-        marks: of the whole batch.
-    """
-
-    weights: Float[Tensor, "batch head rows key"]
-    seen: Bool[Tensor, "batch rows key"]
-    first_row: int
-    marks: Marks
+    weights: Float[Tensor, "batch head rows key"]  # A; 0 where `seen` is False
+    seen: Bool[Tensor, "batch rows key"]  # which keys each row sees; none of those of a row that is not counted
+    first_row: int  # the number of the first row held
+    marks: Marks  # of the whole batch
 
     @cached_property
     def offsets(self) -> Int[Tensor, "rows key"]:
@@ -255,17 +231,11 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """What each key of a batch's sentences got in one layer.
+    """What each key of a batch's sentences got in one layer."""
 
-    Attributes:
-        weights: summed over rows.
-        seen_by: how many rows saw the key.
-        n_rows: how many rows were counted.
-    """
-
-    weights: Float[Tensor, "batch head key"]
-    seen_by: Float[Tensor, "batch key"]
-    n_rows: Float[Tensor, " batch"]
+    weights: Float[Tensor, "batch head key"]  # summed over rows
+    seen_by: Float[Tensor, "batch key"]  # how many rows saw the key
+    n_rows: Float[Tensor, " batch"]  # how many rows were counted
 
     def largest(self) -> Sums:
         """The largest mean weight that one key draws from the rows that see it.
@@ -288,12 +258,6 @@ def rows_of(
 
     Where special tokens are left out, what they got is taken away and each row is scaled to sum to what it did: the
     softmax as if they had been masked.
-
-    Args:
-        weights: after the softmax.
-        visible: where the model lets a query look.
-        first_row: the number of the first row.
-        marks: of the batch; they say which tokens take part.
     """
     n_rows = weights.shape[2]
     queries = marks.queries[:, first_row : first_row + n_rows]
@@ -308,15 +272,11 @@ def rows_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """Where the keys of each share are, for some rows.
+    """Where the keys of each share are, for some rows."""
 
-    Attributes:
-        cells: 1 where a row sees such a key, 0 elsewhere; the cells of all rows one after another.
-        counts: how many rows see one.
-    """
-
+    # 1 where a row sees such a key, 0 elsewhere; the cells of all rows one after another
     cells: Float[Tensor, "batch cells share"]
-    counts: Float[Tensor, "batch share"]
+    counts: Float[Tensor, "batch share"]  # how many rows see one
 
 
 def targets_of(rows: Rows, measures: Sequence[Measure]) -> Targets:
@@ -362,12 +322,7 @@ def fixed_offsets(rows: Rows, offsets: Sequence[int]) -> Rows:
 
 
 def dealt_out(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
-    """The same rows with their weights dealt out to other keys: what chance makes of a pattern.
-
-    Args:
-        rows: a block.
-        order: for each key whose weight it gets.
-    """
+    """The same rows with their weights dealt out to other keys: what chance makes of a pattern."""
     keys = order[:, None, None].expand(-1, *rows.weights.shape[1:])
     seen = order[:, None].expand(-1, rows.seen.shape[1], -1)
     return replace(rows, weights=rows.weights.gather(3, keys.expand_as(rows.weights)), seen=rows.seen.gather(2, seen))

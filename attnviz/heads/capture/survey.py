@@ -55,44 +55,29 @@ Bad: TypeAlias = Sequence[tuple[int, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress(Generic[T]):
-    """How far a run over a corpus is.
+    """How far a run over a corpus is."""
 
-    Attributes:
-        found: what is known so far.
-        n_lines: how many lines were read, bad ones too.
-    """
-
-    found: T
-    n_lines: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gathering(Generic[T]):
-    """What is found in lines, and how.
-
-    Attributes:
-        measured: what some lines say, in parts; it adds the lines that cannot be used to the bad ones.
-        merged: two parts together.
-        with_bad: the same with bad lines: the first of them, and how many there are.
-    """
-
-    measured: Callable[[Sequence[CorpusLine], list[BadLine]], Iterable[T]]
-    merged: Callable[[T, T], T]
-    with_bad: Callable[[T, Bad, int], T]
+    found: T  # what is known so far
+    n_lines: int  # how many lines were read, bad ones too
 
 
 def gathered(
     lines: Iterable[CorpusLine | BadLine],
-    gathering: Gathering[T],
-    so_far: Progress[T] | None = None,
-    tell: Callable[[Progress[T]], None] | None = None,
-    corpus: str = "",
+    measured: Callable[[Sequence[CorpusLine], list[BadLine]], Iterable[T]],
+    merged: Callable[[T, T], T],
+    with_bad: Callable[[T, Bad, int], T],
+    *,
+    so_far: Progress[T] | None,
+    tell: Callable[[Progress[T]], None] | None,
+    corpus: str,
 ) -> T:
     """What all lines say.
 
     Args:
         lines: the corpus.
-        gathering: what is found in them.
+        measured: what some lines say, in parts; it adds the lines that cannot be used to the bad ones.
+        merged: two parts together.
+        with_bad: the same with bad lines: the first of them, and how many there are.
         so_far: where an earlier run stopped: so many lines are passed over.
         tell: told after each window.
         corpus: what the lines are, for the message.
@@ -106,14 +91,14 @@ def gathered(
     rest = islice(lines, n_lines, None)
     while window := list(islice(rest, WINDOW)):
         bad += [line for line in window if isinstance(line, BadLine)]
-        for one in gathering.measured([line for line in window if isinstance(line, CorpusLine)], bad):
-            found = one if found is None else gathering.merged(found, one)
+        for one in measured([line for line in window if isinstance(line, CorpusLine)], bad):
+            found = one if found is None else merged(found, one)
         n_lines += len(window)
         bad.sort(key=lambda line: line.number)
         if found is None:  # hours of lines that cannot be used take no more room than a few
             n_bad, bad = n_bad + len(bad[BAD_LINES:]), bad[:BAD_LINES]
         else:
-            found = gathering.with_bad(found, [(line.number, line.reason) for line in bad], n_bad + len(bad))
+            found = with_bad(found, [(line.number, line.reason) for line in bad], n_bad + len(bad))
             n_bad, bad = 0, []
             if tell is not None:
                 tell(Progress(found=found, n_lines=n_lines))
@@ -153,8 +138,8 @@ def survey_corpus(
         ModelError: the model cannot be run, or its weights are not proved.
     """
     runner = Runner(source, settings or SurveySettings(), measures, tokens)
-    gathering = Gathering(measured=runner.measured, merged=survey.merge, with_bad=with_bad)
-    return runner.with_controls(gathered(lines, gathering, so_far, tell, corpus))
+    found = gathered(lines, runner.measured, survey.merge, with_bad, so_far=so_far, tell=tell, corpus=corpus)
+    return runner.with_controls(found)
 
 
 def with_bad(found: Survey, bad: Bad, n_bad: int) -> Survey:
@@ -163,40 +148,34 @@ def with_bad(found: Survey, bad: Bad, n_bad: int) -> Survey:
 
 
 class Runner:
-    """A model with what is needed to measure its heads batch by batch."""
+    """A model with what is needed to measure its heads batch by batch.
+
+    Args:
+        source: the model.
+        settings: how it is surveyed.
+        measures: what is measured.
+        tokens: how many a batch may have.
+        keep_rows: whether the rows of a batch are kept for who runs it, though its heads are not compared.
+    """
 
     def __init__(
-        self, source: Source, settings: SurveySettings, measures: tuple[Entry, ...] = MEASURES, tokens: int = TOKENS
-    ) -> None:
-        self._source, self._settings, self._entries, self._tokens = source, settings, measures, tokens
+        self, source: Source, settings: SurveySettings, measures: tuple[Entry, ...] = MEASURES, tokens: int = TOKENS,
+        *, keep_rows: bool = False,
+    ) -> None:  # fmt: skip
+        self.source, self.tokens = source, tokens
+        self._settings, self._entries, self._keep_rows = settings, measures, keep_rows or settings.similarity
         self._measures = of_rows(measures_of(measures, settings.max_offset))
         self._weights: FindWeights | None = None
 
     @cached_property
     def _digest(self) -> str:
-        return self._source.digest()
+        return self.source.digest()
 
     def measured(self, lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Survey]:
         """Surveys of the lines; those that the model cannot read are added to the bad ones."""
-        singles: list[Batch] = []
-        annotated: dict[int, Annotation | None] = {}
-        for line in lines:
-            try:
-                check_text(line.text)
-                singles.append(self._encode(line.text))
-                annotated[id(singles[-1])] = annotation(line)
-            except InputError as error:
-                bad.append(BadLine(number=line.number, reason=str(error)))
-        parts: list[BatchSummary] = []
-        for batches in in_batches(singles, self._tokens):
-            batch = join(batches)
-            said = [annotated[id(single)] for single in batches]
-            parts.append(self._part(batch, self._run(batch, said, keep_rows=self._settings.similarity)))
-            if is_much(parts):
-                yield self._survey(parts)
-                parts = []
-        if parts:
-            yield self._survey(parts)
+        ran = ran_over([self], lines, bad, lambda line: (self.encode(line.text),))
+        for parts in in_heaps((self.part(batch, run) for ((batch, run),) in ran), lambda part: part.sums.nbytes):
+            yield self.survey(parts)
 
     def with_controls(self, found: Survey) -> Survey:
         """The same survey with the controls of its sample."""
@@ -204,7 +183,7 @@ class Runner:
         if not sample.texts:  # none were wished for
             return found
         texts = {**sample.linked, **sample.texts}
-        read = {key: self._encode(*given) for key, given in texts.items()}
+        read = {key: self.encode(*given) for key, given in texts.items()}
         singles = {key: read[key] for key in sample.texts}
         controls = dict(sample.controls)
         mixed = {key: shuffle(single, key) for key, single in singles.items()}
@@ -215,13 +194,13 @@ class Runner:
         sums, links, counts = [], [], np.zeros(0)
         for seed in range(SEEDS):
             try:
-                source = self._source.untrained(seed)
+                source = self.source.untrained(seed)
             except ModelError as error:
                 return replace(found, sample=replace(sample, controls=controls, no_random=str(error)))
-            other = Runner(source, self._settings, self._entries, self._tokens)
-            if self._source.generates:  # it reads what the trained model generates
+            other = Runner(source, self._settings, self._entries, self.tokens)
+            if self.source.generates:  # it reads what the trained model generates
                 said = {key: single.sentences[0].target for key, single in read.items()}
-                read = {key: other._encode(*given, target=said[key]) for key, given in texts.items()}
+                read = {key: other.encode(*given, target=said[key]) for key, given in texts.items()}
             measured, counts = other._control({key: read[key] for key in sample.texts})
             sums.append(np.ascontiguousarray(measured[..., places]))
             links.append(other._links({key: (read[key], one) for key, one in sample.annotated.items()}))
@@ -232,27 +211,25 @@ class Runner:
         }
         return replace(found, sample=replace(sample, controls=controls, found=hits))
 
-    def _encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
+    def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
+        """A batch of one sentence."""
         settings = self._settings
         # What a model says that never ends has a word more than it may be given.
         truncate = settings.truncate or target is not None
-        return self._source.encode([text], [pair], truncate=truncate, kind=settings.kind, targets=[target])
+        return self.source.encode([text], [pair], truncate=truncate, kind=settings.kind, targets=[target])
 
-    def _run(
-        self,
-        batch: Batch,
-        annotated: Sequence[Annotation | None] = (),
-        *,
-        keep_rows: bool = False,
+    def run(
+        self, batch: Batch, annotated: Sequence[Annotation | None] = (), *, control: bool = False,
         dealt: Sequence[int] | None = None,
-    ) -> BatchRun:
+    ) -> BatchRun:  # fmt: skip
+        """Measure a batch; of a control no rows are kept."""
         if self._weights is None:
             self._weights = FindWeights()
-            self._source.stream(take_first(batch), [self._weights])
+            self.source.stream(take_first(batch), [self._weights])
         observer = MeasureHeads(
             self._settings.specials,
             self._weights.handed,
-            keep_rows=keep_rows,
+            keep_rows=self._keep_rows and not control,
             dealt=dealt,
             embeddings=self._weights.embeddings,
             measures=self._measures,
@@ -265,7 +242,7 @@ class Runner:
         links = FindLinks(between, self._settings.specials)
         if any(one is not None for one in between):
             observers.append(links)
-        receipt = self._source.stream(batch, observers)
+        receipt = self.source.stream(batch, observers)
         found = links.found() if len(observers) > 1 else (None,) * len(said)
         return BatchRun(measured=observer.measured(), receipt=receipt, annotated=said, found=found)
 
@@ -273,9 +250,9 @@ class Runner:
         """The measures of these sentences, in the order of their keys."""
         keys = {id(single): key for key, single in singles.items()}
         parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        for batches in in_batches(list(singles.values()), self._tokens):
+        for batches in in_batches(list(singles.values()), self.tokens):
             there = [keys[id(single)] for single in batches]
-            ran = self._run(join(batches), dealt=there if dealt else None)
+            ran = self.run(join(batches), control=True, dealt=there if dealt else None)
             measured = ran.measured.sums.cpu().numpy(), ran.measured.counts.cpu().numpy()
             parts |= dict(zip(there, zip(*measured, strict=True), strict=True))
         sums, counts = (np.stack([parts[key][at] for key in singles]).astype(np.float64) for at in (0, 1))
@@ -285,22 +262,104 @@ class Runner:
         """Which links of these sentences heads find."""
         keys = {id(single): key for key, (single, _) in given.items()}
         hits: dict[int, LinkHits | None] = {}
-        for batches in in_batches([single for single, _ in given.values()], self._tokens):
+        for batches in in_batches([single for single, _ in given.values()], self.tokens):
             there = [keys[id(single)] for single in batches]
             find = FindLinks([given[key][1] for key in there], self._settings.specials)
-            self._source.stream(join(batches), [find])
+            self.source.stream(join(batches), [find])
             hits |= dict(zip(there, find.found(), strict=True))
         return {key: one for key in given if (one := hits[key]) is not None}
 
-    def _part(self, batch: Batch, ran: BatchRun) -> BatchSummary:
-        return part_of(batch, ran, self._measures, batch.kind or self._source.kinds[0])
+    def part(self, batch: Batch, ran: BatchRun) -> BatchSummary:
+        """What is kept of a batch."""
+        measured = ran.measured
+        keys = tuple(tally.key_of(sentence.text, sentence.pair) for sentence in batch.sentences)
+        sums, counts = measured.sums.cpu().numpy(), measured.counts.cpu().numpy()
+        similarity = None
+        if self._settings.similarity and measured.rows is not None and measured.rows_counted is not None:
+            similarity = divergences(measured.rows, measured.rows_counted)
+        enough = np.array([one.enough_rows for one in self._measures], dtype=np.float64)
+        return BatchSummary(
+            sentences=batch.sentences,
+            keys=keys,
+            kind=batch.kind or self.source.kinds[0],
+            n_tokens=int(batch.real.sum()),
+            sums=sums,
+            counts=counts,
+            fixed=measured.fixed.cpu().numpy(),
+            fixed_counts=measured.fixed_counts.cpu().numpy(),
+            places=survey.places_of(measured.corner.cpu().numpy(), measured.corner_seen.cpu().numpy(), keys),
+            examples=survey.examples_of(sums, counts, keys, [sentence.text for sentence in batch.sentences], enough),
+            similarity=similarity,
+            receipt=ran.receipt,
+            annotated=ran.annotated,
+            found=ran.found,
+        )
 
-    def _survey(self, parts: Sequence[BatchSummary]) -> Survey:
+    def survey(self, parts: Sequence[BatchSummary]) -> Survey:
+        """What some batches say together."""
         about = About(
-            model=self._source.name, weights=self._digest, kind=parts[0].kind, specials=self._settings.specials,
+            model=self.source.name, weights=self._digest, kind=parts[0].kind, specials=self._settings.specials,
             sample=self._settings.controls, max_offset=self._settings.max_offset,
         )  # fmt: skip
-        return summed(parts, about, self._measures)
+        keys = [key for part in parts for key in part.keys]
+        sums, counts, fixed, fixed_counts = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("sums", "counts", "fixed", "fixed_counts")
+        )
+        alike = [part.similarity for part in parts if part.similarity is not None]
+        return Survey(
+            about=about,
+            measures=tuple(one.name for one in self._measures),
+            heads=tally.tallied(sums, counts[:, :, None], keys),
+            offsets=tally.tallied(fixed, fixed_counts[:, None], keys),
+            places=reduce(operator.add, (part.places for part in parts)),
+            examples=reduce(survey.merge_examples, (part.examples for part in parts)),
+            sample=_sample(parts, about.sample, (sums, counts), self._measures),
+            similarity=reduce(operator.add, alike) if alike else None,
+            relations=_relations(parts),
+            n_tokens=sum(part.n_tokens for part in parts),
+            n_cut=sum(sentence.is_cut for part in parts for sentence in part.sentences),
+            worst=tuple(map(max, zip(*(part.receipt.differences for part in parts), strict=True))),
+            tolerance=max(part.receipt.tolerance for part in parts),
+            dtype=parts[0].receipt.dtype,
+        )
+
+
+def ran_over(
+    sides: Sequence[Runner],
+    lines: Sequence[CorpusLine],
+    bad: list[BadLine],
+    read: Callable[[CorpusLine], tuple[Batch, ...]],
+) -> Iterator[list[tuple[Batch, BatchRun]]]:
+    """Of each batch that lines make, what each model reads and what that gave."""
+    singles: list[Batch] = []
+    given: dict[int, tuple[tuple[Batch, ...], Annotation | None]] = {}
+    for line in lines:
+        try:
+            check_text(line.text)
+            several = read(line)
+        except InputError as error:
+            bad.append(BadLine(number=line.number, reason=str(error)))
+        else:
+            singles.append(several[0])
+            given[id(several[0])] = several, annotation(line)
+    for batches in in_batches(singles, sides[0].tokens):
+        read_by = zip(*(given[id(single)][0] for single in batches), strict=True)
+        annotated = [given[id(single)][1] for single in batches]
+        joined = [join(list(several)) for several in read_by]
+        yield [(batch, side.run(batch, annotated)) for side, batch in zip(sides, joined, strict=True)]
+
+
+def in_heaps(parts: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """What is kept of batches, as much at a time as is added up at once."""
+    heap: list[T] = []
+    for part in parts:
+        heap.append(part)
+        if sum(map(size, heap)) > KEPT_BYTES:
+            yield heap
+            heap = []
+    if heap:
+        yield heap
 
 
 KEPT_BYTES = 64 * 2**20
@@ -309,122 +368,34 @@ KEPT_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRun:
-    """What one batch gave.
+    """What one batch gave."""
 
-    Attributes:
-        measured: of its heads.
-        receipt: the proof.
-        annotated: the words of each sentence that belong together; None where nothing says so.
-        found: what heads find of that; None where attention is between other words.
-    """
-
-    measured: BatchMeasures
-    receipt: Receipt
+    measured: BatchMeasures  # of its heads
+    receipt: Receipt  # the proof
+    # the words of each sentence that belong together; None where nothing says so
     annotated: tuple[Annotation | None, ...]
-    found: tuple[LinkHits | None, ...]
+    found: tuple[LinkHits | None, ...]  # what heads find of that; None where attention is between other words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BatchSummary:
-    """What is kept of one batch until it is added up with others: numbers of each sentence, and sums of what is large.
+    """What is kept of one batch until it is added up with others: numbers of each sentence, sums of what is large."""
 
-    Attributes:
-        sentences: of the batch.
-        keys: of these, as `tally.key_of` makes them.
-        kind: of attention.
-        n_tokens: tokens read, special ones too.
-        sums: of each measure.
-        counts: how many rows were counted.
-        fixed: likewise of heads made up, each of which looks at one fixed offset.
-        fixed_counts: how many rows were counted.
-        places: for how far a pattern is position alone.
-        examples: the strongest sentences.
-        similarity: of all pairs of heads, where it is wished for.
-        receipt: the proof.
-        annotated: the words of each sentence that belong together.
-        found: what heads find of that.
-    """
-
-    sentences: tuple[Sentence, ...]
-    keys: tuple[int, ...]
-    kind: Kind
-    n_tokens: int
-    sums: Float64[np.ndarray, "sentence layer head measure"]
-    counts: Float64[np.ndarray, "sentence layer measure"]
+    sentences: tuple[Sentence, ...]  # of the batch
+    keys: tuple[int, ...]  # of these, as `tally.key_of` makes them
+    kind: Kind  # of attention
+    n_tokens: int  # tokens read, special ones too
+    sums: Float64[np.ndarray, "sentence layer head measure"]  # of each measure
+    counts: Float64[np.ndarray, "sentence layer measure"]  # how many rows were counted
+    # likewise of heads made up, each of which looks at one fixed offset
     fixed: Float64[np.ndarray, "sentence offset share"]
-    fixed_counts: Float64[np.ndarray, "sentence share"]
-    places: Places
-    examples: Examples
-    similarity: Divergences | None
-    receipt: Receipt
-    annotated: tuple[Annotation | None, ...]
-    found: tuple[LinkHits | None, ...]
-
-
-def part_of(batch: Batch, ran: BatchRun, measures: Sequence[Measure], kind: Kind) -> BatchSummary:
-    """What is kept of one batch.
-
-    Args:
-        batch: its sentences.
-        ran: what was measured of them.
-        measures: that were taken.
-        kind: of attention.
-    """
-    measured = ran.measured
-    keys = tuple(tally.key_of(sentence.text, sentence.pair) for sentence in batch.sentences)
-    sums, counts = measured.sums.cpu().numpy(), measured.counts.cpu().numpy()
-    similarity = None
-    if measured.rows is not None and measured.rows_counted is not None:
-        similarity = divergences(measured.rows, measured.rows_counted)
-    enough = np.array([one.enough_rows for one in measures], dtype=np.float64)
-    return BatchSummary(
-        sentences=batch.sentences,
-        keys=keys,
-        kind=kind,
-        n_tokens=int(batch.real.sum()),
-        sums=sums,
-        counts=counts,
-        fixed=measured.fixed.cpu().numpy(),
-        fixed_counts=measured.fixed_counts.cpu().numpy(),
-        places=survey.places_of(measured.corner.cpu().numpy(), measured.corner_seen.cpu().numpy(), keys),
-        examples=survey.examples_of(sums, counts, keys, [sentence.text for sentence in batch.sentences], enough),
-        similarity=similarity,
-        receipt=ran.receipt,
-        annotated=ran.annotated,
-        found=ran.found,
-    )
-
-
-def summed(parts: Sequence[BatchSummary], about: About, measures: Sequence[Measure]) -> Survey:
-    """What some batches say together.
-
-    Args:
-        parts: of them.
-        about: what makes two surveys ones of the same kind.
-        measures: that were taken.
-    """
-    keys = [key for part in parts for key in part.keys]
-    sums, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sums", "counts"))
-    fixed, fixed_counts = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("fixed", "fixed_counts")
-    )
-    alike = [part.similarity for part in parts if part.similarity is not None]
-    return Survey(
-        about=about,
-        measures=tuple(one.name for one in measures),
-        heads=tally.tallied(sums, counts[:, :, None], keys),
-        offsets=tally.tallied(fixed, fixed_counts[:, None], keys),
-        places=reduce(operator.add, (part.places for part in parts)),
-        examples=reduce(survey.merge_examples, (part.examples for part in parts)),
-        sample=_sample(parts, about.sample, (sums, counts), measures),
-        similarity=reduce(operator.add, alike) if alike else None,
-        relations=_relations(parts),
-        n_tokens=sum(part.n_tokens for part in parts),
-        n_cut=sum(sentence.is_cut for part in parts for sentence in part.sentences),
-        worst=tuple(map(max, zip(*(part.receipt.differences for part in parts), strict=True))),
-        tolerance=max(part.receipt.tolerance for part in parts),
-        dtype=parts[0].receipt.dtype,
-    )
+    fixed_counts: Float64[np.ndarray, "sentence share"]  # how many rows were counted
+    places: Places  # for how far a pattern is position alone
+    examples: Examples  # the strongest sentences
+    similarity: Divergences | None  # of all pairs of heads, where it is wished for
+    receipt: Receipt  # the proof
+    annotated: tuple[Annotation | None, ...]  # the words of each sentence that belong together
+    found: tuple[LinkHits | None, ...]  # what heads find of that
 
 
 def _sample(
@@ -455,11 +426,6 @@ def _sample(
         annotated=annotated,
         own={key: hits[key] for key in annotated},
     )
-
-
-def is_much(parts: Sequence[BatchSummary]) -> bool:
-    """Whether what is kept of these batches is so much that it is added up now."""
-    return sum(part.sums.nbytes for part in parts) > KEPT_BYTES
 
 
 def _annotated(parts: Sequence[BatchSummary]) -> dict[int, Annotation]:

@@ -166,13 +166,7 @@ def by_measures(found: Changes) -> list[Change]:
 
 
 def most_changed(found: Changes, change: Change, n: int | None = None) -> list[Difference]:
-    """The measures of one head that changed most: those that are established first, then by their size.
-
-    Args:
-        found: of two models.
-        change: of the head.
-        n: how many at most; None is all that are looked through.
-    """
+    """The measures of one head that changed most: those that are established first, then by their size."""
     every = [
         found.difference(name, change.before.layer, change.before.head)
         for name in (one.name for one in found.measures if is_main(one))
@@ -280,12 +274,6 @@ def relations_changed(
 ) -> tuple[RelationChange, ...]:
     """For each relation that both models were measured on, how much better or worse it is found.
 
-    Args:
-        before: what the heads of the first model find; None where no sentence says which words belong together.
-        after: likewise of the second.
-        best: the best head of the first for each relation.
-        best_after: likewise of the second.
-
     Returns:
         The changes in the order of `best`.
     """
@@ -303,14 +291,7 @@ def relations_changed(
 def role_difference(
     before: Relations | None, after: Relations | None, role: str, head: tuple[int, int]
 ) -> tuple[float, float, float] | None:
-    """By how much more often one head is right after, where roles are scored, with its interval; None where unknown.
-
-    Args:
-        before: what the heads of the first model find.
-        after: likewise of the second.
-        role: of a relation, as `attnviz.heads.relations.name_of` names it.
-        head: layer and head.
-    """
+    """By how much more often one head is right after, where roles are scored, with its interval; None where unknown."""
     if before is None or after is None:
         return None
     for name in before.names:

@@ -58,12 +58,6 @@ LONGEST = 24
 def draw(found: Changes, palette: str = DEFAULT, *, language: str = "en", style: Style = STYLES["sheet"]) -> Picture:
     """A picture of two models; on a slide and in a column the map and the heads that changed most alone.
 
-    Args:
-        found: what to draw. Where patterns are unknown, cells are coloured by the measure that changed most.
-        palette: one of `attnviz.render.names.PALETTES`.
-        language: ``en`` or ``ko``.
-        style: what the picture is for.
-
     Raises:
         SelectionError: there is no such palette.
     """

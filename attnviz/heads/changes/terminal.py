@@ -51,14 +51,7 @@ FEW = 6
 
 
 def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool = False) -> list[Text]:
-    """What changed between two models.
-
-    Args:
-        changes: what to show.
-        screen: where.
-        language: ``en`` or ``ko``.
-        full: whether all heads and relations stand in tables; else what changed most, on one screen.
-    """
+    """What changed between two models: on one screen what changed most, in full all heads and relations in tables."""
     names = {"before": changes.before.model, "after": changes.after.model}
     lines = prose(say("changes_title", language, **names), screen, "bold")
     lines += prose(wording.finding(changes, language), screen, "bold")

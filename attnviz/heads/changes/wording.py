@@ -152,13 +152,7 @@ def links_of(one: RelationChange) -> str:
 
 
 def on_relations(found: Changes, language: str = "en", shown: int | None = None) -> list[str]:
-    """Of how many relations the best head is another one, what is not shown, and how to read what is.
-
-    Args:
-        found: of two models.
-        language: ``en`` or ``ko``.
-        shown: how many relations a view shows; None is all that changed.
-    """
+    """Of how many relations the best head is another one, what is not shown of all that changed, and how to read it."""
     n, changed = len(found.relations), relations(found)
     if not n:
         return []

@@ -33,21 +33,13 @@ MOST_LINES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What one card shows.
+    """What one card shows."""
 
-    Attributes:
-        role: whose colour and sign it has; None has none.
-        title: the head, and what it is called.
-        words: what it does.
-        sentence: where; or why there is none.
-        sheet: its weights there, from 0 to 1; None where they are not known.
-    """
-
-    role: Role | None
-    title: str
-    words: str
-    sentence: str
-    sheet: Sheet | None
+    role: Role | None  # whose colour and sign it has; None has none
+    title: str  # the head, and what it is called
+    words: str  # what it does
+    sentence: str  # where; or why there is none
+    sheet: Sheet | None  # its weights there, from 0 to 1; None where they are not known
 
     @property
     def texts(self) -> list[str]:
@@ -97,25 +89,15 @@ def _weights(record: Attention, layer: int, head: int) -> Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """Cards with their measures: all of one size.
+    """Cards with their measures: all of one size."""
 
-    Attributes:
-        cards: the cards.
-        written: what each says, in lines.
-        width: of a card, in inches, as all lengths here.
-        text: the height of what is said.
-        beside: the width of the words at the left of a pattern.
-        above: the height of those above it.
-        side: of the largest pattern; 0 where there is none.
-    """
-
-    cards: Sequence[Card]
-    written: Sequence[Sequence[Line]]
-    width: float
-    text: float
-    beside: float
-    above: float
-    side: float
+    cards: Sequence[Card]  # the cards
+    written: Sequence[Sequence[Line]]  # what each says, in lines
+    width: float  # of a card, in inches, as all lengths here
+    text: float  # the height of what is said
+    beside: float  # the width of the words at the left of a pattern
+    above: float  # the height of those above it
+    side: float  # of the largest pattern; 0 where there is none
 
     @property
     def pitch(self) -> float:

@@ -174,15 +174,7 @@ def draw_table(
     right: Collection[str] = (),
     quiet: Sequence[bool] = (),
 ) -> None:
-    """Draw a table at (left, top), a line a row.
-
-    Args:
-        page: where.
-        columns: as `fitting` gives them.
-        corner: left and top.
-        right: the titles of columns whose cells end at one place, as numbers do.
-        quiet: which rows are grey; all are black where none is given.
-    """
+    """Draw a table at (left, top), a line a row."""
     x, top = corner
     for title, cells in columns:
         wide = page.pen.widest([title, *cells])

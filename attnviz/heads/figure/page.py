@@ -59,14 +59,6 @@ def draw(
 ) -> Picture:
     """A picture of one head.
 
-    Args:
-        comparison: of heads.
-        layer: its layer, counted from 0, negative from the end.
-        head: its number, likewise.
-        patterns: by role the attention on the sentence where the head has it most clearly.
-        palette: one of `attnviz.render.names.PALETTES`, for the example.
-        language: ``en`` or ``ko``.
-
     Raises:
         SelectionError: there is no such head.
     """

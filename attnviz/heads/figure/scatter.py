@@ -114,19 +114,9 @@ def draw_scatter(
     last: str = NO_ROLE,
     axes: tuple[str, str] = ("", ""),
 ) -> tuple[float, int]:
-    """Draw heads as points with their labels, one scale on both axes.
+    """Draw heads as points with their labels, one scale on both axes: a look for each group, that of no role last.
 
     The axes must have their size: labels are put where there is room on it.
-
-    Args:
-        ax: where.
-        points: of the heads.
-        labels: of the heads; empty for none.
-        groups: of the heads: a mark for each group, the largest group first, what has no clear role last.
-        pen: for the figure of these axes.
-        looks: the look of each group, as Matplotlib's `scatter` takes it.
-        last: the group of what has no clear role.
-        axes: what is written along them.
 
     Returns:
         The height of the legend above the axes, in inches, and how many labels had no room.

@@ -69,15 +69,6 @@ def draw(
 
     On a slide and in a column stand the map and the roles alone, in letters that can be read there.
 
-    Args:
-        comparison: of heads.
-        patterns: by role, the attention on the sentence of `attnviz.heads.selection.strongest`; the patterns of
-            those heads are drawn below their sentences.
-        unseen: why there are no patterns, which is said where they would be; empty says nothing.
-        palette: one of `attnviz.render.names.PALETTES`, for patterns.
-        language: ``en`` or ``ko``.
-        style: what the picture is for.
-
     Raises:
         SelectionError: a pattern without the head that it is given for, or no such palette.
     """

@@ -125,14 +125,7 @@ def list_heads(title: Text, names: Sequence[str], screen: Screen, indent: int, l
 
 
 def draw_grid(comparison: HeadComparison, screen: Screen, cell_of: CellOf, widest: int = WIDEST_CELL) -> Iterator[Text]:
-    """A cell for each head, layers downward, heads across, with their numbers.
-
-    Args:
-        comparison: of heads.
-        screen: where.
-        cell_of: gives what stands for a head in so many cells.
-        widest: cells that a head takes at most.
-    """
+    """A cell for each head, layers downward, heads across, with their numbers."""
     left = len(str(comparison.n_layers - 1)) + 2
     across = max(1, min(comparison.n_heads, (screen.width - left) // LEAST_CELL))
     bands = -(-comparison.n_heads // across)

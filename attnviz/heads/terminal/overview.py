@@ -30,13 +30,7 @@ NO_SIGN = "·"
 
 
 def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "en") -> list[Text]:
-    """The first screen of a comparison; of one sentence what each head looks at in it.
-
-    Args:
-        comparison: what to show.
-        screen: where.
-        language: ``en`` or ``ko``.
-    """
+    """The first screen of a comparison; of one sentence what each head looks at in it."""
     if comparison.attention is not None:
         return draw_sentence(comparison, comparison.attention, screen, language)
     rows = by_role(comparison)

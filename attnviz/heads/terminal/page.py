@@ -59,15 +59,7 @@ WITH_MEANINGS = 104
 def draw_head(
     comparison: HeadComparison, layer: int, head: int, screen: Screen, *, full: bool = False, language: str = "en"
 ) -> list[Text]:
-    """One head's page.
-
-    Args:
-        comparison: of heads.
-        layer: its layer, counted from 0, negative from the end.
-        head: its number, likewise.
-        screen: where.
-        full: whether all is shown that is known of it.
-        language: ``en`` or ``ko``.
+    """One head's page, or in full all that is known of it; layers and heads count from 0, negative from the end.
 
     Raises:
         SelectionError: there is no such head.

@@ -29,15 +29,7 @@ SHARES = ("self", "previous", "next", "first", "separator")
 def draw_sentence(
     comparison: HeadComparison, record: Attention, screen: Screen, language: str = "en", *, full: bool = False
 ) -> list[Text]:
-    """What the heads do on one sentence.
-
-    Args:
-        comparison: of that sentence.
-        record: its weights, all heads of all layers.
-        screen: where.
-        language: ``en`` or ``ko``.
-        full: whether all heads stand in a table.
-    """
+    """What the heads do on one sentence."""
     lines = prose(say("one_title", language, model=comparison.model), screen, "bold")
     lines += prose(f"{sample(comparison, language)}; {described(comparison, language, 'mapped')}", screen)
     if comparison.roles_on is None:

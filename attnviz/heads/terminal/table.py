@@ -64,15 +64,6 @@ def draw_table(
 ) -> list[Text]:
     """The table of all heads, clusters of heads that look alike, and all relations.
 
-    Args:
-        comparison: what to show.
-        screen: where.
-        sort: ``head``, ``role``, ``score``, or a measure, largest first.
-        role: names of roles; a head that has any of them is shown. ``none`` is no clear role.
-        layers: their numbers, negative from the end.
-        heads: likewise, of each of these layers.
-        language: ``en`` or ``ko``.
-
     Raises:
         SelectionError: there is no such measure, role, layer or head.
     """
