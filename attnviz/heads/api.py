@@ -296,17 +296,13 @@ def save(
         drawn = BytesIO()
         draw(shown, head, lang=lang, **view).write(drawn, suffix)
         return write_whole(path, drawn.getvalue())
-    if not isinstance(shown, HeadComparison):
-        from attnviz.heads.changes import files as changes
-
-        return changes.save(shown, path)
-    if suffix == STATS:
+    if suffix == STATS and isinstance(shown, HeadComparison):
         if not isinstance(shown.origin, Origin):
             raise OutputError(f"{visible(str(path))}: this comparison was not measured here: there is no {STATS} of it")
         return save_stats(shown.origin.stats, path)
-    from attnviz.heads import files
+    from attnviz.heads import tables
 
-    return files.save(shown, path, lang)
+    return tables.save(shown, path, lang)
 
 
 def draw(

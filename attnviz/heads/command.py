@@ -115,7 +115,7 @@ def command(
             roles=table.roles, progress=progress, opening=_opening,
         )  # fmt: skip
     if output.json:
-        from attnviz.heads.files import to_json
+        from attnviz.heads.tables import to_json
 
         print_json(to_json(comparison))
     else:
@@ -228,7 +228,7 @@ def _show_changes(
     limit = against.fail_above
     above = () if limit is None else exceeds(changes, limit)
     if output.json:
-        from attnviz.heads.changes.files import to_json
+        from attnviz.heads.tables import to_json
 
         print_json(to_json(changes))
     else:

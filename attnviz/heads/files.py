@@ -1,26 +1,17 @@
-"""Files of heads: ``.stats`` to go on from and to merge, ``.csv``, ``.json`` and ``.tex`` of a comparison."""
+"""``.stats`` files: what was measured of a corpus, to go on from and to merge."""
 
 from __future__ import annotations
 
-import csv
-import io
-import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from attnviz.errors import RecordError
 from attnviz.heads import settings as defaults
 from attnviz.heads import structure, survey
-from attnviz.heads.latex import to_latex
-from attnviz.heads.measures import Measure
-from attnviz.heads.notes import note_words, proof, reason_of
-from attnviz.heads.record import NO_ROLE, Estimates, Example, HeadComparison, HeadProfile, Relation, Role
-from attnviz.heads.roles import CONTROLS
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.similarity import Divergences
 from attnviz.heads.survey import Survey
@@ -28,10 +19,7 @@ from attnviz.heads.tally import GROUPS, Tally, regrouped
 from attnviz.settings import ModelSettings
 from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint
-from attnviz.storage.encoding import to_text, with_nulls
-from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.corpus import Annotation, Link
-from attnviz.text.display import visible
 
 REPLICATES = 400
 """How often earlier versions resampled a corpus, and kept what came of it."""
@@ -253,169 +241,3 @@ def _fits(found: PairStats) -> bool:
         and apart.sums.shape == one.heads.sums.shape[:3]
         and one.n_sentences == other.n_sentences == apart.n_sentences
     )
-
-
-FORMAT, VERSION = "attnviz-comparison", 1
-
-
-def to_csv(comparison: HeadComparison) -> str:
-    """The comparison as CSV: a line of names, then a row for each head, layer after layer.
-
-    The role is the clearest. ``established`` is empty where there is no role, ``cluster`` where heads were not
-    compared, a number where nothing was counted. Each measure has its value, ``_low`` and ``_high``, the ends of its
-    95 % interval, and the value of each control, such as ``_shuffled``; ``_untrained`` is that of the best heads of
-    random weights, in the mean of several seeds.
-    """
-    written = io.StringIO()
-    table = csv.writer(written, lineterminator="\n")
-    table.writerow(_columns(comparison))
-    for head in comparison.heads:
-        table.writerow([*_about(head), *(shown(value) for value in _numbers(comparison, head))])
-    return written.getvalue()
-
-
-def frame(comparison: HeadComparison) -> Any:
-    """The table of the CSV file as a pandas data frame; NaN and None where a cell is empty."""
-    import pandas as pd
-
-    rows = []
-    for head in comparison.heads:
-        about = [None if cell == "" else cell for cell in _about(head)]
-        about[6] = head.roles[0].score if head.roles else math.nan
-        rows.append([*about, *_numbers(comparison, head)])
-    return pd.DataFrame(rows, columns=_columns(comparison))
-
-
-def _columns(comparison: HeadComparison) -> list[str]:
-    named = [f"{measure}{end}" for measure in comparison.names for end in ("", "_low", "_high", *_ends(comparison))]
-    return ["layer", "head", "role", "words", "established", "reason", "score", "cluster", *named]
-
-
-def _ends(comparison: HeadComparison) -> list[str]:
-    return [f"_{name}" for name in comparison.controls]
-
-
-def _about(head: HeadProfile) -> list[object]:
-    role = head.roles[0] if head.roles else None
-    cluster = "" if head.cluster is None else head.cluster
-    if role is None:
-        return [head.layer, head.head, "", NO_ROLE, "", "", "", cluster]
-    reason = visible(reason_of(role.doubt))
-    return [head.layer, head.head, role.name, role.rule.words, role.established, reason, shown(role.score), cluster]
-
-
-def _numbers(comparison: HeadComparison, head: HeadProfile) -> Iterator[float]:
-    e, at = comparison.estimates, (head.layer, head.head)
-    for measure in range(len(comparison.measures)):
-        yield from (float(e.value[at][measure]), float(e.low[at][measure]), float(e.high[at][measure]))
-        yield from (float(control.value[at][measure]) for control in comparison.controls.values())
-
-
-def shown(value: float) -> str:
-    """A number in full; what is none is left empty, as pandas and spreadsheets read it."""
-    return repr(float(value)) if math.isfinite(value) else ""
-
-
-def to_json(comparison: HeadComparison) -> str:
-    """The comparison as JSON: all that is in it, under the names it has there; what is no number is null.
-
-    Raises:
-        RecordError: a text holds half a character.
-    """
-    fields: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "model": comparison.model,
-        "kind": comparison.kind,
-        "corpus": comparison.corpus,
-        "specials": comparison.specials,
-        "n_sentences": comparison.n_sentences,
-        "n_tokens": comparison.n_tokens,
-        "n_bad": comparison.n_bad,
-        "bad": [{"line": line, "reason": reason} for line, reason in comparison.bad],
-        "proof": proof(comparison),
-        "notes": [note_words(note) for note in comparison.notes],
-        "axes": ["layer", "head", "measure"],
-        "measures": [{"name": one.name, **_meant(one)} for one in comparison.measures],
-        "estimates": _estimate(comparison.estimates),
-        "controls": {name: _estimate(control) for name, control in comparison.controls.items()},
-        "heads": [_head(head) for head in comparison.heads],
-        "likeness": None if comparison.similarity is None else asdict(comparison.similarity),
-        "examples": _examples(comparison.examples),
-        "typical": _examples({place: (one,) for place, one in comparison.typical.items()}),
-        "relations": [_relation(one) for one in comparison.relations],
-    }
-    return to_text(with_nulls(fields), "the comparison")
-
-
-def _head(head: HeadProfile) -> dict[str, Any]:
-    return {
-        "name": head.name, "words": head.words, "layer": head.layer, "head": head.head,
-        "roles": [_role(role) for role in head.roles], "cluster": head.cluster,
-    }  # fmt: skip
-
-
-def _role(role: Role) -> dict[str, Any]:
-    """A role without what only pictures need."""
-    rule = role.rule
-    controls = [
-        {
-            "name": one.name, "what": CONTROLS[one.name].say(control=one), "value": one.value, "low": one.low,
-            "high": one.high, "rules_out": one.rules_out,
-        }
-        for one in role.controls
-    ]  # fmt: skip
-    return {
-        "name": role.name, "short": rule.short, "words": rule.words, "measure": role.measure, "score": role.score,
-        "low": role.low, "high": role.high, "threshold": rule.threshold, "controls": controls,
-        "established": role.established, "reason": reason_of(role.doubt),
-    }  # fmt: skip
-
-
-def _relation(one: Relation) -> dict[str, Any]:
-    """How well a head finds a relation, and why it is not established where it is not."""
-    fields = {name: value for name, value in asdict(one).items() if name != "doubt"}
-    return {**fields, "established": one.established, "reason": reason_of(one.doubt)}
-
-
-def _meant(one: Measure) -> dict[str, str]:
-    return {"unit": one.unit, "meaning": one.meaning} if one.unit else {}
-
-
-def _estimate(estimate: Estimates) -> dict[str, object]:
-    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-
-
-def _examples(
-    examples: Mapping[tuple[str, str], Sequence[Example]],
-) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for (head, measure), several in examples.items():
-        found.setdefault(head, {})[measure] = [asdict(example) for example in several]
-    return found
-
-
-WRITERS: dict[str, Callable[[HeadComparison, str], str]] = {
-    ".csv": lambda comparison, _: to_csv(comparison),
-    ".json": lambda comparison, _: to_json(comparison) + "\n",
-    ".tex": to_latex,
-}
-"""What makes a file of a comparison, by its ending: from the comparison and the language."""
-
-
-def save(comparison: HeadComparison, path: str | os.PathLike[str], language: str = "en") -> Path:
-    """Write a comparison as ``.csv``, ``.json`` or ``.tex``, whole or not at all.
-
-    Returns:
-        The path.
-
-    Raises:
-        OutputError: another ending, or the file cannot be written.
-        RecordError: a text holds half a character.
-    """
-    make = WRITERS[check_ending(path, WRITERS, "a comparison is")]
-    try:
-        data = make(comparison, language).encode()
-    except UnicodeEncodeError as error:
-        raise RecordError(f"the comparison cannot be written: {error}") from None
-    return write_whole(path, data)

@@ -320,7 +320,7 @@ class HeadComparison:
 
     def to_frame(self) -> Any:
         """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
-        from attnviz.heads.files import frame
+        from attnviz.heads.tables import frame
 
         return frame(self)
 

@@ -15,8 +15,9 @@ from attnviz.capture.source import open_source
 from attnviz.errors import InputError, OutputError, RecordError, SelectionError, SettingsError
 from attnviz.heads.api import merge_stats
 from attnviz.heads.capture import survey as capture
-from attnviz.heads.files import load_stats, to_csv, to_json
+from attnviz.heads.files import load_stats
 from attnviz.heads.settings import SurveySettings
+from attnviz.heads.tables import to_csv, to_json
 from attnviz.settings import ModelSettings
 from tests.fixtures.command_line import sentences
 

@@ -22,11 +22,11 @@ from attnviz.heads.capture.pairs import PairSurvey, survey_pair
 from attnviz.heads.changes import figure
 from attnviz.heads.changes.compare import changes, exceeds
 from attnviz.heads.changes.figure import MOST_RELATIONS
-from attnviz.heads.changes.files import save, to_csv, to_json
 from attnviz.heads.changes.terminal import draw, draw_exceeded
 from attnviz.heads.changes.wording import heads_of, moves, names_of, relations, tallied
 from attnviz.heads.figure.grid import KEY
 from attnviz.heads.settings import MAX_OFFSET, SurveySettings
+from attnviz.heads.tables import save, to_csv, to_json
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.render.figure.pen import LEAST_TEXT

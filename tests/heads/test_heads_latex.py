@@ -10,9 +10,9 @@ import pytest
 
 import attnviz
 from attnviz.errors import OutputError
-from attnviz.heads.latex import to_latex
 from attnviz.heads.selection import by_role
 from attnviz.heads.settings import SurveySettings
+from attnviz.heads.tables import to_latex
 from tests.programs import output, printed
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import pytest
 from attnviz.heads import files, tally
 from attnviz.heads.api import compare_heads, compare_models
 from attnviz.heads.capture import survey as capture
-from attnviz.heads.changes.files import to_json
 from attnviz.heads.files import SurveyRun
 from attnviz.heads.measures import MEASURES
 from attnviz.heads.settings import SurveySettings
+from attnviz.heads.tables import to_json
 from attnviz.settings import ModelSettings
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def test_a_checkpoint_is_gone_on_with(typed: Callable[..., Result], monkeypatch:
     resumed = typed(*command, "--checkpoint", "checkpoint.stats")
     assert (resumed.status, resumed.errors) == (0, "")
     anew = compare_heads(Path("corpus.txt"), model=TINY_MODEL, settings=TINY_SETTINGS, measures=THEN)
-    assert measured(json.loads(resumed.output)) == measured(json.loads(files.to_json(anew)))
+    assert measured(json.loads(resumed.output)) == measured(json.loads(to_json(anew)))
     assert files.load_stats("checkpoint.stats").n_lines is None
 
 

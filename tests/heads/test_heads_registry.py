@@ -15,10 +15,10 @@ from attnviz.capture.source import open_source
 from attnviz.errors import RecordError
 from attnviz.heads.api import compare_heads
 from attnviz.heads.figure.page import shares
-from attnviz.heads.files import to_csv
 from attnviz.heads.measures import MEASURES, Measure, RoleRule, measures_of
 from attnviz.heads.selection import by_role, role_names
 from attnviz.heads.settings import SurveySettings
+from attnviz.heads.tables import to_csv
 from attnviz.heads.terminal.page import draw_head
 from attnviz.heads.terminal.table import draw_table
 from attnviz.render.terminal.screen import Screen

@@ -1,0 +1,328 @@
+r"""Comparisons and changes of heads as files: ``.csv``, a row a head, ``.json``, all there is, ``.tex`` for a paper.
+
+The LaTeX table of roles is read by another document by ``\input``; it needs booktabs.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from attnviz.errors import RecordError
+from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
+from attnviz.heads.measures import Measure
+from attnviz.heads.notes import note_words, proof, reason_of
+from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, Relation, Role
+from attnviz.heads.roles import CONTROLS
+from attnviz.heads.selection import by_role
+from attnviz.heads.wording import described, sample, say
+from attnviz.render.latex import document, escaped
+from attnviz.storage.encoding import to_text, with_nulls
+from attnviz.storage.files import check_ending, write_whole
+from attnviz.text.display import visible
+
+ENDS = ("before", "after", "difference", "low", "high")
+"""What stands behind the name of a measure, and of a relation, in a table of changes."""
+
+PACKAGES = "booktabs"
+MARKS = {True: r"\ensuremath{\bullet}", False: r"\ensuremath{\circ}"}
+"""Stand before a role in LaTeX: whether it is established."""
+
+Row = dict[str, object]
+"""What a table says of a head, by the names of its columns."""
+
+
+def to_csv(found: HeadComparison | Changes) -> str:
+    """A comparison, or two models, as CSV: a line of names, then a row for each head, layer after layer.
+
+    Of a comparison the role is the clearest. ``established`` is empty where there is no role, ``cluster`` where heads
+    were not compared, a number where nothing was counted. Each measure has its value, ``_low`` and ``_high``, the ends
+    of its 95 % interval, and the value of each control, such as ``_shuffled``; ``_untrained`` is that of the best heads
+    of random weights, in the mean of several seeds.
+
+    Of two models ``change`` is the pattern's, in nats, with the ends of its 95 % interval; ``nearest`` and ``others``
+    are how far, in the model before, the head most like it is, and another head in the mean. Roles are the clearest
+    ones, empty where there is none. Each measure has its values, their difference (after less before) and the ends of
+    its interval. A relation between words, such as ``relation_nsubj``, stands in the row of the head that finds it best
+    before: ``_head_after`` is the one that does after, ``_before`` and ``_after`` are how often they are right. What
+    was not measured is empty.
+    """
+    written = io.StringIO()
+    rows = list(_rows(found))
+    table = csv.DictWriter(written, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    for row in rows:
+        table.writerow({name: shown(value) if isinstance(value, float) else value for name, value in row.items()})
+    return written.getvalue()
+
+
+def frame(found: HeadComparison | Changes) -> Any:
+    """The table of the CSV file as a pandas data frame; NaN and None where a cell is empty."""
+    import pandas as pd
+
+    if isinstance(found, Changes):
+        return pd.read_csv(io.StringIO(to_csv(found)), dtype=dict.fromkeys(("role_before", "role_after"), "string"))
+    return pd.DataFrame([{name: None if cell == "" else cell for name, cell in row.items()} for row in _rows(found)])
+
+
+def shown(value: float) -> str:
+    """A number in full; what is none is left empty, as pandas and spreadsheets read it."""
+    return repr(float(value)) if math.isfinite(value) else ""
+
+
+def _rows(found: HeadComparison | Changes) -> Iterator[Row]:
+    if isinstance(found, Changes):
+        yield from (_row_of_change(found, change) for change in found.heads)
+    else:
+        yield from (_row_of_head(found, head) for head in found.heads)
+
+
+def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
+    """A head with its clearest role, then its measures with their intervals and controls."""
+    role = head.roles[0] if head.roles else None
+    row: Row = {
+        "layer": head.layer, "head": head.head, "role": role.name if role else "",
+        "words": role.rule.words if role else NO_ROLE, "established": role.established if role else "",
+        "reason": visible(reason_of(role.doubt)) if role else "", "score": role.score if role else math.nan,
+        "cluster": "" if head.cluster is None else head.cluster,
+    }  # fmt: skip
+    e = comparison.estimates
+    parts = {"": e.value, "_low": e.low, "_high": e.high}
+    parts |= {f"_{name}": control.value for name, control in comparison.controls.items()}
+    for at, measure in enumerate(comparison.names):
+        row |= {f"{measure}{end}": float(part[head.layer, head.head, at]) for end, part in parts.items()}
+    return row
+
+
+def _row_of_change(found: Changes, change: Change) -> Row:
+    """A head in both models: its pattern, its roles, its measures, and the relations that it finds best before."""
+    at = change.before.layer, change.before.head
+    row: Row = {
+        "layer": at[0], "head": at[1], "change": change.pattern, "change_low": change.low,
+        "change_high": change.high, "nearest": change.nearest, "others": change.others, **_roles(change, ""),
+    }  # fmt: skip
+    for name in found.before.names:
+        one = found.difference(name, *at)
+        ends = (one.before, one.after, one.value, one.low, one.high)
+        row |= {f"{name}_{end}": value for end, value in zip(ENDS, ends, strict=True)}
+    for relation in found.relations:
+        best, after = relation.before, relation.after
+        own = (best.layer, best.head) == at
+        row[f"relation_{relation.name}_head_after"] = f"{after.layer}.{after.head}" if own else ""
+        ends = (best.accuracy, after.accuracy, relation.value, relation.low, relation.high)
+        row |= {
+            f"relation_{relation.name}_{end}": value if own else math.nan for end, value in zip(ENDS, ends, strict=True)
+        }
+    return row
+
+
+def _roles(change: Change, none: str | None) -> Row:
+    before, after = (none if role is None else role.name for role in change.roles)
+    sure = {"role_changed": change.role_changed, "role_established": change.role_established}
+    return {"role_before": before, "role_after": after, **sure}
+
+
+def to_json(found: HeadComparison | Changes) -> str:
+    """All that is in a comparison, or in two and what differs, under the names it has there; what is no number is null.
+
+    Raises:
+        RecordError: a text holds half a character.
+    """
+    if isinstance(found, Changes):
+        return to_text(with_nulls(_changes(found)), "the changes")
+    return to_text(with_nulls(_comparison(found)), "the comparison")
+
+
+def _comparison(comparison: HeadComparison) -> dict[str, Any]:
+    return {
+        "format": "attnviz-comparison",
+        "version": 1,
+        "model": comparison.model,
+        "kind": comparison.kind,
+        "corpus": comparison.corpus,
+        "specials": comparison.specials,
+        "n_sentences": comparison.n_sentences,
+        "n_tokens": comparison.n_tokens,
+        "n_bad": comparison.n_bad,
+        "bad": [{"line": line, "reason": reason} for line, reason in comparison.bad],
+        "proof": proof(comparison),
+        "notes": [note_words(note) for note in comparison.notes],
+        "axes": ["layer", "head", "measure"],
+        "measures": [{"name": one.name, **_meant(one)} for one in comparison.measures],
+        "estimates": asdict(comparison.estimates),
+        "controls": {name: asdict(control) for name, control in comparison.controls.items()},
+        "heads": [_head(head) for head in comparison.heads],
+        "likeness": None if comparison.similarity is None else asdict(comparison.similarity),
+        "examples": _examples(comparison.examples),
+        "typical": _examples({place: (one,) for place, one in comparison.typical.items()}),
+        "relations": [_relation(one) for one in comparison.relations],
+    }
+
+
+def _head(head: HeadProfile) -> dict[str, Any]:
+    return {
+        "name": head.name, "words": head.words, "layer": head.layer, "head": head.head,
+        "roles": [_role(role) for role in head.roles], "cluster": head.cluster,
+    }  # fmt: skip
+
+
+def _role(role: Role) -> dict[str, Any]:
+    """A role without what only pictures need."""
+    rule = role.rule
+    controls = [
+        {
+            "name": one.name, "what": CONTROLS[one.name].say(control=one), "value": one.value, "low": one.low,
+            "high": one.high, "rules_out": one.rules_out,
+        }
+        for one in role.controls
+    ]  # fmt: skip
+    return {
+        "name": role.name, "short": rule.short, "words": rule.words, "measure": role.measure, "score": role.score,
+        "low": role.low, "high": role.high, "threshold": rule.threshold, "controls": controls,
+        "established": role.established, "reason": reason_of(role.doubt),
+    }  # fmt: skip
+
+
+def _relation(one: Relation) -> dict[str, Any]:
+    """How well a head finds a relation, and why it is not established where it is not."""
+    fields = {name: value for name, value in asdict(one).items() if name != "doubt"}
+    return {**fields, "established": one.established, "reason": reason_of(one.doubt)}
+
+
+def _meant(one: Measure) -> dict[str, str]:
+    return {"unit": one.unit, "meaning": one.meaning} if one.unit else {}
+
+
+def _examples(
+    examples: Mapping[tuple[str, str], Sequence[Example]],
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for (head, measure), several in examples.items():
+        found.setdefault(head, {})[measure] = [asdict(example) for example in several]
+    return found
+
+
+def _changes(found: Changes) -> dict[str, Any]:
+    """Both comparisons as they are saved, and what differs."""
+    return {
+        "format": "attnviz-changes",
+        "version": 1,
+        "paired": found.paired,
+        "most": MOST,
+        "measures": found.before.names,
+        "heads": [_change(found, change) for change in found.heads],
+        "relations": [_relation_change(one) for one in found.relations],
+        "notes": [note_words(note) for note in found.notes],
+        "before": json.loads(to_json(found.before)),
+        "after": json.loads(to_json(found.after)),
+    }
+
+
+def _change(found: Changes, change: Change) -> dict[str, object]:
+    """One head: its pattern change, its roles, the differences of its measures."""
+    at = change.before.layer, change.before.head
+    return {
+        "layer": at[0],
+        "head": at[1],
+        "name": change.name,
+        "change": _fields(change, "pattern", "low", "high", "nearest", "others"),
+        "beyond_nearest": change.beyond_nearest,
+        **_roles(change, None),
+        "differences": {
+            name: _fields(found.difference(name, *at), "before", "after", "value", "low", "high", "established")
+            for name in found.before.names
+        },
+    }
+
+
+def _relation_change(one: RelationChange) -> dict[str, object]:
+    """One relation: the best head before and after, and the difference of how often they are right."""
+    best = ("layer", "head", "reverse", "n", "accuracy", "low", "high")
+    return {
+        "name": one.name,
+        "before": _fields(one.before, *best),
+        "after": _fields(one.after, *best),
+        "difference": _fields(one, "value", "low", "high", "established"),
+        "other_head": one.moved,
+    }
+
+
+def _fields(one: object, *names: str) -> dict[str, object]:
+    return {name: getattr(one, name) for name in names}
+
+
+def to_latex(comparison: HeadComparison, language: str = "en") -> str:
+    """The roles that heads have, a row each: how many heads have it, the best of them, its score and what that exceeds.
+
+    Scores are shares of 1, as the terminal has them, with their 95 % intervals. The control is the highest of those
+    that could rule the role out.
+    """
+    about = [comparison.model, described(comparison, language), sample(comparison, language)]
+    titles = [escaped(say(name, language)) for name in ("role", "n_heads", "best", "score", "95 %", "control")]
+    rows = [[titles[0], *(rf"\multicolumn{{1}}{{c}}{{{title}}}" for title in titles[1:])]]
+    for row in by_role(comparison):
+        head, role = row.heads[0]
+        if role is None:
+            rows.append([escaped(say("no_role", language)), f"{len(row.heads)}", *[""] * 4])
+        else:
+            name = f"{MARKS[row.doubt is None]} {escaped(role.rule.short)}"
+            score = [f"{role.score:.2f}", _ends(role.low, role.high), _control(role, language)]
+            rows.append([name, f"{len(row.heads)}", head.name, *score])
+    lines = [f"{{{cells[0]}}} & {' & '.join(cells[1:])} \\\\" for cells in rows]
+    marks = say("marks", language, yes="YES", no="NO", doubt="")
+    legend = escaped(marks).replace("YES", MARKS[True]).replace("NO", MARKS[False])
+    body = [
+        *(f"% {' '.join(visible(text).split())}" for text in [*about, proof(comparison, language)]),
+        r"\begin{tabular}{@{}lrlrcl@{}} \toprule", f"{lines[0]} \\midrule", *lines[1:], r"\bottomrule \end{tabular}",
+        rf"\ifdefined\attnvizalone\par\medskip {legend}\fi",
+    ]  # fmt: skip
+    return document("\n".join(body), PACKAGES, r"\setlength{\tabcolsep}{4pt}")
+
+
+def _ends(low: float, high: float) -> str:
+    return "" if math.isnan(low) else f"{low:.2f}--{high:.2f}"
+
+
+def _control(role: Role, language: str) -> str:
+    """Of the controls that could rule a role out the one that reaches highest, with its interval."""
+    held = [one for one in role.controls if one.rules_out and not math.isnan(one.high)]
+    if not held:
+        return ""
+    one = max(held, key=lambda control: control.high)
+    return f"{_ends(one.low, one.high)} ({escaped(say(f'mark_{one.name}', language))})"
+
+
+WRITERS: Mapping[str, Callable[[Any, str], str]] = {
+    ".csv": lambda found, _: to_csv(found),
+    ".json": lambda found, _: to_json(found) + "\n",
+    ".tex": to_latex,
+}
+"""What makes a file, by its ending: from a comparison, or changes, and the language; changes have no LaTeX."""
+
+
+def save(found: HeadComparison | Changes, path: str | os.PathLike[str], language: str = "en") -> Path:
+    """Write a comparison as ``.csv``, ``.json`` or ``.tex``, changes as one of the first two, whole or not at all.
+
+    Returns:
+        The path.
+
+    Raises:
+        OutputError: another ending, or the file cannot be written.
+        RecordError: a text holds half a character.
+    """
+    if isinstance(found, Changes):
+        make = WRITERS[check_ending(path, [ending for ending in WRITERS if ending != ".tex"], "changes are")]
+    else:
+        make = WRITERS[check_ending(path, WRITERS, "a comparison is")]
+    try:
+        data = make(found, language).encode()
+    except UnicodeEncodeError as error:
+        raise RecordError(f"the comparison cannot be written: {error}") from None
+    return write_whole(path, data)
