@@ -155,17 +155,8 @@ def compare_models(
 ) -> Changes:
     """What the heads of two models of one architecture and one tokenizer do otherwise.
 
-    Args:
-        before: the first model.
-        after: the second; or a ``.stats`` file of it: then roles and measures are compared, and no patterns.
-        sentences: as for `compare_heads`.
-        tokenizer: of models in memory, the one of both.
-        settings: likewise.
-        thresholds: likewise.
-        measures: likewise.
-        checkpoint: likewise.
-        progress: likewise.
-        opening: likewise, of both models.
+    Of a ``.stats`` file as the second model roles and measures are compared, and no patterns. Whatever else is given is
+    as for `compare_heads`; a tokenizer, and what opens a model, is that of both.
 
     Returns:
         The changes: of each head how far its pattern is from the other model's (the mean Jensen-Shannon divergence of
@@ -372,9 +363,6 @@ def _again(origin: Origin) -> Source:
     """The model that was measured, loaded as it was then, where that needs no download.
 
     Whether code that comes with a model may run is for the caller of now to allow, and no file.
-
-    Raises:
-        ModelError: it is not here, cannot be loaded, or has other weights.
     """
     then, now, about = origin.stats.run.model, origin.model, origin.stats.survey.about
     name = then.name or about.model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -100,9 +101,7 @@ def command(
     """
     table.check(survey.max_offset)
     check_together(text, model, survey, output.checkpoint)
-    _check_table(text, table, json=output.json, against=against.against)
-    _check_against(text, against, output)
-    _check_views(output, similarity=survey.similarity, against=against.against)
+    _check(text, table, survey, against, output)
     check_writable(output.planned())
     if against.against is not None:
         _show_changes(text, model, table, survey, against, page, output)
@@ -208,12 +207,7 @@ def _show_changes(
     text: CorpusSettings, model: ModelSettings, table: TableSettings, survey: SurveySettings, against: AgainstSettings,
     page: PageSettings, output: ComparisonOutput,
 ) -> None:  # fmt: skip
-    """Compare two models, print, write; exit with `CHANGED` where a head changed too much.
-
-    Raises:
-        AttnvizError: the models cannot be compared head by head, or there is no sentence.
-        Exit: a head changed too much.
-    """
+    """Compare two models, print, write; exit with `CHANGED` where a head changed too much."""
     from attnviz.heads.api import compare_models, draw
     from attnviz.heads.changes.compare import exceeds
 
@@ -266,56 +260,50 @@ def _opening(model: ModelSettings) -> Source:
         return source
 
 
-def _check_table(text: CorpusSettings, table: TableSettings, *, json: bool, against: str | None) -> None:
-    """Refuse options that choose from a table that is not printed.
-
-    Raises:
-        SettingsError: there are such options, and no such table.
-    """
-    if table.roles and (text.text is None or json or against is not None):
-        raise SettingsError("--roles shows the heads of one model on one sentence: give a sentence")
-    chosen = changed(table, "sort", "role", "layer", "head")
-    if chosen and (json or against is not None):
-        what = "--json has all heads" if json else "--against has another: all heads, the largest change first"
-        choose = "chooses" if len(chosen) == 1 else "choose"
-        raise SettingsError(f"{' and '.join(chosen)} {choose} from the table of heads of one model; {what}")
-
-
-def _check_against(text: CorpusSettings, against: AgainstSettings, output: ComparisonOutput) -> None:
-    """Refuse a threshold that watches nothing, and options for one model alone.
-
-    Raises:
-        SettingsError: there is one.
-    """
-    above = against.fail_above
-    if against.against is None:
-        if above is not None:
-            raise SettingsError("--fail-above is for --against: there is no other model")
-        return
-    if text.load is not None and not against.is_saved:
-        raise SettingsError("--load draws what was measured: it is compared --against another .stats file alone")
-    for path in output.output:
-        if (suffix := path.suffix.lower()) in {STATS, ".tex"}:
-            raise SettingsError(f"{visible(str(path))}: a comparison of two models is not saved as {suffix[1:]}")
-    if above is not None:
-        from attnviz.heads.changes.record import MOST
-
-        if against.is_saved:
-            raise SettingsError("--fail-above watches patterns, which a .stats file does not hold: give a model")
-        if not 0 <= above < MOST:
-            raise SettingsError(f"a pattern changes by 0 nats to ln 2 = {MOST:.3f}, not {above:g}")
-
-
-def _check_views(output: ComparisonOutput, *, similarity: bool, against: str | None) -> None:
-    """Refuse pictures of how alike heads are that are not compared.
-
-    Raises:
-        SettingsError: there are no such pairs, or a file has another ending.
-    """
-    for view, path in output.views.items():
-        if against is not None or not similarity:
-            raise SettingsError(f"--{view} is of all pairs of heads of one model: not with --against, --no-similarity")
-        check_endings([path], tuple(PICTURES))
+def _check(
+    text: CorpusSettings, table: TableSettings, survey: SurveySettings, against: AgainstSettings,
+    output: ComparisonOutput,
+) -> None:  # fmt: skip
+    """Refuse options for what is not shown: of a table, of one model, of another model, of pairs of heads."""
+    other, above, chosen = against.against, against.fail_above, changed(table, "sort", "role", "layer", "head")
+    what = "--json has all heads" if output.json else "--against has another: all heads, the largest change first"
+    choose = "chooses" if len(chosen) == 1 else "choose"
+    one_model = next((path for path in output.output if path.suffix.lower() in {STATS, ".tex"}), Path())
+    view = next(iter(output.views), "")
+    for is_refused, words in (
+        (
+            table.roles and (text.text is None or output.json or other is not None),
+            "--roles shows the heads of one model on one sentence: give a sentence",
+        ),
+        (
+            chosen and (output.json or other is not None),
+            f"{' and '.join(chosen)} {choose} from the table of heads of one model; {what}",
+        ),
+        (other is None and above is not None, "--fail-above is for --against: there is no other model"),
+        (
+            other is not None and text.load is not None and not against.is_saved,
+            "--load draws what was measured: it is compared --against another .stats file alone",
+        ),
+        (
+            other is not None and one_model.suffix,
+            f"{visible(str(one_model))}: a comparison of two models is not saved as {one_model.suffix.lower()[1:]}",
+        ),
+        (
+            above is not None and against.is_saved,
+            "--fail-above watches patterns, which a .stats file does not hold: give a model",
+        ),
+        (
+            above is not None and not 0 <= above < math.log(2),
+            f"a pattern changes by 0 nats to ln 2 = {math.log(2):.3f}, not {above or 0:g}",
+        ),
+        (
+            view and (other is not None or not survey.similarity),
+            f"--{view} is of all pairs of heads of one model: not with --against, --no-similarity",
+        ),
+    ):
+        if is_refused:
+            raise SettingsError(words)
+    check_endings(output.views.values(), tuple(PICTURES))
 
 
 def _chosen_places(table: TableSettings, n_layers: int, n_heads: int) -> tuple[list[int], list[int]]:

@@ -29,7 +29,7 @@ def compare(
     """
     taken = measures.named((*found.measures, "variability"), entries, found.about.max_offset)
     measured = _with_peaks(found.heads, taken)
-    estimates = _shares_to_1(_with_variability(measured, survey.variability(found.places)), taken)
+    estimates = _shares_to_1(measured.with_one_more(survey.variability(found.places)), taken)
     n_looked_at = len(measures.rules_of(taken)) + (0 if found.relations is None else len(found.relations.names))
     controls = _controls(found, n_looked_at)
     every = roles.with_thresholds(measures.rules_of(taken), thresholds or {})
@@ -93,15 +93,6 @@ def _with_peaks(heads: tally.Tally, taken: Sequence[Measure]) -> Estimates:
     return found
 
 
-def _with_variability(estimates: Estimates, more: Estimates) -> Estimates:
-    def both(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        return np.concatenate([one, other[:, :, None]], axis=2)
-
-    return Estimates(
-        value=both(estimates.value, more.value), low=both(estimates.low, more.low), high=both(estimates.high, more.high)
-    )
-
-
 def _shares_to_1(estimates: Estimates, taken: Sequence[Measure]) -> Estimates:
     """The same, with no interval of a share that goes beyond 0 or 1."""
     most = np.array([1.0 if one.unit == "share" else np.inf for one in taken])
@@ -120,7 +111,7 @@ def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
         if name in found.sample.controls:
             sums, counts = found.sample.controls[name]
             taken = tally.tallied(sums, counts[:, :, None], keys).estimate()
-            controls[name] = _with_variability(taken, _nothing(shape[:2]))
+            controls[name] = taken.with_one_more(_nothing(shape[:2]))
     places = [found.measures.index(name) for name in found.sample.roles]
     if UNTRAINED in found.sample.controls:
         sums, counts = found.sample.controls[UNTRAINED]

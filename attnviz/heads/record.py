@@ -29,6 +29,16 @@ class Estimates:
     low: Float64[np.ndarray, ...]
     high: Float64[np.ndarray, ...]
 
+    def at(self, *place: int) -> tuple[float, float, float]:
+        """One of them: its value and both ends of its interval."""
+        return float(self.value[place]), float(self.low[place]), float(self.high[place])
+
+    def with_one_more(self, other: Estimates) -> Estimates:
+        """The same, with another measure of each head behind the others."""
+        parts = ((self.value, other.value), (self.low, other.low), (self.high, other.high))
+        value, low, high = (np.concatenate([one, more[..., None]], axis=-1) for one, more in parts)
+        return Estimates(value=value, low=low, high=high)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
@@ -314,9 +324,7 @@ class HeadComparison:
         """
         if measure not in self.names:
             raise SelectionError(f"there is no measure {measure!r}: there are {', '.join(self.names)}")
-        at = self.names.index(measure)
-        e = self.estimates
-        return float(e.value[layer, head, at]), float(e.low[layer, head, at]), float(e.high[layer, head, at])
+        return self.estimates.at(layer, head, self.names.index(measure))
 
     def to_frame(self) -> Any:
         """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""

@@ -220,7 +220,7 @@ def roles_of(
         if measure.name not in names:
             continue
         at = names.index(measure.name)
-        score, low, high = (float(e[layer, head, at]) for e in (estimates.value, estimates.low, estimates.high))
+        score, low, high = estimates.at(layer, head, at)
         if not score >= rule.threshold:  # NaN is not
             continue
         rows = float(counts.rows[layer, at])
@@ -229,7 +229,7 @@ def roles_of(
         taken = tuple(
             Control(name=name, value=value, low=ends[0], high=ends[1], rules_out=name in rule.ruled_out_by)
             for name, one in controls.items()
-            for value, *ends in [[float(e[layer, head, at]) for e in (one.value, one.low, one.high)]]
+            for value, *ends in [one.at(layer, head, at)]
             if not math.isnan(value)
         )
         evidence = Evidence(

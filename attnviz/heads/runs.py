@@ -239,11 +239,7 @@ def _lines_of(given: Input, source: Source) -> tuple[Iterable[CorpusLine | BadLi
 
 
 def _check_can_go_on(given: Input) -> None:
-    """Refuse a checkpoint of what nobody can know again.
-
-    Raises:
-        InputError: the sentences are no file, or the file is a pipe.
-    """
+    """Refuse a checkpoint of what nobody can know again."""
     if given.corpus is None:
         raise InputError("a checkpoint is for a file of sentences")
     if given.mark is None:
@@ -251,11 +247,7 @@ def _check_can_go_on(given: Input) -> None:
 
 
 def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: SurveyRun) -> None:
-    """Make sure that what an earlier run left is of this run.
-
-    Raises:
-        RecordError: it is of another corpus, or was measured otherwise.
-    """
+    """Make sure that what an earlier run left is of this run."""
     now, then = run.words(), before.run.words()
     differing = [
         f"{name} is {now.get(name, 'not given')}, was {then.get(name, 'not given')}"
@@ -277,11 +269,7 @@ def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: Su
 
 
 def _check_weights(before: Survey, source: Source, checkpoint: Path | None) -> None:
-    """Make sure that a checkpoint is of this very model, and not of another that had its name.
-
-    Raises:
-        RecordError: its weights were others.
-    """
+    """Make sure that a checkpoint is of this very model, and not of another that had its name."""
     if before.about.weights != source.digest():
         raise RecordError(
             f"{visible(str(checkpoint))} is a checkpoint of another run: {visible(source.name)} had other weights; "

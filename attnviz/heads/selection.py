@@ -11,12 +11,11 @@ from jaxtyping import Float32
 
 from attnviz.attention import Attention, Note, positions
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import MEASURES, Measure, RoleRule, measures_of, rules_of
+from attnviz.heads.measures import Measure, RoleRule, rules_of
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY
 from attnviz.heads.relations import names_of as names_of_relations
 from attnviz.heads.roles import names_of, spelled
-from attnviz.heads.settings import MAX_OFFSET
 from attnviz.text.display import clip
 from attnviz.text.names import did_you_mean
 
@@ -103,25 +102,6 @@ def measure_named(wanted: str, measures: Sequence[Measure]) -> Measure:
     shown = [one.name for offset in (None, -1) for one in measures if one.offset == offset]
     hint = did_you_mean(wanted, (*ORDERS, *names), shown)
     raise SelectionError(f"there is no measure {clip(wanted, 40)!r}{hint}")
-
-
-def check_sort(wanted: str, max_offset: int = MAX_OFFSET) -> None:
-    """Find out before a model is run whether heads can be sorted so.
-
-    Raises:
-        SelectionError: they cannot.
-    """
-    if wanted not in ORDERS:
-        measure_named(wanted, measures_of(MEASURES, max_offset))
-
-
-def check_role(wanted: str, max_offset: int = MAX_OFFSET) -> None:
-    """Find out before a model is run whether there can be such a role; which relations there are, a treebank says.
-
-    Raises:
-        SelectionError: there cannot.
-    """
-    roles_named(wanted, measures_of(MEASURES, max_offset))
 
 
 def chosen(

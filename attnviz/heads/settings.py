@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
@@ -183,19 +182,18 @@ class TableSettings(ViewSettings):
         """
         if self.sort == "head" and not self.role:
             return
-        from attnviz.heads.selection import check_role, check_sort
+        from attnviz.heads.measures import MEASURES, measures_of
+        from attnviz.heads.selection import ORDERS, measure_named, roles_named
 
-        if self.sort != "head":
-            _known(check_sort, self.sort, max_offset, "--sort")
-        for role in self.role:
-            _known(check_role, role, max_offset, "--role")
-
-
-def _known(check: Callable[[str, int], None], name: str, max_offset: int, named: str) -> None:
-    try:
-        check(name, max_offset)
-    except SelectionError as error:
-        raise SettingsError(f"Invalid value for '{named}': {error}") from None
+        measures, named = measures_of(MEASURES, max_offset), "--sort"
+        try:
+            if self.sort not in ORDERS:
+                measure_named(self.sort, measures)
+            named = "--role"
+            for role in self.role:
+                roles_named(role, measures)
+        except SelectionError as error:
+            raise SettingsError(f"Invalid value for '{named}': {error}") from None
 
 
 def read_thresholds(typed: tuple[str, ...]) -> dict[str, float]:

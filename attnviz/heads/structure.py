@@ -144,8 +144,7 @@ def merge(one: Relations, other: Relations) -> Relations:
 
 def interval(hits: Real[np.ndarray, " group"], counts: Real[np.ndarray, " group"]) -> tuple[float, float, float]:
     """How many links are right, with the interval of `attnviz.heads.tally.share`; NaN of none."""
-    found = tally.share(hits, counts)
-    return float(found.value), float(found.low), float(found.high)
+    return tally.share(hits, counts).at()
 
 
 def notes(found: Relations) -> tuple[Note, ...]:

@@ -113,12 +113,7 @@ def _sides(
     measures: tuple[Entry, ...] = MEASURES,
     tokens: int = TOKENS,
 ) -> tuple[_Side, _Side]:
-    """Both models, with the attention that both have.
-
-    Raises:
-        ModelError: they have other kinds.
-        SelectionError: the first has none of the kind that is wished for.
-    """
+    """Both models, with the attention that both have."""
     kind = expect_kind(before, settings.kind, None)
     if kind not in after.kinds:
         raise ModelError(
@@ -132,12 +127,7 @@ def _sides(
 
 
 def _read_by(one: _Side, other: _Side, text: str, where: str) -> tuple[Batch, Batch]:
-    """A sentence as both models read it; `where` it is of many, such as "line 7, ".
-
-    Raises:
-        InputError: one of them cannot.
-        ModelError: they cut it into other tokens.
-    """
+    """A sentence as both models read it; `where` it is of many, such as "line 7, "."""
     check_text(text)
     first = one.encode(text)
     second = other.encode(text, target=first.sentences[0].target)
@@ -181,11 +171,7 @@ def _pair_survey(one: _Side, other: _Side, parts: Sequence[_Parts]) -> PairSurve
 def _apart(
     before: BatchMeasures, after: BatchMeasures
 ) -> tuple[Float64[np.ndarray, "sentence layer head"], Float64[np.ndarray, "sentence 1 1"]]:
-    """The divergences of the sentences of a batch, summed over rows, and how many rows these are.
-
-    Raises:
-        ModelError: the models let other rows see.
-    """
+    """The divergences of the sentences of a batch, summed over rows, and how many rows these are."""
     if before.rows is None or after.rows is None or before.rows_counted is None or after.rows_counted is None:
         raise ModelError("the rows of these models were not kept")
     if not bool((before.rows_counted == after.rows_counted.to(before.rows_counted.device)).all()):
@@ -210,11 +196,7 @@ def _with_bad(found: PairSurvey, bad: Bad, n_bad: int) -> PairSurvey:
 
 
 def _check_tokens(where: str, before: Sentence, after: Sentence, name: str, name_after: str) -> None:
-    """Make sure that both models read the very same pieces: only then is a row of one the row of the other.
-
-    Raises:
-        ModelError: they do not.
-    """
+    """Make sure that both models read the very same pieces: only then is a row of one the row of the other."""
     for one, other in ((before.tokens, after.tokens), (before.keys or (), after.keys or ())):
         pieces = [[(token.piece, token.special) for token in tokens] for tokens in (one, other)]
         if pieces[0] == pieces[1]:

@@ -189,12 +189,7 @@ def _differences(before: Survey, after: Survey) -> Estimates:
     """After less before, of every measure: of all sentences, and without each group of them for the interval."""
     means = [tally.left_out(one.heads.sums, one.heads.counts) for one in (before, after)]
     found = tally.interval(_apart(*means), tally.effective(before.heads.counts))
-    varied = survey.variability_changed(before.places, after.places)
-
-    def joined(name: str) -> Float64[np.ndarray, "layer head measure"]:
-        return np.concatenate([getattr(found, name), getattr(varied, name)[:, :, None]], axis=2)
-
-    return Estimates(value=joined("value"), low=joined("low"), high=joined("high"))
+    return found.with_one_more(survey.variability_changed(before.places, after.places))
 
 
 def _apart(
@@ -240,19 +235,11 @@ def _change(
     differs: bool,
     yardstick: Float64[np.ndarray, " yardstick"],
 ) -> Change:
-    at = before.layer, before.head
-    found = (np.nan,) * 3 if pattern is None else (pattern.value[at], pattern.low[at], pattern.high[at])
-    nearest, others = yardstick
+    found = (math.nan,) * 3 if pattern is None else pattern.at(before.layer, before.head)
     return Change(
-        before=before,
-        after=after,
-        pattern=float(found[0]),
-        low=float(found[1]),
-        high=float(found[2]),
-        nearest=float(nearest),
-        others=float(others),
-        role_differs=differs,
-    )
+        before=before, after=after, pattern=found[0], low=found[1], high=found[2],
+        nearest=float(yardstick[0]), others=float(yardstick[1]), role_differs=differs,
+    )  # fmt: skip
 
 
 def _notes(before: HeadComparison, after: HeadComparison, pattern: Estimates | None, *, paired: bool) -> Iterable[Note]:

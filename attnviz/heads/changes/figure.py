@@ -13,26 +13,12 @@ import numpy as np
 from attnviz.heads.changes import wording
 from attnviz.heads.changes.compare import most_changed, size
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
-from attnviz.heads.figure.grid import (
-    ABOVE,
-    BESIDE,
-    ENTRY,
-    KEY,
-    Columns,
-    draw_key,
-    draw_table,
-    fitting,
-    grid_size,
-    key_width,
-    map_cell,
-    number_grid,
-    table_width,
-)
+from attnviz.heads.figure import grid
 from attnviz.heads.notes import MINOR, note_words
 from attnviz.heads.wording import say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of, scale_marks
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, POINT, SMALL, TEXT, Pen
 from attnviz.render.figure.style import STYLES, Style
 from attnviz.render.palette import DEFAULT, colours, diverging, hexed, ink, levels, signed_levels
 from attnviz.render.sheet import BLANK
@@ -62,16 +48,16 @@ def draw(found: Changes, palette: str = DEFAULT, *, language: str = "en", style:
         SelectionError: there is no such palette.
     """
     brief = style.width is not None and (bool(style.height) or style.width < COLUMN)
-    heading, below = visible(wording.finding(found, language)), list(map(visible, _below(found, language)))
+    title, below = visible(wording.finding(found, language)), list(map(visible, _below(found, language)))
     about = [visible(say("changes_title", language, before=found.before.model, after=found.after.model))]
     about.append(visible("; ".join(wording.corpora_of(found, language))))
     with usual_settings():
-        pen = blank_figure([heading, *about, *below, *_words(found, language)])
+        pen = blank_figure([title, *about, *below, *_words(found, language)])
         if brief:
             _draw_brief(pen, found, palette, language=language, style=style)
         else:
-            _draw_page(pen, found, palette, above=[heading, *about], below=below, language=language)
-    return Picture(pen, f"{heading}: {about[0]}", "; ".join(below))
+            _draw_page(pen, found, palette, above=[title, *about], below=below, language=language)
+    return Picture(pen, f"{title}: {about[0]}", "; ".join(below))
 
 
 def _draw_page(
@@ -79,37 +65,35 @@ def _draw_page(
 ) -> None:
     """The map beside the heads that changed most; below them the roles and the relations; then how to read it."""
     room = WIDTH - 2 * MARGIN
-    heading, *about = above
-    larger = TITLE * min(1.35, max(1.0, 1.35 * room / pen.width(heading, 1.35 * TITLE)))
-    written = [*lines(pen, [heading], room, larger, leading=1.5), *lines(pen, about, room, colour=GREY)]
+    written = grid.heading(pen, above[0], above[1:], room)
     noted = lines(pen, below, room)
-    cell = map_cell(found.before.n_layers, found.before.n_heads)
-    size = grid_size(found.before.n_layers, found.before.n_heads, cell)
+    cell = grid.map_cell(found.before.n_layers, found.before.n_heads)
+    size = grid.grid_size(found.before.n_layers, found.before.n_heads, cell)
     top = MARGIN + height_of(written) + 0.16
     across = MARGIN + size[0] + SCALE + GAP
-    heads = fitting(pen, _heads(found, language), WIDTH - MARGIN - across)
+    heads = grid.fitting(pen, _heads(found, language), WIDTH - MARGIN - across)
     roles, relations = _roles(found, language), _shown(found)
-    second = top + max(size[1], ENTRY * (1 + len(heads[0][1]))) + 0.2
-    named = fitting(pen, _relations(relations, language), room - MARKS - 0.3)
-    wide = table_width(pen, named) + 0.3 + MARKS if relations else 0.0
+    second = top + max(size[1], grid.ENTRY * (1 + len(heads[0][1]))) + 0.2
+    named = grid.fitting(pen, _relations(relations, language), room - MARKS - 0.3)
+    wide = grid.table_width(pen, named) + 0.3 + MARKS if relations else 0.0
     moved = wording.moves(found)[:MOST_ROLES]
-    keys = max((key_width(one.rule, pen) for one in moved), default=0.0) + 0.1
-    roles = fitting(pen, roles, room - wide - keys - GAP * bool(relations))
+    keys = max((grid.key_width(one.rule, pen) for one in moved), default=0.0) + 0.1
+    roles = grid.fitting(pen, roles, room - wide - keys - GAP * bool(relations))
     rows = max(len(roles[0][1]), len(relations))
-    foot = second + (ENTRY * (rows + 1) + 0.12) * bool(rows)
+    foot = second + (grid.ENTRY * (rows + 1) + 0.12) * bool(rows)
     page = page_of(pen, WIDTH, foot + height_of(noted) + MARGIN)
     page.write(written, MARGIN)
     _draw_map(page, found, (MARGIN, top), cell, palette=palette, language=language)
-    draw_table(page, heads, (across, top), right={say("change", language)})
+    grid.draw_table(page, heads, (across, top), right={say("change", language)})
     if roles[0][1]:
         for number, one in enumerate(moved, 1):
-            draw_key(page, one.rule, (MARGIN, second + number * ENTRY + (ENTRY - KEY) / 2))
-        draw_table(page, roles, (MARGIN + keys, second), right={say("before", language), say("after", language)})
+            grid.draw_key(page, one.rule, (MARGIN, second + number * grid.ENTRY + (grid.ENTRY - grid.KEY) / 2))
+        grid.draw_table(page, roles, (MARGIN + keys, second), right={say("before", language), say("after", language)})
     if relations:
         right = {"n", *(say(title, language) for title in ("before", "after", "change")), "95 %"}
         quiet = [not one.established for one in relations]
         left = WIDTH - MARGIN - wide
-        draw_table(page, named, (left, second), right=right, quiet=quiet)
+        grid.draw_table(page, named, (left, second), right=right, quiet=quiet)
         _draw_marks(page, relations, (WIDTH - MARGIN - MARKS, second))
     page.write(noted, foot)
 
@@ -120,23 +104,18 @@ def _draw_brief(pen: Pen, found: Changes, palette: str, *, language: str, style:
     beside = bool(style.height)
     width = SLIDE if beside else style.width or 0.0
     pen = replace(pen, least=style.least * ((SLIDE + 2 * margin) / (style.width or 1.0) if beside else 1.0))
-    cell = map_cell(*shape) if beside else map_cell(*shape, width - 2 * margin - BESIDE - SCALE)
-    size = grid_size(*shape, cell)
+    cell = grid.map_cell(*shape) if beside else grid.map_cell(*shape, width - 2 * margin - grid.BESIDE - SCALE)
+    size = grid.grid_size(*shape, cell)
     taken = size[0] + SCALE + (GAP if beside else 0.0)
-    heads = fitting(pen, _heads(found, language), width - taken if beside else width - 2 * margin)
-    width = max(width, taken + table_width(pen, heads) * beside + 2 * margin)
-    room = width - 2 * margin
-    above = lines(pen, [visible(wording.finding(found, language))] * style.has_title, room, TITLE, leading=1.5)
+    heads = grid.fitting(pen, _heads(found, language), width - taken if beside else width - 2 * margin)
+    width = max(width, taken + grid.table_width(pen, heads) * beside + 2 * margin)
     notes = {"all": _below(found, language), "receipt": wording.proofs(found, language), "": []}[style.caption]
-    noted = lines(pen, map(visible, notes), room)
-    top = margin + height_of(above) + 0.1 * bool(above)
-    corner = (margin + taken, top) if beside else (margin, top + size[1] + 0.12)
-    foot = max(top + size[1], corner[1] + ENTRY * (1 + len(heads[0][1]))) + 0.1 * bool(noted)
-    page = page_of(pen, width, foot + height_of(noted) + margin)
-    page.write(above, margin, margin)
-    _draw_map(page, found, (margin, top), cell, palette=palette, language=language)
-    draw_table(page, heads, corner, right={say("change", language)})
-    page.write(noted, foot, margin)
+    page, corner, below = grid.brief_page(
+        pen, style, title=visible(wording.finding(found, language)), notes=list(map(visible, notes)), width=width,
+        size=size, taken=taken, n_rows=len(heads[0][1]),
+    )  # fmt: skip
+    _draw_map(page, found, corner, cell, palette=palette, language=language)
+    grid.draw_table(page, heads, below, right={say("change", language)})
 
 
 def _draw_map(
@@ -151,7 +130,7 @@ def _draw_map(
     table = diverging() if is_signed else colours(palette)
     at = signed_levels(np.nan_to_num(values), limit) if is_signed else levels(np.nan_to_num(values), limit)
     for change, value, level in zip(found.heads, values, at, strict=True):
-        x, y = left + BESIDE + change.before.head * across, top + ABOVE + change.before.layer * down
+        x, y = left + grid.BESIDE + change.before.head * across, top + grid.ABOVE + change.before.layer * down
         letters = "white" if ink(table)[level] and np.isfinite(value) else BLACK
         fill = hexed(table[level]) if np.isfinite(value) else NOTHING
         page.box((x, y, across, down), facecolor=fill, edgecolor="white", linewidth=1.0, zorder=2)
@@ -167,8 +146,8 @@ def _draw_map(
             middle = (x + across / 2, y + down / 2)
             page.text(*middle, text, points, ha="center", va="center", zorder=5, color=letters)
     shape = found.before.n_layers, found.before.n_heads
-    number_grid(page, shape, cell, corner, language)
-    bar = (left + BESIDE + shape[1] * across + 0.14, top + ABOVE, min(1.6, max(0.6, shape[0] * down)))
+    grid.number_grid(page, shape, cell, corner, language)
+    bar = (left + grid.BESIDE + shape[1] * across + 0.14, top + grid.ABOVE, min(1.6, max(0.6, shape[0] * down)))
     page.colour_bar(table, bar, scale_marks(-limit if is_signed else 0.0, limit))
     page.text(bar[0], bar[1] - 0.1, "" if is_signed else "nats", max(SMALL, page.pen.least), va="bottom", color=GREY)
 
@@ -181,7 +160,7 @@ def _value(found: Changes, change: Change) -> float:
     return 0.0 if first is None else float(np.copysign(size(first), first.value))
 
 
-def _heads(found: Changes, language: str) -> Columns:
+def _heads(found: Changes, language: str) -> grid.Columns:
     """The heads that changed most."""
     heads = [change for change in wording.ordered(found) if wording.has_changed(found, change)][:MOST_HEADS]
     pattern = [
@@ -203,7 +182,7 @@ def _role(change: Change, language: str) -> str:
     return " → ".join(dict.fromkeys(names)) + "?" * (change.role_changed and not change.role_established)
 
 
-def _roles(found: Changes, language: str) -> Columns:
+def _roles(found: Changes, language: str) -> grid.Columns:
     """The roles that heads lost or got."""
     moved = wording.moves(found)[:MOST_ROLES]
 
@@ -224,7 +203,7 @@ def _shown(found: Changes) -> list[RelationChange]:
     return wording.relations(found)[:MOST_RELATIONS]
 
 
-def _relations(relations: Sequence[RelationChange], language: str) -> Columns:
+def _relations(relations: Sequence[RelationChange], language: str) -> grid.Columns:
     """How often relations are found before and after, and by which heads."""
     return [
         (say("relation", language), [clip(visible(one.name), LONGEST) or "?" for one in relations]),
@@ -244,14 +223,14 @@ def _draw_marks(page: Page, relations: Sequence[RelationChange], corner: tuple[f
     left, top = corner
     reach = max(abs(end) for one in relations for end in (one.low, one.high))
     middle, half = left + MARKS / 2, MARKS / 2 - DOT
-    bottom = top + (len(relations) + 1) * ENTRY
-    page.ax.plot([middle, middle], [top + ENTRY, bottom], color=FRAME, linewidth=0.8, zorder=1)
+    bottom = top + (len(relations) + 1) * grid.ENTRY
+    page.ax.plot([middle, middle], [top + grid.ENTRY, bottom], color=FRAME, linewidth=0.8, zorder=1)
     for value, side, text in (
         (-reach, "left", f"{-reach:.2f}"), (0.0, "center", "0"), (reach, "right", f"+{reach:.2f}")
     ):  # fmt: skip
-        page.text(middle + half * value / reach, top + ENTRY / 2, text, ha=side, va="center", color=GREY)
+        page.text(middle + half * value / reach, top + grid.ENTRY / 2, text, ha=side, va="center", color=GREY)
     for row, one in enumerate(relations, 1):
-        y = top + (row + 0.5) * ENTRY
+        y = top + (row + 0.5) * grid.ENTRY
         colour = BLACK if one.established else GREY
         ends = [middle + half * end / reach for end in (one.low, one.high)]
         page.ax.plot(ends, [y, y], color=colour, linewidth=1.1 if one.established else 0.7, zorder=2)

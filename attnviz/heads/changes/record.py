@@ -199,16 +199,8 @@ class Changes:
         self.before.head(layer, head)
         before, after = (one.estimate(measure, layer, head)[0] for one in (self.before, self.after))
         number = self.before.names.index(measure)
-        at = (layer, head, number)
-        found = self.differences
-        return Difference(
-            measure=self.measures[number],
-            before=before,
-            after=after,
-            value=float(found.value[at]),
-            low=float(found.low[at]),
-            high=float(found.high[at]),
-        )
+        value, low, high = self.differences.at(layer, head, number)
+        return Difference(measure=self.measures[number], before=before, after=after, value=value, low=low, high=high)
 
     def change(self, layer: int, head: int) -> Change:
         """One head, by its numbers.

@@ -11,8 +11,9 @@ import numpy as np
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.wording import say
-from attnviz.render.figure.page import Page, Place
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, PITCH, POINT, SMALL, TEXT, Pen
+from attnviz.render.figure.page import Line, Page, Place, height_of, lines, page_of
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, PITCH, POINT, SMALL, TEXT, TITLE, Pen
+from attnviz.render.figure.style import Style
 from attnviz.render.palette import hexed, luminance
 from attnviz.text.display import visible
 
@@ -184,3 +185,37 @@ def draw_table(
             colour = GREY if quiet and quiet[row] else BLACK
             page.text(at, top + (row + 1.5) * ENTRY, cell, ha=ha, va="center", color=colour)
         x += wide + BETWEEN
+
+
+def heading(pen: Pen, title: str, about: Sequence[str], room: float) -> list[Line]:
+    """The title, as large as fits on a line up to a limit, and what it is about."""
+    size = TITLE * min(1.35, max(1.0, 1.35 * room / pen.width(title, 1.35 * TITLE)))
+    return [*lines(pen, [title], room, size, leading=1.5), *lines(pen, about, room, colour=GREY)]
+
+
+def brief_page(
+    pen: Pen, style: Style, *, title: str, notes: Sequence[str], width: float, size: tuple[float, float], taken: float,
+    n_rows: int,
+) -> tuple[Page, tuple[float, float], tuple[float, float]]:  # fmt: skip
+    """A page of a map with a table below it, or on a slide beside it, and the corners of both.
+
+    Args:
+        pen: what is written with.
+        style: what the picture is for.
+        title: above both, where the style has one.
+        notes: below.
+        width: of the page, in inches, as all here.
+        size: of the map.
+        taken: the width that it takes with what stands beside it.
+        n_rows: of the table.
+    """
+    margin, room = style.margin, width - 2 * style.margin
+    above = lines(pen, [title] * style.has_title, room, TITLE, leading=1.5)
+    noted = lines(pen, notes, room)
+    top = margin + height_of(above) + 0.1 * bool(above)
+    corner = (margin + taken, top) if style.height else (margin, top + size[1] + 0.12)
+    foot = max(top + size[1], corner[1] + ENTRY * (1 + n_rows)) + 0.1 * bool(noted)
+    page = page_of(pen, width, foot + height_of(noted) + margin)
+    page.write(above, margin, margin)
+    page.write(noted, foot, margin)
+    return page, (margin, top), corner

@@ -9,30 +9,15 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.attention import Attention
+from attnviz.heads.figure import grid
 from attnviz.heads.figure.card import ACROSS, SIDE, cards_of, draw_cards, measured
-from attnviz.heads.figure.grid import (
-    ABOVE,
-    BESIDE,
-    ENTRY,
-    KEY,
-    Columns,
-    draw_grid,
-    draw_key,
-    draw_table,
-    fitting,
-    grid_size,
-    key_width,
-    map_cell,
-    number_grid,
-    table_width,
-)
 from attnviz.heads.notes import MINOR, doubts, note_words, proof
 from attnviz.heads.record import HeadComparison
 from attnviz.heads.selection import RoleHeads, by_role, received_by_words, without_card
 from attnviz.heads.wording import counted, described, role_words, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of
-from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
+from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT, Pen
 from attnviz.render.figure.style import STYLES, Style
 from attnviz.render.palette import DEFAULT, colours, hexed, ink, levels
 from attnviz.text.display import clip, visible
@@ -77,26 +62,17 @@ def draw(
     cards, rows = cards_of(comparison, patterns or {}, language), by_role(comparison)
     title, notes = finding(comparison, language), _notes(comparison, language)
     about = f"{visible(comparison.model)} · {described(comparison, language)} · {visible(sample(comparison, language))}"
-    heading = _heading(comparison, unseen if cards else "", language)
+    over = _heading(comparison, unseen if cards else "", language)
     with usual_settings():
-        texts = [title, about, heading, *notes, *(text for card in cards for text in card.texts), "√→–·"]  # noqa: RUF001
+        texts = [title, about, over, *notes, *(text for card in cards for text in card.texts), "√→–·"]  # noqa: RUF001
         pen = blank_figure([*texts, *(visible(role_words(row.heads[0][1], language)) for row in rows)])
-        above = [
-            *lines(
-                pen,
-                [title],
-                FULL,
-                TITLE * min(1.35, max(1.0, 1.35 * FULL / pen.width(title, 1.35 * TITLE))),
-                leading=1.5,
-            ),
-            *lines(pen, [about], FULL, colour=GREY),
-        ]
+        above = grid.heading(pen, title, [about], FULL)
         top = MARGIN + height_of(above) + 0.16
         placed = measured(pen, cards, FULL, SIDE if len(cards) > ACROSS else FEW)
         size = _map_size(comparison)
-        table = 0.0 if comparison.attention is not None else ENTRY * (len(rows) + 1) + 0.1
+        table = 0.0 if comparison.attention is not None else grid.ENTRY * (len(rows) + 1) + 0.1
         below = top + max(size[1], table) + 0.24
-        what = lines(pen, [heading] if cards else [], FULL - BAR - 0.6, TEXT + 1)
+        what = lines(pen, [over] if cards else [], FULL - BAR - 0.6, TEXT + 1)
         cards_top = below + height_of(what) + 0.12 * bool(cards)
         foot = cards_top + placed.height + 0.04
         noted = lines(pen, notes, FULL, leading=1.35)
@@ -105,7 +81,7 @@ def draw(
         if comparison.attention is not None:
             _draw_words(page, comparison, comparison.attention, top, palette=palette, language=language)
         else:
-            draw_grid(page, comparison, (MARGIN, top), language)
+            grid.draw_grid(page, comparison, (MARGIN, top), language)
             columns = _columns(rows, pen, FULL - max(size[0], LEAST) - GAP, language)
             _draw_roles(page, rows, columns, (MARGIN + max(size[0], LEAST) + GAP, top), language)
         page.write(what, below)
@@ -173,11 +149,11 @@ def _notes(comparison: HeadComparison, language: str) -> list[str]:
 def _map_size(comparison: HeadComparison) -> tuple[float, float]:
     """Width and height of the map, in inches."""
     shape = comparison.n_layers, comparison.n_heads
-    return grid_size(*shape, map_cell(*shape) if comparison.attention is None else _word_cell(*shape))
+    return grid.grid_size(*shape, grid.map_cell(*shape) if comparison.attention is None else _word_cell(*shape))
 
 
 def _word_cell(n_layers: int, n_heads: int) -> tuple[float, float]:
-    return min(WORD[0], (FULL - BESIDE) / n_heads), min(WORD[1], 7.0 / n_layers)
+    return min(WORD[0], (FULL - grid.BESIDE) / n_heads), min(WORD[1], 7.0 / n_layers)
 
 
 def _draw_words(
@@ -192,18 +168,18 @@ def _draw_words(
     for layer, head in np.ndindex(*shape):
         most = int(received[layer, head].argmax())
         level = levels(received[layer, head, most : most + 1], 1.0)[0]
-        x, y = MARGIN + BESIDE + head * across, top + ABOVE + layer * down
+        x, y = MARGIN + grid.BESIDE + head * across, top + grid.ABOVE + layer * down
         page.box((x, y, across, down), facecolor=hexed(table[level]), edgecolor="white", linewidth=1.0, zorder=2)
         word = clip(record.key_tokens[most].text, 12)
         size = min(TEXT, (across - 0.05) / max(page.pen.width(word, 1.0), POINT), down / POINT / 1.3)
         if size >= LEAST_TEXT:
             colour = "white" if white[level] else BLACK
             page.text(x + across / 2, y + down / 2, word, size, ha="center", va="center", zorder=4, color=colour)
-    number_grid(page, shape, (across, down), (MARGIN, top), language)
+    grid.number_grid(page, shape, (across, down), (MARGIN, top), language)
     page.text(WIDTH - MARGIN, top + 0.02, say("one_map_colour", language), SMALL + 1, va="top", ha="right", color=GREY)
 
 
-def _columns(rows: Sequence[RoleHeads], pen: Pen, room: float, language: str) -> Columns:
+def _columns(rows: Sequence[RoleHeads], pen: Pen, room: float, language: str) -> grid.Columns:
     """The table of roles: what it has room for of name, number of heads, best head, its score, interval and words."""
     roles = [row.heads[0][1] for row in rows]
     ends = ["" if role is None or math.isnan(role.low) else f"{role.low:.2f}–{role.high:.2f}" for role in roles]  # noqa: RUF001
@@ -215,23 +191,23 @@ def _columns(rows: Sequence[RoleHeads], pen: Pen, room: float, language: str) ->
         ("95 %", ends),
         (say("meaning", language), ["" if row.rule is None else row.rule.say(language) for row in rows]),
     ]
-    return fitting(pen, every, room - _keys(rows, pen))
+    return grid.fitting(pen, every, room - _keys(rows, pen))
 
 
 def _keys(rows: Sequence[RoleHeads], pen: Pen) -> float:
-    return max(key_width(row.heads[0][1], pen) for row in rows) + 0.1
+    return max(grid.key_width(row.heads[0][1], pen) for row in rows) + 0.1
 
 
 def _draw_roles(
-    page: Page, rows: Sequence[RoleHeads], columns: Columns, corner: tuple[float, float], language: str
+    page: Page, rows: Sequence[RoleHeads], columns: grid.Columns, corner: tuple[float, float], language: str
 ) -> None:
     """Draw a line a role at (left, top): its colour and sign, and its columns."""
     left, top = corner
     for number, row in enumerate(rows, 1):
-        draw_key(page, row.heads[0][1], (left, top + number * ENTRY + (ENTRY - KEY) / 2))
+        grid.draw_key(page, row.heads[0][1], (left, top + number * grid.ENTRY + (grid.ENTRY - grid.KEY) / 2))
     quiet = [row.doubt is not None or row.rule is None for row in rows]
     right = {say("n_heads", language), say("score", language)}
-    draw_table(page, columns, (left + _keys(rows, page.pen), top), right=right, quiet=quiet)
+    grid.draw_table(page, columns, (left + _keys(rows, page.pen), top), right=right, quiet=quiet)
 
 
 def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Picture:
@@ -241,30 +217,23 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
     shape, margin = (comparison.n_layers, comparison.n_heads), style.margin
     with usual_settings():
         pen = blank_figure([title, *notes, "–·", *(text for row in rows for text in _said(row, language))])  # noqa: RUF001
-        beside = bool(style.height)
-        if beside:
-            cell = map_cell(*shape)
-            size = grid_size(*shape, cell)
+        if style.height:
+            cell = grid.map_cell(*shape)
+            size = grid.grid_size(*shape, cell)
             columns = _columns(rows, pen, SLIDE - size[0] - GAP, language)
-            width = size[0] + GAP + _keys(rows, pen) + table_width(pen, columns) + 2 * margin
+            width = size[0] + GAP + _keys(rows, pen) + grid.table_width(pen, columns) + 2 * margin
         else:
             pen = replace(pen, least=style.least)
             columns = _columns(rows, pen, (style.width or 0.0) - 2 * margin, language)
-            width = max(style.width or 0.0, _keys(rows, pen) + table_width(pen, columns) + 2 * margin)
-            cell = map_cell(*shape, width - 2 * margin - BESIDE)
-            size = grid_size(*shape, cell)
+            width = max(style.width or 0.0, _keys(rows, pen) + grid.table_width(pen, columns) + 2 * margin)
+            cell = grid.map_cell(*shape, width - 2 * margin - grid.BESIDE)
+            size = grid.grid_size(*shape, cell)
             width = max(width, size[0] + 2 * margin)
-        room = width - 2 * margin
-        above = lines(pen, [title] * style.has_title, room, TITLE, leading=1.5)
-        noted = lines(pen, notes, room)
-        top = margin + height_of(above) + 0.1 * bool(above)
-        table = (margin + size[0] + GAP, top) if beside else (margin, top + size[1] + 0.12)
-        foot = max(top + size[1], table[1] + ENTRY * (len(rows) + 1)) + 0.1 * bool(noted)
-        page = page_of(pen, width, foot + height_of(noted) + margin)
-        page.write(above, margin, margin)
-        draw_grid(page, comparison, (margin, top), language, cell)
+        page, corner, table = grid.brief_page(
+            pen, style, title=title, notes=notes, width=width, size=size, taken=size[0] + GAP, n_rows=len(rows)
+        )
+        grid.draw_grid(page, comparison, corner, language, cell)
         _draw_roles(page, rows, columns, table, language)
-        page.write(noted, foot, margin)
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
 
 
