@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import cache, partial
@@ -142,8 +142,7 @@ def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
     layers, heads = _chosen_places(table, comparison.n_layers, comparison.n_heads)
     is_chosen = bool(changed(table, "sort", "role", "layer", "head"))
 
-    def view(screen: Screen) -> list[Text]:
-        lang = table.lang if screen.unicode else "en"
+    def view(screen: Screen, lang: str) -> list[Text]:
         if table.table and not is_chosen and comparison.attention is not None:
             return sentence.draw_sentence(comparison, comparison.attention, screen, lang, full=True)
         if not (table.table or is_chosen):
@@ -152,7 +151,12 @@ def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
             comparison, screen, sort=table.sort, role=table.role, layers=layers, heads=heads, language=lang
         )
 
-    print_lines(view, table.background)
+    _print(view, table)
+
+
+def _print(draw: Callable[[Screen, str], Iterable[Text]], view: ViewSettings) -> None:
+    """Print lines in the language that is asked for, where the terminal has its letters."""
+    print_lines(lambda screen: draw(screen, view.lang if screen.unicode else "en"), view.background)
 
 
 def head_command(
@@ -176,11 +180,7 @@ def head_command(
     profile = comparison.head(layer, number)
     from attnviz.heads.terminal.page import draw_head
 
-    def view(screen: Screen) -> list[Text]:
-        lang = head.lang if screen.unicode else "en"
-        return draw_head(comparison, layer, number, screen, full=head.full, language=lang)
-
-    print_lines(view, head.background)
+    _print(lambda screen, lang: draw_head(comparison, layer, number, screen, full=head.full, language=lang), head)
     usual = _usual_path("head", f"{profile.name} {text.shown}", comparison.model, model, survey, head, page)
 
     for path in output.output or (usual,):
@@ -228,13 +228,13 @@ def _show_changes(
     else:
         from attnviz.heads.changes import terminal
 
-        print_lines(
-            lambda screen: [
-                *terminal.draw(changes, screen, lang := table.lang if screen.unicode else "en", full=table.table),
+        _print(
+            lambda screen, lang: [
+                *terminal.draw(changes, screen, lang, full=table.table),
                 *([] if limit is None else terminal.draw_exceeded(above, limit, screen, lang)),
             ],
-            table.background,
-        )  # fmt: skip
+            table,
+        )
     names = f"{changes.before.model} against {changes.after.model}"
     usual = _usual_path("compare-heads", names, "", model, survey, table, page)
 

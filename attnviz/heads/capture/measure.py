@@ -81,35 +81,21 @@ class MeasureHeads:
     ) -> None:
         self._dealt, self._embeddings = dealt, embeddings
         given = of_rows(measures_of(MEASURES, max_offset)) if measures is None else measures
-        self._plan = _Plan(given, offsets_up_to(max_offset))
+        self.plan = _Plan(given, offsets_up_to(max_offset))
         self._specials = specials
-        self._handed = handed or {}
-        self._keep_rows = keep_rows
+        self.handed = handed or {}
+        self.keep_rows = keep_rows
 
     def begin(self, batch: Batch) -> None:
         """Read the tokens of a new batch, and forget the last one."""
-        self._marks = marks_of(batch, self._specials, self._embeddings)
-        self._order = None if self._dealt is None else _orders(self._marks.keys, self._dealt)
-        self._targets = _KnownTargets(self._plan.keys)
+        self.marks = marks_of(batch, self._specials, self._embeddings)
+        self.order = None if self._dealt is None else _orders(self.marks.keys, self._dealt)
+        self.targets = _KnownTargets(self.plan.keys)
         self._layers: list[_OneLayer] = []
 
     def observe_layer(self, layer: Layer) -> None:
         """A new layer begins."""
-        found = self._handed.get(layer.number)
-        lengths = None if found is None else _lengths(layer, found)
-        is_first = not self._layers
-        self._layers.append(
-            _OneLayer(
-                layer,
-                self._marks,
-                lengths,
-                plan=self._plan,
-                order=self._order,
-                targets=self._targets,
-                is_first=is_first,
-                keep_rows=self._keep_rows,
-            )
-        )
+        self._layers.append(_OneLayer(self, layer, is_first=not self._layers))
 
     def observe(self, block: Block) -> None:
         """Measure these rows."""
@@ -268,22 +254,13 @@ class _KnownTargets:
 class _OneLayer:
     """One layer of a batch being measured."""
 
-    def __init__(
-        self,
-        layer: Layer,
-        marks: Marks,
-        lengths: Float[Tensor, "batch head key"] | None,
-        *,
-        plan: _Plan,
-        order: Int[Tensor, "batch key"] | None,
-        targets: _KnownTargets,
-        is_first: bool,
-        keep_rows: bool,
-    ) -> None:
+    def __init__(self, batch: MeasureHeads, layer: Layer, *, is_first: bool) -> None:
         n_batch, n_heads = layer.query.shape[:2]
+        marks, plan, handed = batch.marks, batch.plan, batch.handed.get(layer.number)
         n_keys = marks.keys.shape[1]
-        self._scoring, self._marks, self._lengths, self._is_first = layer.scoring, marks, lengths, is_first
-        self._order, self._targets, self._plan = order, targets, plan
+        self._scoring, self._marks, self._plan, self._is_first = layer.scoring, marks, plan, is_first
+        self._order, self._targets = batch.order, batch.targets
+        self._lengths = None if handed is None else _lengths(layer, handed)
         new = partial(torch.zeros, device=marks.keys.device)
         self._sums = new(n_batch, n_heads, plan.n, dtype=torch.float64)
         self._counts = new(n_batch, plan.n, dtype=torch.float64)
@@ -296,7 +273,7 @@ class _OneLayer:
         self._fixed_counts = new(n_batch, plan.n_shares, dtype=torch.float64)
         self._kept: list[Tensor] = []
         self._kept_counted: list[Tensor] = []
-        self._step = max(1, -(-marks.queries.shape[1] * n_keys // MOST_PAIRS)) if keep_rows else None
+        self._step = max(1, -(-marks.queries.shape[1] * n_keys // MOST_PAIRS)) if batch.keep_rows else None
 
     def add(self, block: Block) -> None:
         """Measure some of its rows, few enough at a time that what is worked out on the way stays small."""
