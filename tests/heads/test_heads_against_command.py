@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     Typed = Callable[..., Result]
     Refused = Callable[..., tuple[int, str]]
 
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 TWO = ("compare-heads", "-m", "toy-random", "--seed", "1", "--against", "toy-random", "--controls", "5")
 """Two models of random weights, which differ in their seeds."""
 
@@ -133,7 +135,6 @@ def test_clusters_are_drawn(typed: Typed, refused: Refused, corpus: str, here: P
 
 # A run that is broken off.
 
-TREEBANK = Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu"
 SEEDS = ["-m", "toy-random", "--seed", "1", "--against", "toy-random"]
 
 
@@ -169,18 +170,18 @@ def break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
 
 def test_kill_9_of_two_models(here: Path, environment: Callable[..., dict[str, str]]) -> None:
     """A run of both goes on too."""
-    (here / "c.txt").write_text("\n".join(sentences(300) * 6) + "\n")
+    (here / "c.txt").write_text("\n".join(sentences(300) * 4) + "\n")
     command = [*TWO[:-2], "--corpus", "c.txt", "--controls", "20"]
     goes_on_after_kill_9(command, here, environment(), lambda path: both.load_pair(path).before.n_lines)
 
 
-@pytest.mark.usefixtures("windows")
+@pytest.mark.usefixtures("windows", "treebank")
 @pytest.mark.parametrize("after", [1, 3, 4])
 @pytest.mark.parametrize(
     "arguments",
     [
         [*SEEDS, "--corpus", "long.txt"],
-        [*SEEDS, "--conllu", str(TREEBANK), "--specials", "exclude"],
+        [*SEEDS, "--conllu", "treebank.conllu", "--specials", "exclude"],
         ["-m", "toy-transformer", "--against", "toy-transformer", "--corpus", "long.txt", "--no-similarity"],
     ],
 )

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from attnviz.errors import ModelError
 from attnviz.heads.tally import GROUPS
 from tests.fixtures.command_line import sentences
 from tests.fixtures.zoo import Zoo
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.fixtures.command_line import Result
+
+pytestmark = pytest.mark.usefixtures("few_seeds")
 
 SHAPE = {"toy": (3, 6), "toy-decoder": (3, 6), "toy-seq2seq": (1, 1), "toy-transformer": (2, 4), "toy-random": (2, 4)}
 KOREAN = "나는 너를 사랑해\n너는 나를 사랑해\n우리는 모두 사랑해\n"
@@ -81,18 +84,21 @@ def test_every_form_gives_the_same(numbers: Callable[..., dict[str, Any]], corpu
     named = "".join(json.dumps({"text": "I love you", "said": line}) + "\n" for line in lines).encode()
     (here / "c.jsonl.gz").write_bytes(gzip.compress(named))
     (here / "windows.txt").write_bytes(b"\xef\xbb\xbf" + raw.replace(b"\n", b"\r\n").removesuffix(b"\r\n"))
-    plain = numbers("--toy", "--corpus", corpus.name)
+    few = ("--toy", "--controls", "6")
+    plain = numbers(*few, "--corpus", corpus.name)
     assert plain["n_sentences"] == 24
     for name in ("c.txt.gz", "c.bz2", "c.txt.xz", "c.jsonl", "windows.txt"):
-        assert numbers("--toy", "--corpus", name) == plain, name
-    assert numbers("--toy", "--corpus", "c.jsonl.gz", "--field", "said") == plain
-    assert numbers("--toy", "--corpus", "-", stdin=raw) == plain
-    assert numbers("--toy", "--corpus", "-", "--field", "said", stdin=named) == plain
+        assert numbers(*few, "--corpus", name) == plain, name
+    assert numbers(*few, "--corpus", "c.jsonl.gz", "--field", "said") == plain
+    assert numbers(*few, "--corpus", "-", stdin=raw) == plain
+    assert numbers(*few, "--corpus", "-", "--field", "said", stdin=named) == plain
 
 
-def test_a_treebank(numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], here: Path) -> None:
+def test_a_treebank(
+    numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], here: Path, treebank: Path
+) -> None:
     """As --conllu and as --corpus the same; its sentences without their grammar have the same heads."""
-    shutil.copy(Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu", here / "t.conllu")
+    shutil.move(treebank, here / "t.conllu")
     found = numbers("--toy", "--conllu", "t.conllu", "--no-similarity")
     assert {"nsubj", "det", "obj"} <= {one["name"] for one in found["relations"]}
     assert numbers("--toy", "--corpus", "t.conllu", "--no-similarity") == found
@@ -251,9 +257,14 @@ def test_merged_parts_are_the_whole(
     assert "c.txt; a.txt; b.txt" in typed("compare-heads", "--load", "all.stats", "-o", "x.csv").output
 
 
-def test_one_part_is_itself(typed: Callable[..., Result], numbers: Callable[..., dict[str, Any]], corpus: Path) -> None:
+def test_one_part_is_itself(
+    typed: Callable[..., Result],
+    numbers: Callable[..., dict[str, Any]],
+    corpus: Path,
+    stats_of: Callable[..., Path],
+) -> None:
     """A single file merged is the same file's numbers; under whatever name, it is not counted twice."""
-    assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "a.stats").status == 0
+    stats_of("--toy")
     assert typed("merge", "a.stats", "-o", "b.stats").status == 0
     assert numbers("--load", "a.stats") == numbers("--load", "b.stats")
     for again in ("a.stats", "b.stats"):
@@ -272,9 +283,11 @@ def test_one_part_is_itself(typed: Callable[..., Result], numbers: Callable[...,
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-def test_no_line_is_wider_than_the_window(typed: Callable[..., Result], corpus: Path, columns: int) -> None:
+def test_no_line_is_wider_than_the_window(
+    typed: Callable[..., Result], stats_of: Callable[..., Path], columns: int
+) -> None:
     """In a pipe nothing is coloured; in a narrow window nothing is wrapped by the terminal."""
-    assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "a.stats").status == 0
+    stats_of("--toy")
     for arguments in (["compare-heads"], ["head", "2.2"]):
         shown = typed(*arguments, "--load", "a.stats", "-o", "a.csv", columns=columns)
         assert shown.status == 0
@@ -282,9 +295,11 @@ def test_no_line_is_wider_than_the_window(typed: Callable[..., Result], corpus: 
         assert max(map(len, shown.output.splitlines())) <= columns
 
 
-def test_colour_or_none(typed: Callable[..., Result], corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colour_or_none(
+    typed: Callable[..., Result], stats_of: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """FORCE_COLOR colours a pipe, and NO_COLOR takes all colour away."""
-    assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "a.stats").status == 0
+    stats_of("--toy")
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     assert "\x1b[38;" in typed("compare-heads", "--load", "a.stats", "-o", "a.csv").output
@@ -292,9 +307,9 @@ def test_colour_or_none(typed: Callable[..., Result], corpus: Path, monkeypatch:
     assert "\x1b[38;" not in typed("compare-heads", "--load", "a.stats", "-o", "a.csv").output
 
 
-def test_order_roles_and_layers(typed: Callable[..., Result], corpus: Path) -> None:
+def test_order_roles_and_layers(typed: Callable[..., Result], stats_of: Callable[..., Path]) -> None:
     """--sort, --role and --layer choose what the table shows, and no more than that."""
-    assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "a.stats").status == 0
+    stats_of("--toy")
 
     def heads(*arguments: str) -> list[str]:
         shown = typed("compare-heads", "--load", "a.stats", "-o", "a.csv", *arguments).output
@@ -317,6 +332,7 @@ def test_order_roles_and_layers(typed: Callable[..., Result], corpus: Path) -> N
 MEASURED = """
 import sys
 from pathlib import Path
+from attnviz.errors import ModelError
 from attnviz.heads.tally import GROUPS
 from attnviz.cli import _run
 sys.argv = ["attnviz", *sys.argv[1:]]
@@ -352,3 +368,28 @@ def test_a_person_sees_how_far_it_is(
     assert "sentences, " in shown.errors
     assert shown.output == typed(*command, "--corpus", corpus.name).output
     assert "measuring heads" not in typed(*command, "I love you").errors
+
+
+# ---------------------------------------------------------------------------------------- without random weights
+
+
+def test_a_model_without_random_weights(
+    typed: Callable[..., Result], numbers: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That none could be made, and why, is said on the screen and in the file; nothing is established without them."""
+    command = ("--toy", "--controls", "8", "--no-similarity")
+    monkeypatch.setattr("attnviz.heads.capture.survey.SEEDS", 8)
+    assert any(role["established"] for head in numbers(*command)["heads"] for role in head["roles"])
+
+    def fail(*_: object) -> None:
+        raise ModelError("its class takes no configuration")
+
+    monkeypatch.setattr("attnviz.capture.sources.home_built.TrainedSource.untrained", fail)
+    words = "no random weights could be made of this model, so no role is established: its class takes no configuration"
+    shown = typed("compare-heads", *command, "-o", "a.csv")
+    assert shown.status == 0
+    assert f"note: {words}" in " ".join(shown.output.split())
+    found = numbers(*command)
+    assert words in found["notes"]
+    assert "untrained" not in found["controls"]
+    assert not any(role["established"] for head in found["heads"] for role in head["roles"])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.fixtures.command_line import Result
 
-TREEBANK = Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu"
+pytestmark = pytest.mark.usefixtures("few_seeds")
 
 
 @pytest.fixture
@@ -58,18 +58,18 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_kill_9_in_the_middle(here: Path, environment: Callable[..., dict[str, str]]) -> None:
     """Nothing is lost but what came after the checkpoint, and that is measured again."""
-    (here / "c.txt").write_text("\n".join(sentences(300) * 8) + "\n")
+    (here / "c.txt").write_text("\n".join(sentences(300) * 5) + "\n")
     command = ["compare-heads", "--toy", "--corpus", "c.txt", "--controls", "20"]
     goes_on_after_kill_9(command, here, environment(), lambda path: surveys.load_stats(path).n_lines)
 
 
-@pytest.mark.usefixtures("windows")
+@pytest.mark.usefixtures("windows", "treebank")
 @pytest.mark.parametrize("after", [1, 3, 4])
 @pytest.mark.parametrize(
     "arguments",
     [
         ["--toy", "--corpus", "corpus.txt"],
-        ["--toy", "--conllu", str(TREEBANK), "--specials", "exclude"],
+        ["--toy", "--conllu", "treebank.conllu", "--specials", "exclude"],
         ["-m", "toy-transformer", "--corpus", "corpus.txt", "--no-similarity"],
     ],
 )

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from tests.fixtures.command_line import Result
 
-TREEBANK = str(Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu")
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 NONE = "attnviz: the picture shows no patterns of examples: "
 
 
@@ -75,11 +76,11 @@ def with_model(path: Path, model: ModelSettings) -> None:
         ["--toy", "--max-offset", "12", "--corpus", "long.txt", "--threshold", "offset=0.19"],
         ["-m", "toy-transformer", "--kind", "cross", "--corpus", "corpus.txt", "--threshold", "broad=0.1"],
         ["-m", "toy-decoder", "--controls", "0", "--corpus", "corpus.txt"],
-        ["-m", "bert", "--conllu", TREEBANK, "--threshold", "broad=0.3", "--threshold", "first=0.1"],
+        ["-m", "bert", "--conllu", "treebank.conllu", "--threshold", "broad=0.3", "--threshold", "first=0.1"],
         ["-m", "bert", "--corpus", "corpus.txt", "--truncate", "--threshold", "broad=0.1", "--dtype", "bfloat16"],
     ],
 )
-@pytest.mark.usefixtures("corpus", "long", "bert", "offline")
+@pytest.mark.usefixtures("corpus", "long", "bert", "treebank", "offline")
 def test_the_picture_of_the_run(typed: Callable[..., Result], here: Path, arguments: list[str]) -> None:
     """Drawn from the saved file, the sheet is that of the run, to the last dot, with its patterns."""
     run = typed("compare-heads", *arguments, "-o", "a.png", "-o", "a.svg", "-o", "a.stats")
@@ -115,12 +116,12 @@ def test_merged_parts(typed: Callable[..., Result], corpus: Path, here: Path, mo
 
 
 def test_opened_once_and_only_for_a_picture(
-    typed: Callable[..., Result], corpus: Path, monkeypatch: pytest.MonkeyPatch
+    typed: Callable[..., Result], stats_of: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables and JSON need no model; two pictures need one, and so does the page of a head, for its example."""
     from attnviz.capture import source
 
-    assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "a.stats").status == 0
+    stats_of("--toy")
     opened: list[Any] = []
     real = source.open_source
 
@@ -167,10 +168,9 @@ def refused(typed: Callable[..., Result], here: Path, *arguments: str) -> str:
 
 
 @pytest.fixture
-def measured(typed: Callable[..., Result], corpus: Path, bert: Path) -> Path:
+def measured(stats_of: Callable[..., Path], bert: Path) -> Path:
     """The pretrained model's .stats."""
-    ran = typed("compare-heads", "-m", bert.name, "--truncate", "--corpus", corpus.name, "-o", "a.stats")
-    assert ran.status == 0
+    stats_of("-m", bert.name, "--truncate")
     return bert
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.fixtures.command_line import Result
 
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = pytest.mark.usefixtures("here", "few_seeds")
 
 TEXT = "the animal didn't cross the street because it was too tired ."
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from attnviz.heads import structure, tally
 from attnviz.heads.notes import note_words
 from attnviz.heads.relations import best_of, candidates
-from attnviz.heads.structure import DISTANCES, MOST_RELATIONS, LinkHits, Relations, interval, tallied
+from attnviz.heads.structure import DISTANCES, HALVES, LINKED, MOST_RELATIONS, LinkHits, Relations, interval, tallied
+from attnviz.text.corpus import Annotation, Link
 
 if TYPE_CHECKING:
     from attnviz.heads.record import Relation
@@ -259,3 +260,43 @@ class TestMemory:
             for counted in [small([(key, found(("det", 1, None))) for key in itertools.islice(itertools.count(), n)])]
         }
         assert len(sizes) == 1
+
+
+LINKED_SENTENCES = {
+    key: Annotation(
+        words=((0, 1), (2, 3)),
+        links=tuple(
+            Link(query=0, key=1, relation=name)
+            for name, every in (("det", 1), ("nsubj", 3), ("iobj", 50))
+            if key // HALVES % every == 0
+        ),
+    )
+    for key in range(300)
+}
+"""By their keys: one link each, a second in every third of a half, a third in every fiftieth."""
+
+
+class TestDrawn:
+    """The sentences that controls of relations are taken of."""
+
+    def test_ten_of_each_half_for_each_relation(self) -> None:
+        """Of a relation that many have, those of the smallest keys; all of one that few have; none for nothing."""
+        drawn = structure.drawn(LINKED_SENTENCES)
+        for half in range(HALVES):
+            here = [key for key in drawn if key % HALVES == half]
+            assert here[:LINKED] == list(range(half, HALVES * LINKED, HALVES))
+            named = {
+                name: [key for key in here if name in {link.relation for link in drawn[key].links}]
+                for name in ("det", "nsubj", "iobj")
+            }
+            assert named["nsubj"][:LINKED] == [HALVES * 3 * at + half for at in range(LINKED)]
+            assert named["iobj"] == [HALVES * 50 * at + half for at in range(3)]
+            # det is in every sentence: beyond its own ten they are there for one of the others
+            assert set(here[LINKED:]) <= {*named["nsubj"][:LINKED], *named["iobj"]}
+
+    @given(st.sets(st.integers(0, 299)), st.sets(st.integers(0, 299)))
+    def test_of_two_parts_together_it_is_that_of_the_whole(self, one: set[int], other: set[int]) -> None:
+        """Drawn of each part, and again of what both drew."""
+        parts = [structure.drawn({key: LINKED_SENTENCES[key] for key in some}) for some in (one, other)]
+        whole = structure.drawn({key: LINKED_SENTENCES[key] for key in one | other})
+        assert structure.drawn({**parts[0], **parts[1]}) == whole
