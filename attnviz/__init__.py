@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from attnviz.attention import Attention, Note, Receipt, Token
     from attnviz.capture.attend import attend, attend_all
+    from attnviz.capture.doctor import Diagnosis, doctor
     from attnviz.capture.source import as_source, open_source
     from attnviz.capture.sources.modules import watch
     from attnviz.heads.api import compare_heads, compare_models
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Attention": "attnviz.attention",
+    "Diagnosis": "attnviz.capture.doctor",
     "HeadComparison": "attnviz.heads.record",
     "Note": "attnviz.attention",
     "Receipt": "attnviz.attention",
@@ -40,6 +42,7 @@ _HOME = {
     "compare_heads": "attnviz.heads.api",
     "compare_models": "attnviz.heads.api",
     "decoding_steps": "attnviz.walkthroughs.api",
+    "doctor": "attnviz.capture.doctor",
     "heatmap": "attnviz.heatmaps.api",
     "hide_special": "attnviz.heatmaps.words",
     "load": "attnviz.results",
@@ -54,6 +57,7 @@ _HOME = {
 
 __all__ = [
     "Attention",
+    "Diagnosis",
     "HeadComparison",
     "Note",
     "Receipt",
@@ -66,6 +70,7 @@ __all__ = [
     "compare_heads",
     "compare_models",
     "decoding_steps",
+    "doctor",
     "heatmap",
     "hide_special",
     "load",

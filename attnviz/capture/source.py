@@ -139,6 +139,7 @@ def open_source(
     sizes: Mapping[str, int] | None = None,
     notify: Callable[[str], None] | None = None,
     reads: str = "",
+    drawn: int | None = None,
 ) -> Source:
     """Find and load a model.
 
@@ -155,6 +156,7 @@ def open_source(
         sizes: of ``toy-random``: ``seed``, ``d_model``, ``n_heads``, ``n_layers``, those that are not as usual.
         notify: is called with a line that the user should read; by default it becomes a warning.
         reads: the text that it is to read, where there is one.
+        drawn: a seed from which all weights are drawn: only the configuration of a model that is named is needed then.
 
     Raises:
         ModelError: the model cannot be used, or not in these sizes. One that is named is never replaced.
@@ -163,6 +165,8 @@ def open_source(
     """
     if sizes and not is_random(model):
         raise InputError(f"only {RANDOM} has a {', '.join(sizes)} to choose, not {visible(model or DEFAULT_MODEL)}")
+    if drawn is not None and (model is None or model in names() or model.endswith(".safetensors") or ".py" in model):
+        raise SettingsError("weights are drawn at random of a model on the hub or in a folder, which must be named")
     if model is not None:
         if own := re.fullmatch(r"(.+\.py)(?::(.*))?", model):
             return _own(own[1], own[2] or "", _device(device), _dtype(dtype), notify or _warn)
@@ -170,7 +174,7 @@ def open_source(
             return _home_built(model, device, dtype, sizes or {})
         _expect_home_built(model)
     try:
-        location = locate(DEFAULT_MODEL if model is None else model, revision)
+        location = locate(DEFAULT_MODEL if model is None else model, revision, needs_weights=drawn is None)
         from attnviz.capture.sources.huggingface import open_pretrained
 
         return open_pretrained(
@@ -179,6 +183,7 @@ def open_source(
             dtype=_dtype(dtype),
             revision=revision,
             trust_remote_code=trust_remote_code,
+            seed=drawn,
         )
     except ModelError as error:
         if model is not None:

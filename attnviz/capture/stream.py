@@ -37,6 +37,7 @@ class Scoring:
     bias: Tensor | None = None  # added to the scores, such as relative positions
     # A score a head for looking at nothing: it is part of the softmax and then dropped, so rows sum to less than 1.
     sinks: Float[Tensor, " head"] | None = None
+    window: int | None = None  # how many keys a query sees at most, which the mask has already
     # Eager implementations compute scores in the model's own number format: in bfloat16 a score of 30 is off by up to
     # 0.06, and its weight by 6 %. Fused ones compute them in float32.
     rounded: bool = False

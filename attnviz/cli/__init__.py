@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO
 import typer
 
 import attnviz
-from attnviz.cli import models, train
+from attnviz.cli import doctor, models, train
 from attnviz.cli.groups import Command, Group, HeadCommand, as_command
 from attnviz.errors import AttnvizError, AttnvizWarning, OutputError
 from attnviz.heads import command as heads
@@ -80,7 +80,8 @@ COMMANDS: dict[str, Any] = {
     "heatmap": heatmap, "walkthrough": walkthrough,
     "verify": _Command(walkthrough.verify_command, walkthrough.VERIFY_EXAMPLES), "compare-heads": heads,
     "head": _Command(heads.head_command, heads.HEAD_EXAMPLES, HeadCommand),
-    "merge": _Command(heads.merge_command, heads.MERGE_EXAMPLES), "demo": demo, "models": models, "train": train,
+    "merge": _Command(heads.merge_command, heads.MERGE_EXAMPLES), "demo": demo, "models": models,
+    "doctor": doctor, "train": train,
 }  # fmt: skip
 
 for _name, _module in COMMANDS.items():

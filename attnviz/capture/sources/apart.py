@@ -25,10 +25,14 @@ class LooksAhead:
 
 
 class Apart:
-    """Shows a run the attention of all tokens on all tokens that a model computes by itself."""
+    """Shows a run the attention of all tokens on all tokens that a model computes by itself.
 
-    def __init__(self, run: ForwardPass, name: str) -> None:
+    Where it `splits` what a model put together as (batch x head, query, key), the heads of a sentence stand together.
+    """
+
+    def __init__(self, run: ForwardPass, name: str, *, splits: bool = False) -> None:
         self._run, self._name = run, name
+        self._splits = splits or len(run.batch.real) == 1
 
     def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - a model that only reads drops nothing
         """A call of the fused function."""
@@ -42,6 +46,8 @@ class Apart:
             raise NoAttentionError(
                 f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
             )
+        if self._splits and weights.shape[1] == 1 and weights.shape[0] % len(self._run.batch.real) == 0:
+            weights = weights.reshape(len(self._run.batch.real), -1, *weights.shape[2:])
         self._expect(tuple(weights.shape))
         self._run.own(weights)
 

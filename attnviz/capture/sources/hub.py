@@ -33,8 +33,8 @@ class Location:
     name: str  # as pictures have it
 
 
-def locate(model: str, revision: str | None = None) -> Location:
-    """Find a model, within a few seconds.
+def locate(model: str, revision: str | None = None, *, needs_weights: bool = True) -> Location:
+    """Find a model, or its configuration alone, within a few seconds.
 
     Raises:
         UnknownModelError: the name is neither a folder nor one the hub knows.
@@ -42,7 +42,7 @@ def locate(model: str, revision: str | None = None) -> Location:
         ModelError: the hub refuses it, as it does gated models.
     """
     if _is_folder(model):
-        return _folder(Path(model).expanduser())
+        return _folder(Path(model).expanduser(), needs_weights)
     shown = clip(visible(model), 100)
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise UnknownModelError(f"there is no folder {shown}")
@@ -53,7 +53,7 @@ def locate(model: str, revision: str | None = None) -> Location:
         validate_repo_id(model)
     except HFValidationError:
         raise UnknownModelError(f"'{shown}' is neither a folder nor a model's name on the hub") from None
-    if is_cached(model, revision):
+    if is_cached(model, revision, needs_weights=needs_weights):
         return Location(path=model, where="cache", name=model)
     _ask_hub(model, revision)
     return Location(path=model, where="hub", name=model)
@@ -66,17 +66,17 @@ def _is_folder(model: str) -> bool:
         return False
 
 
-def _folder(folder: Path) -> Location:
+def _folder(folder: Path, needs_weights: bool) -> Location:  # noqa: FBT001 - as above
     if not (folder / "config.json").is_file():
         raise UnknownModelError(f"the folder {visible(str(folder))} holds no model: it has no config.json")
-    if not any((folder / name).is_file() for name in WEIGHTS):
+    if needs_weights and not any((folder / name).is_file() for name in WEIGHTS):
         raise ModelError(f"the folder {visible(str(folder))} has no model.safetensors: {SAFETENSORS_ONLY}")
     whole = folder.resolve()
     return Location(path=str(folder), where="folder", name=visible(f"{whole.parent.name}/{whole.name}".lstrip("/")))
 
 
-def is_cached(model: str, revision: str | None = None) -> bool:
-    """Whether the cache holds the model's configuration and all of its weights."""
+def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = True) -> bool:
+    """Whether the cache holds the model's configuration and all of its weights, where they are needed."""
     from huggingface_hub import try_to_load_from_cache
 
     def cached(file: str) -> Path | None:
@@ -85,7 +85,7 @@ def is_cached(model: str, revision: str | None = None) -> bool:
 
     if cached("config.json") is None:
         return False
-    if cached("model.safetensors") is not None:
+    if not needs_weights or cached("model.safetensors") is not None:
         return True
     index = cached("model.safetensors.index.json")
     if index is None:

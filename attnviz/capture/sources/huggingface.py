@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from attnviz.attention import SOFTMAX, Kind, Note, Receipt
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
@@ -20,9 +21,9 @@ from attnviz.capture.sources.apart import Apart, LooksAhead
 from attnviz.capture.sources.generation import Generator
 from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
-from attnviz.capture.sources.loading import Loaded, adopt, in_one_line, keep_state, limit_of, load, quiet, senses
+from attnviz.capture.sources.loading import Loaded, adopt, draw, in_one_line, keep_state, limit_of, load, quiet, senses
 from attnviz.capture.sources.modules import Eye, looking
-from attnviz.capture.sources.tokens import broken_syllable, read_tokens, run_together
+from attnviz.capture.sources.tokens import broken_syllable, numbered, read_tokens, run_together
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
@@ -40,8 +41,9 @@ def open_pretrained(
     dtype: torch.dtype | None = None,
     revision: str | None = None,
     trust_remote_code: bool = False,
+    seed: int | None = None,
 ) -> PretrainedSource:
-    """Load a pretrained model.
+    """Load a pretrained model; with a seed, its configuration alone, and draw its weights.
 
     Raises:
         ModelError: it cannot be loaded, or only in ways that would not show the model's own numbers.
@@ -54,7 +56,7 @@ def open_pretrained(
     # The library may draw random numbers while it loads; the caller's stay the caller's.
     loading = in_one_line(location.name, "be loaded", is_on_hub=location.where == "hub")
     with loading, quiet(), torch.random.fork_rng(devices=[]):
-        loaded = load(location, dtype, options)
+        loaded = load(location, dtype, options) if seed is None else draw(location, dtype, options, seed)
         (loaded.model if loaded.whole is None else loaded.whole).to(device).eval()
         return PretrainedSource(location.name, loaded)
 
@@ -77,6 +79,7 @@ class PretrainedSource:
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
         self.name = name
         self.has_sinks = False
+        self.is_fused = False  # whether short inputs, too, run the implementation that long ones do
         self._is_apart = False
         self._tokenizer, self._model, self._whole = loaded.tokenizer, loaded.model, loaded.whole
         self._owner, self._notes = owner, loaded.notes
@@ -161,33 +164,35 @@ class PretrainedSource:
         A model that computes attention apart from the library's interface runs once more, with an eye on the functions
         of torch that it calls; from then on it runs so at once.
         """
-        if not self._is_apart:
+        # Whose layers of an encoder-decoder are seen, only the interface says.
+        if not self._is_apart or "decoder_input_ids" in batch.inputs:
             try:
-                return self._run(batch, observers)
+                return self._run(batch, observers, is_apart=False)
             except NoAttentionError:
-                if "decoder_input_ids" in batch.inputs:  # whose layers it is that are seen, only the interface says
+                if "decoder_input_ids" in batch.inputs:
                     raise
                 self._is_apart = True
-        return self._run(batch, observers)
+        return self._run(batch, observers, is_apart=True)
 
-    def _run(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
+    def _run(self, batch: Batch, observers: Sequence[Observer], *, is_apart: bool) -> Receipt:
         model, is_shown = self._model, None
         n_sentences, n_tokens = batch.real.shape
         if self._generator is not None and "decoder_input_ids" in batch.inputs:
             model, is_shown = self._whole, partial(self._generator.is_shown, batch=batch)
             n_tokens = max(batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids"))
-        native = "eager" if n_sentences * n_tokens**2 <= EAGER_UP_TO else self._native
+        native = self._native if self.is_fused or n_sentences * n_tokens**2 > EAGER_UP_TO else "eager"
         ahead = LooksAhead()
-        observers = [*observers, ahead] if self._is_apart else observers
-        run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX if self._is_apart else native)
+        observers = [*observers, ahead] if is_apart else observers
+        run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX if is_apart else native)
         # Tensors of inference mode that a model keeps could not be trained with afterwards.
         without_gradients = torch.inference_mode if self._owner is None else torch.no_grad
         with ExitStack() as stack:
             for context in (keep_state(self._owner), without_gradients(), show_calls(model, observers), quiet()):
                 stack.enter_context(context)
-            stack.enter_context(looking(Eye(Apart(run, self.name))) if self._is_apart else show_layers(run, is_shown))
+            apart = Apart(run, self.name, splits=True)
+            stack.enter_context(looking(Eye(apart)) if is_apart else show_layers(run, is_shown))
             try:
-                if not self._is_apart:
+                if not is_apart:
                     watch(model, native)
                 model(**batch.inputs)
             except AttnvizError:
@@ -200,7 +205,7 @@ class PretrainedSource:
                     problem = f"{self.name} reads {other} too, and cannot be run on text alone; {LOAD_INSTEAD}"
                 raise (NoAttentionError if run.dtype is None else ModelError)(problem) from error
         self.has_sinks = run.has_sinks
-        if self._is_apart and n_tokens > 1:
+        if is_apart and n_tokens > 1:
             self.kinds = ("encoder",) if ahead.found else ("decoder",)
         return run.receipt(self.name)
 
@@ -233,6 +238,60 @@ class PretrainedSource:
         return [
             text or visible(piece or f"<{number}>") for text, piece, number in zip(read, pieces, numbers, strict=True)
         ]
+
+    def draw(self, lengths: Sequence[int], seed: int) -> list[Batch]:
+        """Sentences of numbers of tokens drawn from a seed, a batch of them for each kind of attention.
+
+        No number has a part of its own in the model, such as that of padding.
+        """
+        config, random = self._model.config, torch.Generator().manual_seed(seed)
+        special = {value for name, value in vars(config).items() if name.endswith("_token_id")}
+        n_known = self._model.get_input_embeddings().weight.shape[0]
+        plain = torch.tensor([number for number in range(n_known) if number not in special])
+
+        def drawn() -> tuple[Tensor, Tensor]:
+            most = min(max(lengths), self._limit or max(lengths))
+            real = torch.arange(most) < torch.tensor(lengths)[:, None]
+            numbers = plain[torch.randint(len(plain), real.shape, generator=random)]
+            pad = getattr(config, "pad_token_id", None) or 0
+            return numbers.masked_fill(~real, pad).to(self._device), real.to(self._device)
+
+        numbers, real = drawn()
+        rows = [row[:n] for row, n in zip(numbers.tolist(), lengths, strict=True)]
+        sentences = tuple(Sentence(text="", pair=None, tokens=numbered(row)) for row in rows)
+        inputs = {"input_ids": numbers}
+        if "attention_mask" in self._accepted:
+            inputs["attention_mask"] = real.long()
+        if self._generator is None:
+            return [Batch(sentences=sentences, inputs=inputs, real=real)]
+        read, real_read = drawn()
+        whole = {**inputs, "decoder_input_ids": read, "decoder_attention_mask": real_read.long()}
+        return [
+            Batch(sentences=sentences, inputs=inputs, real=real, kind="encoder"),
+            Batch(sentences=sentences, inputs=whole, real=real_read, real_keys=real, kind="cross"),
+            Batch(sentences=sentences, inputs=whole, real=real_read, kind="decoder"),
+        ]
+
+    def eager(self, batch: Batch) -> list[Tensor]:
+        """What the model's own ``output_attentions=True`` gives of a batch; empty where it gives nothing.
+
+        Shapes are (batch, head, query, key), one a layer.
+        """
+        is_whole = "decoder_input_ids" in batch.inputs
+        model = self._whole if is_whole else self._model
+        with keep_state(self._owner), torch.no_grad(), torch.random.fork_rng(devices=[]), quiet():
+            try:
+                if self._is_apart:  # it chooses its attention when it is made
+                    config = copy.deepcopy(model.config)
+                    config._attn_implementation = "eager"  # noqa: SLF001 - the library's only name for it
+                    weights, model = model.state_dict(), type(model)(config).to(self._device, model.dtype).eval()
+                    model.load_state_dict(weights)
+                model.set_attn_implementation("eager")
+                made = model(**batch.inputs, output_attentions=True)
+            except Exception:  # noqa: BLE001 - whatever a model raises that has no such implementation
+                return []
+        name = f"{batch.kind}_attentions" if is_whole else "attentions"
+        return [one.float().cpu() for one in getattr(made, name, None) or () if isinstance(one, Tensor)]
 
     def digest(self) -> str:
         """A digest of the bytes of all weights: another model has another one."""

@@ -118,6 +118,7 @@ def _scoring(native: str, module: nn.Module, mask: Tensor | None, given: Mapping
         softcap=given.get("softcap"),
         bias=bias if bias is not None and bias.any() else None,  # T5 adds zeros where it has none, as across sentences
         sinks=given.get("s_aux"),
+        window=given.get("sliding_window"),
         rounded=native == "eager",
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -35,6 +36,9 @@ BESIDE = ("generation_config.json", "tokenizer_config.json", "processor_config.j
 MOST_LAYERS, MOST = 1_000, 2**27
 """How many layers a model may have, and how large any other of its sizes may be."""
 
+GAIN = 0.7
+"""Of weights drawn at random: the libraries' own are so small that all heads look everywhere alike."""
+
 SENSES = {"image": "pictures", "video": "films", "audio": "sound"}
 """What models may read that is no text, as their library names it and as a message does."""
 
@@ -58,16 +62,9 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
     Raises:
         ModelError: there is no vocabulary, or weights are missing that the library would draw at random.
     """
-    from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
-    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    from transformers import AutoTokenizer
 
-    _check_implementations(location, options)
-    config = AutoConfig.from_pretrained(location.path, **options)
-    _check_sizes(config, location.name)
-    config.use_cache = False
-    if config._attn_implementation not in {"eager", "sdpa"}:  # noqa: SLF001 - the library's only name for it
-        config._attn_implementation = None  # noqa: SLF001 - attnviz runs these two alone
-    _check_senses(AutoModel._model_mapping.get(type(config), None), location.name)  # noqa: SLF001 - as above
+    config = _read_config(location, options)
     tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
     # Where the files are missing, the library makes a tokenizer that knows its special tokens and at most a space.
     if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
@@ -78,8 +75,8 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
         raise ModelError(
             f"{location.name} reads and generates words of two vocabularies, which attnviz cannot tell apart"
         )
-    is_whole = config.is_encoder_decoder and type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
-    model, report = (AutoModelForSeq2SeqLM if is_whole else AutoModel).from_pretrained(
+    auto, is_whole = _class_of(config)
+    model, report = auto.from_pretrained(
         location.path,
         config=config,
         dtype="auto" if dtype is None else dtype,
@@ -107,6 +104,48 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
         whole=model,
         has_head=bool(head) and not is_borrowed and not any(name in head for name in report["missing_keys"]),
     )
+
+
+def draw(location: Location, dtype: torch.dtype | None, options: dict[str, Any], seed: int) -> Loaded:
+    """A model of a configuration alone, with weights drawn from a seed.
+
+    Raises:
+        ModelError: the configuration is of no model that can be made.
+    """
+    config = _read_config(location, options)
+    auto, is_whole = _class_of(config)
+    torch.default_generator.manual_seed(seed)
+    model = auto.from_config(config, dtype=dtype or torch.float32)
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            nn.init.xavier_uniform_(parameter, gain=GAIN)
+    numbers = SimpleNamespace(model_max_length=UNLIMITED)  # in the place of a tokenizer
+    if not is_whole:
+        return Loaded(tokenizer=numbers, model=model.get_encoder() if config.is_encoder_decoder else model)
+    return Loaded(tokenizer=numbers, model=model.get_encoder(), whole=model, has_head=True)
+
+
+def _class_of(config: Any) -> tuple[Any, bool]:
+    """The library's class for a configuration, and whether it makes an encoder-decoder that generates."""
+    from transformers import AutoModel, AutoModelForSeq2SeqLM
+    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+
+    is_whole = config.is_encoder_decoder and type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    return (AutoModelForSeq2SeqLM if is_whole else AutoModel), is_whole
+
+
+def _read_config(location: Location, options: dict[str, Any]) -> Any:
+    """A model's configuration, if it asks for nothing that attnviz must not load."""
+    from transformers import AutoConfig, AutoModel
+
+    _check_implementations(location, options)
+    config = AutoConfig.from_pretrained(location.path, **options)
+    _check_sizes(config, location.name)
+    config.use_cache = False
+    if config._attn_implementation not in {"eager", "sdpa"}:  # noqa: SLF001 - the library's only name for it
+        config._attn_implementation = None  # noqa: SLF001 - attnviz runs these two alone
+    _check_senses(AutoModel._model_mapping.get(type(config), None), location.name)  # noqa: SLF001 - as above
+    return config
 
 
 def _check_implementations(location: Location, options: dict[str, Any]) -> None:

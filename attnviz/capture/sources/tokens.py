@@ -54,6 +54,11 @@ def generated_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Tok
     return tuple(replace(token, segment=GENERATED) for token in labelled)
 
 
+def numbered(numbers: Sequence[int]) -> tuple[Token, ...]:
+    """Tokens of which nothing but the number is known."""
+    return tuple(Token(text=str(number), piece=str(number), id=number) for number in numbers)
+
+
 def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
     """The tokens of a text as somebody's own tokenizer makes them; without one, its bytes."""
     if hasattr(tokenizer, "convert_ids_to_tokens"):

@@ -1,0 +1,236 @@
+"""What each layer of a model's attention is, and whether what attnviz sees of it is what the model computes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from attnviz.attention import SOFTMAX, Kind, Receipt
+from attnviz.capture.observers import Batch, Block
+from attnviz.capture.source import Loading, Model, Source, as_source, open_source
+from attnviz.capture.sources.huggingface import PretrainedSource
+from attnviz.capture.stream import Layer, Scoring, visible_keys
+from attnviz.errors import NoAttentionError, NotVerifiedError, SettingsError
+
+N_TOKENS, N_SHORTER = 24, 17
+"""Of the two inputs that run together, the second padded: long enough for windows to show, and short."""
+SENTENCE = "I love all you"
+"""What a model reads whose tokens have no numbers to draw: home-built ones, and modules of one's own."""
+CLOSE = 1e-5
+"""As far as weights may be from those of ``output_attentions``, in float32."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerReport:
+    """What one layer's attention is.
+
+    Attributes:
+        number: counted from 0, in its kind.
+        kind: which attention it is.
+        heads: how many there are.
+        key_heads: how many of them have keys of their own; None where only the weights are seen.
+        mask: ``full``, ``causal``, or ``other``: which keys a query may see.
+        window: how many keys a query sees at most, where these are not all that the mask leaves; None where they are.
+        extras: what goes into the scores beside the dot product divided by the square root of d_k, in words.
+        output: how far weights times values are from the model's own output; None where there is nothing to compare
+            with (the weights are the model's own), or the layer is refused.
+        eager: how far the weights are from ``output_attentions=True`` of the eager implementation; None without one.
+    """
+
+    number: int
+    kind: Kind
+    heads: int
+    key_heads: int | None
+    mask: str
+    window: int | None
+    extras: tuple[str, ...]
+    output: float | None
+    eager: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What `doctor` found.
+
+    Attributes:
+        model: its name.
+        layers: up to the one that is refused, if one is.
+        native: the implementation that ran, such as ``eager``, ``sdpa`` or ``softmax`` (the model's own).
+        refusal: why a layer is not verified; empty where all are.
+        unseen: kinds of attention of an encoder-decoder that cannot be seen.
+    """
+
+    model: str
+    layers: tuple[LayerReport, ...]
+    native: str
+    refusal: str = ""
+    unseen: tuple[Kind, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """All of it in one line."""
+        if self.refusal:
+            return f"{self.model}: {self.refusal}"
+        n = len(self.layers)
+        outputs = [layer.output for layer in self.layers if layer.output is not None]
+        eager = [layer.eager for layer in self.layers if layer.eager is not None]
+        proof = f"output within {_number(max(outputs))}" if outputs else "its own softmax"
+        more = f", weights within {_number(max(eager))} of output_attentions" if eager else ""
+        if max(eager, default=0) > CLOSE:
+            more += ", which is something else"
+        if self.unseen:
+            more += f"; its {' and '.join(self.unseen)} attention cannot be seen"
+        return f"{self.model}: verified in {n} layer{'' if n == 1 else 's'}: {proof}{more}"
+
+
+def doctor(
+    model: Model = None, tokenizer: object = None, *, random: bool = False, seed: int = 0, **loading: Unpack[Loading]
+) -> Diagnosis:
+    """Run a model on tokens drawn at random, and compare what is seen of it with what it computes.
+
+    A pretrained model runs its fused implementation, if it has one, on two inputs of which one is padded.
+
+    Args:
+        model: as for `as_source`.
+        tokenizer: likewise.
+        random: whether the weights are drawn at random: only the model's configuration is needed then.
+        seed: of the numbers of tokens, and of these weights.
+        loading: as for `open_source`.
+
+    Raises:
+        ModelError: the model cannot be loaded or run, or has no attention that can be seen.
+    """
+    if random:
+        if not isinstance(model, str | os.PathLike) or tokenizer is not None:
+            raise SettingsError("weights are drawn at random of a model on the hub or in a folder, which must be named")
+        source = open_source(str(model), drawn=seed, **loading)
+    else:
+        source = as_source(model, tokenizer, **loading)
+    reports, natives, unseen = list[LayerReport](), dict[str, None](), list[Kind]()
+    for batch in _batches(source, seed):
+        try:
+            chart, receipt = _run(source, batch)
+        except NoAttentionError:
+            if not reports or batch.kind is None:
+                raise
+            unseen.append(batch.kind)
+            continue
+        if isinstance(receipt, NotVerifiedError):
+            reports += [_report(number, chart, batch) for number in chart.weights]
+            return Diagnosis(model=source.name, layers=tuple(reports), native="", refusal=str(receipt))
+        natives[receipt.native] = None
+        eager = source.eager(batch) if isinstance(source, PretrainedSource) else []
+        for place, (number, difference) in enumerate(zip(receipt.layers, receipt.differences, strict=True)):
+            output = None if receipt.native == SOFTMAX else difference
+            at = (
+                place if len(eager) == len(receipt.layers) else number
+            )  # some give other layers, too, that do not attend
+            reports.append(_report(number, chart, batch, output, eager[at] if at < len(eager) else None))
+    return Diagnosis(model=source.name, layers=tuple(reports), native=" and ".join(natives), unseen=tuple(unseen))
+
+
+class _Weights:
+    """Keeps the weights of all layers of one batch."""
+
+    def __init__(self) -> None:
+        self.weights: dict[int, Tensor] = {}
+        self.given: dict[int, Layer] = {}
+
+    def begin(self, batch: Batch) -> None:
+        """Forget what was kept of an earlier run."""
+        del batch
+        self.weights.clear()
+
+    def observe(self, block: Block) -> None:
+        """Keep a block."""
+        rows = block.weights.detach().float().cpu()
+        before = self.weights.get(block.layer)
+        self.weights[block.layer] = rows.clone() if before is None else torch.cat([before, rows], dim=2)
+
+
+class _Layers(_Weights):
+    """Keeps what they are computed from, too."""
+
+    def observe_layer(self, layer: Layer) -> None:
+        """Keep a layer."""
+        self.given[layer.number] = layer
+
+
+def _run(source: Source, batch: Batch) -> tuple[_Weights, Receipt | NotVerifiedError]:
+    """What comes by, and its proof; queries and keys too, where they are seen."""
+    chart: _Weights = _Layers()
+    try:
+        try:
+            return chart, source.stream(batch, [chart])
+        except NoAttentionError:
+            chart = _Weights()
+            return chart, source.stream(batch, [chart])
+    except NotVerifiedError as error:
+        return chart, error
+
+
+def _batches(source: Source, seed: int) -> list[Batch]:
+    """What runs: of a pretrained model, for each kind of attention, two inputs drawn at random, the second padded."""
+    if isinstance(source, PretrainedSource):
+        source.is_fused = True
+        return source.draw((N_TOKENS, N_SHORTER), seed)
+    source.encode([SENTENCE])  # of some it is known only then which kinds they have
+    return [source.encode([SENTENCE], kind=kind) for kind in source.kinds]
+
+
+def _report(
+    number: int, chart: _Weights, batch: Batch, output: float | None = None, eager: Tensor | None = None
+) -> LayerReport:
+    weights, layer = chart.weights[number], chart.given.get(number)
+    real = batch.real.cpu()
+    keys = real if batch.real_keys is None else batch.real_keys.cpu()
+    off = None
+    if eager is not None and eager.shape == weights.shape:
+        off = float(((eager - weights).abs() * real[:, None, :, None] * keys[:, None, None, :]).max())
+    seen = weights[0].gt(0).any(dim=0) if layer is None else _visible(layer)[0].any(dim=0)
+    causal = batch.kind != "cross" and not seen.triu(1).any()
+    expected = torch.ones_like(seen).tril() if causal else torch.ones_like(seen)
+    most = int(seen.sum(dim=1).max())
+    return LayerReport(
+        number=number, kind=batch.kind or ("decoder" if causal else "encoder"), heads=weights.shape[1],
+        key_heads=None if layer is None else layer.key.shape[1], mask="causal" if causal else "full",
+        window=most if most < int(expected.sum(dim=1).max()) else None if layer is None else layer.scoring.window,
+        extras=() if layer is None else tuple(_extras(layer)), output=output, eager=off,
+    )  # fmt: skip
+
+
+def _visible(layer: Layer) -> Tensor:
+    """Where queries may look [batch, head, query, key]."""
+    n_queries, n_keys = layer.query.shape[2], layer.key.shape[2]
+    seen = visible_keys(layer.scoring, 0, n_queries, n_keys, layer.query.device).cpu()
+    return seen.expand(-1, -1, n_queries, n_keys)
+
+
+def _extras(layer: Layer) -> Sequence[str]:
+    """What goes into a layer's scores beside the scaled dot product, and values of another width than the keys."""
+    scoring, d_k, d_v = layer.scoring, layer.key.shape[3], layer.value.shape[3]
+    scale = d_k**-0.5 if scoring.scaling is None else scoring.scaling
+    return [
+        *([f"scale {scale:.3g}"] if abs(scale * d_k**0.5 - 1) > CLOSE else []),
+        *(["bias"] if scoring.bias is not None or _adds(scoring) else []),
+        *([f"cap {scoring.softcap:g}"] if scoring.softcap is not None else []),
+        *(["sinks"] if scoring.sinks is not None else []),
+        *([f"values {d_v} wide, keys {d_k}"] if d_v != d_k else []),
+    ]
+
+
+def _adds(scoring: Scoring) -> bool:
+    """Whether a mask adds to the scores of keys that may be seen."""
+    mask = scoring.mask
+    if mask is None or mask.dtype == torch.bool:
+        return False
+    return bool(mask[mask > torch.finfo(mask.dtype).min / 2].any())
+
+
+def _number(difference: float) -> str:
+    return f"{difference:.1e}" if difference else "0"

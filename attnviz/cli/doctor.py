@@ -1,0 +1,101 @@
+"""``attnviz doctor``: what each layer of a model's attention is, and whether what attnviz sees of it is the model's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from attnviz.commands import Notices, print_lines
+from attnviz.settings import RARE, REQUIRED, option
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from attnviz.capture.doctor import Diagnosis
+    from attnviz.render.terminal.screen import Screen
+
+EXAMPLES = """Examples:
+
+attnviz doctor toy-transformer
+
+attnviz doctor bert-base-uncased
+
+attnviz doctor ./folder --random"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorSettings:
+    """Which model is looked at."""
+
+    model: str = option(default=REQUIRED, help="As for --model of other commands.", completes="models")
+    random: bool = option(
+        "--random", default=False, help="Draw the weights at random: the model's configuration is enough."
+    )
+    seed: int = option("--seed", default=0, help="Of the tokens, and of random weights.", metavar="N", least=0)
+    dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"] = option(
+        "--dtype", default="auto", help="The model's number format; auto is as it was saved.", panel=RARE
+    )
+    revision: str | None = option("--revision", help="A branch, tag or commit of the model.", panel=RARE)
+    trust_remote_code: bool = option(
+        "--trust-remote-code", default=False, help="Let code that comes with the model run.", panel=RARE
+    )
+
+
+def command(doctor: DoctorSettings) -> None:
+    """See whether attnviz reads a model rightly, layer by layer, with the numbers that prove it.
+
+    A pretrained model runs its fused attention on two inputs of tokens drawn at random, one padded. Weights times
+    values are compared with its own output, and weights with those of output_attentions=True.
+    """
+    from attnviz.capture.doctor import doctor as examine
+
+    found = examine(
+        doctor.model, random=doctor.random, seed=doctor.seed, dtype=doctor.dtype, revision=doctor.revision,
+        trust_remote_code=doctor.trust_remote_code, notify=Notices().tell,
+    )  # fmt: skip
+    print_lines(lambda screen: _draw(found, screen), "auto")
+    if found.refusal:
+        import typer
+
+        raise typer.Exit(1)
+
+
+def _draw(found: Diagnosis, screen: Screen) -> Iterator[Text]:
+    """The verdict, a row a layer, and what the columns are."""
+    from rich.text import Text
+
+    from attnviz.render.terminal.table import Column, table
+    from attnviz.render.terminal.text import wrap
+
+    yield from wrap(found.verdict, screen)
+    yield Text()
+    layers = found.layers
+    columns = (
+        Column("layer", [str(one.number) for one in layers], right=True),
+        Column("kind", [one.kind for one in layers]),
+        Column("heads", [str(one.heads) for one in layers], right=True),
+        Column("keys", [_or_nothing(one.key_heads) for one in layers], right=True),
+        Column("mask", [one.mask for one in layers]),
+        Column("window", [_or_nothing(one.window) for one in layers], right=True),
+        Column("output", [_difference(one.output) for one in layers], right=True),
+        Column("eager", [_difference(one.eager) for one in layers], right=True),
+        Column("extras", [", ".join(one.extras) for one in layers], least=8),
+    )
+    yield from table([column for column in columns if any(map(str, column.cells))], screen)
+    yield Text()
+    yield from wrap(
+        "keys: heads that have keys of their own; window: keys that a query sees at most; output: largest difference "
+        "of weights times values from the model's own output; eager: of the weights from output_attentions=True; "
+        "extras: what else goes into the scores",
+        screen,
+        "dim",
+    )
+
+
+def _or_nothing(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _difference(number: float | None) -> str:
+    return "" if number is None else f"{number:.1e}" if number else "0"

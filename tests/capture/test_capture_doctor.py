@@ -1,0 +1,170 @@
+"""The doctor: each architecture of the table in the docs, what is refused, and what the command prints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+import attnviz
+from attnviz.capture.sources import interface
+from attnviz.errors import ModelError, NoAttentionError, SettingsError
+from tests.fixtures.architectures import ARCHITECTURES, PAGE, diagnose, row_of, write_config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from attnviz.capture.stream import Scoring
+    from tests.fixtures.command_line import Result
+
+
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_architecture(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """All layers are verified, alone and padded, weights are the library's own within 1e-6, and the row says so."""
+    found = diagnose(name, tmp_path)
+    assert found.refusal == ""
+    assert found.unseen == ()
+    assert all(layer.eager is not None and layer.eager <= 1e-6 for layer in found.layers)
+    row, page = row_of(name, found), PAGE.read_text(encoding="utf-8")
+    if request.config.getoption("--rewrite-golden") and row not in page:
+        rows = [line for line in page.splitlines() if not line.startswith(f"| {name} |")]
+        last = max(number for number, line in enumerate(rows) if line.startswith("|"))
+        first = next(number for number, line in enumerate(rows) if line.startswith("|---")) + 1
+        rows[first : last + 1] = sorted([*rows[first : last + 1], row])
+        page = "\n".join(rows) + "\n"
+        PAGE.write_text(page, encoding="utf-8")
+    assert f"\n{row}\n" in page
+
+
+def test_the_page_has_no_other_row() -> None:
+    """A row a test, and the number of rows that the page tells."""
+    page = PAGE.read_text(encoding="utf-8")
+    rows = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")][1:]
+    assert rows == sorted(ARCHITECTURES)
+    assert len(rows) >= 50
+    assert f"{len(rows)} architectures" in page
+
+
+@pytest.mark.usefixtures("as_installed")
+class TestRefused:
+    """What cannot be proved, or not be made."""
+
+    @pytest.mark.parametrize(
+        ("name", "planted"),
+        [
+            ("gemma2", {"softcap": None}),
+            ("llama", {"scaling": 0.5}),
+            ("mistral", {"mask": None, "causal": True}),
+            ("t5", {"bias": None}),
+            ("gpt_oss", {"sinks": None}),
+        ],
+    )
+    def test_planted(self, name: str, planted: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A soft cap, a scale, a window, a bias or sinks overlooked: the first layer that has it is refused."""
+        found = interface._scoring
+
+        def overlook(*given: Any) -> Scoring:
+            return replace(found(*given), **planted)
+
+        monkeypatch.setattr(interface, "_scoring", overlook)
+        diagnosis = diagnose(name, tmp_path)
+        assert diagnosis.refusal.startswith("refused, because layer 0 is not verified: its captured weights times")
+        assert diagnosis.verdict.startswith(f"{tmp_path.name}/{name}: refused, because layer 0")
+
+    def test_wrong_groups(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Key heads given to other query heads than the model gives them to."""
+
+        def in_turn(shared: torch.Tensor, n_heads: int) -> torch.Tensor:
+            return shared.repeat(1, n_heads // shared.shape[1], 1, 1)
+
+        monkeypatch.setattr("attnviz.capture.stream.for_each_head", in_turn)
+        assert diagnose("llama", tmp_path).refusal.startswith("refused, because layer 0 is not verified")
+
+    def test_its_own_eager_way_is_another(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Falcon with ALiBi runs the fused function, and its library's eager way adds the biases otherwise: said."""
+        monkeypatch.setitem(
+            ARCHITECTURES, "falcon", (*ARCHITECTURES["falcon"][:1], ARCHITECTURES["falcon"][1] | {"alibi": True})
+        )
+        found = diagnose("falcon", tmp_path)
+        assert found.refusal == ""
+        assert found.verdict.endswith("of output_attentions, which is something else")
+        assert {layer.extras for layer in found.layers} == {("bias",)}
+
+    def test_a_part_that_is_not_seen(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An encoder-decoder apart from the interface: its encoder is shown, and what is not is said."""
+        monkeypatch.setitem(ARCHITECTURES, "mvp", ("Mvp", ARCHITECTURES["mbart"][1]))
+        found = diagnose("mvp", tmp_path)
+        assert found.unseen == ("cross", "decoder")
+        assert found.verdict.endswith("its cross and decoder attention cannot be seen")
+
+    def test_no_attention(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Mamba has none."""
+        monkeypatch.setitem(ARCHITECTURES, "mamba", ("Mamba", {"hidden_size": 33, "num_hidden_layers": 2}))
+        with pytest.raises(NoAttentionError, match=r"/mamba has no attention that attnviz can see"):
+            diagnose("mamba", tmp_path)
+
+    def test_random_weights_of_no_configuration(self, tmp_path: Path) -> None:
+        """Home-built models and models in memory have weights; without ``--random`` a folder must have some."""
+        for model in (None, "toy", "mine.py:build"):
+            with pytest.raises(SettingsError, match="which must be named"):
+                attnviz.doctor(model, random=True)
+        with pytest.raises(SettingsError, match="which must be named"):
+            attnviz.doctor(torch.nn.Linear(2, 2), random=True)
+        with pytest.raises(ModelError, match=r"has no model\.safetensors"):
+            attnviz.doctor(write_config("bert", tmp_path))
+
+
+def test_the_callers_random_numbers_stay(tmp_path: Path) -> None:
+    """One seed, one model; the caller's own random numbers are as before."""
+    before = torch.get_rng_state()
+    found = [attnviz.doctor(write_config("bert", tmp_path), random=True, seed=seed) for seed in (1, 1, 2)]
+    assert torch.equal(before, torch.get_rng_state())
+    assert isinstance(found[0], attnviz.Diagnosis)
+    assert found[0] == found[1]
+    outputs = [[layer.output for layer in one.layers] for one in found]
+    assert outputs[0] != outputs[2]
+
+
+def test_home_built_models() -> None:
+    """Each kind of attention of a home-built model; nothing else computes it, so nothing is compared with eager."""
+    found = attnviz.doctor("toy-transformer")
+    assert [(layer.kind, layer.number) for layer in found.layers] == [
+        (kind, number) for kind in ("cross", "encoder", "decoder") for number in (0, 1)
+    ]
+    assert [layer.mask for layer in found.layers] == ["full"] * 4 + ["causal"] * 2
+    assert found.verdict.startswith("toy-transformer: verified in 6 layers: ")
+    assert all(layer.eager is None for layer in found.layers)
+
+
+class TestCommand:
+    """``attnviz doctor``."""
+
+    @pytest.mark.parametrize("columns", [60, 80, 120])
+    def test_printed(self, typed: Callable[..., Result], tmp_path: Path, columns: int) -> None:
+        """The verdict first, then a row a layer, in any window; columns without a cell are left out."""
+        folder = write_config("gemma2", tmp_path)
+        result = typed("doctor", str(folder), "--random", columns=columns)
+        assert (result.status, result.errors) == (0, "")
+        lines = result.output.splitlines()
+        assert max(map(len, lines)) <= columns
+        assert lines[0].startswith(f"{tmp_path.name}/gemma2: verified in 3 layers: ")
+        head = next(number for number, line in enumerate(lines) if line.split()[:2] == ["layer", "kind"])
+        assert [line.split()[:6] for line in lines[head + 1 : head + 4]] == [
+            ["0", "decoder", "3", "1", "causal", "5"],
+            ["1", "decoder", "3", "1", "causal", lines[head + 2].split()[5]],
+            ["2", "decoder", "3", "1", "causal", "5"],
+        ]
+        assert "eager" not in typed("doctor", "toy", columns=columns).output.split("\n\n")[1]
+
+    def test_refused(self, typed: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The verdict is the reason, the layers up to it are listed, and the status is 1."""
+        found = interface._scoring
+        monkeypatch.setattr(interface, "_scoring", lambda *given: replace(found(*given), scaling=2.0))
+        result = typed("doctor", str(write_config("bert", tmp_path)), "--random")
+        assert result.status == 1
+        assert "refused, because layer 0 is not verified" in " ".join(result.output.split())
+        assert "\n    0  encoder" in result.output
