@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -190,9 +191,9 @@ def calculate(
         return [_by_hand(text, model.seed or 0, selection.query)]
     loading = model.loading(exercise=text.exercise)
     sentence = SENTENCE if text.text is None else text.text
-    for words, what in ((sentence, "the text"), (text.pair, "the second sentence"), (text.target, "the target")):
-        if words is not None:
-            check_text(words, what)
+    for one, what in ((sentence, "the text"), (text.pair, "the second sentence"), (text.target, "the target")):
+        if one is not None:
+            check_text(one, what)
     from attnviz.capture.source import open_source
     from attnviz.walkthroughs.capture.walks import follow
 
@@ -202,10 +203,8 @@ def calculate(
         if open_model is None
         else open_model(loading, sentence)
     ) as source:
-        return follow(
-            sentence, source, selection, pair=text.pair, target=text.target, truncate=text.truncate,
-            each_step=each_step and not chooses_query, full=full,
-        )  # fmt: skip
+        words = replace(text, text=sentence)
+        return follow(words, source, selection, each_step=each_step and not chooses_query, full=full)
 
 
 def _by_hand(text: WalkthroughText, seed: int, query: str | None) -> Walkthrough:

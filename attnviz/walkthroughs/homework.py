@@ -8,8 +8,9 @@ does not fit is refused with the names and lines of the two that clash.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn, get_args
 
 import numpy as np
 
@@ -37,11 +38,44 @@ SUM = 1e-6
 """How far the sum of given weights may be from 1: what writing them with six digits may leave."""
 KNOWN = (*NUMBERS, *LABELS, *OTHERS)
 
-Fields: TypeAlias = Mapping[str, Entry]
-"""What the file holds, by name."""
+ALIKE = (
+    *((one, "columns", f"W{to}", side) for to in "qkv" for one, side in (("X", "rows"), (f"b{to}", "columns"))),
+    ("keys", "rows", "values", "rows"),
+    ("weights", "columns", "values", "rows"),
+    ("bo", "columns", "Wo", "columns"),
+)
+"""Sizes that must be equal where both tables are typed."""
+USELESS = (
+    ("weights", "weights", "values", "has no values that it could mix"),
+    ("query", "Wo", "values", "has no values that it could project"),
+    ("X", "bv", "Wv", "is of no use without Wv"),
+    ("X", "Wo", "Wv", "is of no use without Wv"),
+    ("bo", "bo", "Wo", "has no Wo that it could be added to"),
+)
+"""Where the first is typed: a name that is of no use without another, and why."""
 
-Tables: TypeAlias = Mapping[str, NumberTable]
-"""The tables of numbers in it, by name."""
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What a file holds."""
+
+    fields: Mapping[str, Entry]  # by name
+    tables: Mapping[str, NumberTable]  # the numbers among them
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.fields
+
+    def grids(self, *symbols: str) -> dict[str, Grid]:
+        """Those of these tables that are there."""
+        return {symbol: Grid(values=self.tables[symbol].values) for symbol in symbols if symbol in self}
+
+    def refuse(self, name: str, why: str) -> NoReturn:
+        """Say where it stands, and what is wrong with it."""
+        raise FileFormatError(f"{self.where(name)} {why}")
+
+    def where(self, name: str) -> str:
+        """Its line and its name."""
+        return f"line {self.fields[name].line}: {name}"
 
 
 def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Walkthrough:
@@ -58,7 +92,7 @@ def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Wal
     """
     whole = read_entries(path)
     try:
-        return _calculate(_fields(whole), query)
+        return _calculate(_typed(whole), query)
     except SelectionError as error:
         raise SelectionError(visible(f"{path}: {error}")) from None
     except RecordError as error:
@@ -66,8 +100,8 @@ def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Wal
     raise FileFormatError(visible(f"{path}: {reason}"))
 
 
-def _fields(whole: Entry) -> Fields:
-    """What the file holds by name, if it may hold all of it together."""
+def _typed(whole: Entry) -> Typed:
+    """What the file holds, if it may hold all of it together and its numbers fit."""
     found = whole.value
     if not isinstance(found, dict):
         raise FileFormatError(f"it must hold names with numbers, such as query, keys and values, not {named(found)}")
@@ -77,91 +111,80 @@ def _fields(whole: Entry) -> Fields:
         if name not in KNOWN:
             raise FileFormatError(f"line {field.line}: {clip(name, 40)!r} is not known{did_you_mean(name, KNOWN)}")
     fields = {name: field for name, field in found.items() if field.value is not None or name == "scale"}
-    if "weights" in fields:
-        _expect_mixing(fields)
-        return fields
-    _expect_attention(fields)
-    return fields
+    _expect_together(Typed(fields, {}))
+    typed = Typed(fields, {name: read_table(name, fields[name]) for name in NUMBERS if name in fields})
+    for one, side, other, other_side in ALIKE:
+        if one in typed and other in typed:
+            match(typed.tables[one], side, typed.tables[other], other_side)
+    return typed
 
 
-def _expect_mixing(fields: Fields) -> None:
-    """Refuse what weights that are given have no use for."""
-    if spare := [name for name in fields if name not in MIXING]:
-        raise FileFormatError(
-            f"{_where(fields, 'weights')} and {_where(fields, spare[0])} do not go together: weights need no query"
-        )
-    if "values" not in fields:
-        raise FileFormatError(f"{_where(fields, 'weights')} has no values that it could mix")
+def _expect_together(typed: Typed) -> None:
+    """Refuse what is missing, what says the same twice, and what is of no use."""
+    if "weights" in typed:
+        if spare := [name for name in typed.fields if name not in MIXING]:
+            typed.refuse("weights", f"and {typed.where(spare[0])} do not go together: weights need no query")
+    else:
+        direct, projected = ([name for name in names if name in typed] for names in (DIRECT, (*PROJECTIONS, *BIASES)))
+        if direct and projected:
+            typed.refuse(
+                direct[0],
+                f"and {typed.where(projected[0])} do not go together: give query, keys and values, or X with Wq, Wk "
+                "and Wv",
+            )
+        if missing := [one for one in (PROJECTIONS if projected else DIRECT) if one in NEEDED and one not in typed]:
+            raise FileFormatError(
+                f"it lacks {', '.join(missing)}: give query, keys and values, or X with Wq, Wk and Wv"
+            )
+    for given, name, needed, why in USELESS:
+        if given in typed and name in typed and needed not in typed:
+            typed.refuse(name, why)
 
 
-def _expect_attention(fields: Fields) -> None:
-    """Refuse what attention lacks, or has no use for."""
-    direct, projected = ([name for name in names if name in fields] for names in (DIRECT, (*PROJECTIONS, *BIASES)))
-    if direct and projected:
-        raise FileFormatError(
-            f"{_where(fields, direct[0])} and {_where(fields, projected[0])} do not go together: give query, keys and "
-            f"values, or X with Wq, Wk and Wv"
-        )
-    if missing := [name for name in (PROJECTIONS if projected else DIRECT) if name in NEEDED and name not in fields]:
-        raise FileFormatError(f"it lacks {', '.join(missing)}: give query, keys and values, or X with Wq, Wk and Wv")
-    if not projected and "values" not in fields and "Wo" in fields:
-        raise FileFormatError(f"{_where(fields, 'Wo')} has no values that it could project")
-    if projected and "Wv" not in fields and (spare := [name for name in ("bv", "Wo") if name in fields]):
-        raise FileFormatError(f"{_where(fields, spare[0])} is of no use without Wv")
-    if "bo" in fields and "Wo" not in fields:
-        raise FileFormatError(f"{_where(fields, 'bo')} has no Wo that it could be added to")
-
-
-def _calculate(fields: Fields, wanted: str | int | None) -> Walkthrough:
-    tables = {name: read_table(name, fields[name]) for name in NUMBERS if name in fields}
-    _check_shapes(tables)
-    if "weights" in tables:
-        return _mixed(fields, tables, wanted)
-    score = _score(fields)
-    words, query_words = _labels(fields, tables)
-    n_queries = tables["query" if "query" in tables else "X"].size("rows")
+def _calculate(typed: Typed, wanted: str | int | None) -> Walkthrough:
+    if "weights" in typed:
+        return _mixed(typed, wanted)
+    tables, score = typed.tables, _score(typed)
+    words, query_words = _labels(typed)
+    n_queries = tables["query" if "query" in typed else "X"].size("rows")
     row = None if wanted is None else chosen_row([(word,) for word in query_words] or [()] * n_queries, wanted)
     if row is not None and not query_words:
         query_words = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
     calculation = Calculation()
-    query = _write_operands(calculation, tables, query_words, words, row)
-    _check_scores(score, calculation.grids[query], calculation.grids["K"], tables)
-    mask = _mask(fields, tables, query_words, words, n_queries)
+    query = _write_operands(calculation, typed, query_words, words, row)
+    _check_scores(score, calculation.grids[query], calculation.grids["K"], typed)
+    mask = _mask(typed, n_queries)
     has_values = "V" in calculation.grids
     terms = Terms(
         score=score,
-        scaling=_scaling(fields, score),
-        maps=_grids(tables, *SCORE_MAPS[score]),
-        mask=None if mask is None else _of_row(mask, row),
+        scaling=_scaling(typed, score),
+        maps=typed.grids(*SCORE_MAPS[score]),
+        mask=None if mask is None else _of_row(Grid(values=mask, rows=query_words, columns=words), row),
     )
-    context = _write_heads(calculation, terms, query, _heads(fields, score, calculation))
-    if "Wo" in tables:
+    context = _write_heads(calculation, terms, query, _heads(typed, score, calculation))
+    if "Wo" in typed:
         expect(tables["Wo"], "rows", calculation.grids[context].values.shape[1], "the values' width")
-        calculation.project("output", "output", context, _grids(tables, "Wo", "bo"))
+        calculation.project("output", "output", context, typed.grids("Wo", "bo"))
     followed = 0 if row is None and n_queries == 1 else row
-    return calculation.finish(_title(fields), query=followed, notes=() if has_values else (Note("no_values"),))
+    return calculation.finish(_title(typed), query=followed, notes=() if has_values else (Note("no_values"),))
 
 
-def _mixed(fields: Fields, tables: Tables, wanted: str | int | None) -> Walkthrough:
+def _mixed(typed: Typed, wanted: str | int | None) -> Walkthrough:
     """Values mixed with weights that are given, which no query makes."""
-    weights, calculation = tables["weights"], Calculation()
-    words = _words(fields, "words", tables["values"])
-    queries = _words(fields, "query_words", weights)
+    weights, values, calculation = typed.tables["weights"], typed.tables["values"], Calculation()
+    words = _words(typed, "words", values)
+    queries = _words(typed, "query_words", weights)
     n_queries = weights.size("rows")
     for i, row in enumerate(weights.values):
         if (row < 0).any() or abs(row.sum() - 1) > SUM:
-            raise FileFormatError(
-                f"{_where(fields, 'weights')} must be from 0 to 1 and sum to 1: row {i} sums to {row.sum():.6g}"
-                + (f", and {row.min():g} is below 0" if (row < 0).any() else "; divide each weight by that sum")
-            )
+            rest = f", and {row.min():g} is below 0" if (row < 0).any() else "; divide each weight by that sum"
+            typed.refuse("weights", f"must be from 0 to 1 and sum to 1: row {i} sums to {row.sum():.6g}{rest}")
     followed = None if wanted is None else chosen_row([(word,) for word in queries] or [()] * n_queries, wanted)
-    given = _of_row(Grid(values=weights.values, rows=queries, columns=words), followed)
-    calculation.give("weights", given)
-    calculation.give("V", Grid(values=tables["values"].values, rows=words))
+    calculation.give("weights", _of_row(Grid(values=weights.values, rows=queries, columns=words), followed))
+    calculation.give("V", Grid(values=values.values, rows=words))
     write_context(calculation)
-    title = _title(fields) if "title" in fields else Note("title_mixed")
     query = 0 if followed is None and n_queries == 1 else followed
-    return calculation.finish(title, query=query, notes=(Note("weights_given"),))
+    return calculation.finish(_title(typed, "title_mixed"), query=query, notes=(Note("weights_given"),))
 
 
 def _write_heads(calculation: Calculation, terms: Terms, query: str, n_heads: int) -> str:
@@ -184,28 +207,25 @@ def _write_heads(calculation: Calculation, terms: Terms, query: str, n_heads: in
     return made[0] if n_heads == 1 or not has_values else c.step("concatenated", "concatenated", "concatenate", *made)
 
 
-def _grids(tables: Tables, *symbols: str) -> dict[str, Grid]:
-    return {symbol: Grid(values=tables[symbol].values) for symbol in symbols if symbol in tables}
-
-
 def _write_operands(
-    calculation: Calculation, tables: Tables, query_words: tuple[str, ...], words: tuple[str, ...], row: int | None
+    calculation: Calculation, typed: Typed, query_words: tuple[str, ...], words: tuple[str, ...], row: int | None
 ) -> str:
     """Write down queries, or the one that is followed, keys and values, given or projected; the queries' name."""
+    tables = typed.tables
     if "query" in tables:
         queries = Grid(values=tables["query"].values, rows=query_words)
-        name = calculation.give("q" if row is not None or len(queries.values) == 1 else "Q", _of_row(queries, row))
-        for letter, typed in (("K", "keys"), ("V", "values")):
-            if typed in tables:
-                calculation.give(letter, Grid(values=tables[typed].values, rows=words))
-        return name
+        made = calculation.give("q" if row is not None or len(queries.values) == 1 else "Q", _of_row(queries, row))
+        for letter, name in (("K", "keys"), ("V", "values")):
+            if name in tables:
+                calculation.give(letter, Grid(values=tables[name].values, rows=words))
+        return made
     x = calculation.give("X", Grid(values=tables["X"].values, rows=words))
     if row is not None:
         x = calculation.step("row", "x", "row", x, number=float(row), rows=query_words[row : row + 1])
     name = "Q" if row is None else "q"
     for step, of, made, letter in (("query", x, name, "q"), ("keys", "X", "K", "k"), ("values", "X", "V", "v")):
         if f"W{letter}" in tables:
-            calculation.project(step, made, of, _grids(tables, f"W{letter}", f"b{letter}"))
+            calculation.project(step, made, of, typed.grids(f"W{letter}", f"b{letter}"))
     return name
 
 
@@ -220,152 +240,112 @@ def _of_row(grid: Grid, row: int | None) -> Grid:
 # ------------------------------------------------------------------------------------------- what is typed
 
 
-def _labels(fields: Fields, tables: Tables) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _labels(typed: Typed) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names for the keys, and for the queries."""
-    if "X" not in tables:
-        return _words(fields, "words", tables["keys"]), _words(fields, "query_words", tables["query"])
-    words = _words(fields, "words", tables["X"])
-    if "query_words" in fields:
-        raise FileFormatError(f"{_where(fields, 'query_words')} is of no use: with X, queries and keys are words")
+    if "X" not in typed:
+        return _words(typed, "words", typed.tables["keys"]), _words(typed, "query_words", typed.tables["query"])
+    words = _words(typed, "words", typed.tables["X"])
+    if "query_words" in typed:
+        typed.refuse("query_words", "is of no use: with X, queries and keys are words")
     return words, words
 
 
-def _words(fields: Fields, name: str, table: NumberTable) -> tuple[str, ...]:
+def _words(typed: Typed, name: str, table: NumberTable) -> tuple[str, ...]:
     """Names for the rows of a table; empty where none are typed."""
-    if name not in fields:
+    if name not in typed:
         return ()
-    found = fields[name].value
+    found = typed.fields[name].value
     if not isinstance(found, list):
-        raise FileFormatError(f"{_where(fields, name)} must be a list of words, not {named(found)}")
+        typed.refuse(name, f"must be a list of words, not {named(found)}")
     for i, word in enumerate(found):
         if isinstance(word.value, dict | list | None):
             raise FileFormatError(f"line {word.line}: {name}[{i}] must be a word, not {named(word.value)}")
     if len(found) != table.size("rows"):
-        raise FileFormatError(
-            f"{_where(fields, name)} has {len(found)} words, but {table.name} (line {table.line}) has "
-            f"{table.size('rows')} rows"
-        )
+        rows = f"{table.name} (line {table.line}) has {table.size('rows')} rows"
+        typed.refuse(name, f"has {len(found)} words, but {rows}")
     return tuple(visible(str(one.value).lower() if isinstance(one.value, bool) else str(one.value)) for one in found)
 
 
-def _title(fields: Fields) -> Note | str:
-    if "title" not in fields:
-        return Note("title_typed")
-    title = fields["title"]
-    if not isinstance(title.value, str) or not title.value.strip():
-        raise FileFormatError(f"line {title.line}: title must be text, not {named(title.value)}")
-    return " ".join(visible(title.value.replace("\n", " ")).split())
+def _title(typed: Typed, code: str = "title_typed") -> Note | str:
+    if "title" not in typed:
+        return Note(code)
+    title = typed.fields["title"].value
+    if not isinstance(title, str) or not title.strip():
+        typed.refuse("title", f"must be text, not {named(title)}")
+    return " ".join(visible(title.replace("\n", " ")).split())
 
 
-def _score(fields: Fields) -> Score:
-    found = fields.get("score", Entry("scaled_dot", 0))
+def _score(typed: Typed) -> Score:
+    found = typed.fields.get("score", Entry("scaled_dot", 0))
     scores: tuple[Score, ...] = get_args(Score)
     if found.value not in scores:
-        raise FileFormatError(f"line {found.line}: score must be one of {', '.join(scores)}, not {named(found.value)}")
+        typed.refuse("score", f"must be one of {', '.join(scores)}, not {named(found.value)}")
     score = scores[scores.index(found.value)]
     needed = SCORE_MAPS[score]
-    if missing := [name for name in needed if name not in fields]:
+    if missing := [name for name in needed if name not in typed]:
         raise FileFormatError(f"line {found.line}: the score {score} needs {', '.join(missing)}")
-    if spare := [name for name in ("W", "U", "v") if name in fields and name not in needed]:
-        raise FileFormatError(f"{_where(fields, spare[0])} is of no use to the score {score}")
+    if spare := [name for name in ("W", "U", "v") if name in typed and name not in needed]:
+        typed.refuse(spare[0], f"is of no use to the score {score}")
     return score
 
 
-def _heads(fields: Fields, score: Score, calculation: Calculation) -> int:
+def _heads(typed: Typed, score: Score, calculation: Calculation) -> int:
     """How many heads share the columns of queries, keys and values."""
-    found = fields.get("n_heads", Entry(1, 0))
-    n = found.value
+    n = typed.fields["n_heads"].value if "n_heads" in typed else 1
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise FileFormatError(f"line {found.line}: n_heads must be a whole number from 1 on, not {named(n)}")
+        typed.refuse("n_heads", f"must be a whole number from 1 on, not {named(n)}")
     if n > 1 and SCORE_MAPS[score]:
-        raise FileFormatError(
-            f"{_where(fields, 'n_heads')} does not go with the score {score}, whose weights are one head's"
-        )
+        typed.refuse("n_heads", f"does not go with the score {score}, whose weights are one head's")
     for name, what in (("q", "queries"), ("Q", "queries"), ("K", "keys"), ("V", "values")):
         width = calculation.grids[name].values.shape[1] if name in calculation.grids else 0
         if width % n:
-            raise FileFormatError(
-                f"{_where(fields, 'n_heads')} is {n}, which does not divide the {what}' width, {width}"
-            )
+            typed.refuse("n_heads", f"is {n}, which does not divide the {what}' width, {width}")
     return n
 
 
-def _scaling(fields: Fields, score: Score) -> float | None:
+def _scaling(typed: Typed, score: Score) -> float | None:
     """What scores are multiplied with; None is 1 / sqrt(d_k)."""
-    if "scale" not in fields:
+    if "scale" not in typed:
         return None
-    field = fields["scale"]
-    if field.value in {"none", "None"} if isinstance(field.value, str) else field.value is False:
+    scale = typed.fields["scale"].value
+    if scale in {"none", "None"} if isinstance(scale, str) else scale is False:
         return 1.0
     if score != "scaled_dot":
-        raise FileFormatError(f"{_where(fields, 'scale')} is of no use to the score {score}, which is not scaled")
-    if field.value == "sqrt":
+        typed.refuse("scale", f"is of no use to the score {score}, which is not scaled")
+    if scale == "sqrt":
         return None
-    if not isinstance(field.value, int | float) or isinstance(field.value, bool):
-        raise FileFormatError(
-            f"{_where(fields, 'scale')} must be sqrt, none, or the number that scores are multiplied with, not "
-            f"{named(field.value)}"
-        )
-    return number(field.value, _where(fields, "scale"))
+    if not isinstance(scale, int | float) or isinstance(scale, bool):
+        typed.refuse("scale", f"must be sqrt, none, or the number that scores are multiplied with, not {named(scale)}")
+    return number(scale, typed.where("scale"))
 
 
-def _mask(
-    fields: Fields, tables: Tables, query_words: Sequence[str], words: Sequence[str], queries: int
-) -> Grid | None:
-    """1 where a query may look."""
-    causal = fields.get("causal", Entry(value=False, line=0))
-    if not isinstance(causal.value, bool):
-        raise FileFormatError(f"line {causal.line}: causal must be true or false, not {named(causal.value)}")
-    keys = tables["keys" if "keys" in tables else "X"]
-    if causal.value and "mask" in tables:
-        raise FileFormatError(f"{_where(fields, 'causal')} and {_where(fields, 'mask')} do not go together")
-    if causal.value:
-        if queries != keys.size("rows"):
-            raise FileFormatError(
-                f"{_where(fields, 'causal')} needs a query for each key: there are {queries} queries and "
-                f"{keys.size('rows')} keys"
-            )
-        values = np.tri(queries)
-    elif "mask" in tables:
-        mask = tables["mask"]
-        expect(mask, "rows", queries, "the number of queries")
-        expect(mask, "columns", keys.size("rows"), "the number of keys")
-        values = mask.values
-        if not np.isin(values, (0, 1)).all():
-            row, column = np.argwhere(~np.isin(values, (0, 1)))[0]
-            raise FileFormatError(
-                f"{_where(fields, 'mask')} holds 0 and 1 only: [{row}][{column}] is {values[row, column]:g}"
-            )
-        if not values.any(axis=1).all():
-            row = int(np.argmin(values.any(axis=1)))
-            raise FileFormatError(f"{_where(fields, 'mask')} leaves the query of row {row} nothing to look at")
-    else:
+def _mask(typed: Typed, queries: int) -> np.ndarray | None:
+    """1 where a query may look [query, key]; None where there is no mask."""
+    causal = typed.fields["causal"].value if "causal" in typed else False
+    if not isinstance(causal, bool):
+        typed.refuse("causal", f"must be true or false, not {named(causal)}")
+    keys = typed.tables["keys" if "keys" in typed else "X"].size("rows")
+    if causal and "mask" in typed:
+        typed.refuse("causal", f"and {typed.where('mask')} do not go together")
+    if causal:
+        if queries != keys:
+            typed.refuse("causal", f"needs a query for each key: there are {queries} queries and {keys} keys")
+        return np.tri(queries)
+    if "mask" not in typed:
         return None
-    return Grid(values=values, rows=tuple(query_words), columns=tuple(words))
+    mask = typed.tables["mask"]
+    expect(mask, "rows", queries, "the number of queries")
+    expect(mask, "columns", keys, "the number of keys")
+    for row, column in np.argwhere(~np.isin(mask.values, (0, 1))):
+        typed.refuse("mask", f"holds 0 and 1 only: [{row}][{column}] is {mask.values[row, column]:g}")
+    for row in np.flatnonzero(~mask.values.any(axis=1)):
+        typed.refuse("mask", f"leaves the query of row {row} nothing to look at")
+    return mask.values
 
 
-# ------------------------------------------------------------------------------------------- what fits what
-
-
-def _check_shapes(tables: Tables) -> None:
-    """Refuse tables of which two numbers clash."""
-    if "X" in tables:
-        for letter in "qkv":
-            if f"W{letter}" not in tables:
-                continue
-            match(tables["X"], "columns", tables[f"W{letter}"], "rows")
-            if f"b{letter}" in tables:
-                match(tables[f"b{letter}"], "columns", tables[f"W{letter}"], "columns")
-    elif "values" in tables:
-        of, side = ("weights", "columns") if "weights" in tables else ("keys", "rows")
-        match(tables[of], side, tables["values"], "rows")
-    if "bo" in tables:
-        match(tables["bo"], "columns", tables["Wo"], "columns")
-
-
-def _check_scores(score: Score, query: Grid, keys: Grid, tables: Tables) -> None:
+def _check_scores(score: Score, query: Grid, keys: Grid, typed: Typed) -> None:
     """Refuse queries and keys that the way to score does not fit."""
-    d_q, d_k = query.values.shape[1], keys.values.shape[1]
+    tables, d_q, d_k = typed.tables, query.values.shape[1], keys.values.shape[1]
     if score == "general":
         expect(tables["W"], "rows", d_q, "the queries' width")
         expect(tables["W"], "columns", d_k, "the keys' width")
@@ -374,10 +354,6 @@ def _check_scores(score: Score, query: Grid, keys: Grid, tables: Tables) -> None
         expect(tables["U"], "columns", d_k, "the keys' width")
         match(tables["W"], "rows", tables["U"], "rows")
         match(tables["v"], "columns", tables["W"], "rows")
-    elif d_q != d_k:
-        match(*((tables["query"], "columns", tables["keys"], "columns") if "query" in tables else
-                 (tables["Wq"], "columns", tables["Wk"], "columns")))  # fmt: skip
-
-
-def _where(fields: Fields, name: str) -> str:
-    return f"line {fields[name].line}: {name}"
+    else:
+        one, other = ("query", "keys") if "query" in typed else ("Wq", "Wk")
+        match(tables[one], "columns", tables[other], "columns")

@@ -31,7 +31,10 @@ NO_BLANKS: Blanks = frozenset()
 
 
 class ViewOptions(TypedDict, total=False):
-    """What every view of a walkthrough may be told; what it is not told is as written here."""
+    """What every view of a walkthrough may be told; what it is not told is as written here.
+
+    A language, or a step, that is not there is refused with a SelectionError; so is a palette, in pictures.
+    """
 
     language: str  # one of `attnviz.walkthroughs.texts.LANGUAGES`; English
     precision: int  # digits after the point of each number; 3
@@ -113,11 +116,7 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A calculation, and how it is shown, as in `ViewOptions`: the same for terminal, pages and pictures.
-
-    Raises:
-        SelectionError: there is no such language.
-    """
+    """A calculation, and how it is shown, as in `ViewOptions`: the same for terminal, pages and pictures."""
 
     walk: Walkthrough
     language: str = "en"
@@ -133,11 +132,7 @@ class View:
         return say(phrase, self.language, **fields)
 
     def shown(self, first: int = 1) -> list[ShownStep]:
-        """The steps that are wanted, from a step on.
-
-        Raises:
-            SelectionError: a step that is not there.
-        """
+        """The steps that are wanted, from a step on."""
         walk, language = self.walk, self.language
         found, given = [], set(walk.given())
         for number, step in chosen(walk, self.steps, first):

@@ -48,10 +48,7 @@ def explain(name: str, language: str = "en") -> Explanation:
     Args:
         name: as in `attnviz.walkthroughs.record`, such as ``scores`` or ``Wq``; ``Wq_3`` is that of head 3,
             ``Wq_cross_3`` of head 3 of cross attention where a layer has both.
-        language: one of `LANGUAGES`.
-
-    Raises:
-        SelectionError: there is no such language.
+        language: one of `LANGUAGES`; another is refused.
     """
     expect_language(language)
     base, _, number = name.rpartition("_")

@@ -20,18 +20,15 @@ from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, par
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.capture.words import write_words
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.settings import WalkthroughSelection
+from attnviz.walkthroughs.settings import WalkthroughSelection, WalkthroughText
 from attnviz.walkthroughs.view import chosen_row
 
 
 def follow(
-    text: str,
+    words: WalkthroughText,
     source: Source,
     choice: WalkthroughSelection,
     *,
-    pair: str | None = None,
-    target: str | None = None,
-    truncate: bool = False,
     each_step: bool = False,
     full: bool = False,
 ) -> list[Walkthrough]:
@@ -42,12 +39,9 @@ def follow(
     it is from the model's own is the walkthrough's `difference`.
 
     Args:
-        text: the sentence.
+        words: the sentence, and what goes with it.
         source: the model.
         choice: what is followed.
-        pair: a second sentence, for models that read two.
-        target: what a model that translates is made to generate.
-        truncate: cut a text that is too long.
         each_step: whether a decoder that looks at another sentence is followed at each word that it generates.
         full: whether the projections of a large layer are written down, too.
 
@@ -58,14 +52,15 @@ def follow(
         ModelError: the model shows no query, key and value, they are not proved, or its layers are built otherwise
             than a whole layer that can be walked.
     """
-    check_text(text)
+    sentence = words.text or ""
+    check_text(sentence)
     score: Score = "scaled_dot" if choice.score == "scaled" else choice.score
     layer, chosen_head = choice.place
     if (score != "scaled_dot" or choice.causal) and not isinstance(source, HomeBuilt):
         raise SelectionError(f"{source.name} has its own score and mask: another is for the home-built models alone")
 
     def encoded(kind: Kind | None) -> Batch:
-        return source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
+        return source.encode([sentence], [words.pair], truncate=words.truncate, kind=kind, targets=[words.target])
 
     batch = encoded(choice.kind)
     kind = batch.kind or source.kinds[0]

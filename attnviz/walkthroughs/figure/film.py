@@ -77,7 +77,6 @@ def film(
 
     Raises:
         OutputError: there is no ffmpeg for an ``.mp4``, or it fails.
-        SelectionError: a step, language or palette that is not there.
     """
     if suffix == ".mp4":
         need_ffmpeg()

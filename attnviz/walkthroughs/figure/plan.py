@@ -66,11 +66,7 @@ class Card(ShownStep):
 
 
 def cards(walk: Walkthrough, **options: Unpack[ViewOptions]) -> list[Card]:
-    """A card for each step that is wanted, in the order of the calculation; of several heads one for the same step.
-
-    Raises:
-        SelectionError: a step or a language that is not there.
-    """
+    """A card for each step that is wanted, in the order of the calculation; of several heads one for the same step."""
     view = View(walk=walk, **options)
     made = [_card(view, one) for one in view.shown()]
     if len(walk.distributions()) <= 1:

@@ -83,11 +83,7 @@ def _lit(view: View, made: Sequence[Card]) -> tuple[int | None, dict[str, int]]:
 
 
 def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Picture:
-    """The whole calculation as a picture; the rest is as in `ViewOptions`.
-
-    Raises:
-        SelectionError: a step, language or palette that is not there.
-    """
+    """The whole calculation as a picture."""
     with usual_settings():
         it = told(walk, palette, **options)
         page = _drawn(it)

@@ -93,11 +93,7 @@ class PageContent:
 
 
 def lay_out(walk: Walkthrough, **options: Unpack[ViewOptions]) -> PageContent:
-    """The page of a walkthrough.
-
-    Raises:
-        SelectionError: a step or a language that is not there.
-    """
+    """The page of a walkthrough."""
     view = View(walk=walk, **options)
     language, steps = view.language, view.shown()
     return PageContent(

@@ -48,11 +48,7 @@ tbody th[colspan] { color: var(--faint); font-weight: 400; position: static; }
 
 
 def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
-    """The walkthrough as one web page that fetches nothing; the rest is as in `ViewOptions`.
-
-    Raises:
-        SelectionError: a step or a language that is not there.
-    """
+    """The walkthrough as one web page that fetches nothing."""
     return "\n".join(_lines(lay_out(walk, **options))) + "\n"
 
 

@@ -31,11 +31,7 @@ _MINUS = re.compile(r"(?:(?<![^\s(\[])|(?<=\de))-(?=[\d∞]|\s|$)")
 
 
 def latex(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
-    r"""The walkthrough as LaTeX, a document by itself, and in another one by ``\input``; the rest as in `ViewOptions`.
-
-    Raises:
-        SelectionError: a step or a language that is not there.
-    """
+    r"""The walkthrough as LaTeX, a document by itself, and in another one by ``\input``."""
     return document("\n".join(_lines(lay_out(walk, **options))), _PACKAGES, _SET_UP)
 
 

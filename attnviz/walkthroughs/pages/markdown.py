@@ -24,11 +24,7 @@ _BEGINNING = re.compile(r"^(?:[-+=]|\d+(?=[.)]))")
 
 
 def markdown(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
-    """The walkthrough as Markdown, with tables as GitHub draws them; the rest is as in `ViewOptions`.
-
-    Raises:
-        SelectionError: a step or a language that is not there.
-    """
+    """The walkthrough as Markdown, with tables as GitHub draws them."""
     return "\n".join(_lines(lay_out(walk, **options))) + "\n"
 
 
@@ -90,9 +86,6 @@ def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
 
     A number that was given has no step; the value of a blank is empty. Names are the grids' own and every digit is
     written, so that a language and a precision change nothing.
-
-    Raises:
-        SelectionError: a step or a language that is not there.
     """
     view = View(walk=walk, **options)
     text = StringIO()

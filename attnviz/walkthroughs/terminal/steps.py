@@ -47,11 +47,7 @@ FEW = 24
 
 
 def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
-    """The calculation on one screen: what one query makes of each key, a row a key; of several queries the weights.
-
-    Raises:
-        SelectionError: there is no such language.
-    """
+    """The calculation on one screen: what one query makes of each key, a row a key; of several queries the weights."""
     view = _view(walk, screen, settings)
     steps = [step for step in walk.steps if step.name in BY_KEY and step.operation != "mask"]
     heads = len(walk.distributions())
@@ -77,11 +73,7 @@ def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOpti
 
 
 def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
-    """Every step of the calculation from one on, in lines no wider than the screen; the rest is as in `draw_overview`.
-
-    Raises:
-        SelectionError: a step or a language that is not there.
-    """
+    """Every step of the calculation from one on, in lines no wider than the screen."""
     view = _view(walk, screen, settings)
     steps = view.shown(first)
     yield from _head(view)
@@ -92,7 +84,7 @@ def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: 
 
 
 def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack[ViewOptions]) -> list[Text]:
-    """The step of this number by itself, and what the query makes of the keys as far as that; likewise.
+    """The step of this number by itself, and what the query makes of the keys as far as that.
 
     The page of the last step ends as the whole calculation does.
     """
