@@ -18,7 +18,7 @@ from attnviz.attention import Receipt
 from attnviz.errors import FileFormatError, RecordError
 from attnviz.settings import PageSettings
 from attnviz.storage.encoding import decode_fields, to_text
-from attnviz.storage.files import check_ending, write_whole
+from attnviz.storage.files import check_ending
 from attnviz.storage.record import full_note, harmless_note, plain_note
 from attnviz.text.display import visible
 from attnviz.walkthroughs.calculation import compute
@@ -53,20 +53,6 @@ def to_json(walk: Walkthrough) -> str:
     if walk.receipt is not None:
         fields["digest"] = digest(fields)
     return to_text(fields, "the walkthrough")
-
-
-def save(walk: Walkthrough, path: str | os.PathLike[str]) -> Path:
-    """Write a walkthrough as ``.json``, whole or not at all, losing nothing.
-
-    Returns:
-        The path.
-
-    Raises:
-        OutputError: another ending, or the file cannot be written.
-        RecordError: it holds what no file can hold.
-    """
-    check_ending(path, (".json",), "a walkthrough is")
-    return write_whole(path, to_json(walk) + "\n")
 
 
 def load(path: str | os.PathLike[str]) -> Walkthrough:

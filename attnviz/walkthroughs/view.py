@@ -148,10 +148,18 @@ class View:
                     sentence=words.sentence,
                     formula=formula_of(step, language=language, walk=walk),
                     shapes=shapes_of(walk, step, language=language),
-                    hand=_by_hand(walk, step, self.precision, language, self.blanks),
+                    hand=self._by_hand(step),
                 )
             )
         return found
+
+    def _by_hand(self, step: CalculationStep) -> str:
+        """The arithmetic of one telling cell of a step, with its name; nothing where it would fill in a blank."""
+        if {grid for grid, _, _ in self.blanks} & {step.result, *step.operands}:
+            return ""
+        row, column = telling_cell(self.walk, step)
+        name = cell_name(step.result, self.walk.grids[step.result], row, column, self.language)
+        return f"{name}: {spell_out(self.walk, step, row, column, self.precision, language=self.language)}"
 
     def blanks_of(self, name: str) -> frozenset[tuple[int, int]]:
         """The rows and columns of one grid's blank cells."""
@@ -169,17 +177,6 @@ class View:
         return name in walk.distributions() or any(
             step.result == name and step.operation == "softmax" for step in walk.steps
         )
-
-
-def _by_hand(walk: Walkthrough, step: CalculationStep, precision: int, language: str, blanks: Blanks) -> str:
-    """The arithmetic of one telling cell of a step, with the cell's name."""
-    if {grid for grid, _, _ in blanks} & {step.result, *step.operands}:
-        return ""
-    row, column = telling_cell(walk, step)
-    grid = walk.grids[step.result]
-    return f"{cell_name(step.result, grid, row, column, language)}: " + spell_out(
-        walk, step, row, column, precision, language=language
-    )
 
 
 def followed(walk: Walkthrough) -> Grid | None:

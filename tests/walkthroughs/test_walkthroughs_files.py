@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.errors import FileFormatError, OutputError, RecordError
-from attnviz.walkthroughs.files import load, save, to_json
+from attnviz.walkthroughs.files import load, to_json
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.verify import saved
 from tests.walkthroughs.by_hand import layer, told, walks
@@ -47,7 +47,7 @@ def same(one: Walkthrough, other: Walkthrough) -> bool:
 def test_it_comes_back_as_it_went(tmp_path: Path, name: str) -> None:
     """Every bit of every number, every name, every step, the receipt and the notes."""
     path = tmp_path / "new" / "walk.json"
-    assert save(WALKS[name], path) == path
+    assert WALKS[name].save(path) == path
     found = load(path)
     assert same(found, WALKS[name])
     assert to_json(found) == to_json(WALKS[name])
@@ -66,9 +66,9 @@ def test_every_double_comes_back(tmp_path_factory: pytest.TempPathFactory, numbe
     path = tmp_path_factory.mktemp("walks") / "walk.json"
     if math.inf in numbers:
         with pytest.raises(RecordError, match="a holds NaN or infinity"):
-            save(walk, path)
+            walk.save(path)
     else:
-        assert load(save(walk, path)).grids["a"].values.tobytes() == values.tobytes()
+        assert load(walk.save(path)).grids["a"].values.tobytes() == values.tobytes()
 
 
 def test_it_is_plain_to_read() -> None:
@@ -101,22 +101,22 @@ def test_what_no_file_can_hold(tmp_path: Path, value: float) -> None:
     step = CalculationStep(name="relu", result="b", operation="relu", operands=("a",))
     grids = {"a": Grid(values=np.ones((1, 2))), "b": Grid(values=np.array([[1.0, value]]))}
     with pytest.raises(RecordError, match="the walkthrough cannot be written: b holds NaN or infinity"):
-        save(Walkthrough(title=told("t"), grids=grids, steps=(step,)), tmp_path / "w.json")
+        Walkthrough(title=told("t"), grids=grids, steps=(step,)).save(tmp_path / "w.json")
     with pytest.raises(RecordError, match="the walkthrough cannot be written: 'utf-8' codec"):
-        save(replace(WALKS["seq2seq"], title=told("half \ud83d")), tmp_path / "w.json")
+        replace(WALKS["seq2seq"], title=told("half \ud83d")).save(tmp_path / "w.json")
     with pytest.raises(RecordError, match="the walkthrough cannot be written: a is empty"):
-        save(Walkthrough(title=told("t"), grids={"a": Grid(values=np.ones((0, 2)))}, steps=()), tmp_path / "w.json")
+        Walkthrough(title=told("t"), grids={"a": Grid(values=np.ones((0, 2)))}, steps=()).save(tmp_path / "w.json")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_old_file_stays(tmp_path: Path) -> None:
     """What cannot be written leaves the file that was there; another ending is refused."""
-    path = save(WALKS["seq2seq"], tmp_path / "w.json")
+    path = WALKS["seq2seq"].save(tmp_path / "w.json")
     before = path.read_bytes()
     with pytest.raises(RecordError):
-        save(replace(WALKS["seq2seq"], title=told("\udfff")), path)
-    with pytest.raises(OutputError, match=r"a walkthrough is saved as \.json, not '\.txt'"):
-        save(WALKS["seq2seq"], tmp_path / "w.txt")
+        replace(WALKS["seq2seq"], title=told("\udfff")).save(path)
+    with pytest.raises(OutputError, match=r"a walkthrough is saved as \.json, .* or \.mp4, not '\.txt'"):
+        WALKS["seq2seq"].save(tmp_path / "w.txt")
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["w.json"]
 
@@ -134,7 +134,7 @@ def test_nothing_a_terminal_obeys_is_read(tmp_path: Path) -> None:
         grids=grids,
         receipt=replace(walk.receipt, native="\x1b"),
     )
-    found = load(save(wicked, tmp_path / "w.json"))
+    found = load(wicked.save(tmp_path / "w.json"))
     assert found.receipt
     assert (found.title, found.model, found.notes) == (told(r"\x07t"), r"m\n", (told(r"\u202e"),))
     assert (found.grids["X"].rows[0], found.receipt.native) == (r"\x1b[2J", r"\x1b")

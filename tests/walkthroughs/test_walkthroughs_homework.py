@@ -16,7 +16,6 @@ import yaml
 
 from attnviz.attention import Note
 from attnviz.errors import FileFormatError, SelectionError
-from attnviz.walkthroughs.files import save
 from attnviz.walkthroughs.homework import KNOWN, read
 from attnviz.walkthroughs.homework_file import LARGEST, Entry, read_entries
 from attnviz.walkthroughs.verify import verify
@@ -155,7 +154,7 @@ def test_without_values(tmp_path: Path, text: str, query: int | None) -> None:
     assert walk.grids["weights"].values.tolist() == whole.grids["weights"].values.tolist()
     assert walk.notes == (Note("no_values"),)
     assert whole.notes == ()
-    verdict = verify(save(walk, tmp_path / "walk.json"))
+    verdict = verify(walk.save(tmp_path / "walk.json"))
     assert (verdict.fault, len(verdict.checked)) == ("", len(walk.steps))
 
 

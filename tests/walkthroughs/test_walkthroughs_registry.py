@@ -14,7 +14,7 @@ from attnviz.walkthroughs import operations
 from attnviz.walkthroughs.calculation import Calculation, spell_out
 from attnviz.walkthroughs.figure.plan import cards
 from attnviz.walkthroughs.figure.sheet import draw
-from attnviz.walkthroughs.files import load, save
+from attnviz.walkthroughs.files import load
 from attnviz.walkthroughs.operations import CELLS, Operation, Text
 from attnviz.walkthroughs.pages.html import html
 from attnviz.walkthroughs.pages.latex import latex
@@ -94,7 +94,7 @@ def test_it_is_on_every_page(walk: Walkthrough, page: object) -> None:
 
 def test_it_is_saved_and_verified(walk: Walkthrough, tmp_path: Path) -> None:
     """A right file passes, a wrong cell is found; where nobody added it, the file is refused."""
-    path = save(walk, tmp_path / "walk.json")
+    path = walk.save(tmp_path / "walk.json")
     assert load(path).grids["H"].values.tolist() == [[24.0, -5.0]]
     assert verify(path).fault == ""
     fields = json.loads(path.read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@ import pytest
 
 from attnviz.walkthroughs import operations
 from attnviz.walkthroughs.calculation import Calculation
-from attnviz.walkthroughs.files import save, to_json
+from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.verify import BOUND, examine, verify
 from attnviz.walkthroughs.verify.arithmetic import OPERATIONS
@@ -53,7 +53,7 @@ def test_every_operation_is_known() -> None:
 def test_what_is_right_passes(tmp_path: Path, name: str) -> None:
     """Every step and every cell is counted; two ways to compute in double precision are as good as equal."""
     walk = WALKS[name]
-    verdict = verify(save(walk, tmp_path / "walk.json"))
+    verdict = verify(walk.save(tmp_path / "walk.json"))
     assert verdict.fault == ""
     assert [step.step for step in verdict.checked] == [step.name for step in walk.steps]
     assert verdict.cells == sum(walk.grids[step.result].values.size for step in walk.steps)
@@ -130,7 +130,7 @@ def test_a_given_number_that_nothing_is_made_from(tmp_path: Path) -> None:
     c.give("a", grid(2, 2))
     c.give("spare", grid(1, 2))
     c.step("relu", "b", "relu", "a")
-    verdict = verify(save(c.finish("t"), tmp_path / "w.json"))
+    verdict = verify(c.finish("t").save(tmp_path / "w.json"))
     assert (verdict.fault, verdict.given, verdict.unused) == ("", ("a", "spare"), ("spare",))
 
 
@@ -143,7 +143,7 @@ def test_wide_sums_are_no_false_alarm(tmp_path: Path) -> None:
     c.step("query", "Q", "map", "X", "W")
     c.step("scores", "scores", "dot", "Q", "Q")
     c.step("softmax", "weights", "softmax", "scores")
-    verdict = verify(save(c.finish("wide"), tmp_path / "w.json"))
+    verdict = verify(c.finish("wide").save(tmp_path / "w.json"))
     assert verdict.fault == ""
     assert verdict.cells == 3 * 40 + 9 + 9
 
@@ -305,7 +305,7 @@ def test_infinity_is_equal_to_itself_alone() -> None:
 
 def test_it_imports_neither_torch_nor_numpy(tmp_path: Path) -> None:
     """What checks shares nothing with what made: neither the module nor the whole command needs them."""
-    path = save(layer(), tmp_path / "walk.json")
+    path = layer().save(tmp_path / "walk.json")
     heavy = [
         "torch",
         "numpy",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from attnviz.walkthroughs.files import save
 from tests.walkthroughs.by_hand import walks
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 def test_what_was_checked(typed: Callable[..., Result], here: Path) -> None:
     """Each step with its shape and its largest difference; what was given; how many cells."""
-    save(walks()["seq2seq"], here / "walk.json")
+    walks()["seq2seq"].save(here / "walk.json")
     result = typed("verify", "walk.json")
     assert (result.status, result.errors) == (0, "")
     assert result.output.splitlines() == [
@@ -35,7 +34,7 @@ def test_what_was_checked(typed: Callable[..., Result], here: Path) -> None:
 
 def test_a_models_own(typed: Callable[..., Result], here: Path) -> None:
     """Where a model computed the same, the file says how far away it is."""
-    save(walks()["layer"], here / "walk.json")
+    walks()["layer"].save(here / "walk.json")
     result = typed("verify", "walk.json")
     assert result.status == 0
     lines = result.output.splitlines()
@@ -45,7 +44,7 @@ def test_a_models_own(typed: Callable[..., Result], here: Path) -> None:
 
 def test_the_first_wrong_cell(refused: Callable[..., tuple[int, str]], here: Path) -> None:
     """Named by step, grid, row and column, with what stands there and what should."""
-    path = save(walks()["seq2seq"], here / "walk.json")
+    path = walks()["seq2seq"].save(here / "walk.json")
     fields = json.loads(path.read_text(encoding="utf-8"))
     fields["grids"]["scores"]["values"][0][1] = 61
     path.write_text(json.dumps(fields), encoding="utf-8")

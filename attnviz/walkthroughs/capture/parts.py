@@ -156,6 +156,11 @@ class _Joint:
     after: Norm | None
 
 
+_Parts = tuple[SubLayer, ...]
+_Works = Callable[[Vectors], Iterator[tuple[Projection | FeedForwardCalls, Vectors, Norm | None]]]
+"""What may read some vectors, what it makes, and the norm of that where it is what is added."""
+
+
 def parts_of(name: str, keep: KeepProjections, cross: KeepProjections | None) -> LayerParts:
     """The parts of a layer, from its self-attention with the calls around it, and its cross attention.
 
@@ -200,6 +205,7 @@ class _Search:
         if reads is None:
             return
         self._reach(1)
+        works: list[_Works] = [*([] if cross is None else [partial(self._crossed, cross)]), self._fed]
         norms = [norm for call in self.calls if near(in_rows(call.made), reads) and (norm := self.norm(call))]
         for output, made, inside in self._attended(keep):
             self._reach(2)
@@ -208,42 +214,35 @@ class _Search:
                     if before is not None and joint.after is not None:
                         continue
                     first = SubLayer(before=before, read=reads, work=output, inside=inside, after=joint.after)
-                    for rest, last in self._rest(joint, cross, is_post=joint.after is not None):
+                    for rest, last in self._chain(joint, works, is_post=joint.after is not None):
                         yield LayerParts(x=x, parts=(first, *rest), made=last)
 
-    def _rest(
-        self, joint: _Joint, cross: KeepProjections | None, *, is_post: bool
-    ) -> Iterator[tuple[tuple[SubLayer, ...], Vectors]]:
-        """The parts behind attention, and the layer's output."""
-        if cross is None:
-            self._reach(4)
-            for part, last in self._fed(joint, is_post=is_post):
-                yield (part,), last
+    def _chain(self, joint: _Joint, works: Sequence[_Works], *, is_post: bool) -> Iterator[tuple[_Parts, Vectors]]:
+        """The parts behind a joint, and the layer's output."""
+        if not works:
+            yield (), joint.stream
             return
+        for work, made, inside in works[0](joint.read):
+            for then in self._joints(joint.stream, made):
+                if (then.after is not None) == is_post:
+                    part = SubLayer(before=joint.before, read=joint.read, work=work, inside=inside, after=then.after)
+                    for rest, last in self._chain(then, works[1:], is_post=is_post):
+                        yield (part, *rest), last
+
+    def _crossed(self, cross: KeepProjections, read: Vectors) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
+        """Cross attention whose queries are made of this."""
         self._reach(3)
         query = cross.projections()[0]
-        if query is not None and not near(query.given, joint.read):
-            return
-        for output, made, inside in self._attended(cross):
-            for then in self._joints(joint.stream, made):
-                if (then.after is not None) != is_post:
-                    continue
-                self._reach(4)
-                part = SubLayer(before=joint.before, read=joint.read, work=output, inside=inside, after=then.after)
-                for last_part, last in self._fed(then, is_post=is_post):
-                    yield (part, last_part), last
+        if query is None or near(query.given, read):
+            yield from self._attended(cross)
 
-    def _fed(self, joint: _Joint, *, is_post: bool) -> Iterator[tuple[SubLayer, Vectors]]:
-        """The feed-forward network, and the layer's output."""
-        for network in self._networks(joint.read):
+    def _fed(self, read: Vectors) -> Iterator[tuple[FeedForwardCalls, Vectors, Norm | None]]:
+        """The feed-forward network that reads this, and what is added of what it made."""
+        self._reach(4)
+        for network in self._networks(read):
             self._reach(5)
             for made, inside in self._forms(network.made):
-                for then in self._joints(joint.stream, made):
-                    if (then.after is not None) == is_post:
-                        part = SubLayer(
-                            before=joint.before, read=joint.read, work=network, inside=inside, after=then.after
-                        )
-                        yield part, then.stream
+                yield network, made, inside
 
     def _attended(self, keep: KeepProjections) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
         """The output projection, and what is added of what it made."""

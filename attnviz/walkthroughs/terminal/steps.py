@@ -42,13 +42,21 @@ FEW_KEYS = 5
 """Keys whose values have a row on one screen, where they stand below the weights."""
 MANY_LINES = 21
 """Lines of the calculation, from which on the next words are told in two, so that all stands on one screen."""
+LINES = 50
+"""Lines of one screen: what would pass it by its empty lines alone has none."""
 FEW = 24
 """Rows of all steps of several queries that fit on one screen."""
 
 
 def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
     """The calculation on one screen: what one query makes of each key, a row a key; of several queries the weights."""
-    view = _view(walk, screen, settings)
+    lines = list(_overview(_view(walk, screen, settings)))
+    full = [line for line in lines if line.plain]
+    yield from full if len(full) <= LINES < len(lines) else lines
+
+
+def _overview(view: ScreenView) -> Iterator[Text]:
+    walk = view.walk
     steps = [step for step in walk.steps if step.name in BY_KEY and step.operation != "mask"]
     heads = len(walk.distributions())
     title = [title_line(walk, view.language), *([f"“{walk.text}”"] if walk.text else [])]
