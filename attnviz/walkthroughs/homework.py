@@ -166,7 +166,9 @@ def _calculate(typed: Typed, wanted: str | int | None) -> Walkthrough:
         expect(tables["Wo"], "rows", calculation.grids[context].values.shape[1], "the values' width")
         calculation.project("output", "output", context, typed.grids("Wo", "bo"))
     followed = 0 if row is None and n_queries == 1 else row
-    return calculation.finish(_title(typed), query=followed, notes=() if has_values else (Note("no_values"),))
+    return calculation.finish(
+        _title(typed, Note("title_typed")), query=followed, notes=() if has_values else (Note("no_values"),)
+    )
 
 
 def _mixed(typed: Typed, wanted: str | int | None) -> Walkthrough:
@@ -184,7 +186,7 @@ def _mixed(typed: Typed, wanted: str | int | None) -> Walkthrough:
     calculation.give("V", Grid(values=values.values, rows=words))
     write_context(calculation)
     query = 0 if followed is None and n_queries == 1 else followed
-    return calculation.finish(_title(typed, "title_mixed"), query=query, notes=(Note("weights_given"),))
+    return calculation.finish(_title(typed, Note("title_mixed")), query=query, notes=(Note("weights_given"),))
 
 
 def _write_heads(calculation: Calculation, terms: Terms, query: str, n_heads: int) -> str:
@@ -266,9 +268,9 @@ def _words(typed: Typed, name: str, table: NumberTable) -> tuple[str, ...]:
     return tuple(visible(str(one.value).lower() if isinstance(one.value, bool) else str(one.value)) for one in found)
 
 
-def _title(typed: Typed, code: str = "title_typed") -> Note | str:
+def _title(typed: Typed, usual: Note) -> Note | str:
     if "title" not in typed:
-        return Note(code)
+        return usual
     title = typed.fields["title"].value
     if not isinstance(title, str) or not title.strip():
         typed.refuse("title", f"must be text, not {named(title)}")
