@@ -111,10 +111,18 @@ def opened(zoo: Zoo, name: str) -> Source:
     return home(name) if name.startswith("toy") else zoo.source(name)
 
 
-def whole(zoo: Zoo, name: str, kind: Kind | None, **more: Any) -> Walkthrough:
+def anew(zoo: Zoo, name: str, kind: Kind | None, **more: Any) -> Walkthrough:
     """A layer walked whole; an encoder-decoder whose words are random is made to say something."""
     target = TARGET if kind in {"cross", "decoder"} and not name.startswith("toy") else None
     return walk(TEXT, opened(zoo, name), whole_layer=True, kind=kind, target=target, **more)
+
+
+once = cache(anew)
+
+
+def whole(zoo: Zoo, name: str, kind: Kind | None, *, layer: int = 0, **more: Any) -> Walkthrough:
+    """The same, walked once for all tests that only read it."""
+    return once(zoo, name, kind, layer=layer, **more)
 
 
 def around(walked: Walkthrough) -> list[str]:
@@ -373,7 +381,7 @@ def test_an_activation_that_is_not_known(
     """Nothing near enough is taken for it: the layer is refused."""
     monkeypatch.setattr(parts, "ACTIVATIONS", {"gelu": torch.nn.functional.gelu})
     with pytest.raises(NoAttentionError, match="what follows is no feed-forward network"):
-        whole(zoo, name, kind)
+        anew(zoo, name, kind)
 
 
 def test_a_sum_that_is_scaled(zoo: Zoo) -> None:
@@ -381,9 +389,9 @@ def test_a_sum_that_is_scaled(zoo: Zoo) -> None:
     model = zoo.source("mistral")._model  # type: ignore[attr-defined]
     hook = model.layers[0].self_attn.register_forward_hook(lambda _, __, made: (made[0] * 0.9, *made[1:]))
     with pytest.raises(NoAttentionError, match="nothing reads the plain sum of its attention and its input"):
-        whole(zoo, "mistral", None)
+        anew(zoo, "mistral", None)
     hook.remove()
-    assert whole(zoo, "mistral", None).own == "residual_2"
+    assert anew(zoo, "mistral", None).own == "residual_2"
 
 
 def test_half_precision() -> None:
