@@ -294,7 +294,7 @@ OPERATIONS: dict[str, Operation] = {
         numbered=True,
         formula=("row {number} of {a}",),
         korean=("{a}의 {number}행",),
-        spell=spelling.spell_row,
+        spell=lambda hand, cell: spelling.spell_copy(hand, cell, 0, int(cell.number), cell.column),
     ),
     "tanh": Operation(
         compute=np.tanh,

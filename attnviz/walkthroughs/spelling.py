@@ -125,15 +125,17 @@ def largest_taken_off(hand: Hand, cell: ResultCell) -> str:
     return f"({top}, the largest, is taken from each: that changes no weight)"
 
 
+def spell_copy(hand: Hand, cell: ResultCell, place: int, row: int, column: int) -> str:
+    """A cell that is one of an operand's."""
+    hand.write(cell.grids[place][row, column])
+    return f"{cell.step.operands[place]}[{row}, {column}]"
+
+
 def spell_concatenate(hand: Hand, cell: ResultCell) -> str:
     """A cell of ``concatenate``."""
-    column = cell.column
-    for name, grid in zip(cell.step.operands, cell.grids, strict=True):
-        if column < grid.shape[1]:
-            hand.write(grid[cell.row, column])
-            return f"{name}[{cell.row}, {column}]"
-        column -= grid.shape[1]
-    raise IndexError(cell.column)
+    ends = np.cumsum([grid.shape[1] for grid in cell.grids])
+    place = int(np.searchsorted(ends, cell.column, side="right"))
+    return spell_copy(hand, cell, place, cell.row, cell.column - int(ends[place]) + cell.grids[place].shape[1])
 
 
 def spell_norm(hand: Hand, cell: ResultCell) -> str:
@@ -160,13 +162,6 @@ def spell_gelu_tanh(hand: Hand, cell: ResultCell) -> str:
     return f"{hand.factor(value)} / 2·(1 + tanh(sqrt(2 / pi)·({cubed})))"
 
 
-def spell_row(hand: Hand, cell: ResultCell) -> str:
-    """A cell of ``row``."""
-    row = int(cell.number)
-    hand.write(cell.grids[0][row, cell.column])
-    return f"{cell.step.operands[0]}[{row}, {cell.column}]"
-
-
 def _gates(cell: ResultCell) -> tuple[float, float, float]:
     """Of a gated recurrent unit how much stays, what would take its place, and what was there."""
     keep, new = arithmetic.gates(*cell.grids)
@@ -189,7 +184,5 @@ def gates_of(hand: Hand, cell: ResultCell) -> str:
 
 def spell_split(hand: Hand, cell: ResultCell) -> str:
     """A cell of ``split``."""
-    whole = cell.grids[0]
-    column = int(cell.number) * (whole.shape[1] // int(cell.grids[1].item())) + cell.column
-    hand.write(whole[cell.row, column])
-    return f"{cell.step.operands[0]}[{cell.row}, {column}]"
+    width = cell.grids[0].shape[1] // int(cell.grids[1].item())
+    return spell_copy(hand, cell, 0, cell.row, int(cell.number) * width + cell.column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -78,6 +78,18 @@ class Section:
     sentence: str = ""  # what it does
     hand: str = ""  # one cell done by hand; empty where there is none
     table: PageTable  # the numbers
+
+    @property
+    def blocks(self) -> list[tuple[str, Any]]:
+        """What stands below its title, by what it is, without what is empty."""
+        every = {
+            "symbols": {name: getattr(self, name) for name in ("formula", "shapes") if getattr(self, name)},
+            "sentence": self.sentence,
+            "table": self.table,
+            "remark": self.table.remark,
+            "hand": self.hand,
+        }
+        return [(kind, block) for kind, block in every.items() if block]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,21 +70,18 @@ def _lines(page: PageContent) -> Iterator[str]:
 
 def _section(section: Section, name: str) -> Iterator[str]:
     yield f'<section>\n<h2 id="{name}">{escape(section.title)}</h2>'
-    symbols = [
-        f'<span class="{kind}">{mathml(text)}</span>'
-        for kind, text in (("formula", section.formula), ("shapes", section.shapes))
-        if text
-    ]
-    if symbols:
-        yield f"<p>{' '.join(symbols)}</p>"
-    if section.sentence:
-        yield _paragraph(section.sentence)
-    yield from _table(section.table, name)
-    if section.table.remark:
-        yield _paragraph(section.table.remark, "faint")
-    if section.hand:
-        yield _paragraph(section.hand, "hand")
+    for kind, block in section.blocks:
+        if kind == "symbols":
+            yield f"<p>{' '.join(map(_symbols, block.items()))}</p>"
+        elif kind == "table":
+            yield from _table(block, name)
+        else:
+            yield _paragraph(block, {"remark": "faint", "hand": "hand"}.get(kind, ""))
     yield "</section>"
+
+
+def _symbols(named: tuple[str, str]) -> str:
+    return f'<span class="{named[0]}">{mathml(named[1])}</span>'
 
 
 def _table(table: PageTable, name: str) -> Iterator[str]:

@@ -6,11 +6,11 @@ Korean needs kotex. A character that the font has not, such as an emoji, is spel
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Unpack
+from collections.abc import Callable, Mapping
+from typing import Any, Unpack
 
 from attnviz.render.latex import character, document, escaped
-from attnviz.walkthroughs.pages.content import DEPTH, PageCell, PageContent, PageTable, Section, lay_out
+from attnviz.walkthroughs.pages.content import DEPTH, PageCell, PageTable, lay_out
 from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import ViewOptions
@@ -32,7 +32,13 @@ _MINUS = re.compile(r"(?:(?<![^\s(\[])|(?<=\de))-(?=[\d∞]|\s|$)")
 
 def latex(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     r"""The walkthrough as LaTeX, a document by itself, and in another one by ``\input``."""
-    return document("\n".join(_lines(lay_out(walk, **options))), _PACKAGES, _SET_UP)
+    page = lay_out(walk, **options)
+    lines = [rf"\section*{{{escaped(page.title)}}}", *([_paragraph(page.source)] if page.source else [])]
+    for section in page.sections:
+        # What belongs together stays on one page: a table never stands on the page after its title.
+        blocks = [_BLOCKS[kind](block) for kind, block in section.blocks]
+        lines += [rf"\subsection*{{{escaped(section.title)}}}", "\n\\par\\nobreak\n".join(blocks), r"\par"]
+    return document("\n".join([*lines, r"\medskip", *map(_paragraph, page.foot)]), _PACKAGES, _SET_UP)
 
 
 def arithmetic(text: str) -> str:
@@ -41,41 +47,20 @@ def arithmetic(text: str) -> str:
     return r"\ensuremath{-}".join("".join(map(character, part)) for part in parts)
 
 
-def _lines(page: PageContent) -> Iterator[str]:
-    yield rf"\section*{{{escaped(page.title)}}}"
-    if page.source:
-        yield _paragraph(page.source)
-    for section in page.sections:
-        yield from _section(section)
-    yield r"\medskip"
-    for text in page.foot:
-        yield _paragraph(text)
+def _symbols(formulas: Mapping[str, str]) -> str:
+    return " \\qquad\n".join(f"${tex(text)}$" for text in formulas.values())
 
 
-def _section(section: Section) -> Iterator[str]:
-    """What belongs together stays on one page: a table never stands on the page after its title."""
-    yield rf"\subsection*{{{escaped(section.title)}}}"
-    formulas = [f"${tex(text)}$" for text in (section.formula, section.shapes) if text]
-    parts = [
-        " \\qquad\n".join(formulas),
-        escaped(section.sentence),
-        "\n".join(_table(section.table)),
-        escaped(section.table.remark),
-        arithmetic(section.hand),
+def _table(table: PageTable) -> str:
+    rows = [
+        _row([escaped(label), *map(_cell, cells)])
+        if any(cell.text for cell in cells)  # else rows left out: what says so would make the column of names wide
+        else rf"\multicolumn{{{len(cells) + 1}}}{{l}}{{{escaped(label)}}} \\"
+        for label, cells in table.rows
     ]
-    yield "\n\\par\\nobreak\n".join(filter(None, parts))
-    yield r"\par"
-
-
-def _table(table: PageTable) -> Iterator[str]:
-    yield rf"\fitted{{\begin{{tabular}}{{l{'r' * len(table.columns)}}} \toprule"
-    yield _row([escaped(name) for name in (table.corner, *table.columns)]) + r" \midrule"
-    for label, cells in table.rows:
-        if any(cell.text for cell in cells):
-            yield _row([escaped(label), *map(_cell, cells)])
-        else:  # rows left out: what says so would make the column of names wide
-            yield rf"\multicolumn{{{len(cells) + 1}}}{{l}}{{{escaped(label)}}} \\"
-    yield r"\bottomrule \end{tabular}}"
+    head = _row([escaped(name) for name in (table.corner, *table.columns)])
+    begin = rf"\fitted{{\begin{{tabular}}{{l{'r' * len(table.columns)}}} \toprule"
+    return "\n".join([begin, head + r" \midrule", *rows, r"\bottomrule \end{tabular}}"])
 
 
 def _row(cells: list[str]) -> str:
@@ -90,3 +75,8 @@ def _cell(cell: PageCell) -> str:
 
 def _paragraph(text: str) -> str:
     return escaped(text) + r"\par"
+
+
+_BLOCKS: dict[str, Callable[[Any], str]] = {
+    "symbols": _symbols, "sentence": escaped, "table": _table, "remark": escaped, "hand": arithmetic
+}  # fmt: skip

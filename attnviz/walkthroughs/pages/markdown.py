@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv as tables
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from io import StringIO
-from typing import Unpack
+from typing import Any, Unpack
 
-from attnviz.walkthroughs.pages.content import PageContent, PageTable, Section, lay_out
+from attnviz.walkthroughs.pages.content import PageTable, lay_out
 from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import Blanks, View, ViewOptions
@@ -25,7 +25,11 @@ _BEGINNING = re.compile(r"^(?:[-+=]|\d+(?=[.)]))")
 
 def markdown(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     """The walkthrough as Markdown, with tables as GitHub draws them."""
-    return "\n".join(_lines(lay_out(walk, **options))) + "\n"
+    page = lay_out(walk, **options)
+    blocks = [f"# {escaped(page.title)}", *([_paragraph(page.source)] if page.source else [])]
+    for section in page.sections:
+        blocks += [f"## {escaped(section.title)}", *(_BLOCKS[kind](block) for kind, block in section.blocks)]
+    return "\n\n".join([*blocks, *map(_paragraph, (page.signs, *page.foot))]) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -33,40 +37,14 @@ def escaped(text: str) -> str:
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
 
-def _lines(page: PageContent) -> Iterator[str]:
-    yield f"# {escaped(page.title)}"
-    if page.source:
-        yield from ("", _paragraph(page.source))
-    for section in page.sections:
-        yield from _section(section)
-    for text in (page.signs, *page.foot):
-        yield from ("", _paragraph(text))
+def _symbols(formulas: Mapping[str, str]) -> str:
+    return " · ".join(f"${tex(text)}$" for text in formulas.values())
 
 
-def _section(section: Section) -> Iterator[str]:
-    yield from ("", f"## {escaped(section.title)}")
-    symbols = [f"${tex(text)}$" for text in (section.formula, section.shapes) if text]
-    if symbols:
-        yield from ("", " · ".join(symbols))
-    if section.sentence:
-        yield from ("", _paragraph(section.sentence))
-    yield ""
-    yield from _table(section.table)
-    if section.table.remark:
-        yield from ("", _paragraph(section.table.remark))
-    if section.hand:
-        yield from ("", _paragraph(section.hand))
-
-
-def _table(table: PageTable) -> Iterator[str]:
-    yield _row([escaped(table.corner), *map(escaped, table.columns)])
-    yield _row(["---", *["---:" for _ in table.columns]])
-    for label, cells in table.rows:
-        yield _row([escaped(label), *(escaped(cell.text) for cell in cells)])
-
-
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _table(table: PageTable) -> str:
+    rows = [(escaped(label), *(escaped(cell.text) for cell in cells)) for label, cells in table.rows]
+    head = [[escaped(table.corner), *map(escaped, table.columns)], ["---", *["---:" for _ in table.columns]]]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*head, *rows))
 
 
 def _paragraph(text: str) -> str:
@@ -76,6 +54,11 @@ def _paragraph(text: str) -> str:
         return plain
     place = beginning.end() if beginning[0].isdigit() else 0
     return f"{plain[:place]}\\{plain[place:]}"
+
+
+_BLOCKS: dict[str, Callable[[Any], str]] = {
+    "symbols": _symbols, "sentence": _paragraph, "table": _table, "remark": _paragraph, "hand": _paragraph
+}  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------------------------- CSV
