@@ -178,7 +178,11 @@ def compare_models(
             sentences, model=before, tokenizer=tokenizer, settings=settings, thresholds=thresholds, measures=measures,
             checkpoint=checkpoint, progress=progress, opening=opening,
         )  # fmt: skip
-        return _changes_of_stats(found.origin.stats, other, thresholds, measures)  # type: ignore[attr-defined]
+        stats: Stats = found.origin.stats  # type: ignore[attr-defined]  # it was measured here
+        return changes(
+            stats.survey, other.survey, corpus="; ".join(stats.corpora), corpus_after="; ".join(other.corpora),
+            thresholds=thresholds, entries=tuple(measures),
+        )  # fmt: skip
     second = _settings_of(after)
     run = SurveyRun(
         model=_settings_of(before), settings=settings, sentence_field=field_of(sentences), against=second.name
@@ -190,18 +194,6 @@ def compare_models(
     return changes(
         pair.before, pair.after, pair.divergences, corpus=name, thresholds=thresholds, entries=tuple(measures)
     )
-
-
-def _changes_of_stats(
-    before: Stats, after: Stats, thresholds: Mapping[str, float] | None, measures: Sequence[Entry]
-) -> Changes:
-    """What changed between two models that were measured each by itself."""
-    from attnviz.heads.changes.compare import changes
-
-    return changes(
-        before.survey, after.survey, corpus="; ".join(before.corpora), corpus_after="; ".join(after.corpora),
-        thresholds=thresholds, entries=tuple(measures),
-    )  # fmt: skip
 
 
 def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Stats:

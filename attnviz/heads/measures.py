@@ -62,34 +62,21 @@ RULED_OUT_BY: dict[About, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleRule:
-    """A role that a measure may give.
+    """A role that a measure may give."""
 
-    Attributes:
-        name: of the role, in files.
-        words: what the head does, in plain words.
-        threshold: from which value of the measure on.
-        korean: the same words in Korean.
-        about: what it is about, which says the controls that can rule it out.
-        short: its name where it is shown, and where it is typed.
-        also: other names by which it can be asked for.
-        sign: the role in a few characters, for who sees no colours.
-        colour: as ``#rrggbb``.
-        family: the name under which roles of one sort are chosen, set a threshold and coloured; the role's own where
-            there is one of its sort.
-        family_words: what all of them do, in plain words.
-    """
-
-    name: str
-    words: str
-    threshold: float
-    korean: str = ""
-    about: About = "content"
-    short: str = ""
-    also: tuple[str, ...] = ()
-    sign: str = ""
-    colour: str = GREY
+    name: str  # of the role, in files
+    words: str  # what the head does, in plain words
+    threshold: float  # from which value of the measure on
+    korean: str = ""  # the same words in Korean
+    about: About = "content"  # what it is about, which says the controls that can rule it out
+    short: str = ""  # its name where it is shown, and where it is typed
+    also: tuple[str, ...] = ()  # other names by which it can be asked for
+    sign: str = ""  # the role in a few characters, for who sees no colours
+    colour: str = GREY  # as ``#rrggbb``
+    # the name under which roles of one sort are chosen, set a threshold and coloured; the role's own where there is
+    # one of its sort
     family: str = ""
-    family_words: str = ""
+    family_words: str = ""  # what all of them do, in plain words
 
     def __post_init__(self) -> None:
         usual = {
@@ -115,39 +102,26 @@ Takes: TypeAlias = Literal["keys", "rows", "received", "norms", "peaks", "places
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A number about a head.
+    """A number about a head."""
 
-    Attributes:
-        name: in tables, files and messages.
-        label: short, for a column.
-        unit: ``share`` (0 to 1), ``nats`` or ``tokens``; empty of a measure that another version took.
-        meaning: in a few words.
-        takes: what it is computed of.
-            ``keys``: `compute` is given `Rows` and returns the keys asked for; measured is the weight on them. Two
-            controls come with it: norm-based weights, and the best fixed offset.
-            ``rows``: `compute` is given `Rows` and returns sums and counts, as `Rows.total` makes them.
-            ``received``: `compute` is given `Received`, what each key of a layer got from all rows.
-            ``norms``: as ``keys``, of norm-based weights. ``peaks``: rows whose largest weight is at `offset`.
-            ``places``: how the pattern varies between sentences. ``unknown``: of another version, read from a file.
-        korean: the meaning in Korean.
-        compute: the computation; None where `takes` says all.
-        role: what a head does where the measure is large; None where that is no role.
-        offset: of a measure at a fixed offset, how many tokens after the query; negative before it.
-        family: of such a measure, the name of the entry that it is made of.
-        enough_rows: a sentence that counts fewer rows is no example.
-    """
-
-    name: str
-    label: str
-    unit: str
-    meaning: str
+    name: str  # in tables, files and messages
+    label: str  # short, for a column
+    unit: str  # ``share`` (0 to 1), ``nats`` or ``tokens``; empty of a measure that another version took
+    meaning: str  # in a few words
+    # what it is computed of:
+    # ``keys``: `compute` is given `Rows` and returns the keys asked for; measured is the weight on them. Two controls
+    # come with it: norm-based weights, and the best fixed offset.
+    # ``rows``: `compute` is given `Rows` and returns sums and counts, as `Rows.total` makes them.
+    # ``received``: `compute` is given `Received`, what each key of a layer got from all rows.
+    # ``norms``: as ``keys``, of norm-based weights. ``peaks``: rows whose largest weight is at `offset`.
+    # ``places``: how the pattern varies between sentences. ``unknown``: of another version, read from a file.
     takes: Takes
-    korean: str = ""
-    compute: Callable[[Any], Any] | None = None
-    role: RoleRule | None = None
-    offset: int | None = None
-    family: str = ""
-    enough_rows: int = ENOUGH_ROWS
+    korean: str = ""  # the meaning in Korean
+    compute: Callable[[Any], Any] | None = None  # the computation; None where `takes` says all
+    role: RoleRule | None = None  # what a head does where the measure is large; None where that is no role
+    offset: int | None = None  # of a measure at a fixed offset, how many tokens after the query; negative before it
+    family: str = ""  # of such a measure, the name of the entry that it is made of
+    enough_rows: int = ENOUGH_ROWS  # a sentence that counts fewer rows is no example
 
     def say(self, language: str = "en") -> str:
         """What it is, in English (``en``) or Korean (``ko``)."""
@@ -156,15 +130,10 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtOffsets:
-    """A measure that is taken at each fixed offset.
+    """A measure that is taken at each fixed offset."""
 
-    Attributes:
-        family: its name without the offset.
-        at: makes the measure at an offset.
-    """
-
-    family: str
-    at: Callable[[int], Measure]
+    family: str  # its name without the offset
+    at: Callable[[int], Measure]  # makes the measure at an offset
 
 
 Entry: TypeAlias = Measure | AtOffsets

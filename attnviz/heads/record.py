@@ -17,17 +17,11 @@ from attnviz.heads.measures import Measure, RoleRule
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimates:
-    """Means with their 95 % intervals; NaN where nothing was counted, or there was too little to resample.
+    """Means with their 95 % intervals; NaN where nothing was counted, or there was too little to resample."""
 
-    Attributes:
-        value: the mean.
-        low: the lower end of its interval.
-        high: the upper end.
-    """
-
-    value: Float64[np.ndarray, ...]
-    low: Float64[np.ndarray, ...]
-    high: Float64[np.ndarray, ...]
+    value: Float64[np.ndarray, ...]  # the mean
+    low: Float64[np.ndarray, ...]  # the lower end of its interval
+    high: Float64[np.ndarray, ...]  # the upper end
 
     def at(self, *place: int) -> tuple[float, float, float]:
         """One of them: its value and both ends of its interval."""
@@ -42,47 +36,29 @@ class Estimates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """What a measure comes to where a head cannot have the role.
+    """What a measure comes to where a head cannot have the role."""
 
-    Attributes:
-        name: one of `attnviz.heads.roles.CONTROLS`.
-        value: the measure.
-        low: the lower end of its interval; of random weights, how low the best head of another seed may be.
-        high: the upper end; of random weights, how high, corrected for all that is looked at.
-        rules_out: whether the role is not established where its interval overlaps this one. Shuffled tokens do not
-            rule out that a head looks at a position: it then does so whatever the words are.
-        offset: of relations between words, the best fixed offset, in words.
-    """
-
-    name: str
-    value: float
-    low: float
-    high: float
+    name: str  # one of `attnviz.heads.roles.CONTROLS`
+    value: float  # the measure
+    low: float  # the lower end of its interval; of random weights, how low the best head of another seed may be
+    high: float  # the upper end; of random weights, how high, corrected for all that is looked at
+    # whether the role is not established where its interval overlaps this one. Shuffled tokens do not rule out that a
+    # head looks at a position: it then does so whatever the words are
     rules_out: bool
-    offset: int | None = None
+    offset: int | None = None  # of relations between words, the best fixed offset, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """Something that a head does, as far as its numbers reach.
+    """Something that a head does, as far as its numbers reach."""
 
-    Attributes:
-        rule: which role.
-        measure: the name of what it is judged by.
-        score: the measure.
-        low: the lower end of its interval.
-        high: the upper end.
-        controls: what the score is held against.
-        doubt: why it is not established; None where it is.
-    """
-
-    rule: RoleRule
-    measure: str
-    score: float
-    low: float
-    high: float
-    controls: tuple[Control, ...]
-    doubt: Note | None = None
+    rule: RoleRule  # which role
+    measure: str  # the name of what it is judged by
+    score: float  # the measure
+    low: float  # the lower end of its interval
+    high: float  # the upper end
+    controls: tuple[Control, ...]  # what the score is held against
+    doubt: Note | None = None  # why it is not established; None where it is
 
     @property
     def name(self) -> str:
@@ -106,19 +82,12 @@ NO_ROLE = "no clear role"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadProfile:
-    """One head.
+    """One head."""
 
-    Attributes:
-        layer: its layer, counted from 0.
-        head: its number, likewise.
-        roles: what it does, the clearest first; none where no measure reaches its threshold.
-        cluster: the number of the cluster of heads like it, from 0; None where heads were not compared.
-    """
-
-    layer: int
-    head: int
-    roles: tuple[Role, ...]
-    cluster: int | None = None
+    layer: int  # its layer, counted from 0
+    head: int  # its number, likewise
+    roles: tuple[Role, ...]  # what it does, the clearest first; none where no measure reaches its threshold
+    cluster: int | None = None  # the number of the cluster of heads like it, from 0; None where heads were not compared
 
     @property
     def name(self) -> str:
@@ -133,58 +102,35 @@ class HeadProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A sentence where a measure of a head is large.
+    """A sentence where a measure of a head is large."""
 
-    Attributes:
-        text: the sentence.
-        score: the measure on it.
-    """
-
-    text: str
-    score: float
+    text: str  # the sentence
+    score: float  # the measure on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """How well a head finds a relation between words: chosen on one half of the sentences, scored on the other.
+    """How well a head finds a relation between words: chosen on one half of the sentences, scored on the other."""
 
-    Attributes:
-        name: such as ``nsubj`` or ``coreference``.
-        n: how often it comes up in the half that scores.
-        layer: of the head.
-        head: its number.
-        reverse: whether it is the other way round: of all words, the one depended on looks most at the one that
-            depends.
-        accuracy: in how many of them that is the right word.
-        low: the lower end of its interval.
-        high: the upper end.
-        offset: the best fixed offset, in words after the one that depends; negative before it.
-        offset_accuracy: how often the right word is there.
-        offset_low: the lower end of its interval.
-        offset_high: the upper end.
-        untrained: the accuracy of the best head of random weights, chosen and scored likewise, in the mean of several
-            seeds; NaN where unknown.
-        untrained_low: how low that of another seed may be.
-        untrained_high: how high.
-        doubt: why it is not established that the head finds it; None where it is.
-    """
-
-    name: str
-    n: int
-    layer: int
-    head: int
+    name: str  # such as ``nsubj`` or ``coreference``
+    n: int  # how often it comes up in the half that scores
+    layer: int  # of the head
+    head: int  # its number
+    # whether it is the other way round: of all words, the one depended on looks most at the one that depends
     reverse: bool
-    accuracy: float
-    low: float
-    high: float
-    offset: int
-    offset_accuracy: float
-    offset_low: float
-    offset_high: float
+    accuracy: float  # in how many of them that is the right word
+    low: float  # the lower end of its interval
+    high: float  # the upper end
+    offset: int  # the best fixed offset, in words after the one that depends; negative before it
+    offset_accuracy: float  # how often the right word is there
+    offset_low: float  # the lower end of its interval
+    offset_high: float  # the upper end
+    # the accuracy of the best head of random weights, chosen and scored likewise, in the mean of several seeds; NaN
+    # where unknown
     untrained: float = float("nan")
-    untrained_low: float = float("nan")
-    untrained_high: float = float("nan")
-    doubt: Note | None = None
+    untrained_low: float = float("nan")  # how low that of another seed may be
+    untrained_high: float = float("nan")  # how high
+    doubt: Note | None = None  # why it is not established that the head finds it; None where it is
 
     @property
     def established(self) -> bool:
@@ -194,20 +140,15 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeadSimilarity:
-    """How alike heads are.
+    """How alike heads are."""
 
-    Attributes:
-        divergences: the mean Jensen-Shannon divergence of their rows, in nats; heads of all layers one after another.
-        linkage: how they join into clusters, as scipy writes it: two clusters, their distance (the square root of the
-            divergence, a metric), how many heads.
-        points: where each stands if their distances are laid out in the plane.
-        kept: how much of the squared distances the plane keeps.
-    """
-
+    # the mean Jensen-Shannon divergence of their rows, in nats; heads of all layers one after another
     divergences: Float64[np.ndarray, "one other"]
+    # how they join into clusters, as scipy writes it: two clusters, their distance (the square root of the
+    # divergence, a metric), how many heads
     linkage: Float64[np.ndarray, "merge 4"]
-    points: Float64[np.ndarray, "one 2"]
-    kept: float
+    points: Float64[np.ndarray, "one 2"]  # where each stands if their distances are laid out in the plane
+    kept: float  # how much of the squared distances the plane keeps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -24,23 +24,14 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """By how much a measure of one head is another.
+    """By how much a measure of one head is another."""
 
-    Attributes:
-        measure: which.
-        before: in the first model.
-        after: in the second.
-        value: after less before.
-        low: the lower end of its 95 % interval.
-        high: the upper end.
-    """
-
-    measure: Measure
-    before: float
-    after: float
-    value: float
-    low: float
-    high: float
+    measure: Measure  # which
+    before: float  # in the first model
+    after: float  # in the second
+    value: float  # after less before
+    low: float  # the lower end of its 95 % interval
+    high: float  # the upper end
 
     @property
     def established(self) -> bool:
@@ -50,21 +41,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationChange:
-    """How much better or worse a relation between words is found, each model with its own best head.
+    """How much better or worse a relation between words is found, each model with its own best head."""
 
-    Attributes:
-        before: the best head of the first model and how often it is right.
-        after: likewise of the second.
-        value: after less before.
-        low: the lower end of its 95 % interval.
-        high: the upper end.
-    """
-
-    before: Relation
-    after: Relation
-    value: float
-    low: float
-    high: float
+    before: Relation  # the best head of the first model and how often it is right
+    after: Relation  # likewise of the second
+    value: float  # after less before
+    low: float  # the lower end of its 95 % interval
+    high: float  # the upper end
 
     @property
     def name(self) -> str:
@@ -90,27 +73,18 @@ class RelationChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One head in both models.
+    """One head in both models."""
 
-    Attributes:
-        before: what it does in the first.
-        after: what it does in the second.
-        pattern: the mean Jensen-Shannon divergence of its rows in one and in the other, in nats: 0 where they are the
-            same, ln 2 where they share no key; NaN where it was not measured.
-        low: the lower end of its 95 % interval.
-        high: the upper end.
-        nearest: a yardstick: the divergence, in the first model, from the head most like it; NaN where unknown.
-        others: another: the mean divergence, in the first model, from every other head.
-        role_differs: of the measures that the roles before and after are judged by, whether one has changed for sure.
-    """
-
-    before: HeadProfile
-    after: HeadProfile
+    before: HeadProfile  # what it does in the first
+    after: HeadProfile  # what it does in the second
+    # the mean Jensen-Shannon divergence of its rows in one and in the other, in nats: 0 where they are the same, ln 2
+    # where they share no key; NaN where it was not measured
     pattern: float
-    low: float
-    high: float
-    nearest: float
-    others: float
+    low: float  # the lower end of its 95 % interval
+    high: float  # the upper end
+    nearest: float  # a yardstick: the divergence, in the first model, from the head most like it; NaN where unknown
+    others: float  # another: the mean divergence, in the first model, from every other head
+    # of the measures that the roles before and after are judged by, whether one has changed for sure
     role_differs: bool
 
     @property
