@@ -142,18 +142,8 @@ def test_opened_once_and_only_for_a_picture(
 @pytest.mark.usefixtures("offline", "treebank")
 def test_the_real_model(typed: Callable[..., Result], here: Path, real_model: str) -> None:
     """Of BERT's kind with special tokens: on a sentence alone it gives the numbers that it gave in a batch of many."""
-    run = typed(
-        "compare-heads",
-        "-m",
-        real_model,
-        "--conllu",
-        "treebank.conllu",
-        "--no-similarity",
-        "-o",
-        "a.png",
-        "-o",
-        "a.stats",
-    )
+    few = ("--conllu", "treebank.conllu", "--no-similarity")
+    run = typed("compare-heads", "-m", real_model, *few, "-o", "a.png", "-o", "a.stats")
     assert run.status == 0
     assert typed("compare-heads", "--load", "a.stats", "-o", "b.png").errors == "wrote b.png\n"
     assert (here / "a.png").read_bytes() == (here / "b.png").read_bytes()

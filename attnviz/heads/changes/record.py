@@ -23,12 +23,9 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """By how much a measure of one head is another."""
+class _Shift:
+    """By how much a number is another."""
 
-    measure: Measure  # which
-    before: float  # in the first model
-    after: float  # in the second
     value: float  # after less before
     low: float  # the lower end of its 95 % interval
     high: float  # the upper end
@@ -40,24 +37,25 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelationChange:
+class Difference(_Shift):
+    """By how much a measure of one head is another."""
+
+    measure: Measure  # which
+    before: float  # in the first model
+    after: float  # in the second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationChange(_Shift):
     """How much better or worse a relation between words is found, each model with its own best head."""
 
     before: Relation  # the best head of the first model and how often it is right
     after: Relation  # likewise of the second
-    value: float  # after less before
-    low: float  # the lower end of its 95 % interval
-    high: float  # the upper end
 
     @property
     def name(self) -> str:
         """Such as ``nsubj``."""
         return self.before.name
-
-    @property
-    def established(self) -> bool:
-        """Whether the interval excludes 0, and by more than rounding."""
-        return self.low > ROUNDING or self.high < -ROUNDING
 
     @property
     def moved(self) -> bool:
