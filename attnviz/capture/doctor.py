@@ -60,14 +60,14 @@ class Diagnosis:
     Attributes:
         model: its name.
         layers: up to the one that is refused, if one is.
-        native: the implementation that ran, such as ``eager``, ``sdpa`` or ``softmax`` (the model's own).
+        tolerance: how far weights times values may be from the model's own output, in its number format.
         refusal: why a layer is not verified; empty where all are.
         unseen: kinds of attention of an encoder-decoder that cannot be seen.
     """
 
     model: str
     layers: tuple[LayerReport, ...]
-    native: str
+    tolerance: float
     refusal: str = ""
     unseen: tuple[Kind, ...] = ()
 
@@ -81,7 +81,7 @@ class Diagnosis:
         eager = [layer.eager for layer in self.layers if layer.eager is not None]
         proof = f"output within {_number(max(outputs))}" if outputs else "its own softmax"
         more = f", weights within {_number(max(eager))} of output_attentions" if eager else ""
-        if max(eager, default=0) > CLOSE:
+        if max(eager, default=0) > CLOSE >= self.tolerance:  # coarser formats round scores by more
             more += ", which is something else"
         if self.unseen:
             more += f"; its {' and '.join(self.unseen)} attention cannot be seen"
@@ -111,7 +111,7 @@ def doctor(
         source = open_source(str(model), drawn=seed, **loading)
     else:
         source = as_source(model, tokenizer, **loading)
-    reports, natives, unseen = list[LayerReport](), dict[str, None](), list[Kind]()
+    reports, unseen, tolerance = list[LayerReport](), list[Kind](), 0.0
     for batch in _batches(source, seed):
         try:
             chart, receipt = _run(source, batch)
@@ -122,16 +122,15 @@ def doctor(
             continue
         if isinstance(receipt, NotVerifiedError):
             reports += [_report(number, chart, batch) for number in chart.weights]
-            return Diagnosis(model=source.name, layers=tuple(reports), native="", refusal=str(receipt))
-        natives[receipt.native] = None
+            return Diagnosis(model=source.name, layers=tuple(reports), tolerance=tolerance, refusal=str(receipt))
+        tolerance = receipt.tolerance
         eager = source.eager(batch) if isinstance(source, PretrainedSource) else []
+        holds_others = len(eager) != len(receipt.layers)  # some give a tensor of layers, too, that do not attend
         for place, (number, difference) in enumerate(zip(receipt.layers, receipt.differences, strict=True)):
             output = None if receipt.native == SOFTMAX else difference
-            at = (
-                place if len(eager) == len(receipt.layers) else number
-            )  # some give other layers, too, that do not attend
+            at = number if holds_others else place
             reports.append(_report(number, chart, batch, output, eager[at] if at < len(eager) else None))
-    return Diagnosis(model=source.name, layers=tuple(reports), native=" and ".join(natives), unseen=tuple(unseen))
+    return Diagnosis(model=source.name, layers=tuple(reports), tolerance=tolerance, unseen=tuple(unseen))
 
 
 class _Weights:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +23,16 @@ attnviz doctor toy-transformer
 attnviz doctor bert-base-uncased
 
 attnviz doctor ./folder --random"""
+
+
+MEANINGS = {
+    "keys": "heads that have keys of their own",
+    "window": "keys that a query sees at most",
+    "output": "largest difference of weights times values from the model's own output",
+    "eager": "of the weights from output_attentions=True",
+    "extras": "what else goes into the scores",
+}
+"""What columns are, below the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +61,12 @@ def command(doctor: DoctorSettings) -> None:
     """
     from attnviz.capture.doctor import doctor as examine
 
-    found = examine(
-        doctor.model, random=doctor.random, seed=doctor.seed, dtype=doctor.dtype, revision=doctor.revision,
-        trust_remote_code=doctor.trust_remote_code, notify=Notices().tell,
-    )  # fmt: skip
+    with closing(Notices()) as notices:
+        notices.loading(doctor.model)
+        found = examine(
+            doctor.model, random=doctor.random, seed=doctor.seed, dtype=doctor.dtype, revision=doctor.revision,
+            trust_remote_code=doctor.trust_remote_code, notify=notices.tell,
+        )  # fmt: skip
     print_lines(lambda screen: _draw(found, screen), "auto")
     if found.refusal:
         import typer
@@ -65,7 +78,7 @@ def _draw(found: Diagnosis, screen: Screen) -> Iterator[Text]:
     """The verdict, a row a layer, and what the columns are."""
     from rich.text import Text
 
-    from attnviz.render.terminal.table import Column, table
+    from attnviz.render.terminal.table import Column, folded_table
     from attnviz.render.terminal.text import wrap
 
     yield from wrap(found.verdict, screen)
@@ -80,17 +93,13 @@ def _draw(found: Diagnosis, screen: Screen) -> Iterator[Text]:
         Column("window", [_or_nothing(one.window) for one in layers], right=True),
         Column("output", [_difference(one.output) for one in layers], right=True),
         Column("eager", [_difference(one.eager) for one in layers], right=True),
-        Column("extras", [", ".join(one.extras) for one in layers], least=8),
+        Column("extras", [", ".join(one.extras) for one in layers]),
     )
-    yield from table([column for column in columns if any(map(str, column.cells))], screen)
+    shown = [column for column in columns if any(map(str, column.cells))]
+    yield from folded_table(shown, screen)
     yield Text()
-    yield from wrap(
-        "keys: heads that have keys of their own; window: keys that a query sees at most; output: largest difference "
-        "of weights times values from the model's own output; eager: of the weights from output_attentions=True; "
-        "extras: what else goes into the scores",
-        screen,
-        "dim",
-    )
+    told = [f"{column.title}: {MEANINGS[column.title]}" for column in shown if column.title in MEANINGS]
+    yield from wrap("; ".join(told), screen, "dim")
 
 
 def _or_nothing(number: int | None) -> str:

@@ -205,6 +205,21 @@ class TestInMemory:
         with pytest.raises(ModelError, match="nothing tells it where padding is: give it sentences of one length"):
             attnviz.attend_all(["abcd", "dc"], source)
 
+    def test_heads_put_together_with_the_batch(self) -> None:
+        """(batch x head, query, key): of one sentence these are its heads; of several nothing says which are whose."""
+
+        class Together(ByHand):
+            def forward(self, ids: Tensor) -> Tensor:
+                x = self.embed(ids).unflatten(-1, (4, 4)).transpose(1, 2).flatten(0, 1)
+                self.weights = torch.softmax(x @ x.mT, dim=-1)
+                y: Tensor = self.weights @ x
+                return y
+
+        record = attnviz.attend("abc", model := Together())
+        assert torch.equal(torch.tensor(record.weights[0]), model.weights)
+        with pytest.raises(NoAttentionError, match=r"has the shape \(8, 1, 3, 3\)"):
+            attnviz.attend_all(["abc", "cba"], attnviz.as_source(model))
+
     def test_untrained(self) -> None:
         """Its layers draw their weights anew, the same from one seed; a weight that nobody can draw is refused."""
         source = attnviz.as_source(model := ByHand())
