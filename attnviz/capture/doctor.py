@@ -15,7 +15,7 @@ from attnviz.capture.observers import Batch, Block
 from attnviz.capture.source import Loading, Model, Source, as_source, open_source
 from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.capture.stream import Layer, Scoring, visible_keys
-from attnviz.errors import NoAttentionError, NotVerifiedError, SettingsError
+from attnviz.errors import NoAttentionError, NotVerifiedError
 
 N_TOKENS, N_SHORTER = 24, 17
 """Of the two inputs that run together, the second padded: long enough for windows to show, and short."""
@@ -106,9 +106,8 @@ def doctor(
         ModelError: the model cannot be loaded or run, or has no attention that can be seen.
     """
     if random:
-        if not isinstance(model, str | os.PathLike) or tokenizer is not None:
-            raise SettingsError("weights are drawn at random of a model on the hub or in a folder, which must be named")
-        source = open_source(str(model), drawn=seed, **loading)
+        is_named = tokenizer is None and isinstance(model, str | os.PathLike)
+        source = open_source(str(model) if is_named else None, drawn=seed, **loading)
     else:
         source = as_source(model, tokenizer, **loading)
     reports, unseen, tolerance = list[LayerReport](), list[Kind](), 0.0

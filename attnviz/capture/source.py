@@ -178,13 +178,9 @@ def open_source(
         from attnviz.capture.sources.huggingface import open_pretrained
 
         return open_pretrained(
-            location,
-            device=_device(device),
-            dtype=_dtype(dtype),
-            revision=revision,
-            trust_remote_code=trust_remote_code,
-            seed=drawn,
-        )
+            location, device=_device(device), dtype=_dtype(dtype), revision=revision,
+            trust_remote_code=trust_remote_code, seed=drawn,
+        )  # fmt: skip
     except ModelError as error:
         if model is not None:
             raise
