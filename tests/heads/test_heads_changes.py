@@ -119,6 +119,7 @@ def by_formula(before: Source, after: Source, lines: Sequence[CorpusLine], kind:
 # How far patterns are apart.
 
 
+@pytest.mark.usefixtures("few_seeds")
 @pytest.mark.parametrize("name", ["real", "toy", "toy-decoder", "toy-transformer"])
 def test_divergences_equal_their_formula(name: str, real_model: str) -> None:
     """Every head, on padded batches, against loops over rows: 1e-6; of what a model says, both say the same."""
@@ -131,6 +132,7 @@ def test_divergences_equal_their_formula(name: str, real_model: str) -> None:
     assert expected.max() > 0.01
 
 
+@pytest.mark.usefixtures("few_seeds")
 def test_a_model_against_itself_is_0_everywhere(real_model: str) -> None:
     """No pattern, no measure, no role is another; nothing is established."""
     source = open_source(real_model)
@@ -241,6 +243,7 @@ def test_the_other_way_round_patterns_change_as_much_and_measures_the_other_way(
     assert np.allclose(found.differences.low, -back.differences.high, equal_nan=True)
 
 
+@pytest.mark.usefixtures("few_seeds")
 def test_batches_change_nothing_and_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """In windows and batches of other sizes the same numbers within 1e-6; progress is told window by window."""
     source = open_source("toy")
@@ -255,6 +258,7 @@ def test_batches_change_nothing_and_are_told(monkeypatch: pytest.MonkeyPatch) ->
     assert np.abs(changed(whole).matrix - changed(parts).matrix).max() < 1e-6
 
 
+@pytest.mark.usefixtures("few_seeds")
 @pytest.mark.parametrize("name", ["toy", "toy-transformer"])
 def test_a_run_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """From each window that was told: every number of both surveys and of what is between them, to the last bit."""
@@ -501,6 +505,7 @@ def test_a_watch_that_sees_nothing_is_not_silent() -> None:
         exceeds(found, 0.1)
 
 
+@pytest.mark.usefixtures("few_seeds")
 def test_what_never_ends_is_cut_alike() -> None:
     """A translator of random weights says words without end: the trained one is made to say the same, to the last."""
     source = open_source("toy-transformer")
