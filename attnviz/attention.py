@@ -31,6 +31,9 @@ AXES = ("layer", "head", "query", "key")
 
 Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
 
+MEMORY = 2**30
+"""Bytes of weights that a record keeps where nothing else is said; more are pooled."""
+
 ROW_TOLERANCE = 1e-3
 """How far from 1 a row may sum: what float16 loses over 512 keys."""
 
@@ -128,6 +131,8 @@ class Note:
         return cls(code, tuple(fields.items()))
 
 
+POOLED = "this record is pooled: it holds groups of tokens, and no token alone"
+
 NO_RECEIPT = "not verified: this record came without a receipt"
 
 
@@ -149,6 +154,9 @@ class Attention:
         heads: the number, in the model, of each head held; counted from 0.
         short_rows: why rows may not sum to 1; empty where they do.
         notes: what was done to the input or the weights; every view shows them.
+
+    Of a long input the tokens may be groups of tokens (`cell` is then above 1): to a group the sum over its keys, from
+    it the mean over its queries.
 
     Raises:
         RecordError: the parts do not fit together.
@@ -188,7 +196,7 @@ class Attention:
         n_layers, n_heads, n_queries, n_keys = self.weights.shape
         return (
             f"<Attention of {self.model!r} ({self.kind}): {_count(n_layers, 'layer')} x {_count(n_heads, 'head')}, "
-            f"{n_queries} queries x {n_keys} keys; {self.proof}>"
+            f"{n_queries} queries x {n_keys} keys{f', each {self.cell} tokens' * (self.cell > 1)}; {self.proof}>"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -269,6 +277,26 @@ class Attention:
         pattern: np.ndarray = self.weights[row, column]
         return pattern
 
+    @property
+    def cell(self) -> int:
+        """How many tokens go together along both sides; 1 where each has a row and a column of its own."""
+        return next((int(dict(note.fields)["cell"]) for note in self.notes if note.code == "pooled"), 1)
+
+    def part(self, rows: slice | None = None, keys: slice | None = None) -> Attention:
+        """The same record with these rows and columns only; what rows then lack went to other keys.
+
+        Raises:
+            SelectionError: nothing is left, or the record is pooled already.
+        """
+        if rows is None and keys is None:
+            return self
+        if self.cell > 1:
+            raise SelectionError(f"{POOLED}: run the model again, with --rows and --keys")
+        labels = cut(self.query_tokens, self.key_tokens, rows, keys)
+        labels["notes"] = (*self.notes, *labels["notes"])
+        labels["short_rows"] = tuple(dict.fromkeys((*self.short_rows, *labels["short_rows"])))
+        return replace(self, weights=self.weights[:, :, rows or slice(None), keys or slice(None)], **labels)
+
     def select(self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Attention:
         """The same record with these layers and heads only; None keeps all, negative numbers count from the end.
 
@@ -306,6 +334,26 @@ def positions(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int
             raise SelectionError(f"there is no {what} {number}: {whose} {only} (counted from 0)")
         found.add(held.index(actual))
     return sorted(found)
+
+
+def cut(queries: Sequence[Token], keys: Sequence[Token], rows: slice | None, columns: slice | None) -> dict[str, Any]:
+    """The labels of a part of a record: its tokens, why its rows may be short, and a note that says which part it is.
+
+    Raises:
+        SelectionError: there is nothing in it.
+    """
+    labels: dict[str, Any] = {"notes": (), "short_rows": ()}
+    fields: dict[str, int] = {}
+    for name, tokens, chosen in (("query", queries, rows), ("key", keys, columns)):
+        held = range(*(chosen or slice(None)).indices(len(tokens)))
+        if not held:
+            raise SelectionError(f"there is no {name} token there: there are {len(tokens):,}, counted from 0")
+        labels[f"{name}_tokens"] = tuple(tokens[held.start : held.stop])
+        fields |= {f"{name}_first": held.start, f"{name}_last": held.stop - 1, f"{name}_all": len(tokens)}
+    if rows is not None or columns is not None:
+        labels["notes"] = (Note.of("part", **fields),)
+        labels["short_rows"] = ("truncated",) if len(labels["key_tokens"]) < len(keys) else ()
+    return labels
 
 
 def _count(n: int, what: str) -> str:

@@ -229,7 +229,7 @@ class Ranges:
         """
         ends = []
         for text in typed:
-            match = re.fullmatch(r"(-?\d{1,4})(?:-(-?\d{1,4}))?", text.strip(), re.ASCII)
+            match = re.fullmatch(r"(-?\d{1,7})(?:-(-?\d{1,7}))?", text.strip(), re.ASCII)
             if match is None:
                 raise SettingsError(f"Invalid value for '{name}': {text!r} is neither a number nor a range such as 0-3")
             first = int(match[1])

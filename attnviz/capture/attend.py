@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
-from attnviz.attention import Attention, Kind, Note
+from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut
 from attnviz.capture.source import Loading, Model, Source, as_source
 from attnviz.errors import InputError
 from attnviz.text.display import check_text
@@ -21,7 +21,10 @@ def attend(
     kind: Kind | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
+    rows: slice | None = None,
+    keys: slice | None = None,
     truncate: bool = False,
+    memory: int = MEMORY,
     **loading: Unpack[Loading],
 ) -> Attention:
     """Run a model on a sentence and return its attention, proved to be the model's own.
@@ -38,23 +41,27 @@ def attend(
         kind: which attention to show, where the model has several; None is the usual one.
         layers: the layers to keep, counted from 0, negative from the end; None keeps all.
         heads: the heads to keep, likewise.
+        rows: the query tokens to keep, such as ``slice(1000, 1200)``; None keeps all.
+        keys: the key tokens to keep, likewise.
         truncate: cut the text where the model's positions end, with a note in the record, instead of refusing it.
+        memory: bytes of weights that are kept at most. Where they would be more, tokens that follow one another go
+            together: to a group the sum over its keys, from it the mean over its queries, with a note in the record.
         loading: ``device``, ``dtype``, ``revision`` and ``trust_remote_code``, as for `open_source`.
 
     Returns:
         The record: `weights` of shape (layer, head, query, key), float32.
 
     Raises:
-        InputError: the text is empty, or longer than the model takes.
-        SelectionError: a layer, head or kind of attention that is not there, or a target for a model that generates
-            nothing.
+        InputError: the text is empty, or longer than the model takes, or the memory is too small for anything.
+        SelectionError: a layer, head, row, key or kind of attention that is not there, or a target for a model that
+            generates nothing.
         ModelError: the model cannot be used, its weights are not proved, or the tokenizer is not its own.
         SettingsError: a tokenizer for a model that has its own, or ways to load one that is loaded.
     """
     _check_texts([text], [pair], [target])  # before a model is loaded for nothing
     (record,) = attend_all(
         [text], as_source(model, tokenizer, reads=text, **loading), pairs=[pair], targets=[target], kind=kind,
-        layers=layers, heads=heads, truncate=truncate,
+        layers=layers, heads=heads, rows=rows, keys=keys, truncate=truncate, memory=memory,
     )  # fmt: skip
     return record
 
@@ -68,7 +75,10 @@ def attend_all(
     kind: Kind | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
+    rows: slice | None = None,
+    keys: slice | None = None,
     truncate: bool = False,
+    memory: int = MEMORY,
 ) -> list[Attention]:
     """Run a model on sentences as one batch, and return a record for each; padding changes no number.
 
@@ -78,16 +88,19 @@ def attend_all(
 
     _check_texts(texts, pairs or [], targets or [])
     batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
-    keep = KeepWeights(_from_start(layers), _from_start(heads))
+    labels = [cut(one.tokens, one.tokens if one.keys is None else one.keys, rows, keys) for one in batch.sentences]
+    keep = KeepWeights(_from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=memory)
     receipt = source.stream(batch, [keep])
+    sinks: dict[str, Any] = {"notes": (Note("sinks"),), "short_rows": ("sink",)} if source.has_sinks else {}
     records = []
-    for index, sentence in enumerate(batch.sentences):
+    for index, (sentence, label) in enumerate(zip(batch.sentences, labels, strict=True)):
         weights = keep.weights(index)
+        is_part = rows is not None or keys is not None  # which may show no key ahead of its query
         record = Attention(
             weights=weights,
-            query_tokens=sentence.tokens,
-            key_tokens=sentence.tokens if sentence.keys is None else sentence.keys,
-            kind=keep.kind(weights),
+            query_tokens=_grouped(label["query_tokens"], keep.cell),
+            key_tokens=_grouped(label["key_tokens"], keep.cell),
+            kind=batch.kind or source.kinds[0] if is_part else keep.kind(weights),
             model=source.name,
             text=sentence.text,
             pair=sentence.pair,
@@ -95,11 +108,26 @@ def attend_all(
             receipt=receipt,
             layers=keep.layers,
             heads=keep.heads,
-            short_rows=("sink",) if source.has_sinks else (),
-            notes=(*sentence.notes, Note("sinks")) if source.has_sinks else sentence.notes,
+            short_rows=(*sinks.get("short_rows", ()), *label["short_rows"]),
+            notes=(*sentence.notes, *sinks.get("notes", ()), *label["notes"], *_pooled(label, keep.cell)),
         )
         records.append(record.select(layers, heads))
     return records
+
+
+def _grouped(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
+    """So many tokens at a time as one, which is named by the first and the last of them."""
+    groups = [tokens[first : first + size] for first in range(0, len(tokens), size)] if size > 1 else ()
+    return (
+        tuple(Token(text=f"{group[0].text}…{group[-1].text}", piece="", segment=group[0].segment) for group in groups)
+        or tokens
+    )
+
+
+def _pooled(label: Mapping[str, Any], size: int) -> tuple[Note, ...]:
+    """What must be said where tokens go together."""
+    n_queries, n_keys = (len(label[name]) for name in ("query_tokens", "key_tokens"))
+    return (Note.of("pooled", cell=size, wide=size, n_queries=n_queries, n_keys=n_keys),) if size > 1 else ()
 
 
 def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None] = ()) -> None:

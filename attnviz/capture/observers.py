@@ -7,6 +7,7 @@ this interface.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -44,15 +45,24 @@ class Batch:
     kind: Kind | None = None  # which attention is streamed, where the model has several; None where the weights tell
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Block:
-    """Some query rows of one layer."""
+    """Some query rows of one layer; valid until `observe` returns."""
 
     layer: int  # from 0
     first_row: int  # the number of the first query row held
     n_rows: int  # how many query rows the layer has in all
     causal: bool  # whether queries may look at earlier keys only
-    weights: Float[Tensor, "batch head rows keys"]  # after the softmax, 0 for padding; valid until `observe` returns
+    undivided: Float[Tensor, "batch head rows keys"]  # the softmax, 0 for padding
+    totals: Float[Tensor, "batch head rows 1"] | None = None  # what its rows are still to be divided by
+
+    @property
+    def weights(self) -> Float[Tensor, "batch head rows keys"]:
+        """After the softmax; divided now, if they were not before."""
+        if self.totals is not None:
+            self.undivided.div_(self.totals)
+            self.totals = None
+        return self.undivided
 
 
 @runtime_checkable  # the shape checks of the tests need it
@@ -89,53 +99,84 @@ def expect_kind(source: Kinded, kind: Kind | None, targets: Sequence[str | None]
     return kind or source.kinds[0]
 
 
-KEEP_AT_MOST = 4 * 2**30
-"""Bytes of weights that `KeepWeights` will hold."""
+CELLS = 512
+"""Rows and columns of a pattern that is pooled, at most."""
 
 
 class KeepWeights:
-    """Keeps the weights of every head of every layer, or of those chosen."""
+    """Keeps the weights of every head of every layer, or of those chosen, within a memory.
 
-    def __init__(self, layers: Collection[int] | None = None, heads: Collection[int] | None = None) -> None:
+    Once they would take more, tokens that follow one another go together, as many as fit: to a group the sum over its
+    keys, from it the mean over its queries. Each such cell is exact: its rows are added up as they stream by.
+
+    Args:
+        layers: numbers from 0; None keeps all.
+        heads: likewise.
+        rows: the query tokens to keep of each sentence; None keeps all.
+        keys: the key tokens, likewise.
+        memory: bytes that are kept at most; None keeps all, however much.
+    """
+
+    def __init__(
+        self,
+        layers: Collection[int] | None = None,
+        heads: Collection[int] | None = None,
+        *,
+        rows: slice | None = None,
+        keys: slice | None = None,
+        memory: int | None = None,
+    ) -> None:
         self._layers = layers
         self._heads = None if heads is None else sorted(set(heads))
-        self._kept: dict[int, Float32[np.ndarray, "batch head query key"]] = {}
-        self._seen: list[int] = []
-        self._n_heads = 0
-        self._causal = False
+        self._window = rows, keys
+        self._memory = memory
+        self._kept: dict[int, list[Float32[Tensor, "head group keys"]]] = {}
 
     def begin(self, batch: Batch) -> None:
         """Forget what was kept of an earlier batch."""
         self._batch = batch
+        self._seen: list[int] = []
+        self._n_heads, self._causal = 0, False
         self._kept.clear()
-        self._seen.clear()
+        self.cell = 1  # tokens that go together, along both sides
+        real_keys = batch.real if batch.real_keys is None else batch.real_keys
+        self._spans = [  # of each sentence the first and one-past-last row and column kept, padding included
+            tuple(_span(real, window) for real, window in zip(both, self._window, strict=True))
+            for both in zip(batch.real, real_keys, strict=True)
+        ]
 
     def observe(self, block: Block) -> None:
-        """Copy the block.
+        """Keep what is wanted of a block.
 
         Raises:
-            InputError: the weights would not fit in memory.
+            InputError: not even one cell for each head fits in the memory.
             SelectionError: a chosen head is not there.
         """
-        batch, n_heads, n_rows, n_keys = block.weights.shape
+        n_heads, n_rows = block.undivided.shape[1:3]
         if block.first_row == 0:
             self._seen.append(block.layer)
             self._n_heads, self._causal = n_heads, block.causal
         if self._layers is not None and block.layer not in self._layers:
             return
-        positions(self._heads or (), range(n_heads), "head")
-        n_kept = n_heads if self._heads is None else len(self._heads)
         if block.layer not in self._kept:
-            size = 4 * batch * n_kept * block.n_rows * n_keys
-            if size * (len(self._kept) + 1) > KEEP_AT_MOST:
-                raise InputError(
-                    f"the weights of {n_kept} heads at {n_keys:,} tokens take {size / 2**30:.1f} GiB a layer, more "
-                    f"than attnviz keeps ({KEEP_AT_MOST / 2**30:.0f} GiB in all): choose fewer layers and heads, or a "
-                    "shorter text"
-                )
-            self._kept[block.layer] = np.empty((batch, n_kept, block.n_rows, n_keys), dtype=np.float32)
-        weights = block.weights if self._heads is None else block.weights[:, self._heads]
-        self._kept[block.layer][:, :, block.first_row : block.first_row + n_rows] = weights.float().cpu().numpy()
+            positions(self._heads or (), range(n_heads), "head")
+            self._make_room(len(self.heads))
+            self._kept[block.layer] = [torch.zeros(len(self.heads), *self._shape(spans)) for spans in self._spans]
+        chosen = slice(None) if self._heads is None else self._heads
+        whole, totals = (block.undivided, block.totals) if self.cell > 1 else (block.weights, None)
+        for sentence, (kept, (rows, keys)) in enumerate(zip(self._kept[block.layer], self._spans, strict=True)):
+            first, last = max(block.first_row, rows[0]), min(block.first_row + n_rows, rows[1])
+            here = slice(first - block.first_row, last - block.first_row)
+            own = whole[sentence, chosen, here, slice(*keys)].float()
+            start = (first - rows[0]) // self.cell
+            if first < last and self.cell == 1:
+                kept[:, start : start + last - first] = own.cpu()
+            elif first < last:
+                groups = (torch.arange(first, last, device=own.device) - rows[0]) // self.cell - start
+                members = (groups == torch.arange(int(groups[-1]) + 1, device=own.device)[:, None]).float()
+                if totals is not None:  # each row is divided as it is added to its group's
+                    members = members / totals[sentence, chosen, here].float().mT
+                kept[:, start : start + members.shape[-2]] += _grouped(members @ own, self.cell).cpu()
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -153,23 +194,21 @@ class KeepWeights:
         return tuple(range(self._n_heads)) if self._heads is None else tuple(self._heads)
 
     def weights(self, index: int) -> Float32[np.ndarray, "layer head query key"]:
-        """The weights of one sentence of the batch, without its padding.
+        """The weights of one sentence of the batch, without its padding; of groups of tokens where `cell` is above 1.
 
         Raises:
             NoAttentionError: the layers have different numbers of heads.
             SelectionError: a chosen layer is not there.
         """
-        batch = self._batch
-        real = batch.real[index].cpu().numpy()
-        real_keys = real if batch.real_keys is None else batch.real_keys[index].cpu().numpy()
         layers = [self._kept[layer][index] for layer in self.layers]
         if len({layer.shape for layer in layers}) > 1:
             counts = ", ".join(str(layer.shape[0]) for layer in layers)
             raise NoAttentionError(f"the layers of this model have different numbers of heads ({counts}): choose one")
-        weights = np.stack(layers)
-        if real.all() and real_keys.all():
-            return weights
-        return np.ascontiguousarray(weights[:, :, real][..., real_keys])
+        weights = torch.stack(layers)
+        if self.cell > 1:
+            (first, last), _ = self._spans[index]
+            weights /= _grouped(torch.ones(last - first), self.cell)[:, None]
+        return weights.numpy()
 
     def kind(self, weights: Float32[np.ndarray, "layer head query key"]) -> Kind:
         """Which attention it is: as the batch says, or causal or bidirectional as the weights show."""
@@ -179,3 +218,38 @@ class KeepWeights:
         if weights.shape[2] == 1:
             return "decoder" if self._causal else "encoder"
         return "encoder" if weights[:, :, ahead].any() else "decoder"
+
+    def _shape(self, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        """Rows and columns kept of a sentence."""
+        return tuple(-(-(last - first) // self.cell) for first, last in spans)
+
+    def _make_room(self, n_heads: int) -> None:
+        """See that another layer of so many heads fits in the memory: larger groups of tokens, where it does not."""
+        while self._memory is not None:
+            size = 4 * n_heads * sum(math.prod(self._shape(spans)) for spans in self._spans)
+            if size * (len(self._kept) + 1) <= self._memory:
+                return
+            longest = max(last - first for spans in self._spans for first, last in spans)
+            if self.cell >= longest:
+                raise InputError(
+                    f"{self._memory:,} bytes are too few for {n_heads} heads of {len(self._kept) + 1} layers: at least "
+                    f"{size * (len(self._kept) + 1):,} are needed (--memory)"
+                )
+            more = -(-longest // CELLS) if self.cell == 1 and longest > CELLS else 2
+            self.cell *= more
+            for layers in self._kept.values():
+                layers[:] = [_grouped(_grouped(one, more).mT, more).mT.contiguous() for one in layers]
+
+
+def _span(real: Bool[Tensor, " token"], window: slice | None) -> tuple[int, int]:
+    """The first and one-past-last place in a batch of a sentence's tokens, or of those in the window."""
+    places = real.nonzero()[:, 0]
+    first, last, _ = (window or slice(None)).indices(len(places))
+    return int(places[0]) + first, int(places[0]) + last
+
+
+def _grouped(rows: Float[Tensor, "*rows key"], size: int) -> Float[Tensor, "*rows group"]:
+    """Sums over so many neighbours each; the last over those that are left."""
+    whole = rows.shape[-1] // size * size
+    sums = rows[..., :whole].reshape(*rows.shape[:-1], -1, size).sum(-1)
+    return sums if whole == rows.shape[-1] else torch.cat([sums, rows[..., whole:].sum(-1, keepdim=True)], -1)

@@ -74,10 +74,12 @@ def weights_in_blocks(
     key: Float[Tensor, "batch group key d_k"],
     scoring: Scoring,
     block_bytes: int | None = None,
-) -> Iterator[tuple[int, Float[Tensor, "batch head rows key"]]]:
-    """The attention weights, softmax(q k^T * scaling + mask), as (first row, block of rows).
+) -> Iterator[tuple[int, Float[Tensor, "batch head rows key"], Float[Tensor, "batch head rows 1"] | None]]:
+    """The attention weights, softmax(q k^T * scaling + mask), as (first row, block of rows, what to divide them by).
 
-    Computed in float32, or float64 where the model is; the scores in the model's own format where it rounds them.
+    Computed in float32, or float64 where the model is; the scores in the model's own format where it rounds them, and
+    the softmax is then the library's, with nothing left to divide by. Else the weights are exponentials, and their
+    totals are divided by once it is known what is kept. All blocks stand in one buffer: each is gone with the next.
     Where there are fewer key heads than query heads, each serves a group of them (Ainslie et al. 2023, grouped-query
     attention). A row that may look nowhere is all zeros.
     """
@@ -87,12 +89,16 @@ def weights_in_blocks(
     scaling = d_k**-0.5 if scoring.scaling is None else scoring.scaling
     own = query.dtype if scoring.rounded else dtype
     keys = for_each_head(key.to(own), n_heads).transpose(2, 3)  # (B, H, d, K)
-    rows = max(1, (block_bytes or BLOCK_BYTES) // (n_batch * n_heads * n_keys * dtype.itemsize))
-    for first in range(0, n_queries, rows):
-        last = min(first + rows, n_queries)
-        scores = torch.matmul(query[:, :, first:last].to(own), keys).mul_(scaling)  # (B, H, rows, K)
+    size = max(1, (block_bytes or BLOCK_BYTES) // (n_batch * n_heads * n_keys * dtype.itemsize))
+    sinks = None if scoring.sinks is None else scoring.sinks.to(own).reshape(1, -1, 1, 1)
+    whole = query.new_empty(n_batch, n_heads, min(size, n_queries), n_keys, dtype=own)
+    for first in range(0, n_queries, size):
+        last = min(first + size, n_queries)
+        scores = whole[:, :, : last - first]
+        torch.matmul(query[:, :, first:last].to(own), keys, out=scores)
+        scores *= scaling
         if scoring.softcap is not None:
-            scores = torch.tanh(scores / scoring.softcap) * scoring.softcap
+            scores.div_(scoring.softcap).tanh_().mul_(scoring.softcap)
         if scoring.bias is not None:
             scores += _rows(scoring.bias, first, last)
         visible = _mask_of(scoring, first, last, n_keys, scores.device)
@@ -100,14 +106,23 @@ def weights_in_blocks(
             scores.masked_fill_(~visible, -torch.inf)
         elif visible is not None:
             scores += visible
-        if scoring.sinks is not None:
-            sinks = scoring.sinks.to(own).reshape(1, -1, 1, 1).expand(n_batch, n_heads, last - first, 1)
-            yield first, torch.softmax(torch.cat([scores, sinks], dim=-1), dim=-1, dtype=dtype)[..., :-1]
+        if scoring.rounded:
+            if sinks is not None:
+                scores = torch.cat([scores, sinks.expand(n_batch, n_heads, last - first, 1)], dim=-1)
+            weights = torch.softmax(scores, dim=-1, dtype=dtype)[..., :n_keys]
+            if visible is not None and visible.dtype == torch.bool:
+                weights.masked_fill_(~visible.any(dim=-1, keepdim=True), 0.0)
+            yield first, weights, None
             continue
-        weights = torch.softmax(scores, dim=-1, dtype=dtype)
-        if visible is not None and visible.dtype == torch.bool:
-            weights.masked_fill_(~visible.any(dim=-1, keepdim=True), 0.0)
-        yield first, weights
+        top = scores.amax(dim=-1, keepdim=True).clamp_(min=torch.finfo(dtype).min)  # finite where nothing is seen
+        top = top if sinks is None else torch.maximum(top, sinks)
+        scores.sub_(top).exp_()
+        totals = scores.sum(dim=-1, keepdim=True)
+        yield (
+            first,
+            scores,
+            totals.clamp_(min=torch.finfo(dtype).tiny) if sinks is None else totals + (sinks - top).exp(),
+        )
 
 
 def for_each_head(shared: Float[Tensor, "batch group token d"], n_heads: int) -> Float[Tensor, "batch head token d"]:
@@ -190,15 +205,19 @@ class ForwardPass:
         dtype = torch.promote_types(query.dtype, torch.float32)
         values = for_each_head(value.to(dtype), query.shape[1])  # (B, H, K, d)
         largest, scale = 0.0, 1.0
-        for first, weights in weights_in_blocks(query, key, scoring):
+        for first, weights, totals in weights_in_blocks(query, key, scoring):
             rows = slice(first, first + weights.shape[2])
             native = output[:, rows].to(dtype)  # (B, rows, H, d)
-            context = torch.matmul(weights, values).transpose(1, 2)  # (B, rows, H, d)
+            context = torch.matmul(weights, values)  # (B, H, rows, d)
+            context = (context if totals is None else context.div_(totals)).transpose(1, 2)  # (B, rows, H, d)
             off = (context - native).abs().amax(dim=(2, 3))  # (B, rows)
             real = self.batch.real[:, rows].to(off.device)
             largest = _larger(largest, off[real])
             scale = _larger(scale, native.abs().amax(dim=(2, 3))[real])
-            block = Block(layer=layer, first_row=first, n_rows=query.shape[2], causal=scoring.causal, weights=weights)
+            block = Block(
+                layer=layer, first_row=first, n_rows=query.shape[2], causal=scoring.causal, undivided=weights,
+                totals=totals,
+            )  # fmt: skip
             self.observing = True
             for observer in self.observers:
                 observer.observe(block)
@@ -213,7 +232,7 @@ class ForwardPass:
         self.observing = True
         n_rows = weights.shape[2]
         for observer in self.observers:
-            observer.observe(Block(layer=layer, first_row=0, n_rows=n_rows, causal=False, weights=weights))
+            observer.observe(Block(layer=layer, first_row=0, n_rows=n_rows, causal=False, undivided=weights))
         self.observing = False
         self._differences[layer] = 0.0
 

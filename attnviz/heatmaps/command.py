@@ -57,7 +57,7 @@ def command(
 
         print_lines(view, appearance.background, appearance.palette)
     target = record.target if text.load else text.target
-    more = [*name_parts(model, "dtype", "revision"), *name_parts(selection, "words", "hide_special")]
+    more = [*name_parts(model, "dtype", "revision"), *name_parts(selection, "rows", "keys", "words", "hide_special")]
     more += [*name_parts(appearance), *name_parts(figure)]
     overview = not (selection.layer or selection.head)
     usual = () if output.json else (_usual_path(record, target, more, everything=overview),)
@@ -84,7 +84,7 @@ def _record(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection
         from attnviz.storage import load
 
         check_writable(output.planned())
-        record = load(text.load)
+        record = load(text.load).part(selection.window["rows"], selection.window["keys"])
     else:
         record = _captured(text, model, selection, output)
     layers, heads = selection.layers, selection.heads
@@ -118,6 +118,7 @@ def _captured(
         return attend(
             sentence, source, pair=pair, target=text.target, kind=selection.kind,
             layers=layers.known() if layers else None, heads=heads.known() if heads else None, truncate=text.truncate,
+            rows=selection.window["rows"], keys=selection.window["keys"], memory=selection.bytes,
         )  # fmt: skip
 
 

@@ -245,7 +245,7 @@ def _place_one(sheet: Sheet, pen: Pen, wanted: _Wanted, zoom: float) -> _One:
     if style.height is not None:
         cell = min(cell, (style.height / zoom - top - 0.12 - caption.foot) / len(queries))
         upright = pen.widest(keys) > cell - 0.06
-    if cell * zoom < NARROWEST_CELL:
+    if style.width is not None and cell * zoom < NARROWEST_CELL:
         least = (before + after + len(keys) * NARROWEST_CELL / zoom) * zoom
         raise SettingsError(
             f"{style.width:.3g}in is too narrow for {len(keys)} tokens and their names: it takes {least + 0.05:.1f}in"

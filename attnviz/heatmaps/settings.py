@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from attnviz.errors import SettingsError
 from attnviz.settings import (
     INPUT,
     LOOK,
+    RARE,
     SHOWN,
     Background,
     Kind,
@@ -46,10 +49,16 @@ class HeatmapSelection:
     hide_special: bool = option(
         "--hide-special", default=False, help="Leave out [CLS] and its like; rows are not renormalised.", panel=SHOWN
     )
+    rows: str | None = option("--rows", help="Only these query tokens, such as 1000-1200.", metavar="N-N", panel=SHOWN)
+    keys: str | None = option("--keys", help="Only these key tokens, such as 0-100.", metavar="N-N", panel=SHOWN)
+    memory: str = option(
+        "--memory", default="1GB", metavar="SIZE", panel=RARE,
+        help="Of weights at most; where there are more, tokens go together.",
+    )  # fmt: skip
     full: bool = option("--full", default=False, help="Print every head by itself, one after the other.", panel=SHOWN)
 
     def __post_init__(self) -> None:
-        _ = self.layers, self.heads  # refused here, before any work
+        _ = self.layers, self.heads, self.window, self.bytes  # refused here, before any work
 
     @property
     def layers(self) -> Ranges | None:
@@ -57,9 +66,31 @@ class HeatmapSelection:
         return layers_and_heads(self.layer, self.head)[0]
 
     @property
+    def window(self) -> dict[str, slice | None]:
+        """The rows and keys chosen; None for all."""
+        return {name: _slice(f"--{name}", getattr(self, name)) for name in ("rows", "keys")}
+
+    @property
+    def bytes(self) -> int:
+        """The memory for weights, in bytes."""
+        match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?) ?([KMGT])i?B?", self.memory.strip(), re.ASCII | re.IGNORECASE)
+        if match is None:
+            raise SettingsError(f"Invalid value for '--memory': {self.memory!r} is no size such as 500MB or 4GB")
+        return int(float(match[1]) * 2 ** (10 * ("KMGT".index(match[2].upper()) + 1)))
+
+    @property
     def heads(self) -> Ranges | None:
         """The heads chosen; None for all."""
         return layers_and_heads(self.layer, self.head)[1]
+
+
+def _slice(name: str, typed: str | None) -> slice | None:
+    """A number or a range of tokens, both ends in it, perhaps counted from the end; None for all."""
+    ranges = Ranges.read([] if typed is None else [typed], name)
+    if ranges is None:
+        return None
+    ((first, last),) = ranges.ends
+    return slice(first, None if last == -1 else last + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

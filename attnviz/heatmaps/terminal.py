@@ -31,6 +31,8 @@ SCREEN_LINES = 48
 """Lines of a usual window of 50, less the one typed and the next."""
 LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16
 """Rows and columns of a thumbnail."""
+SENTENCE_LINES = 4
+"""Lines of a long text that are shown: its first ones and its last."""
 STAIRS = 3
 """Lines over which the keys' names may be spread, step by step, where one has no room for them."""
 FEW = 32
@@ -90,7 +92,10 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
 
 def _head(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
     """The sentence, the model and how much is shown, where that is not said below."""
-    return [*_wrap(sheet.sentence, screen, "bold"), *_wrap(" · ".join(filter(None, [sheet.model, size])), screen)]
+    lines = _wrap(sheet.sentence, screen, "bold")
+    if len(lines) > SENTENCE_LINES:  # a text of any length
+        lines = [*lines[: SENTENCE_LINES - 1], *_wrap("…", screen, "bold"), lines[-1]]
+    return [*lines, *_wrap(" · ".join(filter(None, [sheet.model, size])), screen)]
 
 
 def _foot(sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: Sequence[str] = ()) -> list[Text]:
@@ -109,7 +114,11 @@ def _foot(sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: S
     return [
         Text(),
         *legend(scaled.legend + numbers, screen, most=screen.width),
-        *(line for text in (*remarks, *more, *sheet.notes) for line in _wrap(text, screen, "dim")),
+        *(
+            line
+            for text in (*remarks, *more, *(note for note in sheet.notes if note in scaled.notes))
+            for line in _wrap(text, screen, "dim")
+        ),
         *_wrap(sheet.proof, screen, "bold" if sheet.is_proved else ""),
     ]
 
@@ -167,7 +176,7 @@ def _title(panel: Panel, sheet: Sheet) -> str:
 
 
 def _label_width(sheet: Sheet) -> int:
-    digits = len(str(len(sheet.query_labels) - 1))
+    digits = len(str(sheet.numbers[0][-1]))
     return digits + 1 + min(LABEL_WIDTH, max(cell_len(label) for label in sheet.query_labels))
 
 
@@ -179,7 +188,7 @@ def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
     width = max(len(sheet.key_labels) * cell.width, _title_width(sheet) if len(sheet.panels) > 1 else 0)
     across = max(1, (room + GAP) // (width + GAP))
     width = min(width, room)
-    header = _column_header(sheet.key_labels, cell)
+    header = _column_header(sheet.key_labels, sheet.numbers[1], cell)
     for start in range(0, len(sheet.panels), across):
         panels = sheet.panels[start : start + across]
         yield Text()
@@ -202,14 +211,15 @@ def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
 
 
 def _row_labels(sheet: Sheet, screen: Screen) -> list[str]:
-    digits = len(str(len(sheet.query_labels) - 1))
+    digits = len(str(sheet.numbers[0][-1]))
     width = min(LABEL_WIDTH, max(cell_len(label) for label in sheet.query_labels))
     return [
-        f"{i:>{digits}} {set_cell_size(fit(label, width, screen), width)}" for i, label in enumerate(sheet.query_labels)
+        f"{number:>{digits}} {set_cell_size(fit(label, width, screen), width)}"
+        for number, label in zip(sheet.numbers[0], sheet.query_labels, strict=True)
     ]
 
 
-def _column_header(labels: Sequence[str], cell: CellFormat) -> list[str]:
+def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellFormat) -> list[str]:
     """The keys by name where names fit, if need be step by step over some lines, else by their number as rows."""
     longest = max(cell_len(label) for label in labels)
     if longest < cell.width:
@@ -221,11 +231,11 @@ def _column_header(labels: Sequence[str], cell: CellFormat) -> list[str]:
             names = "".join(f"{label}{' ' * (cell.width * steps - cell_len(label))}" for label in labels[step::steps])
             lines.append(" " * (cell.width * step + 1) + names)
         return lines
-    digits = len(str(len(labels) - 1))
+    digits = len(str(numbers[-1]))
     if digits < cell.width:
-        return ["".join(centre(str(i), cell.width) for i in range(len(labels)))]
+        return ["".join(centre(str(number), cell.width) for number in numbers)]
     every = 5 if cell.width * 5 > digits else 10
-    return ["".join(f"{i:<{cell.width * every}}" for i in range(0, len(labels), every))[: len(labels) * cell.width]]
+    return ["".join(f"{number:<{cell.width * every}}" for number in numbers[::every])[: len(labels) * cell.width]]
 
 
 def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
@@ -295,10 +305,7 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
     lines = list(_thumbnail_lines(sheet, small, screen, across, apart=apart))
     if small is sheet:
         return lines, []
-    tall, broad = (
-        math.ceil(len(many) / len(few))
-        for many, few in ((sheet.query_labels, small.query_labels), (sheet.key_labels, small.key_labels))
-    )
+    tall, broad = small.cell
     top = f"{max(panel.top for panel in small.panels):.3g}"
     if sheet.scale == "panel":
         end = sheet.say("each to its own largest", "저마다 최댓값까지")

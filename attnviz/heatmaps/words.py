@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from attnviz.attention import Attention, Note, Token
+from attnviz.attention import POOLED, Attention, Note, Token
 from attnviz.errors import SelectionError
 from attnviz.text.display import visible
 
@@ -19,8 +19,9 @@ def merge_words(record: Attention) -> Attention:
     Rows still sum to what they summed to. Source: Clark et al. 2019, "What Does BERT Look At?", section 4.1.
 
     Raises:
-        SelectionError: the record does not say which word a token belongs to.
+        SelectionError: the record does not say which word a token belongs to, or is pooled.
     """
+    _expect_tokens(record)
     query_groups, key_groups = _groups(record.query_tokens), _groups(record.key_tokens)
     n_merged = len(record.query_tokens) - len(query_groups) + len(record.key_tokens) - len(key_groups)
     if not any(token.word is not None for token in (*record.query_tokens, *record.key_tokens)):
@@ -45,8 +46,9 @@ def hide_special(record: Attention) -> Attention:
     Rows are not renormalised: what a row lacks is what the model gave to the special tokens.
 
     Raises:
-        SelectionError: there are only special tokens.
+        SelectionError: there are only special tokens, or the record is pooled.
     """
+    _expect_tokens(record)
     queries = [i for i, token in enumerate(record.query_tokens) if not token.special]
     keys = [i for i, token in enumerate(record.key_tokens) if not token.special]
     if not queries or not keys:
@@ -65,6 +67,12 @@ def hide_special(record: Attention) -> Attention:
             Note.of("specials_hidden", tokens=" ".join(hidden)),
         ),
     )
+
+
+def _expect_tokens(record: Attention) -> None:
+    """Refuse a record of groups of tokens."""
+    if record.cell > 1:
+        raise SelectionError(f"{POOLED}: choose a part with --rows and --keys, or give it more --memory")
 
 
 def _groups(tokens: Sequence[Token]) -> list[list[int]]:

@@ -20,6 +20,9 @@ Scale = Literal["shared", "panel", "unit"]
 BLANK = 0.005
 """Weights below it leave their cell blank: as a percentage, and with two decimals, they are 0."""
 
+MANY = 64
+"""Rows and columns of a pooled pattern from which on its colours end below its largest weight."""
+
 MOST_COMPARED = 32
 """Rows and columns of the patterns that are compared with one another."""
 
@@ -63,6 +66,9 @@ class Sheet:
     notes: tuple[str, ...]  # what else must be said
     proof: str  # the receipt, in words
     is_proved: bool  # whether there is one
+    tokens: tuple[int, int]  # how many rows and columns stand for, which are fewer where tokens go together
+    first: tuple[int, int] = (0, 0)  # the number of the first token of the rows, and of the columns
+    cell: tuple[int, int] = (1, 1)  # how many tokens a row, and a column, stands for; the last perhaps for fewer
     language: str = "en"  # `en` or `ko`, of all that is said
 
     def say(self, english: str, korean: str) -> str:
@@ -77,18 +83,29 @@ class Sheet:
     def legend(self) -> str:
         """What the colours mean, in words."""
         largest = max(panel.top for panel in self.panels)
+        over = max(float(panel.matrix.max()) for panel in self.panels)
+        above = (
+            f" ({self.say('darkest above, up to', '그 위는 가장 진하게, 최대')} {over:.3g})" if over > largest else ""
+        )
         if self.scale == "panel" and len(self.panels) > 1:
             return self.say(
-                f"weight, in each panel 0 to its own largest (max); blank: below {BLANK} or a fiftieth of that",
-                f"가중치, 패널마다 0부터 최댓값(max)까지; 빈칸: {BLANK} 또는 그 50분의 1 미만",
+                f"weight, in each panel 0 to its own largest (max){above}; blank: below {BLANK} or a fiftieth of that",
+                f"가중치, 패널마다 0부터 최댓값(max)까지{above}; 빈칸: {BLANK} 또는 그 50분의 1 미만",
             )
         if self.scale == "unit":
             return self.say(f"weight 0 to 1; blank: below {BLANK}", f"가중치 0~1; 빈칸: {BLANK} 미만")
         shared, least = len(self.panels) > 1, f"{blank_below(largest):.2g}"
         return self.say(
-            f"weight 0 to {largest:.3g}{', one scale for all' * shared}; blank: below {least}",
-            f"가중치 0~{largest:.3g}{', 모두 같은 눈금' * shared}; 빈칸: {least} 미만",
+            f"weight 0 to {largest:.3g}{above}{', one scale for all' * shared}; blank: below {least}",
+            f"가중치 0~{largest:.3g}{above}{', 모두 같은 눈금' * shared}; 빈칸: {least} 미만",
         )
+
+    @property
+    def numbers(self) -> tuple[list[int], list[int]]:
+        """The number of each row's token, and of each column's: of the first where several go together."""
+        rows, columns = len(self.query_labels), len(self.key_labels)
+        (row, column), (tall, wide) = self.first, self.cell
+        return [row + i * tall for i in range(rows)], [column + i * wide for i in range(columns)]
 
     @property
     def distinct(self) -> Panel:
@@ -141,11 +158,13 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
         raise SelectionError(f"the scale must be one of {', '.join(get_args(Scale))}, not {scale!r}")
     matrices = record.weights.reshape(-1, *record.weights.shape[2:])
     places = [(layer, head) for layer in record.layers for head in record.heads]
+    tops = _tops(list(matrices), scale, pooled=record.cell > 1)
     panels = tuple(
         Panel(layer=layer, head=head, matrix=matrix, top=top)
-        for (layer, head), matrix, top in zip(places, matrices, _tops(list(matrices), scale), strict=True)
+        for (layer, head), matrix, top in zip(places, matrices, tops, strict=True)
     )
     text = f"“{visible(record.text)}”" if record.text else ""
+    parts, pooled = ([one for one in record.notes if one.code == code] for code in ("part", "pooled"))
     if record.pair is not None:
         text += f" + “{visible(record.pair)}”"
     if record.target is not None:
@@ -162,6 +181,9 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
         notes=tuple(sentence(note, language) for note in record.notes),
         proof=proof(record.receipt, language),
         is_proved=record.receipt is not None,
+        tokens=_pair(pooled, "n_queries", "n_keys") if pooled else (len(record.query_tokens), len(record.key_tokens)),
+        first=_pair(parts, "query_first", "key_first") if parts else (0, 0),
+        cell=(record.cell, record.cell),
         language=language,
     )
 
@@ -181,21 +203,38 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
     if sheet.query_labels == sheet.key_labels:
         tall = wide = max(tall, wide)
     rows, columns = list(range(0, n_rows, tall)), list(range(0, n_columns, wide))
-    sizes = np.diff([*rows, n_rows])[:, None]
+    counts = np.diff([*range(0, sheet.tokens[0], sheet.cell[0]), sheet.tokens[0]])[:, None]  # of tokens, of each row
     matrices = [
-        np.add.reduceat(np.add.reduceat(panel.matrix, rows, axis=0), columns, axis=1) / sizes for panel in sheet.panels
+        np.add.reduceat(np.add.reduceat(panel.matrix * counts, rows, axis=0), columns, axis=1)
+        / np.add.reduceat(counts, rows)
+        for panel in sheet.panels
     ]
-    note = Note.of("pooled", n_queries=n_rows, n_keys=n_columns, rows=len(rows), columns=len(columns))
+    cell = tall * sheet.cell[0], wide * sheet.cell[1]
+    before, now = (sentence(_pooled(sheet, one), sheet.language) for one in (sheet.cell, cell))
     return replace(
         sheet,
         panels=tuple(
             replace(panel, matrix=matrix, top=top)
-            for panel, matrix, top in zip(sheet.panels, matrices, _tops(matrices, sheet.scale), strict=True)
+            for panel, matrix, top in zip(
+                sheet.panels, matrices, _tops(matrices, sheet.scale, pooled=True), strict=True
+            )
         ),
-        query_labels=_group_labels(sheet.query_labels, rows),
-        key_labels=_group_labels(sheet.key_labels, columns),
-        notes=(*sheet.notes, sentence(note, sheet.language)),
+        query_labels=_group_labels(sheet.query_labels, rows, sheet.cell[0]),
+        key_labels=_group_labels(sheet.key_labels, columns, sheet.cell[1]),
+        cell=cell,
+        notes=(*(note for note in sheet.notes if note != before), now),
     )
+
+
+def _pair(notes: Sequence[Note], rows: str, columns: str) -> tuple[int, int]:
+    """Two numbers of a note: of the rows and of the columns."""
+    fields = dict(notes[0].fields)
+    return int(fields[rows]), int(fields[columns])
+
+
+def _pooled(sheet: Sheet, cell: tuple[int, int]) -> Note:
+    """How many tokens go together."""
+    return Note.of("pooled", cell=cell[0], wide=cell[1], n_queries=sheet.tokens[0], n_keys=sheet.tokens[1])
 
 
 def blank_below(top: float) -> float:
@@ -209,15 +248,23 @@ def _entropies(patterns: Float[np.ndarray, "head query key"]) -> Float[np.ndarra
     return np.asarray(-(patterns * logs).sum(axis=-1))
 
 
-def _tops(matrices: Sequence[np.ndarray], scale: Scale) -> list[float]:
-    """The upper end of each panel's colour scale."""
+def _tops(matrices: Sequence[np.ndarray], scale: Scale, *, pooled: bool) -> list[float]:
+    """The upper end of each panel's colour scale: its largest weight, or less where many cells stand for many tokens.
+
+    In a long text a few links are so much stronger than all others that nothing else would be seen.
+    """
     own = [float(matrix.max()) for matrix in matrices]
+    if pooled and min(matrices[0].shape) >= MANY:
+        own = [max(top / 20, float(np.quantile(one, 0.995))) for top, one in zip(own, matrices, strict=True)]
     return {"shared": [max(own)] * len(own), "panel": own, "unit": [1.0] * len(own)}[scale]
 
 
-def _group_labels(labels: Sequence[str], edges: Sequence[int]) -> tuple[str, ...]:
+def _group_labels(labels: Sequence[str], edges: Sequence[int], size: int) -> tuple[str, ...]:
+    """The names of groups, by their first and last token; `size` is above 1 where these are groups already."""
     ends = [*edges[1:], len(labels)]
+    firsts = [label.partition("…")[0] if size > 1 else label for label in labels]
+    lasts = [label.rpartition("…")[2] if size > 1 else label for label in labels]
     return tuple(
-        labels[first] if last - first == 1 else f"{clip(labels[first], 8)}…{clip(labels[last - 1], 8)}"
+        labels[first] if last - first == 1 else f"{clip(firsts[first], 8)}…{clip(lasts[last - 1], 8)}"
         for first, last in zip(edges, ends, strict=True)
     )

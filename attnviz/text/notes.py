@@ -87,13 +87,17 @@ NOTES: Templates = {
         "특수 토큰을 숨김 ({tokens}); 행을 다시 정규화하지 않음: 모자란 만큼은 그 토큰들로 갔음",
     ),
     "pooled": (
+        "pooled: a cell is {cell} x {wide} of {n_queries:,} x {n_keys:,} tokens (to a group the sum, from it the mean)",
+        "묶음: 한 칸이 토큰 {cell} x {wide}개, 모두 {n_queries:,} x {n_keys:,}개 (묶음으로는 합, 묶음에서는 평균)",
+    ),
+    "part": (
         (
-            "pooled for this size: {n_queries} x {n_keys} tokens in {rows} x {columns} cells "
-            "(to a group the sum, from it the mean)"
+            "a part: queries {query_first:,} to {query_last:,} of {query_all:,}, keys {key_first:,} to {key_last:,} of "
+            "{key_all:,} (counted from 0)"
         ),
         (
-            "크기에 맞추어 묶음: 토큰 {n_queries} x {n_keys}개를 칸 {rows} x {columns}개로 "
-            "(묶음으로는 합, 묶음에서는 평균)"
+            "일부: 쿼리 {query_all:,}개 가운데 {query_first:,}~{query_last:,}, 키 {key_all:,}개 가운데 "
+            "{key_first:,}~{key_last:,} (0부터 셈)"
         ),
     ),
     "rounded": (

@@ -9,11 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnviz.capture import observers, stream
+from attnviz.capture import stream
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.observers import Batch, Block, KeepWeights
+from attnviz.capture.sources import huggingface
 from attnviz.capture.sources.home_built import ToySource
 from attnviz.errors import InputError, NoAttentionError, SelectionError
+from attnviz.heatmaps.words import hide_special, merge_words
+from attnviz.text.notes import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,7 +189,7 @@ class TestKeepWeights:
     def block(layer: int, heads: int = 3, n_tokens: int = 5) -> Block:
         weights = torch.full((1, heads, n_tokens, n_tokens), 1 / n_tokens)
         weights *= torch.arange(heads)[None, :, None, None]  # not weights any more, but each head knows its number
-        return Block(layer=layer, first_row=0, n_rows=n_tokens, causal=False, weights=weights)
+        return Block(layer=layer, first_row=0, n_rows=n_tokens, causal=False, undivided=weights)
 
     def kept(self, *layers: int, **choice: Any) -> KeepWeights:
         """What was kept of these layers."""
@@ -214,21 +217,20 @@ class TestKeepWeights:
         with pytest.raises(SelectionError, match=r"^there is no head 3: this model has heads 0 to 2 \(counted"):
             self.kept(0, heads=[0, 3])
 
-    def test_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What would not fit is refused before it is computed to the end; less of it is kept."""
-        monkeypatch.setattr(observers, "KEEP_AT_MOST", 2 * 3 * 5 * 5 * 4)
-        assert self.kept(0, 1).layers == (0, 1)
-        with pytest.raises(InputError, match=r"^the weights of 3 heads at 5 tokens take .* GiB a layer, more than"):
-            self.kept(0, 1, 2)
-        assert self.kept(0, 1, 2, layers=[1, 2]).layers == (1, 2)
-        assert self.kept(0, 1, 2, 3, 4, 5, heads=[1]).layers == (0, 1, 2, 3, 4, 5)
+    def test_memory(self) -> None:
+        """What would not fit goes together, however many layers there turn out to be; what does is as it is."""
+        layer = 3 * 5 * 5 * 4
+        assert (self.kept(0, 1, memory=2 * layer).cell, self.kept(0, 1, 2, memory=2 * layer).cell) == (1, 2)
+        assert self.kept(0, 1, 2, layers=[1, 2], memory=2 * layer).cell == 1
+        assert self.kept(0, 1, 2, 3, 4, 5, heads=[1], memory=2 * layer).cell == 1
+        keep = self.kept(0, 1, 2, memory=2 * layer)
+        assert keep.weights(0).shape == (3, 3, 3, 3)
+        np.testing.assert_allclose(keep.weights(0)[:, 1], [[[2 / 5, 2 / 5, 1 / 5]] * 3] * 3, rtol=1e-6)
 
-    def test_memory_of_a_model(self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The refusal comes out of a model's run as it is."""
-        monkeypatch.setattr(observers, "KEEP_AT_MOST", 4 * 3 * 15 * 15 * 4)
-        with pytest.raises(InputError, match=r"choose fewer layers and heads, or a shorter text$"):
-            attend(TEXT, zoo.source("distilbert"))
-        assert attend(TEXT, zoo.source("distilbert"), layers=[1, 2, 3, 4]).layers == (1, 2, 3, 4)
+    def test_memory_for_nothing(self) -> None:
+        """What has not even room for one number a head is refused, and what would do is said."""
+        with pytest.raises(InputError, match=r"^20 bytes are too few for 3 heads of 2 layers: at least 24 are needed"):
+            self.kept(0, 1, memory=20)
 
     def test_uneven_heads(self) -> None:
         """Layers with different numbers of heads are no single array: choose one."""
@@ -244,3 +246,59 @@ class TestKeepWeights:
         keep.observe(self.block(0, n_tokens=7))
         assert keep.layers == (0,)
         assert keep.weights(0).shape == (1, 3, 7, 7)
+
+
+def pooled(weights: np.ndarray, size: int) -> np.ndarray:
+    """Groups of so many tokens, worked out from all weights: to one the sum over its keys, from it the mean."""
+    starts = [*range(0, weights.shape[2], size)], [*range(0, weights.shape[3], size)]
+    sums = np.add.reduceat(np.add.reduceat(weights.astype(np.float64), starts[0], axis=2), starts[1], axis=3)
+    return sums / np.diff([*starts[0], weights.shape[2]])[:, None]
+
+
+@pytest.mark.parametrize("name", ["distilbert", "gpt2", "gpt_oss", "gemma2", "t5"])
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("block_bytes", [1, 700, 2**26])
+def test_pooled_records_are_those_of_all_weights(
+    zoo: Zoo,
+    name: str,
+    fused: bool,  # noqa: FBT001 - a parameter
+    block_bytes: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the blocks, however it is padded: a cell is what all its weights come to, and the record says so."""
+    source = zoo.source(name)
+    if fused:  # as it is for long inputs
+        monkeypatch.setattr(huggingface, "EAGER_UP_TO", 0)
+    wholes = attend_all(zoo.sentences, source)
+    monkeypatch.setattr(stream, "BLOCK_BYTES", block_bytes)
+    records = attend_all(zoo.sentences, source, memory=wholes[0].weights.nbytes // 4)
+    for whole, record in zip(wholes, records, strict=True):
+        size = records[0].cell
+        assert record.cell == size > 1
+        np.testing.assert_allclose(record.weights, pooled(whole.weights, size), rtol=0, atol=1e-6)
+        assert (record.kind, record.receipt, record.layers) == (whole.kind, record.receipt, whole.layers)
+        assert record.key_tokens[0].text == f"{whole.key_tokens[0].text}…{whole.key_tokens[size - 1].text}"
+
+
+@pytest.mark.parametrize("name", ["distilbert", "gpt2", "t5"])
+def test_a_part_is_that_of_the_whole(zoo: Zoo, name: str) -> None:
+    """Rows and keys that are chosen are kept as they are, as those of the whole record are; the note says which."""
+    source = zoo.source(name)
+    rows, keys = slice(2, 5), slice(-4, None)
+    whole, part = attend(TEXT, source), attend(TEXT, source, rows=rows, keys=keys)
+    assert part == whole.part(rows, keys)
+    assert part.weights.shape[2:] == (3, 4)
+    assert "queries 2 to 4 of" in sentence(part.notes[-1])
+    assert part.short_rows[-1] == "truncated"
+    assert attend(TEXT, source, rows=rows).part(None, keys).weights.tolist() == part.weights.tolist()
+    with pytest.raises(SelectionError, match=r"^there is no query token there: there are [0-9]+, counted from 0$"):
+        attend(TEXT, source, rows=slice(900, 1000))
+
+
+def test_nothing_is_taken_from_groups_of_tokens(zoo: Zoo) -> None:
+    """Of a pooled record no words are merged, no special tokens are hidden and no part is taken: it says why."""
+    record = attend(TEXT, zoo.source("distilbert"), memory=1000)
+    for take in (merge_words, hide_special, lambda one: one.part(slice(1), None)):
+        with pytest.raises(SelectionError, match=r"^this record is pooled: it holds groups of tokens, and no token"):
+            take(record)
+    assert "each" in repr(record)

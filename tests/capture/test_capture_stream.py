@@ -25,7 +25,10 @@ def numbers(*shape: int, seed: int = 5) -> Tensor:
 
 def whole(query: Tensor, key: Tensor, scoring: Scoring, block_bytes: int | None = None) -> Tensor:
     """All rows put together again, after a look at where each block says it begins."""
-    blocks = list(weights_in_blocks(query, key, scoring, block_bytes))
+    blocks = [
+        (first, weights.clone() if totals is None else weights / totals)
+        for first, weights, totals in weights_in_blocks(query, key, scoring, block_bytes)
+    ]
     starts = [first for first, _ in blocks]
     lengths = [block.shape[2] for _, block in blocks]
     assert starts == [sum(lengths[:index]) for index in range(len(lengths))]

@@ -71,6 +71,7 @@ def sheet_of(matrix: np.ndarray, scale: Scale = "shared") -> Sheet:
         notes=("a note",),
         proof=NO_RECEIPT,
         is_proved=False,
+        tokens=(matrix.shape[0], matrix.shape[1]),
     )
 
 

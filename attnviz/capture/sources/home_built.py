@@ -364,7 +364,7 @@ def _watch(run: ForwardPass) -> AttendFunction:
 
     def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
         context, _ = scaled_dot_product_attention(query, key, value, mask)
-        run.layer(query, key, value, context.transpose(1, 2), Scoring(mask=mask))
+        run.layer(query, key, value, context.transpose(1, 2), Scoring(mask=mask, rounded=True))
         return context, None
 
     return attend
@@ -393,4 +393,4 @@ class _Steps:
         """Show all steps to a run as one layer."""
         key, value, mask = self._rest
         output = torch.cat(self._contexts, dim=2).transpose(1, 2)
-        run.layer(torch.cat(self._queries, dim=2), key, value, output, Scoring(mask=mask))
+        run.layer(torch.cat(self._queries, dim=2), key, value, output, Scoring(mask=mask, rounded=True))

@@ -28,7 +28,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, positions
-from attnviz.capture.observers import KEEP_AT_MOST, Batch, KeepWeights
+from attnviz.capture.observers import Batch, KeepWeights
 from attnviz.capture.stream import ForwardPass, Layer, Scoring
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, RecordError, SelectionError
 
@@ -48,6 +48,8 @@ SAME = {
 """Functions that leave weights weights."""
 PRODUCTS = {"matmul", "bmm", "__matmul__", "baddbmm", "einsum"}
 """Functions that multiply weights by values."""
+KEEP_AT_MOST = 4 * 2**30
+"""Bytes of weights that are kept of a run."""
 PENDING = 8
 """So many results of a softmax are waited for: one that no product takes soon is no attention."""
 
