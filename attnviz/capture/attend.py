@@ -117,10 +117,10 @@ def attend_all(
 
 def _grouped(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
     """So many tokens at a time as one, which is named by the first and the last of them."""
-    groups = [tokens[first : first + size] for first in range(0, len(tokens), size)] if size > 1 else ()
-    return (
-        tuple(Token(text=f"{group[0].text}…{group[-1].text}", piece="", segment=group[0].segment) for group in groups)
-        or tokens
+    groups = [tokens[first : first + size] for first in range(0, len(tokens), size)]
+    return tuple(
+        first if not rest else Token(text=f"{first.text}…{rest[-1].text}", piece="", segment=first.segment)
+        for first, *rest in groups
     )
 
 

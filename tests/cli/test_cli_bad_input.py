@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from attnviz.attention import POOLED
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -267,12 +269,26 @@ def test_a_range_that_begins_before_the_first(refused: Callable[..., tuple[int, 
 
 
 @pytest.mark.parametrize("option", ["--layer", "--head"])
-@pytest.mark.parametrize("shown", ["", "a", "1,2", "0-", "0-3-5", "--1", "12345", "٣", r"\x1b[2J", r"1\n2"])
+@pytest.mark.parametrize("shown", ["", "a", "1,2", "0-", "0-3-5", "--1", "12345678", "٣", r"\x1b[2J", r"1\n2"])
 def test_numbers_that_are_none(refused: Callable[..., tuple[int, str]], option: str, shown: str) -> None:
     """What is neither a number nor a range is shown, not obeyed."""
     meant = shown.replace(r"\x1b", "\x1b").replace(r"\n", "\n")
     line = f"Invalid value for '{option}': '{shown}' is neither a number nor a range such as 0-3"
     assert refused("heatmap", "-m", "toy-random", "I", option, meant) == (2, f"attnviz heatmap: {line} {SEE}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--rows", "900-1000"], "there is no query token there: there are 4, counted from 0"),
+        (["--keys", "3-1"], "there is no key token there: there are 4, counted from 0"),
+        (["--memory", "0.001K"], "1 bytes are too few for 6 heads of 1 layers: at least 24 are needed (--memory)"),
+        (["--memory", "1K", "--words"], f"{POOLED}: choose a part with --rows and --keys, or give it more --memory"),
+    ],
+)  # fmt: skip
+def test_parts_that_are_not_there(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+    """A part that holds no token, or a memory that holds nothing, is refused with what there is."""
+    assert refused("heatmap", "--toy", "I love all you", *arguments) == (1, f"attnviz: {line}")
 
 
 def test_usage_of_the_whole(refused: Callable[..., tuple[int, str]]) -> None:

@@ -32,6 +32,16 @@ ENGLISH = str(Path(__file__).parents[2] / "sample_inputs" / "english.txt")
         (lambda: TextSettings(text=ENGLISH), (ENGLISH,), "is a file, not a sentence: --load draws what was saved"),
         (lambda: HeatmapAppearance(palette="no"), ("a", "--toy", "--palette", "no"), "there is no palette 'no'"),
         (lambda: OutputSettings(output=(Path("x.html"),)), ("a", "--toy", "-o", "x.html"), "the ending must be one of"),
+        (
+            lambda: HeatmapSelection(rows="1-x"),
+            ("a", "--toy", "--rows", "1-x"),
+            "'1-x' is neither a number nor a range",
+        ),
+        (
+            lambda: HeatmapSelection(memory="lots"),
+            ("a", "--toy", "--memory", "lots"),
+            "'lots' is no size such as 500MB",
+        ),
         (lambda: HeatmapSelection(layer=("x",)), ("a", "--toy", "--layer", "x"), "'x' is neither a number nor a range"),
     ],
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -23,7 +25,11 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.text.display import token_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.text import Text
+
+    from tests.fixtures.command_line import Result
 
 Make = Callable[..., Attention]
 MakeSheet = Callable[..., Sheet]
@@ -222,9 +228,9 @@ def test_the_scale_of_pooled_cells_is_said(fixed_record: Make) -> None:
     screen = Screen(width=44)
     sheet = resolve(record)
     text = " ".join(plain(sheet, screen))
-    note = re.search(r"in (\d+) x (\d+) cells", text)
+    note = re.search(r"a cell is (\d+) x (\d+) of 60 x 60 tokens", text)
     assert note is not None
-    small = pool(sheet, int(note[1]), int(note[2]))
+    small = pool(sheet, math.ceil(60 / int(note[1])), math.ceil(60 / int(note[2])))
     assert small.panels[0].top > sheet.panels[0].top
     assert f"0 to {small.panels[0].top:.3g}" in text
 
@@ -505,3 +511,23 @@ def test_any_sentence_and_model_name_fit(fixed_record: Make, text: str, model: s
 def test_markup_is_shown(fixed_sheet: MakeSheet, printed: Printed, text: str) -> None:
     """Rich markup and emoji codes in a token or the sentence are characters like any others."""
     assert printed(fixed_sheet([text, "b"], text=text), PLAIN).count(text) >= 2
+
+
+def test_a_part_keeps_its_numbers(typed: Callable[..., Result], here: Path) -> None:
+    """--rows and --keys show tokens with their numbers in the text, captured or loaded, and name the file."""
+    part = ("--rows", "1-2", "--keys", "2-3", "--head", "0.1")
+    typed("heatmap", "--toy", "I love all you", "-o", "whole.json")
+    now, loaded = typed("heatmap", "--toy", "I love all you", *part), typed("heatmap", "--load", "whole.json", *part)
+    assert now.output == loaded.output
+    assert re.search(r"^1 love .*\n2 all  ", now.output, re.MULTILINE)
+    assert "a part: queries 1 to 2 of 4, keys 2 to 3 of 4" in now.output
+    assert any("rows-1-2-keys-2-3" in path.name for path in (here / "outputs").iterdir())
+
+
+def test_long_sentences_are_cut_in_the_terminal(fixed_record: Make) -> None:
+    """Of a long text the first lines and the last are shown, and that there are more between."""
+    record = replace(fixed_record(["w"]), text=" ".join(f"word{i}" for i in range(200)))
+    lines = plain(resolve(record), Screen(width=80))
+    assert lines[3] == "…"
+    assert lines[4].endswith("word199”")
+    assert len([line for line in lines if "word" in line]) == 4

@@ -234,13 +234,31 @@ def test_even_attention_stays_even() -> None:
 
 
 def test_pooling_is_said() -> None:
-    """A note gives both sizes and how numbers were joined, after the notes that were there."""
-    notes = pool(sheet_of(MATRIX), 2, 3).notes
-    assert notes[0] == "a note"
-    assert "5 x 7" in notes[1]
-    assert "2 x 3" in notes[1]
-    assert "sum" in notes[1]
-    assert "mean" in notes[1]
+    """A note gives the size of a cell and how numbers were joined, after the notes that were there."""
+    how = "of 5 x 7 tokens (to a group the sum, from it the mean)"
+    assert pool(sheet_of(MATRIX), 2, 3).notes == ("a note", f"pooled: a cell is 3 x 3 {how}")
+
+
+def test_pooling_twice_is_pooling_once() -> None:
+    """Groups of groups count each token once, though the last group has fewer; one note says how many."""
+    sheet = sheet_of(np.arange(77.0).reshape(7, 11) / 77)
+    once, twice = pool(sheet, 2, 3), pool(pool(sheet, 4, 6), 2, 3)
+    assert (twice.notes, twice.cell, twice.numbers) == (once.notes, (4, 4), ([0, 4], [0, 4, 8]))
+    assert twice.query_labels == once.query_labels == ("q0…q3", "q4…q6")
+    for one, other in zip(once.panels, twice.panels, strict=True):
+        np.testing.assert_allclose(other.matrix, one.matrix, rtol=1e-12)
+
+
+def test_colours_of_long_texts_end_below_the_largest() -> None:
+    """Of many pooled cells a few are so strong that no other would be seen: the scale ends before, and says so."""
+    matrix = np.full((200, 200), 0.001)
+    matrix[0, 0] = 0.9
+    sheet = sheet_of(matrix)
+    small = pool(sheet, 100, 100)
+    strongest = (0.9 + 3 * 0.001) / 2
+    assert small.panels[0].top == pytest.approx(strongest / 20)
+    assert f"0 to {strongest / 20:.3g} (darkest above, up to {strongest:.3g}), one scale for all" in small.legend
+    assert "darkest" not in pool(sheet, 40, 40).legend
 
 
 def test_what_fits_is_left_alone() -> None:
