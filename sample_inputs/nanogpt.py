@@ -16,6 +16,8 @@ class Letters:
     letters = " abcdefghijklmnopqrstuvwxyz"
 
     def encode(self, text: str) -> list[int]:
+        if strange := {*text.lower()} - {*self.letters}:
+            raise ValueError(f"it knows letters and spaces alone, not {' '.join(sorted(strange))}")
         return [self.letters.index(letter) for letter in text.lower()]
 
     def decode(self, numbers: list[int]) -> str:
@@ -63,6 +65,8 @@ class GPT(nn.Module):
         self.next = nn.Linear(d_model, len(Letters.letters))
 
     def forward(self, numbers: Tensor) -> Tensor:  # (batch, token) -> (batch, token, letter)
+        if numbers.shape[1] > self.positions.num_embeddings:
+            raise ValueError(f"it reads at most {self.positions.num_embeddings} letters")
         places = torch.arange(numbers.shape[1], device=numbers.device)
         return self.next(self.norm(self.blocks(self.letters(numbers) + self.positions(places))))
 
