@@ -111,7 +111,7 @@ def _tell_bottleneck(*, measure: bool) -> None:
     names = " and ".join(f"bottleneck-{which}-{SEEDS[0]} to -{SEEDS[-1]}" for which, *_ in BOTTLENECK)
     typer.echo(f"{names}: translators that differ in attention alone, for attnviz demo bottleneck")
     if measure:
-        from attnviz.stories import bottleneck
+        from attnviz.stories.lessons import bottleneck
 
         sys.stderr.write("measuring the bottleneck models ...\n")
         kinds = {kind: bottleneck.open_kind(kind) for kind in (bottleneck.WITH, bottleneck.WITHOUT)}

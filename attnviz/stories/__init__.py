@@ -75,7 +75,7 @@ def tell(name: str, lang: str = "en", model: Model = None) -> Story:
     if lang not in LANGUAGES:
         raise SelectionError(f"there is no language {lang!r}: choose one of {', '.join(LANGUAGES)}")
     check_model(name, model)
-    module = import_module(f"attnviz.stories.{name.replace('-', '_')}")
+    module = import_module(f"attnviz.stories.lessons.{name.replace('-', '_')}")
     story: Story = module.tell() if model is None else module.tell(model)
     return story.translated(lang)
 

@@ -11,8 +11,9 @@ import pytest
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, ModelError, SelectionError, TooLongError
 from attnviz.models.training import measure
-from attnviz.stories import WITH_A_MODEL, own_model, pairs, reference, tell, word_order
+from attnviz.stories import WITH_A_MODEL, own_model, tell
 from attnviz.stories.common import words_of
+from attnviz.stories.lessons import pairs, reference, word_order
 from attnviz.stories.record import Bars, Matrix, Story, Table
 
 if TYPE_CHECKING:

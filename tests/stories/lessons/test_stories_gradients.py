@@ -7,8 +7,8 @@ import torch
 
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories import gradients
 from attnviz.stories.common import open_model
+from attnviz.stories.lessons import gradients
 from attnviz.stories.record import Lines, Story, Table
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests.stories.by_hand import open_model, softmax
+from tests.stories.lessons.by_hand import open_model, softmax
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,9 +14,9 @@ from attnviz.capture.attend import attend
 from attnviz.heads.tally import wilson
 from attnviz.models.language import splits
 from attnviz.models.training import files
-from attnviz.stories import forcing
+from attnviz.stories.lessons import forcing
 from attnviz.stories.record import Lines, Matrix, Story, Table
-from tests.stories import by_hand_recurrent
+from tests.stories.lessons import by_hand_recurrent
 
 if TYPE_CHECKING:
     from attnviz.models.language.korean import Pair

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from attnviz.models.language import splits
-from attnviz.stories import bottleneck
 from attnviz.stories.common import Estimate
+from attnviz.stories.lessons import bottleneck
 from attnviz.stories.record import Lines, Story, Table
-from tests.stories import by_hand, by_hand_recurrent
+from tests.stories.lessons import by_hand, by_hand_recurrent
 
 if TYPE_CHECKING:
     from attnviz.models.language.korean import Pair

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from attnviz.models.attention import scaled_dot_product_attention
-from attnviz.stories import word_order
 from attnviz.stories.common import words_of
+from attnviz.stories.lessons import word_order
 from attnviz.stories.record import Bars, Matrix, Story, Table
-from tests.stories import by_hand
+from tests.stories.lessons import by_hand
 
 
 @pytest.fixture(scope="module")

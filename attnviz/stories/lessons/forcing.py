@@ -23,8 +23,8 @@ from attnviz.models.registry import Recipe
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.alignment import RECURRENT, STEP
 from attnviz.stories.common import ROWS, open_model, percent, proved, steps_panel
+from attnviz.stories.lessons.alignment import RECURRENT, STEP
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
 from attnviz.text.phrase import Phrase
 

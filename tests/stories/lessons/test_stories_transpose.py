@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.stories import self_attention, transpose
+from attnviz.stories.lessons import self_attention, transpose
+from attnviz.stories.lessons.self_attention import WORDS
 from attnviz.stories.record import Matrix, Story, Table
-from attnviz.stories.self_attention import WORDS
 
 
 @pytest.fixture(scope="module")

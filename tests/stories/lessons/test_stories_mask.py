@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.stories import mask
 from attnviz.stories.common import words_of
+from attnviz.stories.lessons import mask
 from attnviz.stories.record import Bars, Matrix, Story, Table
-from tests.stories import by_hand
+from tests.stories.lessons import by_hand
 
 WORDS = words_of(mask.SENTENCE)
 OTHER = words_of(mask.OTHER)

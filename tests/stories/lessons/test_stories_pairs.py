@@ -7,10 +7,10 @@ import pytest
 
 from attnviz.models.language import lexicon
 from attnviz.models.language.splits import split_of
-from attnviz.stories import pairs
 from attnviz.stories.common import words_of
+from attnviz.stories.lessons import pairs
 from attnviz.stories.record import Bars, Matrix, Story, Table
-from tests.stories import by_hand
+from tests.stories.lessons import by_hand
 
 WORDS = words_of(pairs.SENTENCE)
 

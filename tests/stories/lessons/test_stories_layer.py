@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from attnviz.stories import layer
 from attnviz.stories.common import words_of
+from attnviz.stories.lessons import layer
 from attnviz.stories.record import Bars, Matrix, Story, Table
-from tests.stories import by_hand
+from tests.stories.lessons import by_hand
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from attnviz.stories import tell
+from attnviz.stories.lessons.scaling import experiment, measure
 from attnviz.stories.record import Lines, Story, Table
-from attnviz.stories.scaling import experiment, measure
 
 WIDTHS = [2**power for power in range(10)]
 

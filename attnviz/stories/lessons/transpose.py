@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from attnviz.stories.common import numbered, small, square
+from attnviz.stories.lessons.self_attention import D_K, KEY, QUERY, WORDS, models, one_head, vectors
 from attnviz.stories.record import Matrix, Story, Table
-from attnviz.stories.self_attention import D_K, KEY, QUERY, WORDS, models, one_head, vectors
 from attnviz.text.phrase import Phrase
 
 SQUARE = ("I", "love", "you", "all", "!")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.stories import padding
 from attnviz.stories.common import words_of
+from attnviz.stories.lessons import padding
 from attnviz.stories.record import Bars, Matrix, Story, Table
-from tests.stories import by_hand
+from tests.stories.lessons import by_hand
 
 WORDS = words_of(padding.SHORT)
 N_PADS = len(words_of(padding.LONG)) - len(WORDS)

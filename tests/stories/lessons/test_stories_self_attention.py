@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.stories import self_attention
+from attnviz.stories.lessons import self_attention
+from attnviz.stories.lessons.self_attention import D_K, D_MODEL, N_HEADS, WORDS
 from attnviz.stories.record import Matrix, Story, Table
-from attnviz.stories.self_attention import D_K, D_MODEL, N_HEADS, WORDS
 
 ROUNDING = D_MODEL * float(np.finfo(np.float32).eps)
 """Sums of 20 products, rounded to single precision; all numbers here are below 10."""

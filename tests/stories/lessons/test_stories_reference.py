@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from attnviz.models.language import lexicon, splits
-from attnviz.stories import reference
 from attnviz.stories.common import words_of
+from attnviz.stories.lessons import reference
 from attnviz.stories.record import Bars, Matrix, Story, Table
-from tests.stories import by_hand
+from tests.stories.lessons import by_hand
 
 if TYPE_CHECKING:
     from attnviz.models.language.english import English, Reference

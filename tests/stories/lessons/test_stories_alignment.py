@@ -15,9 +15,9 @@ from attnviz.capture.attend import attend
 from attnviz.models.language import korean, splits
 from attnviz.models.training import files
 from attnviz.models.wholes import TranslationTransformer
-from attnviz.stories import alignment
+from attnviz.stories.lessons import alignment
 from attnviz.stories.record import Matrix, Story, Table
-from tests.stories import by_hand_recurrent
+from tests.stories.lessons import by_hand_recurrent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

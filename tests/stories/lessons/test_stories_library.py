@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attnviz.stories import tell
-from attnviz.stories.library import CONTENTS, SOUGHT, SPINES, TOPICS
+from attnviz.stories.lessons.library import CONTENTS, SOUGHT, SPINES, TOPICS
 from attnviz.stories.record import Bars, Lines, Matrix, Story, Table
 
 

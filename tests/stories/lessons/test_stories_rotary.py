@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.stories import rotary
+from attnviz.stories.lessons import rotary
 from attnviz.stories.record import Matrix, Story, Table
 
 

@@ -1,0 +1,1 @@
+"""The stories, a module each: a function `tell` that computes it."""
