@@ -120,7 +120,7 @@ def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
             means = total.reshape(-1, *shape[:2], len(places)) / rows[:, None]  # (seed, layer, head, role)
         means = np.where(np.isfinite(means), means, -np.inf).max(axis=(1, 2))
         best = roles.best_of_seeds(np.where(np.isfinite(means), means, np.nan), looked_at)
-        controls[UNTRAINED] = _spread(best, places, shape)
+        controls[UNTRAINED] = _carried_over(_spread(best, places, shape), found, places)
     fixed = found.offsets.estimate()  # (offset, share), shares come first
     if np.isfinite(fixed.value).any():
         there = np.flatnonzero(np.isfinite(fixed.value).any(axis=0))
@@ -128,6 +128,21 @@ def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
         best = Estimates(value=fixed.value[at], low=fixed.low[at], high=fixed.high[at])
         controls[OFFSET] = _spread(best, there, shape)
     return controls
+
+
+def _carried_over(random: Estimates, found: Survey, places: Sequence[int]) -> Estimates:
+    """Random weights held against a head on the sentences that both were measured on.
+
+    Where these are such that the head itself does less there than in all (shorter rows leave more weight for each key),
+    so do random weights, by as much.
+    """
+    sums, counts = (one.sum(axis=0, dtype=np.float64) for one in found.sample.controls[survey.OWN])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        less = found.heads.estimate().value[..., places] - sums / counts[:, None]
+    more = np.maximum(np.nan_to_num(less), 0.0)
+    for ends in (random.value, random.low, random.high):
+        ends[..., places] = np.minimum(ends[..., places] + more, 1.0)
+    return random
 
 
 def _spread(found: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[int, ...]) -> Estimates:
