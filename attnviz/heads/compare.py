@@ -136,6 +136,8 @@ def _carried_over(random: Estimates, found: Survey, places: Sequence[int]) -> Es
     Where these are such that the head itself does less there than in all (shorter rows leave more weight for each key),
     so do random weights, by as much.
     """
+    if survey.OWN not in found.sample.controls:  # in files of before
+        return random
     sums, counts = (one.sum(axis=0, dtype=np.float64) for one in found.sample.controls[survey.OWN])
     with np.errstate(invalid="ignore", divide="ignore"):
         less = found.heads.estimate().value[..., places] - sums / counts[:, None]
