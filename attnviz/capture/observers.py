@@ -168,15 +168,13 @@ class KeepWeights:
             first, last = max(block.first_row, rows[0]), min(block.first_row + n_rows, rows[1])
             here = slice(first - block.first_row, last - block.first_row)
             own = whole[sentence, chosen, here, slice(*keys)].float()
-            start = (first - rows[0]) // self.cell
             if first < last and self.cell == 1:
-                kept[:, start : start + last - first] = own.cpu()
+                kept[:, first - rows[0] : last - rows[0]] = own.cpu()
             elif first < last:
-                groups = (torch.arange(first, last, device=own.device) - rows[0]) // self.cell - start
-                members = (groups == torch.arange(int(groups[-1]) + 1, device=own.device)[:, None]).float()
-                if totals is not None:  # each row is divided as it is added to its group's
-                    members = members / totals[sentence, chosen, here].float().mT
-                kept[:, start : start + members.shape[-2]] += _grouped(members @ own, self.cell).cpu()
+                sums = _grouped(own, self.cell)
+                if totals is not None:
+                    sums /= totals[sentence, chosen, here].float()
+                kept.index_add_(1, (torch.arange(first, last) - rows[0]) // self.cell, sums.cpu())
 
     @property
     def layers(self) -> tuple[int, ...]:

@@ -94,14 +94,20 @@ def weights_in_blocks(
     whole = query.new_empty(n_batch, n_heads, min(size, n_queries), n_keys, dtype=own)
     for first in range(0, n_queries, size):
         last = min(first + size, n_queries)
-        scores = whole[:, :, : last - first]
-        torch.matmul(query[:, :, first:last].to(own), keys, out=scores)
-        scores *= scaling
+        block = whole[:, :, : last - first]
+        n_seen = _n_seen(scoring, last, n_keys)
+        scores = block[..., :n_seen]
+        block[..., n_seen:] = 0.0
+        if scoring.rounded:
+            torch.matmul(query[:, :, first:last].to(own), keys, out=scores)
+            scores *= scaling
+        else:
+            torch.matmul(query[:, :, first:last].to(own) * scaling, keys[..., :n_seen], out=scores)
         if scoring.softcap is not None:
             scores.div_(scoring.softcap).tanh_().mul_(scoring.softcap)
         if scoring.bias is not None:
-            scores += _rows(scoring.bias, first, last)
-        visible = _mask_of(scoring, first, last, n_keys, scores.device)
+            scores += _rows(scoring.bias, first, last)[..., :n_seen]
+        visible = _mask_of(scoring, first, last, n_seen, scores.device)
         if visible is not None and visible.dtype == torch.bool:
             scores.masked_fill_(~visible, -torch.inf)
         elif visible is not None:
@@ -117,18 +123,19 @@ def weights_in_blocks(
         top = scores.amax(dim=-1, keepdim=True).clamp_(min=torch.finfo(dtype).min)  # finite where nothing is seen
         top = top if sinks is None else torch.maximum(top, sinks)
         scores.sub_(top).exp_()
-        totals = scores.sum(dim=-1, keepdim=True)
-        yield (
-            first,
-            scores,
-            totals.clamp_(min=torch.finfo(dtype).tiny) if sinks is None else totals + (sinks - top).exp(),
-        )
+        totals = scores.sum(dim=-1, keepdim=True).clamp_(min=torch.finfo(dtype).tiny)
+        yield first, block, totals if sinks is None else totals + (sinks - top).exp()
 
 
 def for_each_head(shared: Float[Tensor, "batch group token d"], n_heads: int) -> Float[Tensor, "batch head token d"]:
     """The keys or values of each head, where a group of heads may share some; nothing is copied where none does."""
     n_groups = shared.shape[1]
     return shared if n_groups == n_heads else shared.repeat_interleave(n_heads // n_groups, dim=1)
+
+
+def _n_seen(scoring: Scoring, last: int, n_keys: int) -> int:
+    """How many keys are computed for the rows before the last: where none looks ahead, half of all need not be."""
+    return min(last, n_keys) if scoring.causal and scoring.mask is None and not scoring.rounded else n_keys
 
 
 def _rows(whole: Tensor, first: int, last: int) -> Tensor:
@@ -208,7 +215,8 @@ class ForwardPass:
         for first, weights, totals in weights_in_blocks(query, key, scoring):
             rows = slice(first, first + weights.shape[2])
             native = output[:, rows].to(dtype)  # (B, rows, H, d)
-            context = torch.matmul(weights, values)  # (B, H, rows, d)
+            n_seen = _n_seen(scoring, rows.stop, key.shape[2])
+            context = torch.matmul(weights[..., :n_seen], values[:, :, :n_seen])  # (B, H, rows, d)
             context = (context if totals is None else context.div_(totals)).transpose(1, 2)  # (B, rows, H, d)
             off = (context - native).abs().amax(dim=(2, 3))  # (B, rows)
             real = self.batch.real[:, rows].to(off.device)
