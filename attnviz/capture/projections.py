@@ -1,7 +1,7 @@
 """What stands around one layer's attention: query, key, value, and the projections that make them and use its output.
 
 No table of module names is needed: the projection that made the query is the one whose output equals the query, to the
-last bit. Where there is none (rotary positions turn queries and keys afterwards), there is none to show.
+last bit. Where there is none (rotary positions turn queries and keys afterwards), there is none here.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class KeepProjections:
         """The projections to query, key and value of all heads, and that of all contexts; None where there is none."""
         layer, before, after = self._wanted_layer()
         calls = _join_steps(before)
-        made = [_maker(calls, tensor) for tensor in (layer.query, layer.key, layer.value)]
+        made = [maker_of(calls, tensor) for tensor in (layer.query, layer.key, layer.value)]
         together = layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
         user = next((projection_of(call, 0, call.made.shape[2]) for call in after if same(call.given, together)), None)
         return made[0], made[1], made[2], user
@@ -206,7 +206,7 @@ class KeepProjections:
         return self._kept[0]
 
 
-def _maker(calls: Sequence[Call], tensor: Tensor) -> Projection | None:
+def maker_of(calls: Sequence[Call], tensor: Tensor) -> Projection | None:
     """The projection whose output, or an equal share of it, is this tensor [batch, head, token, d]."""
     wanted = tensor.transpose(1, 2).flatten(2)  # (B, H, T, d) -> (B, T, H * d)
     size = wanted.shape[2]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
 from attnviz.errors import RecordError
 
@@ -152,3 +152,30 @@ def row(a: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
         raise RecordError(f"there is no row {number:g}: there are {len(a)}, counted from 0")
     chosen: np.ndarray = a[int(number)][None]  # (T, m) -> (1, m)
     return chosen
+
+
+def pairs(n: int, distance: int) -> tuple[Int64[np.ndarray, " pair"], Int64[np.ndarray, " pair"]]:
+    """The first and the second columns of the pairs that rotary positions turn, of so many columns."""
+    first = np.flatnonzero(np.arange(n) // distance % 2 == 0)
+    return first, first + distance
+
+
+# (a, b) -> (a cos - b sin, b cos + a sin)
+def rotate(a: Numbers, b: Float64[np.ndarray, "row pair"], number: float) -> Numbers:
+    """Each pair of numbers of a turned by its angle in b, in radians; columns behind the last pair stay.
+
+    The two columns of a pair are `number` columns apart: neighbours, or half of the turned columns.
+
+    Source: Su et al. 2021, "RoFormer", equation 34.
+
+    Raises:
+        RecordError: the columns make no such pairs.
+    """
+    n, distance = 2 * b.shape[1], int(number)
+    if distance != number or distance < 1 or n % (2 * distance) or n > a.shape[1]:
+        raise RecordError(f"{a.shape[1]} columns have no {b.shape[1]} pairs of columns {number:g} apart")
+    first, second = pairs(n, distance)
+    turned = a.copy()
+    turned[:, first] = a[:, first] * np.cos(b) - a[:, second] * np.sin(b)
+    turned[:, second] = a[:, second] * np.cos(b) + a[:, first] * np.sin(b)
+    return turned

@@ -310,6 +310,14 @@ OPERATIONS: dict[str, Operation] = {
         note=spelling.gates_of,
         comes_out=_never,
     ),
+    "rotate": Operation(
+        compute=arithmetic.rotate,
+        axes="Tn tp -> tn",
+        numbered=True,
+        formula=("rotate({a}, {b})",),
+        spell=spelling.spell_rotate,
+        comes_out=_never,
+    ),
     "split": Operation(
         compute=arithmetic.split,
         axes="tn 11 -> t.",

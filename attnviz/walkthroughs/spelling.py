@@ -182,6 +182,19 @@ def gates_of(hand: Hand, cell: ResultCell) -> str:
     return f"(the gate {keep} says how much of the old state {old} stays, beside the new {new})"
 
 
+def spell_rotate(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``rotate``."""
+    (a, angles), column, distance = cell.grids, cell.column, int(cell.number)
+    if column >= 2 * angles.shape[1]:
+        return spell_copy(hand, cell, 0, cell.row, column)
+    is_second = column // distance % 2 == 1
+    other = column - distance if is_second else column + distance
+    pair = min(column, other) // (2 * distance) * distance + min(column, other) % distance
+    own, partner = hand.factor(a[cell.row, column]), hand.factor(a[cell.row, other])
+    angle = hand.write(angles[cell.row, pair])
+    return f"{own}·cos({angle}) {'+' if is_second else '-'} {partner}·sin({angle})"
+
+
 def spell_split(hand: Hand, cell: ResultCell) -> str:
     """A cell of ``split``."""
     width = cell.grids[0].shape[1] // int(cell.grids[1].item())

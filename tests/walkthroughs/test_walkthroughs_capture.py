@@ -44,9 +44,6 @@ TINY = [
     "t5",
 ]  # fmt: skip
 
-TURNED = {"gemma2", "gpt_oss", "llama", "mistral", "modernbert"}
-"""Those whose queries and keys are turned by rotary positions, after their maps."""
-
 SENTENCES = ("I love all you", "the animal didn't cross the street because it was too tired")
 
 home = cache(open_source)
@@ -192,10 +189,10 @@ class TestPretrained:
         check_alone(zoo.sentences[1], zoo.source(name), 1, 2)
 
     def test_maps(self, zoo: Zoo, name: str) -> None:
-        """Query and keys are given where positions turn them, and a note says so; the values are always made."""
+        """A query is given where something else follows its projection, and a note says so; all others are made."""
         walked = walk(zoo.sentences[0], zoo.source(name), head=1)
         made = {step.result for step in walked.steps}
-        given = {"q", "K"} if name in TURNED else {"q"} if name == "opt" else set()
+        given = {"q"} if name == "opt" else set()
         assert {"q", "K", "V"} - made == given
         assert any("taken_as_given" in note.code for note in walked.notes) == bool(given)
         assert "output" in made

@@ -337,11 +337,14 @@ def test_the_input_of_a_pre_norm_layer(zoo: Zoo) -> None:
     assert (made["q_0"].operands[0], made["K_0"].operands[0], made["residual"].operands[1]) == ("n", "N", "x")
 
 
-def test_what_positions_turned_is_given_and_said_once(zoo: Zoo) -> None:
-    """Llama's queries and keys are taken as they are: one note for all heads; its values are made, a group's alike."""
+def test_what_positions_turn_is_said_once(zoo: Zoo) -> None:
+    """Llama's queries and keys are made and turned, by the same angles in every head; a group's values are alike."""
     walked = whole(zoo, "llama", None, every=True)
-    assert {"Q_0", "K_5"} <= set(walked.given())
-    assert walked.notes.count(Note.of("all_taken_as_given", names="Q", last="K")) == 1
+    made = {step.result: step for step in walked.steps}
+    assert made["Q_0"].operands == ("Q_raw_0", "angles")
+    assert made["K_5"].operands == ("K_raw_5", "angles")
+    assert made["Q_raw_0"].operands[:2] == ("N", "Wq_0")
+    assert walked.notes.count(Note("rotated")) == 1
     assert np.array_equal(walked.grids["V_0"].values, walked.grids["V_2"].values)
     assert not np.array_equal(walked.grids["V_2"].values, walked.grids["V_3"].values)
 

@@ -79,7 +79,7 @@ def test_every_code_that_is_written_is_known() -> None:
 def test_a_list_and_an_unknown_code() -> None:
     """In a Korean list there is no "and"; a code of a later version is told as it is, words of a person too."""
     note = Note.of("all_taken_as_given", names="q, K", last="V")
-    assert sentence(note, "en", NOTES).startswith("q, K and V are given: no single projection makes them (rotary")
+    assert sentence(note, "en", NOTES).startswith("q, K and V are given: no single projection makes them (a norm")
     assert sentence(note, "ko", NOTES).startswith("q, K, V: ")
     assert sentence(Note.of("text", text="My homework"), "ko", NOTES) == "My homework"
     assert sentence(Note.of("later", n=3), "ko", NOTES) == "later, n: 3"

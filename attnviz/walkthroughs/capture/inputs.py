@@ -12,8 +12,9 @@ from torch import Tensor
 
 from attnviz.attention import Note
 from attnviz.capture.observers import Batch
-from attnviz.capture.projections import Embedded, Projection
+from attnviz.capture.projections import Embedded
 from attnviz.walkthroughs.calculation import Calculation
+from attnviz.walkthroughs.capture.rotations import Made, makers
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
 from attnviz.walkthroughs.record import Grid
 
@@ -106,43 +107,74 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
     missing = []
     heads = (run.head, run.group, run.group)
     row_names = (run.looking, run.keys, run.keys)
-    for name, own, rows, found, head, step, letter in zip(
-        run.names, run.own(), row_names, run.keep.projections(), heads, STEPS, LETTERS, strict=False
+    for name, own, rows, made, head, step, letter in zip(
+        run.names, run.own(), row_names, makers(run.keep), heads, STEPS, LETTERS, strict=True
     ):
-        of_query = step == "query"
-        part = part_of(found, own, head, run.row if of_query else None)
-        x = None if part is None else inputs.write(part.x, of_query=of_query)
-        if part is None or x is None:
+        row = run.row if step == "query" else None
+        part = None if made is None else part_of(made, head, row)
+        x = None if part is None else inputs.write(part.x, of_query=step == "query")
+        if made is None or part is None or x is None:
             missing.append(name.removesuffix(run.suffix))
             calculation.give(name, Grid(values=numbers(own), rows=rows))
             continue
         weights = {f"W{letter}{run.suffix}": Grid(values=part.weight)}
         weights |= {} if part.bias is None else {f"b{letter}{run.suffix}": Grid(values=part.bias[None])}
-        calculation.project(step, name, x, weights, rows)
-    if not missing:
-        return []
-    *names, last = missing
-    if not names:
-        return [Note.of("taken_as_given", names=last)]
-    return [Note.of("all_taken_as_given", names=", ".join(names), last=last)]
+        after = _after_projection(calculation, run, made, row, letter)
+        names = [*(name.removesuffix(run.suffix) + kind + run.suffix for kind, *_ in after), name]
+        calculation.project(step, names[0], x, weights, rows)
+        for before, result, (_, then, operation, operands, number) in zip(names, names[1:], after, strict=False):
+            calculation.step(then, result, operation, before, *operands, number=number)
+    notes = [Note("rotated")] if "angles" in calculation.grids else []
+    *names, last = missing or [""]
+    if names:
+        notes.append(Note.of("all_taken_as_given", names=", ".join(names), last=last))
+    elif last:
+        notes.append(Note.of("taken_as_given", names=last))
+    return notes
 
 
-def part_of(found: Projection | None, made: Tensor, head: int, row: int | None) -> HeadProjection | None:
-    """One head's part of a projection, if it is small enough and made this [token, d], or this row of it."""
-    if found is None:
-        return None
-    d = made.shape[1]
-    own = slice(head * d, head * d + d)
-    if found.weight[:, own].numel() > LARGEST_MAP:
+def _after_projection(
+    calculation: Calculation, run: HeadRun, made: Made, row: int | None, letter: str
+) -> list[tuple[str, str, str, list[str], float]]:
+    """What follows a projection: what its result is called before, then step, operation, operands and number."""
+    after: list[tuple[str, str, str, list[str], float]] = []
+    norm, rotation, kind = made.norm, made.rotation, "_raw"
+
+    def given(name: str, values: np.ndarray, rows: tuple[str, ...] = ()) -> str:
+        """The same for all heads: written down once."""
+        return name if name in calculation.grids else calculation.give(name, Grid(values=values, rows=rows))
+
+    if norm is not None:
+        operands = [given(f"gain_{letter}", numbers(norm.gain)[None])]
+        if norm.operation == "norm":
+            operands.append(given(f"shift_{letter}", numbers(norm.shift)[None]))
+        after.append((kind, "head_norm", norm.operation, operands, norm.epsilon))
+        kind = "_normed"
+    if rotation is not None:
+        if rotation.scale != 1:
+            after.append((kind, "rotation_scale", "times", [], rotation.scale))
+            kind = "_larger"
+        angles = given("angles", rotation.angles, run.keys)
+        if row is not None and "angle" not in calculation.grids:
+            calculation.step("angle", "angle", "row", angles, number=float(row), rows=run.looking)
+        after.append((kind, "rotation", "rotate", [angles if row is None else "angle"], float(rotation.distance)))
+    return after
+
+
+def part_of(made: Made, head: int, row: int | None) -> HeadProjection | None:
+    """One head's part of a projection, if it is small enough and made what it should, or this row of it."""
+    found, own = made.projection, made.before[0, head]
+    d = own.shape[1]
+    columns = slice(head * d, head * d + d)
+    if found.weight[:, columns].numel() > LARGEST_MAP:
         return None
     part = HeadProjection(
         x=numbers(found.given),
-        weight=numbers(found.weight[:, own]),
-        bias=None if found.bias is None else numbers(found.bias[own]),
+        weight=numbers(found.weight[:, columns]),
+        bias=None if found.bias is None else numbers(found.bias[columns]),
     )
-    again = part.x @ part.weight + (0.0 if part.bias is None else part.bias)
-    again = again if row is None else again[row : row + 1]
-    off = np.abs(again - numbers(made)).max(initial=0.0)
+    again, theirs = part.x @ part.weight + (0.0 if part.bias is None else part.bias), numbers(own)
+    off = np.abs(again - theirs)[slice(None) if row is None else slice(row, row + 1)].max(initial=0.0)
     return part if off <= CLOSE * max(1.0, np.abs(again).max(initial=0.0)) else None
 
 

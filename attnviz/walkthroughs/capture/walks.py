@@ -17,6 +17,7 @@ from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, lar
 from attnviz.walkthroughs.capture.inputs import LARGEST_MAP, HomeBuilt, Inputs, write_projections
 from attnviz.walkthroughs.capture.layers import CROSS, LayerWriter, write_output
 from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, parts_of
+from attnviz.walkthroughs.capture.rotations import makers
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.capture.words import write_words
 from attnviz.walkthroughs.record import Walkthrough
@@ -193,7 +194,8 @@ def _written_whole(
 
 def _projections_of(parts: LayerParts, keep: KeepProjections, cross: HeadRun | None) -> list[Projection]:
     """All projections of a layer, those that make query, keys and values among them."""
-    found = [one for kept in (keep, None if cross is None else cross.keep) if kept for one in kept.projections()[:3]]
+    kept = [keep] if cross is None else [keep, cross.keep]
+    found = [None if made is None else made.projection for each in kept for made in makers(each)]
     for part in parts.parts:
         work = part.work
         found += [work.widen, work.narrow, work.gate] if isinstance(work, FeedForwardCalls) else [work]

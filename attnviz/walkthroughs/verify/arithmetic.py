@@ -193,6 +193,21 @@ def _split(of: Operands) -> Cells:
     return [[(x, 0.0) for x in row[first : first + width]] for row in a]
 
 
+def _rotate(of: Operands) -> Cells:
+    a, angles = of.all
+    n, distance = 2 * len(angles[0]), int(of.number)
+    if distance != of.number or distance < 1 or n % (2 * distance) or n > len(a[0]):
+        raise UnsoundError(f"{len(a[0])} columns have no {len(angles[0])} pairs of columns {of.number:g} apart")
+    cells = [[(x, 0.0) for x in row] for row in a]
+    firsts = [column for column in range(n) if column // distance % 2 == 0]
+    for row, by, made in zip(a, angles, cells, strict=True):
+        for first, angle in zip(firsts, by, strict=True):
+            (x, y), cos, sin = (row[first], row[first + distance]), math.cos(angle), math.sin(angle)
+            amount = (abs(x) + abs(y)) * (1 + abs(angle))
+            made[first], made[first + distance] = (x * cos - y * sin, amount), (y * cos + x * sin, amount)
+    return cells
+
+
 def _each(function: Callable[[float, float], Cell]) -> Callable[[Operands], Cells]:
     """An operation that looks at one cell at a time; the function is given the step's number, too."""
     return lambda of: [[function(x, of.number) for x in row] for row in of.all[0]]
@@ -300,6 +315,7 @@ OPERATIONS: dict[str, Rule] = {
     "tanh": Rule(_each(lambda x, _: (math.tanh(x), 1.0))),
     "gru": Rule(_gru, "tx Td Xg 1g DG 1g"),
     "split": Rule(_split, "tn 11", numbered=True),
+    "rotate": Rule(_rotate, "Tn tp", numbered=True),
     "concatenate": Rule(_concatenate, "T. t.*"),
 }
 """Each operation by its name in the file."""
