@@ -91,6 +91,8 @@ def layer() -> Walkthrough:
     c.step("cell", "state", "gru", "gate", "bent", "Wx", "bx", "Ws", "bs")
     c.give("n_heads", Grid(values=np.array([[2.0]])))
     c.step("split_query", "part", "split", "gelu", "n_heads", number=1.0)
+    c.give("angles", grid(4, 2, seed=14))
+    c.step("rotation", "turned", "rotate", "norm", "angles", number=2.0)
     c.step("concatenated", "concatenated", "concatenate", "relu", "gelu")
     return replace(
         c.finish("One layer, 한국어", notes=("masked",)),

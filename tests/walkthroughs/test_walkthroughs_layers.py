@@ -37,6 +37,7 @@ TARGET = "Yes! I love you"
 
 ATTENTION = {
     "row", "query", "keys", "values", "scores", "scaled", "bias", "softcap", "mask", "softmax", "alignment", "context",
+    "angle", "head_norm", "rotation", "rotation_scale",
 }  # fmt: skip
 """Steps of one head."""
 

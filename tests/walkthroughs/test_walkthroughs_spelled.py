@@ -17,6 +17,8 @@ from tests.walkthroughs.by_hand import told
 NAMES = {
     "exp": math.exp,
     "sqrt": math.sqrt,
+    "sin": math.sin,
+    "cos": math.cos,
     "tanh": math.tanh,
     "max": max,
     "normal": NormalDist().cdf,
@@ -68,10 +70,11 @@ def random_walk(operation: str, d: int) -> tuple[Walkthrough, CalculationStep]:
         "silu": ((n, k),),
         "product": ((n, d), (n, d)),
         "rms_norm": ((n, d), (1, d)),
+        "rotate": ((n, d // 2 * 2), (n, d // 2)),  # columns behind the last pair are copied
         "tanh": ((n, k),),
         "gru": ((n, d), (n, k), (d, 3 * k), (1, 3 * k), (k, 3 * k), (1, 3 * k)),
     }
-    numbers: dict[str, float] = {"times": -0.3, "softcap": 3.0, "norm": 1e-5, "rms_norm": 1e-6}
+    numbers: dict[str, float] = {"times": -0.3, "softcap": 3.0, "norm": 1e-5, "rms_norm": 1e-6, "rotate": 1.0}
     grids = [random(*shape, seed=seed) for seed, shape in enumerate(shapes[operation])]
     return made(operation, *grids, number=numbers.get(operation))
 

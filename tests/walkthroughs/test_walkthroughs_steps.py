@@ -169,6 +169,7 @@ def test_another_language_is_refused() -> None:
         ("tanh", ("A",), (5, 2), None, "r = tanh(A)", "(5, 2) = tanh((5, 2))"),
         ("gru", ("m", "c", "R", "g", "H", "g"), (1, 2), None, "r = GRU(m, c)", "(1, 2) = GRU((1, 5), (1, 2))"),
         ("split", ("K", "n"), (5, 1), 2.0, "r = split(K, n)", "(5, 1) = split((5, 3), (1, 1))"),
+        ("rotate", ("m", "c"), (1, 5), 2.0, "r = rotate(m, c)", "(1, 5) = rotate((1, 5), (1, 2))"),
         ("row", ("K",), (1, 3), 2.0, "r = row 2 of K", "(1, 3) = row 2 of (5, 3)"),
         ("relu", ("q",), (1, 3), None, "r = max(0, q)", "(1, 3) = max(0, (1, 3))"),
         ("gelu", ("q",), (1, 3), None, "r = q Φ(q)", "(1, 3) = (1, 3) Φ((1, 3))"),
