@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from attnviz.heads.api import compare_heads, compare_models
     from attnviz.heads.record import HeadComparison
     from attnviz.heatmaps.api import heatmap
+    from attnviz.heatmaps.html import page
     from attnviz.heatmaps.words import hide_special, merge_words
     from attnviz.results import load, save
     from attnviz.walkthroughs.api import decoding_steps, walkthrough
@@ -48,6 +49,7 @@ _HOME = {
     "load": "attnviz.results",
     "merge_words": "attnviz.heatmaps.words",
     "open_source": "attnviz.capture.source",
+    "page": "attnviz.heatmaps.html",
     "save": "attnviz.results",
     "verify": "attnviz.walkthroughs.verify",
     "walkthrough": "attnviz.walkthroughs.api",
@@ -76,6 +78,7 @@ __all__ = [
     "load",
     "merge_words",
     "open_source",
+    "page",
     "save",
     "verify",
     "walkthrough",

@@ -223,7 +223,8 @@ class Attention:
         """Write the record to a file, by its ending.
 
         `.safetensors`, `.npz` and `.json` lose nothing, and can be loaded again; `.png`, `.svg` and `.pdf` are its
-        picture, for which `look` is as for `figure`.
+        picture, for which `look` is as for `figure`; `.html` is a page to explore, for which it is as for
+        `attnviz.page`.
 
         Raises:
             OutputError: another ending, or a file that cannot be written.
@@ -235,6 +236,10 @@ class Attention:
             from attnviz.heatmaps.figure import save as save_picture
 
             return save_picture(self, path, **look)
+        if Path(path).suffix.lower() == ".html":
+            from attnviz.heatmaps.html import page
+
+            return page(self, **look).save(path)
         from attnviz.storage import save
 
         return save(self, path)
@@ -261,8 +266,14 @@ class Attention:
             frame[f"{axis}_token"] = frame[axis].map(dict(enumerate(token.text for token in tokens)))
         return frame
 
+    def _repr_html_(self) -> str | None:
+        """How a notebook shows a record that is not long: as the page of `attnviz.page`, in a frame of its own."""
+        from attnviz.heatmaps.html import EXACT, page
+
+        return page(self)._repr_html_() if self.weights.nbytes <= EXACT else None
+
     def _repr_png_(self) -> bytes:
-        """How a notebook shows the record: as the picture that `attnviz.heatmap` draws."""
+        """How it shows a long one, and where nothing can be explored: as the picture that `attnviz.heatmap` draws."""
         from attnviz.heatmaps.figure import png
 
         return png(self)

@@ -25,6 +25,7 @@ Kind = Literal["encoder", "decoder", "cross"]
 """As `attnviz.attention.Kind`, which help must not load."""
 
 RECORDS = (".json", ".npz", ".safetensors")
+PAGE = ".html"
 
 INPUT, MODEL, SHOWN, LOOK, FILES = "Input", "Model", "What is shown", "Appearance", "Files"
 SIZES, RARE = "Sizes of toy-random", "Rarely used"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from attnviz.commands import check_writable, opened, print_json, print_lines, read_text, write, write_picture
 from attnviz.errors import SettingsError
-from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapSelection, HeatmapText
+from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapOutput, HeatmapSelection, HeatmapText
 from attnviz.render.names import picture_path
-from attnviz.settings import RECORDS, FigureSettings, ModelSettings, OutputSettings, changed, name_parts
+from attnviz.settings import PAGE, RECORDS, FigureSettings, ModelSettings, changed, name_parts
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -26,7 +26,9 @@ attnviz heatmap --toy "the animal didn't cross the street because it was too tir
 
 attnviz heatmap -m toy-random "나는 너희 모두를 사랑해" --d-model 16 --n-heads 2
 
-attnviz heatmap "She is eating a green apple" -m bert-base-uncased --words -o apple.svg"""
+attnviz heatmap "She is eating a green apple" -m bert-base-uncased --words -o apple.svg
+
+attnviz heatmap --toy "I love all you" -o page.html --open"""
 
 
 def command(
@@ -35,7 +37,7 @@ def command(
     selection: HeatmapSelection,
     appearance: HeatmapAppearance,
     figure: FigureSettings,
-    output: OutputSettings,
+    output: HeatmapOutput,
 ) -> None:
     """See where every head of a model looks in a sentence.
 
@@ -64,6 +66,11 @@ def command(
     for path in output.output or usual:
         if path.suffix.lower() in RECORDS:
             write(path, partial(record.save, path))
+        elif path.suffix.lower() == PAGE:
+            from attnviz.heatmaps.html import page
+
+            scale, lang = appearance.scale, appearance.lang
+            write(path, partial(page, record, path, palette=appearance.palette, scale=scale, lang=lang))
         else:
             from attnviz.heatmaps.figure import draw
             from attnviz.render.sheet import resolve
@@ -72,7 +79,7 @@ def command(
             write_picture(path, draw(sheet, appearance.palette, title=figure.heading, style=figure.look))
 
 
-def _record(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection, output: OutputSettings) -> Attention:
+def _record(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection, output: HeatmapOutput) -> Attention:
     """The record to show: loaded, or captured now; with the layers, heads and tokens that were chosen."""
     if text.load is not None:
         if text.text is not None or changed(text, "file", "pair", "target") or changed(model, "model", "toy"):
@@ -99,9 +106,7 @@ def _record(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection
     return record
 
 
-def _captured(
-    text: HeatmapText, model: ModelSettings, selection: HeatmapSelection, output: OutputSettings
-) -> Attention:
+def _captured(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection, output: HeatmapOutput) -> Attention:
     """The record of a run of the model on the sentence; what cannot be read or written is refused before."""
     from attnviz.text.display import check_text
 

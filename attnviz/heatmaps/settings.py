@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from attnviz.errors import SettingsError
+from attnviz.render.names import PICTURES
 from attnviz.settings import (
     INPUT,
     LOOK,
+    PAGE,
     RARE,
+    RECORDS,
     SHOWN,
     Background,
     Kind,
+    OutputSettings,
     Ranges,
     TextSettings,
     background_option,
@@ -107,3 +111,10 @@ class HeatmapAppearance:
 
     def __post_init__(self) -> None:
         check_palette(self.palette)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatmapOutput(OutputSettings):
+    """The files to write: pictures, a page to explore, records; or JSON to print."""
+
+    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, PAGE, *RECORDS)

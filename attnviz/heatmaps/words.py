@@ -22,7 +22,7 @@ def merge_words(record: Attention) -> Attention:
         SelectionError: the record does not say which word a token belongs to, or is pooled.
     """
     _expect_tokens(record)
-    query_groups, key_groups = _groups(record.query_tokens), _groups(record.key_tokens)
+    query_groups, key_groups = word_groups(record.query_tokens), word_groups(record.key_tokens)
     n_merged = len(record.query_tokens) - len(query_groups) + len(record.key_tokens) - len(key_groups)
     if not any(token.word is not None for token in (*record.query_tokens, *record.key_tokens)):
         raise SelectionError("word pieces cannot be merged: this record does not say which word each token is of")
@@ -34,8 +34,8 @@ def merge_words(record: Attention) -> Attention:
     return replace(
         record,
         weights=weights.astype(np.float32),
-        query_tokens=_merged(record.query_tokens, query_groups, record),
-        key_tokens=_merged(record.key_tokens, key_groups, record),
+        query_tokens=merged_tokens(record.query_tokens, query_groups, record),
+        key_tokens=merged_tokens(record.key_tokens, key_groups, record),
         notes=(*record.notes, Note("words_merged")),
     )
 
@@ -75,7 +75,7 @@ def _expect_tokens(record: Attention) -> None:
         raise SelectionError(f"{POOLED}: choose a part with --rows and --keys, or give it more --memory")
 
 
-def _groups(tokens: Sequence[Token]) -> list[list[int]]:
+def word_groups(tokens: Sequence[Token]) -> list[list[int]]:
     """The indices of the tokens, those of one word together."""
 
     def word(index: int) -> tuple[int, int]:
@@ -85,7 +85,8 @@ def _groups(tokens: Sequence[Token]) -> list[list[int]]:
     return [list(group) for _, group in groupby(range(len(tokens)), key=word)]
 
 
-def _merged(tokens: Sequence[Token], groups: Sequence[Sequence[int]], record: Attention) -> tuple[Token, ...]:
+def merged_tokens(tokens: Sequence[Token], groups: Sequence[Sequence[int]], record: Attention) -> tuple[Token, ...]:
+    """The tokens, those of one word as one, named as it was typed."""
     return tuple(
         tokens[group[0]] if len(group) == 1 else _merge([tokens[i] for i in group], record) for group in groups
     )

@@ -11,8 +11,8 @@ import pytest
 from attnviz.cli import COMMANDS, app
 from attnviz.cli.groups import as_command, groups_of
 from attnviz.errors import SettingsError
-from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapSelection, HeatmapText
-from attnviz.settings import ModelSettings, OutputSettings, Ranges, TextSettings, changed, layers_and_heads, option
+from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapOutput, HeatmapSelection, HeatmapText
+from attnviz.settings import ModelSettings, Ranges, TextSettings, changed, layers_and_heads, option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ ENGLISH = str(Path(__file__).parents[2] / "sample_inputs" / "english.txt")
         (lambda: TextSettings(text="a", file=Path("f")), ("a", "--file", "f"), "give the sentence or --file, not both"),
         (lambda: TextSettings(text=ENGLISH), (ENGLISH,), "is a file, not a sentence: --load draws what was saved"),
         (lambda: HeatmapAppearance(palette="no"), ("a", "--toy", "--palette", "no"), "there is no palette 'no'"),
-        (lambda: OutputSettings(output=(Path("x.html"),)), ("a", "--toy", "-o", "x.html"), "the ending must be one of"),
+        (lambda: HeatmapOutput(output=(Path("x.tex"),)), ("a", "--toy", "-o", "x.tex"), "the ending must be one of"),
         (
             lambda: HeatmapSelection(rows="1-x"),
             ("a", "--toy", "--rows", "1-x"),

@@ -22,10 +22,12 @@ def shown(record: Attention) -> dict[str, bytes | str]:
 
 
 def test_a_record_is_a_picture_and_a_line(fixed_record: Make) -> None:
-    """IPython gets a PNG of the record, and its repr for where no picture can be shown."""
+    """IPython gets a page (not of a long one), a PNG, and the record's repr for where no picture can be shown."""
     record = fixed_record("나는 너희 모두를 사랑해", n_layers=2, n_heads=3)
     data = shown(record)
-    assert set(data) == {"image/png", "text/plain"}
+    assert set(data) == {"text/html", "image/png", "text/plain"}
+    assert str(data["text/html"]).startswith("<iframe sandbox=")
+    assert set(shown(fixed_record("w " * 280, n_layers=1, n_heads=7))) == {"image/png", "text/plain"}
     assert data["image/png"][:8] == b"\x89PNG\r\n\x1a\n"
     assert data["text/plain"] == repr(record)
     assert "2 layers x 3 heads" in str(data["text/plain"])

@@ -1,0 +1,203 @@
+"""A record as one page to explore: all heads, each matrix, lines between words, the shaded sentence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+
+from attnviz.attention import Attention, Token
+from attnviz.heatmaps.words import merged_tokens, word_groups
+from attnviz.render.html import build, frame, planes
+from attnviz.render.palette import DEFAULT, colours
+from attnviz.render.sheet import KINDS, Scale, Sheet, pool, resolve
+from attnviz.storage.files import check_ending, write_whole
+from attnviz.text.display import visible
+
+SCRIPTS = Path(__file__).parent / "scripts"
+_NAMES = (
+    "words.js", "weights.js", "state.js", "overview.js", "matrix.js", "lines.js", "text.js", "row.js", "pattern.js",
+    "controls.js", "main.js", "views.css",
+)  # fmt: skip
+OWN = tuple(SCRIPTS / name for name in _NAMES)
+
+EXACT = 2**21
+"""Bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for each."""
+LINKS = 120_000
+"""About how many of the strongest weights such a page has as they are."""
+MOST = 2**26
+"""Weights of one page; where there are more, tokens go together."""
+PAPER = {False: (255, 255, 255), True: (15, 19, 21)}
+"""The colour of the page, which weight 0 has too, in light and in dark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as text.
+
+    Attributes:
+        html: all of it.
+    """
+
+    html: str
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it, whole or not at all.
+
+        Raises:
+            OutputError: another ending than ``.html``, or a file that cannot be written.
+        """
+        check_ending(path, (".html",), "a page is")
+        return write_whole(path, self.html)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        return frame(self.html)
+
+
+def page(
+    record: Attention,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    palette: str = DEFAULT,
+    scale: Scale = "shared",
+    lang: str = "en",
+) -> Page:
+    """A record as one HTML page to explore, which needs no network and asks for none.
+
+    Args:
+        record: what `attnviz.attend` returned, or what was loaded.
+        path: where to write it; None writes nothing.
+        palette: its colours, as for `attnviz.heatmap`.
+        scale: where the colours end at first, likewise; the page can change it.
+        lang: its language at first, English or Korean; likewise.
+
+    Returns:
+        The page, which a notebook shows and `save` writes.
+
+    Raises:
+        OutputError: a path that does not end in ``.html``, or cannot be written.
+        SelectionError: a palette or a scale that is not there.
+    """
+    most = int((MOST / record.weights[..., 0, 0].size) ** 0.5)
+    sheets = [pool(resolve(record, scale, language), most, most) for language in ("en", "ko")]
+    sheet = sheets[lang == "ko"]
+    is_pooled = max(sheet.cell) > 1
+    weights = record.weights
+    if is_pooled:
+        weights = np.stack([one.matrix for one in sheet.panels]).astype(np.float32)
+    labels, data = _packed(weights.reshape(-1, *weights.shape[-2:]))
+    same = record.query_tokens == record.key_tokens
+    sides = (
+        [_groups(sheet.query_labels), _groups(sheet.key_labels)]
+        if is_pooled
+        else [_side(record.query_tokens, record), _side(record.key_tokens, record)]
+    )
+    labels |= {
+        "lang": lang, "scale": scale, "model": visible(record.model), "kind": KINDS[record.kind],
+        "about": [one.size for one in sheets],
+        "sentence": sheet.sentence, "is": record.kind, "layers": record.layers, "heads": record.heads,
+        "queries": sides[0], "keys": None if same else sides[1], "first": sheet.first, "cell": sheet.cell,
+        "proof": [one.proof for one in sheets], "proved": sheet.is_proved, "notes": [one.notes for one in sheets],
+        "palette": {"light": _table(palette, on_dark=False), "dark": _table(palette, on_dark=True)},
+    }  # fmt: skip
+    made = Page(
+        build(sheet.sentence or visible(record.model), _said(sheet), labels=labels, data=data, own=OWN, language=lang)
+    )
+    if path is not None:
+        made.save(path)
+    return made
+
+
+def _said(sheet: Sheet) -> list[tuple[str, str]]:
+    """What stands under the heading."""
+    return [
+        ("model", f"{sheet.model} · {sheet.size}"),
+        ("proof proved" if sheet.is_proved else "proof", sheet.proof),
+        *(("note", note) for note in sheet.notes),
+    ]
+
+
+def _packed(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
+    """Weights (head, query, key) as bytes, and what a reader must know to read them.
+
+    Where all fit, they are float32. Else the few largest of each row are, with their keys (two bytes, from the largest
+    to the smallest), and each weight that is none of these is a byte: a 255th of its head's largest is 1.
+    """
+    n_heads, n_queries, n_keys = weights.shape
+    tops = weights.max(axis=(1, 2))
+    about: dict[str, object] = {"size": [n_queries, n_keys], "tops": [float(top) for top in tops]}
+    if weights.nbytes <= EXACT:
+        return about | {"links": 0}, planes(weights.astype("<f4").tobytes(), 4)
+    k = min(n_keys, max(3, min(8, LINKS // (n_heads * n_queries))))
+    strongest = np.argpartition(weights, n_keys - k, axis=-1)[..., n_keys - k :]
+    order = np.argsort(-np.take_along_axis(weights, strongest, axis=-1), axis=-1, kind="stable")
+    strongest = np.take_along_axis(strongest, order, axis=-1)
+    exact = np.take_along_axis(weights, strongest, axis=-1)
+    codes = _codes(weights, tops)
+    np.put_along_axis(codes, strongest, np.uint8(0), axis=-1)
+    by_rank = [np.ascontiguousarray(np.moveaxis(one, -1, 1)) for one in (strongest, exact)]  # (head, rank, query)
+    return about | {"links": k}, b"".join([
+        planes(by_rank[0].astype("<u2").tobytes(), 2),
+        planes(by_rank[1].astype("<f4").tobytes(), 4),
+        codes.transpose(0, 2, 1).tobytes(),  # key by key: a key that all queries look at packs best
+    ])  # fmt: skip
+
+
+def _codes(weights: np.ndarray, tops: np.ndarray) -> UInt8[np.ndarray, "head query key"]:
+    """Each weight as a byte, head by head: all at once would take the memory of the weights again, twice."""
+    codes = np.empty(weights.shape, dtype=np.uint8)
+    for code, weight, top in zip(codes, weights, tops, strict=True):
+        code[...] = np.rint(weight * (255 / top if top else 0))
+    return codes
+
+
+def _side(tokens: Sequence[Token], record: Attention) -> dict[str, object]:
+    """The tokens of the rows, or of the columns: their texts, words and sentences."""
+    groups = word_groups(tokens)
+    words = [number for number, group in enumerate(groups) for _ in group]
+    names = zip(groups, merged_tokens(tokens, groups, record), strict=True)
+    spans = [token.span for token in tokens]
+    return {
+        "texts": [visible(token.text) for token in tokens],
+        "words": words,
+        "names": {group[0]: visible(word.text) for group, word in names if len(group) > 1},
+        "special": [i for i, token in enumerate(tokens) if token.special],
+        "segments": _segments(tokens),
+        "glued": [i for i in range(1, len(spans)) if _touch(spans[i - 1], spans[i])],
+    }
+
+
+def _segments(tokens: Sequence[Token]) -> list[int]:
+    """The sentence of each token; one that stands between or after sentences is of the one before it."""
+    segments: list[int] = []
+    for token in tokens:
+        segments.append(segments[-1] if token.special and segments else token.segment)
+    return segments
+
+
+def _groups(names: Sequence[str]) -> dict[str, object]:
+    """Groups of tokens, of which nothing but their names is known."""
+    n = len(names)
+    return {
+        "texts": [visible(name) for name in names], "words": list(range(n)), "names": {}, "special": [],
+        "segments": [0] * n, "glued": [],
+    }  # fmt: skip
+
+
+def _touch(before: tuple[int, int] | None, after: tuple[int, int] | None) -> bool:
+    """Whether nothing stands between two tokens in the sentence as it was typed."""
+    return before is not None and after is not None and before[1] == after[0]
+
+
+def _table(palette: str, *, on_dark: bool) -> str:
+    """The colours of all levels in hexadecimal, from the page's own colour on."""
+    table = colours(palette, on_dark=on_dark).astype(np.float64)
+    paper = np.array(PAPER[on_dark])
+    if on_dark:
+        table = 255 - (255 - table) * (255 - paper) / 255
+    return table.round().astype(np.uint8).tobytes().hex()

@@ -1,0 +1,207 @@
+/** The page: its state, its views, and what the reader does. */
+class App {
+  /** @param {Labels} labels @param {Weights} weights */
+  constructor(labels, weights) {
+    this.labels = labels;
+    this.weights = weights;
+    this.state = read(location.hash, labels);
+    this.hover = { row: -1, column: -1 };
+    /** @type {any} what is shown of the chosen head, as long as it is shown */
+    this.held = null;
+    /** @type {any} */
+    this.shown = null;
+    /** @type {any} */
+    this.look = null;
+    this.dark = matchMedia("(prefers-color-scheme: dark)");
+    this.image = document.createElement("canvas");
+    this.frame = 0;
+    this.overview = new Overview(labels, weights, (head) => this.set({ head }));
+    this.text = new TextView((place, pinned) => this.point(this.turned(place), pinned));
+    this.row = new RowView((place) => this.pin(place));
+    this.controls = controlsOf(this);
+    this.pattern = patternOf(this);
+    this.node = document.getElementById("page");
+    addEventListener("hashchange", () => this.set(read(location.hash, labels)));
+    addEventListener("resize", () => this.draw());
+    addEventListener("keydown", (event) => onKey(this, event));
+    this.dark.addEventListener("change", () => this.draw());
+    this.node?.replaceChildren(this.text.node, this.controls.node, this.pattern.node, this.row.node,
+      el("nav", { class: "heads" }, this.overview.node), this.controls.help);
+    this.node?.setAttribute("data-ready", "1");
+    this.draw();
+  }
+
+  /** Changes what is shown. @param {Partial<State>} change */
+  set(change) {
+    const before = this.state;
+    this.state = { ...before, ...change };
+    if (change.toward && change.toward !== before.toward && this.same && before.query < 0 !== before.key < 0) {
+      Object.assign(this.state, { query: before.key, key: before.query });
+    }
+    try {
+      history.replaceState(null, "", written(this.state, this.labels));
+    } catch { /* a page in a frame may have no address of its own */ }
+    this.draw();
+    if (change.head !== undefined && change.head !== before.head && this.overview.node.contains(document.activeElement)) {
+      this.overview.places.get(this.state.head)?.button.focus();
+    }
+  }
+
+  /** A word or a cell that is pointed at; pinned, it stays. @param {{row: number, column: number}} place
+   * @param {boolean} pinned */
+  point({ row, column }, pinned) {
+    if (pinned) {
+      const again = this.pinned.row === row && this.pinned.column === column;
+      this.hover = { row: -1, column: -1 };
+      this.pin(again ? { row: -1, column: -1 } : { row, column });
+      return;
+    }
+    if (row === this.hover.row && column === this.hover.column) return;
+    this.hover = { row, column };
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  /** @param {{row: number, column: number}} place */
+  pin({ row, column }) {
+    const { rows, columns } = this.shown;
+    this.set({ query: row < 0 ? -1 : rows[row].first, key: column < 0 ? -1 : columns[column].first });
+  }
+
+  /** A word of one text that is both row and column is the one that is wanted. @param {{row: number, column: number}} place */
+  turned({ row, column }) {
+    const turn = this.same && this.state.toward === "to" && row >= 0 && column < 0;
+    return turn ? { row: -1, column: row } : { row, column };
+  }
+
+  /** Where the pinned tokens stand among what is shown. */
+  get pinned() {
+    const place = (/** @type {Group[]} */ groups, /** @type {number} */ token) =>
+      token < 0 ? -1 : groups.findIndex((one) => one.first <= token && token <= one.last);
+    const { query, key } = this.state;
+    return { row: place(this.shown.rows, query), column: place(this.shown.columns, key) };
+  }
+
+  /** The row and column that are lit: those pointed at, else those pinned. */
+  get chosen() {
+    const { row, column } = this.hover;
+    return row >= 0 || column >= 0 ? this.hover : this.pinned;
+  }
+
+  /** Whether both sides are the same words. */
+  get same() {
+    return this.labels.keys === null && (this.state.part === "" || this.state.part[0] === this.state.part[1]);
+  }
+
+  /** What is shown of a head, or of a mean of heads. @param {string} head @returns {Shown} */
+  shownOf(head) {
+    const { labels, state, weights } = this;
+    const { rows, columns } = this.groups;
+    const matrix = weights.of(headsOf(head, labels));
+    const whole = rows.length === weights.queries && columns.length === weights.keys;
+    if (!whole) return reduce(matrix, weights.keys, rows, columns);
+    return { ...matrix, rows, columns, top: topOf(matrix.values, false) }; // the largest
+  }
+
+  /** The rows and columns that are shown. */
+  get groups() {
+    const { labels, state } = this, look = `${state.words}${state.special}${state.part}`;
+    if (this.grouped?.look !== look) {
+      const keys = labels.keys ?? labels.queries;
+      this.grouped = {
+        look,
+        rows: groupsOf(labels.queries, state.words, state.special, state.part.slice(0, 1)),
+        columns: groupsOf(keys, state.words, state.special, state.part.slice(1)),
+      };
+    }
+    return this.grouped;
+  }
+
+  /** Where colours end. */
+  get top() {
+    const { state, labels, held, shown } = this;
+    if (state.scale === "unit") return 1;
+    if (state.scale === "shared" && Math.max(...labels.cell) === 1) return Math.max(shown.top, ...labels.tops);
+    held.own ??= topOf(shown.values, Math.min(shown.rows.length, shown.columns.length) >= MOST);
+    return held.own;
+  }
+
+  /** Draws everything anew that has changed. */
+  draw() {
+    const { labels, state, node } = this;
+    if (!node) return;
+    performance.mark("draw");
+    speak(state.lang);
+    document.documentElement.lang = state.lang;
+    const dark = this.dark.matches;
+    if (this.colours?.dark !== dark) this.colours = new Colours(labels.palette[dark ? "dark" : "light"], dark);
+    document.body.className = state.head ? "one" : "all";
+    if (state.head) this.drawHead();
+    this.overview.show(state, this.colours);
+    this.controls.show();
+    node.querySelector("nav")?.setAttribute("aria-label", say("heads"));
+    headings(labels);
+    performance.measure("drawn", "draw");
+  }
+
+  drawHead() {
+    const { state, labels } = this, colours = /** @type {Colours} */ (this.colours);
+    const key = `${state.head} ${state.words} ${state.special} ${state.part}`;
+    if (this.held?.key !== key) {
+      this.held = { key, shown: this.shownOf(state.head), own: undefined };
+      this.shown = this.held.shown;
+    }
+    const laid = `${this.groups.look} ${state.lang}`;
+    if (this.laid !== laid) this.text.layOut(this.shown, this.same);
+    this.laid = laid;
+    const top = this.top, least = Math.max(blankBelow(top), state.least), wanted = state.find.toLocaleLowerCase();
+    const found = (/** @type {Group} */ group) => wanted !== "" && group.name.toLocaleLowerCase().includes(wanted);
+    this.look = { ...this.chosen, found, top, least };
+    const painted = `${key} ${top} ${least} ${colours.dark}`;
+    if (this.painted !== painted) {
+      paint(this.shown.values, this.shown.columns.length, top, least, colours, this.image);
+      this.painted = painted;
+    }
+    this.pattern.show();
+    const { row, column } = this.chosen, isTo = column >= 0 && (row < 0 || state.toward === "to");
+    const aimed = isTo ? { row: -1, column } : { row, column: -1 };
+    this.text.show(this.shown, aimed, this.look, colours);
+    this.row.show(this.shown, aimed, top, colours);
+  }
+}
+
+/** What stands above the page in the reader's language. @param {Labels} labels */
+function headings(labels) {
+  const text = (/** @type {string} */ name, /** @type {string} */ value) => {
+    const found = document.querySelector(`header .${name}`);
+    if (found) found.textContent = value;
+  };
+  text("model", `${labels.model} · ${spoken(labels.kind)} · ${spoken(labels.about)}`);
+  text("proof", spoken(labels.proof));
+  document.querySelectorAll("header .note").forEach((note, i) => (note.textContent = spoken(labels.notes)[i] ?? ""));
+}
+
+/** Opens the page. */
+async function openPage() {
+  const part = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
+  /** @type {Labels} */
+  const labels = JSON.parse(part("labels").textContent ?? "");
+  speak(read(location.hash, labels).lang);
+  const wait = part("wait");
+  if (!("DecompressionStream" in window)) {
+    wait.textContent = say("noInflater");
+    return;
+  }
+  wait.textContent = "";
+  try {
+    const weights = new Weights(labels, await inflate(part("data").textContent ?? ""));
+    part("data").remove();
+    new App(labels, weights);
+    performance.mark("shown");
+  } catch (error) {
+    wait.textContent = say("broken");
+    throw error;
+  }
+}
+
+openPage();

@@ -1,0 +1,135 @@
+const MOST = 64; // rows and columns of a thumbnail; a pattern with as many is large
+
+/**
+ * A matrix with few rows and columns: neighbours go together, to a group the sum over keys, from it the mean.
+ * @param {Float32Array} values @param {number} rows @param {number} columns @param {number} step
+ */
+function shrunk(values, rows, columns, step) {
+  const tall = Math.ceil(rows / step), wide = Math.ceil(columns / step);
+  const small = new Float32Array(tall * wide);
+  for (let row = 0, at = 0; row < rows; row++) {
+    const to = Math.floor(row / step) * wide, high = Math.min(step, rows - Math.floor(row / step) * step);
+    for (let column = 0; column < columns; column++, at++) small[to + Math.floor(column / step)] += values[at] / high;
+  }
+  return { small, tall, wide };
+}
+
+/** Where the scale of a pattern ends: its largest weight; less where a few links are far above all others. */
+function topOf(/** @type {Float32Array} */ values, /** @type {boolean} */ pooled) {
+  let top = 0;
+  for (const one of values) if (one > top) top = one;
+  if (!pooled || values.length < MOST * MOST / 2) return top;
+  return Math.max(top / 20, Float32Array.from(values).sort()[Math.floor((values.length - 1) * 0.995)]);
+}
+
+/** Weights as an image, a pixel each; blank where they are below the least. @param {Float32Array} values
+ * @param {number} wide @param {number} top @param {number} least @param {Colours} colours @param {HTMLCanvasElement} canvas */
+function paint(values, wide, top, least, colours, canvas) {
+  const tall = values.length / wide;
+  canvas.width = wide;
+  canvas.height = tall;
+  const brush = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const image = brush.createImageData(wide, tall), pixels = new Uint32Array(image.data.buffer);
+  const scale = top > 0 ? (colours.levels - 1) / top : 0, end = colours.levels - 1;
+  for (let i = 0; i < values.length; i++) {
+    const weight = values[i];
+    if (weight >= least) pixels[i] = colours.pixels[Math.min(end, Math.round(weight * scale))];
+  }
+  brush.putImageData(image, 0, 0);
+  return canvas;
+}
+
+/** The weight below which a cell stays blank. */
+function blankBelow(/** @type {number} */ top) {
+  return Math.min(0.005, top / 50);
+}
+
+/** All heads as thumbnails: layers downward, heads across, and the means at the ends. */
+class Overview {
+  /** @param {Labels} labels @param {Weights} weights @param {(head: string) => void} choose */
+  constructor(labels, weights, choose) {
+    Object.assign(this, { labels, weights, choose });
+    this.labels = labels;
+    this.weights = weights;
+    this.step = Math.ceil(Math.max(...labels.size) / MOST);
+    const rows = [...labels.layers.map(String), "*"], columns = [...labels.heads.map(String), "*"];
+    /** @type {Map<string, {button: any, canvas: HTMLCanvasElement}>} */
+    this.places = new Map();
+    this.corner = el("td");
+    this.across = columns.map((head) => el("th", { scope: "col" }, head));
+    this.down = rows.map((layer) => el("th", { scope: "row" }, layer));
+    const lines = rows.map((layer, i) => el("tr", {}, this.down[i], ...columns.map((head) => {
+      const name = `${layer}.${head}`, canvas = document.createElement("canvas");
+      const button = el("button", { type: "button", class: "thumb", tabindex: -1, click: () => choose(name) }, canvas);
+      this.places.set(name, { button, canvas });
+      return el("td", {}, button);
+    })));
+    this.node = el("table", { class: "thumbs" },
+      el("thead", {}, el("tr", {}, this.corner, ...this.across)), el("tbody", {}, ...lines));
+    this.node.style.setProperty("--across", String(columns.length));
+  }
+
+  /** The small matrix of each head and mean; made once. */
+  get smalls() {
+    if (!this.made) {
+      this.made = new Map();
+      const all = this.labels.tops.map((_, head) => {
+        const { values } = this.weights.one(head);
+        return this.step > 1 ? shrunk(values, ...this.labels.size, this.step).small : values;
+      });
+      for (const name of this.places.keys()) {
+        const heads = headsOf(name, this.labels);
+        const mean = heads.length === 1 ? all[heads[0]] : new Float32Array(all[0].length);
+        if (heads.length > 1) {
+          for (const head of heads) for (let i = 0; i < mean.length; i++) mean[i] += all[head][i] / heads.length;
+        }
+        this.made.set(name, { values: mean, top: topOf(mean, this.step > 1) });
+      }
+    }
+    return this.made;
+  }
+
+  /** @param {State} state @param {Colours} colours */
+  show(state, colours) {
+    const wide = Math.ceil(this.labels.size[1] / this.step);
+    const shared = Math.max(...[...this.smalls.values()].map((one) => one.top));
+    const look = `${state.scale} ${colours.dark}`;
+    const holder = this.places.has(state.head) ? state.head : [...this.places.keys()][0];
+    for (const [name, { button, canvas }] of this.places) {
+      const { values, top } = this.smalls.get(name);
+      const end = state.scale === "shared" ? shared : state.scale === "unit" ? 1 : top;
+      if (this.look !== look) paint(values, wide, end, blankBelow(end), colours, canvas);
+      button.setAttribute("aria-label", titleOf(name));
+      button.title = titleOf(name);
+      if (name === state.head) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+      button.tabIndex = name === holder ? 0 : -1;
+    }
+    this.look = look;
+    this.across[this.across.length - 1].textContent = say("mean");
+    this.down[this.down.length - 1].textContent = say("mean");
+    this.node.setAttribute("aria-label", say("heads"));
+  }
+
+  /** The picture of all heads as it is saved. @param {State} state @param {Colours} colours */
+  picture(state, colours) {
+    const { layers, heads, size } = this.labels;
+    const side = 72, high = Math.max(8, Math.round(side * Math.min(2, size[0] / size[1]))), gap = 6, left = 34, above = 22;
+    const width = left + heads.length * (side + gap), height = above + layers.length * (high + gap);
+    const draw = (/** @type {Pen} */ pen) => {
+      heads.forEach((head, j) => pen.text(String(head), left + j * (side + gap) + side / 2, 10,
+        { fill: colours.named("faint"), anchor: "middle" }));
+      layers.forEach((layer, i) => {
+        const y = above + i * (high + gap);
+        pen.text(String(layer), left - 10, y + high / 2, { fill: colours.named("faint"), anchor: "end" });
+        heads.forEach((head, j) => {
+          const x = left + j * (side + gap);
+          const found = /** @type {any} */ (this.places.get(`${layer}.${head}`));
+          pen.image(found.canvas, x, y, side, high);
+          pen.frame(x, y, side, high, colours.named("line"), 1);
+        });
+      });
+    };
+    return { width, height, draw };
+  }
+}

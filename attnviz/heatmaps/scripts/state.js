@@ -1,0 +1,120 @@
+/**
+ * What is shown. It stands in the address, so that a link shows what was seen.
+ * @typedef {object} State
+ * @property {string} head such as "1.3"; "1.*" is the mean over the heads of a layer; "" shows all heads
+ * @property {"matrix"|"lines"} view
+ * @property {number} query the token of a row, -1 for none
+ * @property {number} key the token of a column, -1 for none
+ * @property {"from"|"to"} toward where a word looks, or who looks at it
+ * @property {boolean} special whether special tokens are hidden
+ * @property {boolean} words whether word pieces go together
+ * @property {string} part of a sentence pair: "AB" shows queries of the first and keys of the second; "" all
+ * @property {"shared"|"panel"|"unit"} scale where colours end
+ * @property {number} least the least weight that is shown
+ * @property {string} find a word that is looked for
+ * @property {string} more other heads whose lines are shown, such as "1.4,1.5"
+ * @property {string} rows the rows that are seen where the matrix is enlarged, such as "10-20"; "" all
+ * @property {string} keys the columns, likewise
+ * @property {"en"|"ko"} lang
+ */
+
+/** What each part of a state may be, whoever wrote the address. @type {Record<string, RegExp>} */
+const ALLOWED = {
+  head: /^(\d{1,4}|\*)\.(\d{1,4}|\*)$/,
+  view: /^(matrix|lines)$/,
+  query: /^\d{1,5}$/,
+  key: /^\d{1,5}$/,
+  toward: /^(from|to)$/,
+  special: /^1$/,
+  words: /^1$/,
+  part: /^[AB]{2}$/,
+  scale: /^(shared|panel|unit)$/,
+  least: /^(0?\.\d{1,4}|0|1)$/,
+  find: /^[^\0]{1,80}$/,
+  more: /^\d{1,4}\.\d{1,4}(,\d{1,4}\.\d{1,4}){0,63}$/,
+  rows: /^\d{1,5}-\d{1,5}$/,
+  keys: /^\d{1,5}-\d{1,5}$/,
+  lang: /^(en|ko)$/,
+};
+
+/** @param {Labels} labels @returns {State} */
+function usual(labels) {
+  const only = labels.tops.length === 1, long = Math.min(...labels.size) >= MOST;
+  // Of a long text the largest weight of all heads is far above what most heads have.
+  const scale = /** @type {State["scale"]} */ (long && labels.scale === "shared" ? "panel" : labels.scale);
+  return {
+    head: only ? `${labels.layers[0]}.${labels.heads[0]}` : "", view: "matrix", query: -1, key: -1, toward: "from",
+    special: false, words: false, part: "", scale, least: 0, find: "",
+    more: "", rows: "", keys: "", lang: labels.lang === "ko" ? "ko" : "en",
+  };
+}
+
+/**
+ * The state that an address tells; what it tells wrongly is as usual, and a head that is not there is none.
+ * @param {string} fragment @param {Labels} labels @returns {State}
+ */
+function read(fragment, labels) {
+  const state = /** @type {any} */ (usual(labels));
+  for (const [name, text] of new URLSearchParams(fragment.replace(/^#/, ""))) {
+    if (!Object.hasOwn(ALLOWED, name) || !ALLOWED[name].test(text)) continue;
+    const before = typeof state[name];
+    state[name] = before === "number" ? Number(text) : before === "boolean" ? true : text;
+  }
+  if (state.head && !headsOf(state.head, labels).length) state.head = usual(labels).head;
+  if (state.query >= labels.size[0]) state.query = -1;
+  if (state.key >= labels.size[1]) state.key = -1;
+  if (state.part && !hasPair(labels)) state.part = "";
+  state.more = state.more.split(",").filter((/** @type {string} */ one) => headsOf(one, labels).length === 1).join();
+  return state;
+}
+
+/** The address of a state: only what is not as usual. @param {State} state @param {Labels} labels */
+function written(state, labels) {
+  const before = /** @type {any} */ (usual(labels));
+  const told = new URLSearchParams();
+  for (const [name, value] of Object.entries(state)) {
+    if (value !== before[name]) told.set(name, value === true ? "1" : String(value));
+  }
+  return `#${told.toString().replaceAll("%2C", ",").replaceAll("*", "*")}`;
+}
+
+/**
+ * The places in the record of the heads that a name means: "1.3", "1.*", "*.3" or "*.*".
+ * @param {string} name @param {Labels} labels @returns {number[]}
+ */
+function headsOf(name, { layers, heads }) {
+  const [layer, head] = name.split(".");
+  const found = [];
+  for (const [i, one] of layers.entries()) {
+    for (const [j, other] of heads.entries()) {
+      if ((layer === "*" || Number(layer) === one) && (head === "*" || Number(head) === other)) {
+        found.push(i * heads.length + j);
+      }
+    }
+  }
+  return found;
+}
+
+/** The name of a head, or of a mean of heads, in words. @param {string} name */
+function titleOf(name) {
+  const [layer, head] = name.split(".");
+  if (layer === "*") return head === "*" ? say("meanOfAll") : say("meanOfHead", head);
+  return head === "*" ? say("meanOfLayer", layer) : say("head", name);
+}
+
+/** Whether the record is of two sentences that look at each other. @param {Labels} labels */
+function hasPair(labels) {
+  return labels.keys === null && [0, 1].every((segment) => labels.queries.segments.includes(segment));
+}
+
+/**
+ * The head so many layers down and heads to the right of another; the means stand at the ends.
+ * @param {string} name @param {number} down @param {number} right @param {Labels} labels
+ */
+function beside(name, down, right, labels) {
+  const rows = [...labels.layers.map(String), "*"], columns = [...labels.heads.map(String), "*"];
+  const [layer, head] = name ? name.split(".") : [rows[0], columns[0]];
+  const move = (/** @type {string[]} */ all, /** @type {string} */ one, /** @type {number} */ by) =>
+    all[(all.indexOf(one) + by + all.length) % all.length];
+  return `${move(rows, layer, down)}.${move(columns, head, right)}`;
+}

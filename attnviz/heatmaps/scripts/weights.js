@@ -1,0 +1,142 @@
+/**
+ * @typedef {{texts: string[], words: number[], names: Record<string, string>, special: number[], segments: number[],
+ *   glued: number[]}} Side the tokens of the rows, or of the columns
+ * @typedef {{lang: string, scale: string, model: string, kind: string[], about: string[], is: string, sentence: string,
+ *   layers: number[], heads: number[], size: [number, number], tops: number[], links: number, queries: Side,
+ *   keys: Side | null, first: [number, number], cell: [number, number], proof: string[], proved: boolean,
+ *   notes: string[][], palette: {light: string, dark: string}}} Labels
+ */
+
+/** The weights of all heads, each a matrix of queries and keys. */
+class Weights {
+  /** @param {Labels} labels @param {Uint8Array} bytes */
+  constructor(labels, bytes) {
+    [this.queries, this.keys] = labels.size;
+    this.cells = this.queries * this.keys;
+    this.heads = labels.tops.length;
+    this.tops = labels.tops;
+    this.links = labels.links;
+    const n = this.heads * this.links * this.queries;
+    if (bytes.length !== (n ? n * 6 + this.heads * this.cells : this.heads * this.cells * 4)) throw new RangeError();
+    /** @type {Map<string, Matrix>} */
+    this.kept = new Map();
+    if (this.links) {
+      this.places = new Uint16Array(joined(bytes.subarray(0, n * 2), 2));
+      this.exact = new Float32Array(joined(bytes.subarray(n * 2, n * 6), 4));
+      this.codes = bytes.subarray(n * 6);
+    } else {
+      this.exact = new Float32Array(joined(bytes, 4));
+    }
+  }
+
+  /** One head, or the mean of several. @param {number[]} heads by their place in the record @returns {Matrix} */
+  of(heads) {
+    const name = heads.join();
+    let made = this.kept.get(name);
+    if (!made) {
+      made = heads.length === 1 ? this.one(heads[0]) : this.mean(heads);
+      if (this.kept.size > 8) this.kept.delete(/** @type {string} */ (this.kept.keys().next().value));
+      this.kept.set(name, made);
+    }
+    return made;
+  }
+
+  /** @param {number} head @returns {Matrix} */
+  one(head) {
+    const { cells, queries, keys, links } = this;
+    if (!links) return { values: this.exact.subarray(head * cells, (head + 1) * cells), known: null };
+    const values = new Float32Array(cells), known = new Uint8Array(cells);
+    const codes = /** @type {Uint8Array} */ (this.codes).subarray(head * cells, (head + 1) * cells);
+    const unit = this.tops[head] / 255, last = ((head + 1) * links - 1) * queries;
+    const most = this.exact.subarray(last, last + queries); // no rounded weight of a row is above its exact ones
+    for (let key = 0, at = 0; key < keys; key++) {
+      for (let query = 0, to = key; query < queries; query++, to += keys) {
+        values[to] = Math.min(codes[at++] * unit, most[query]);
+      }
+    }
+    for (let rank = 0, at = head * links * queries; rank < links; rank++) {
+      for (let query = 0; query < queries; query++, at++) {
+        const to = query * keys + /** @type {Uint16Array} */ (this.places)[at];
+        values[to] = this.exact[at];
+        known[to] = 1;
+      }
+    }
+    return { values, known };
+  }
+
+  /** @param {number[]} heads @returns {Matrix} */
+  mean(heads) {
+    const values = new Float32Array(this.cells);
+    for (const head of heads) {
+      const one = this.one(head).values;
+      for (let i = 0; i < values.length; i++) values[i] += one[i] / heads.length;
+    }
+    return { values, known: this.links ? new Uint8Array(this.cells) : null };
+  }
+}
+
+/**
+ * Weights row by row; `known` says which of them are exact, null that all are.
+ * @typedef {{values: Float32Array, known: Uint8Array | null}} Matrix
+ * @typedef {{name: string, first: number, last: number, special: boolean, segment: number, glued: boolean}} Group
+ * @typedef {{rows: Group[], columns: Group[], values: Float32Array, known: Uint8Array | null, top: number}} Shown
+ */
+
+/**
+ * What is shown of one side: its tokens, or its words, without those that are hidden.
+ * @param {Side} side
+ * @param {boolean} words whether the pieces of a word go together
+ * @param {boolean} hide whether special tokens are left out
+ * @param {string} segment the sentence to show: "A", "B", or "" for both
+ * @returns {Group[]}
+ */
+function groupsOf(side, words, hide, segment) {
+  const special = new Set(side.special), glued = new Set(side.glued);
+  /** @type {Group[]} */
+  const groups = [];
+  side.texts.forEach((text, i) => {
+    const last = groups[groups.length - 1];
+    if (words && i && side.words[i] === side.words[i - 1]) last.last = i;
+    else {
+      const name = (words && side.names[i]) || text;
+      groups.push({
+        name, first: i, last: i, special: special.has(i), segment: side.segments[i], glued: glued.has(i),
+      });
+    }
+  });
+  const shown = groups.filter((one) => !(hide && one.special) && (!segment || one.segment === "AB".indexOf(segment)));
+  return shown.length ? shown : groups;
+}
+
+/**
+ * A matrix of what is shown: to a word the sum over its pieces, from it the mean.
+ * @param {Matrix} matrix @param {number} keys of the whole matrix @param {Group[]} rows @param {Group[]} columns
+ * @returns {Shown}
+ */
+function reduce({ values, known }, keys, rows, columns) {
+  const n = columns.length;
+  const reduced = new Float32Array(rows.length * n), exact = known && new Uint8Array(rows.length * n);
+  let top = 0;
+  rows.forEach((row, i) => {
+    const tall = row.last - row.first + 1;
+    columns.forEach((column, j) => {
+      let sum = 0, all = 1;
+      for (let query = row.first; query <= row.last; query++) {
+        for (let at = query * keys + column.first; at <= query * keys + column.last; at++) {
+          sum += values[at];
+          if (known) all &= known[at];
+        }
+      }
+      reduced[i * n + j] = sum / tall;
+      if (exact) exact[i * n + j] = all;
+      top = Math.max(top, reduced[i * n + j]);
+    });
+  });
+  return { rows, columns, values: reduced, known: exact, top };
+}
+
+/** A weight as a number to read; where it is rounded, it says so. */
+function number(/** @type {number} */ weight, /** @type {boolean} */ exact, /** @type {number} */ digits = 3) {
+  const text = weight > 0 && weight < 0.5 * 10 ** -digits ? weight.toExponential(1) : weight.toFixed(digits);
+  return exact ? text : `≈${text}`;
+}

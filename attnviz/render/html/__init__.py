@@ -1,0 +1,100 @@
+"""A page that a browser opens from the disk: one file, no network, and the data in it packed.
+
+The scripts beside this module and those of a feature import nothing: in the page they stand one after the other, in the
+order given, in one scope of their own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SHARED = tuple(HERE / f"{name}.js" for name in ("dom", "binary", "colours", "pens", "save"))
+"""The scripts that every page has, before its own."""
+
+
+def build(
+    title: str, head: Sequence[tuple[str, str]], *, labels: object, data: bytes, own: Sequence[Path], language: str
+) -> str:
+    """A page of its labels, its numbers, and the scripts and styles that show them.
+
+    Args:
+        title: of the window, and the page's heading.
+        head: what is said below it, which can be read without scripts too: the name of each line, and its text.
+        labels: plain values; the scripts read them from the element ``labels``.
+        data: numbers; the scripts inflate them from the element ``data``.
+        own: the page's own scripts (``.js``) and styles (``.css``), in their order, after those of all pages.
+        language: `en` or `ko`.
+    """
+    script = bundle([*SHARED, *(path for path in own if path.suffix == ".js")])
+    style = "\n".join(path.read_text("utf-8") for path in (HERE / "page.css", *own) if path.suffix == ".css")
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    lines = "\n".join(f'<p class="{name}">{escape(text)}</p>' for name, text in head)
+    plain = json.dumps(labels, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return f"""<!doctype html>
+<html lang="{language}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escape(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+<header>
+<h1><bdi>{escape(title)}</bdi></h1>
+{lines}
+</header>
+<main id="page"><p id="wait">{_WAIT[language]}</p></main>
+<script type="application/json" id="labels">{plain}</script>
+<script type="application/octet-stream" id="data">{base64.b64encode(deflated(data)).decode()}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def frame(page: str) -> str:
+    """A page in a frame that can reach neither the notebook around it nor another page on its sheet."""
+    return (
+        '<iframe sandbox="allow-scripts allow-downloads" title="attnviz" loading="lazy" '
+        f'style="width: 100%; height: 46rem; border: 0" srcdoc="{escape(page)}"></iframe>'
+    )
+
+
+_WAIT = {
+    "en": "The picture is drawn by a script in this file. Where this line stays, scripts are turned off.",
+    "ko": "그림은 이 파일 안의 스크립트가 그립니다. 이 줄이 사라지지 않으면 스크립트가 꺼져 있는 것입니다.",
+}
+
+
+def bundle(paths: Sequence[Path]) -> str:
+    """Scripts one after the other, in a scope of their own."""
+    text = "\n".join(path.read_text("utf-8") for path in paths)
+    return f'"use strict";\n(() => {{\n{text}}})();\n'
+
+
+def deflated(data: bytes) -> bytes:
+    """Packed so that a browser unpacks it by itself; by filtered matches, the best for codes of weights."""
+    packer = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_FILTERED)
+    return packer.compress(data) + packer.flush()
+
+
+def planes(values: bytes, width: int) -> bytes:
+    """Numbers of so many bytes each, all their first bytes first, then all their second ones: they pack better so."""
+    return b"".join(values[i::width] for i in range(width))
+
+
+def _hash(text: str) -> str:
+    """What a content security policy calls a script or style that stands in the page."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

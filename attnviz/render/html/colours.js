@@ -1,0 +1,41 @@
+/** The colour-blind-safe colours of Okabe and Ito, for lines of several heads. */
+const SEVERAL = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"];
+/** The same on a dark page. */
+const LIGHTER = ["#56b4e9", "#e69f00", "#2dd4a7", "#e29cc4", "#8fb8ff", "#f0e442"];
+
+/** The colours of weights on the page as it is, from the page's own colour on. */
+class Colours {
+  /** @param {string} table red, green, blue of all levels, in hexadecimal @param {boolean} dark */
+  constructor(table, dark) {
+    this.dark = dark;
+    this.levels = table.length / 6;
+    /** @type {string[]} */
+    this.css = [];
+    /** @type {string[]} */
+    this.inks = [];
+    this.pixels = new Uint32Array(this.levels);
+    for (let level = 0; level < this.levels; level++) {
+      const colour = table.slice(level * 6, level * 6 + 6);
+      const rgb = [0, 2, 4].map((at) => parseInt(colour.slice(at, at + 2), 16));
+      this.css.push(`#${colour}`);
+      this.inks.push(luminance(rgb) > 0.179 ? "#000" : "#fff");
+      this.pixels[level] = (255 << 24) | (rgb[2] << 16) | (rgb[1] << 8) | rgb[0];
+    }
+  }
+
+  /** The level of a weight on a scale that ends at `top`. */
+  level(/** @type {number} */ weight, /** @type {number} */ top) {
+    return top > 0 ? Math.min(this.levels - 1, Math.round((weight / top) * (this.levels - 1))) : 0;
+  }
+
+  /** A colour of the page's own style sheet, such as `--ink`. */
+  named(/** @type {string} */ name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  }
+}
+
+/** Relative luminance, as in the Web Content Accessibility Guidelines. */
+function luminance(/** @type {number[]} */ rgb) {
+  const [r, g, b] = rgb.map((part) => (part <= 10.31475 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}

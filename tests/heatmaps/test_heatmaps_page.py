@@ -1,0 +1,561 @@
+"""The page of a record in a real browser: what it shows is the record, its views are linked, nothing gets in or out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from axe_core_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+import attnviz
+from attnviz.attention import Attention, Note, Token
+from attnviz.errors import OutputError
+from attnviz.heatmaps import html
+from attnviz.heatmaps.html import PAPER, page
+from attnviz.heatmaps.words import hide_special, merge_words
+from attnviz.render.html import build
+from tests.programs import program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+Make = Callable[..., Attention]
+Open = Callable[..., "Page"]
+
+GALLERY = Path(__file__).parents[2] / "outputs" / "gallery"
+SENTENCE = "[CLS] I love all you [SEP]"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium, one for all tests of this file; its own sandbox is refused to root, which CI is."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=program("chromium"), args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Open the page of a record, and at the end see that nothing was asked of the network and no script failed."""
+    contexts: list[Any] = []
+    asked: list[Any] = []
+    failed: list[str] = []
+
+    def open_page(record: Attention | str, fragment: str = "", **look: Any) -> Page:
+        path = tmp_path / "page.html"
+        before = look.pop("before", "")
+        options: dict[str, Any] = {
+            name: look.pop(name) for name in ("viewport", "color_scheme", "has_touch") if name in look
+        }
+        if isinstance(record, str):
+            path.write_text(record, encoding="utf-8")
+        else:
+            page(record, path, **look)
+        context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
+        contexts.append(context)
+        opened = context.new_page()
+        opened.add_init_script(before or "0")
+        opened.on("request", lambda request: asked.append(request))  # noqa: PLW0108 - it sets a mark on what it is given
+        opened.on("pageerror", lambda error: failed.append(str(error)))
+        opened.on("dialog", lambda dialog: failed.append(dialog.message))
+        opened.goto(path.as_uri() + (f"#{fragment}" if fragment else ""))
+        if not before:
+            opened.wait_for_selector("#page[data-ready]")
+        return opened
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    outside = [one for one in asked if not one.url.startswith(("file:", "blob:", "data:"))]
+    assert [one.url for one in outside if one.failure != "csp"] == []
+    assert failed == []
+
+
+@pytest.fixture
+def pieces(fixed_record: Make) -> Make:
+    """A record as a model of word pieces makes it, perhaps of two sentences; 3 layers of 4 heads."""
+
+    def make(first: str = "An un fath omable token ization", second: str | None = None) -> Attention:
+        tokens = [Token(text="[CLS]", piece="[CLS]", special=True)]
+        for segment, sentence in enumerate(filter(None, (first, second))):
+            at = 0
+            for word in sentence.split():
+                glued = word in {"fath", "omable", "ization"}
+                number = len(tokens) - (0 if not glued else 1)
+                number = tokens[-1].word if glued and tokens[-1].word is not None else number
+                at += 0 if glued else 1
+                tokens.append(Token(text=f"{'·' * glued}{word}", piece=word, word=number, segment=segment,
+                                    span=(at, at + len(word))))  # fmt: skip
+                at += len(word)
+            tokens.append(Token(text="[SEP]", piece="[SEP]", special=True))
+        text = " An unfathomable tokenization" if second is None else f" {first}"
+        return fixed_record(["x"] * len(tokens), n_layers=3, n_heads=4, query_tokens=tuple(tokens),
+                            key_tokens=tuple(tokens), text=text, pair=second and f" {second}")  # fmt: skip
+
+    return make
+
+
+def state(shown: Page) -> dict[str, str]:
+    """What the address tells."""
+    fragment = shown.evaluate("decodeURIComponent(location.hash.slice(1))")
+    return dict(part.split("=", 1) for part in fragment.split("&") if part)
+
+
+def downloaded(shown: Page, kind: str) -> bytes:
+    """What a button saves."""
+    with shown.expect_download() as waiting:
+        shown.get_by_role("button", name=kind, exact=True).click()
+    return waiting.value.path().read_bytes()
+
+
+def table(shown: Page) -> list[dict[str, str]]:
+    """What CSV holds of what is shown."""
+    return [*csv.DictReader(io.StringIO(downloaded(shown, "CSV").decode("utf-8-sig"), newline=""))]
+
+
+def matrix(shown: Page) -> np.ndarray:
+    """The same as a matrix of weights."""
+    rows = table(shown)
+    n = len({row["query"] for row in rows})
+    return np.array([float(row["weight"]) for row in rows], dtype=np.float32).reshape(n, -1)
+
+
+def listed(shown: Page) -> dict[str, float]:
+    """The table of the chosen word: each token and its weight."""
+    rows = shown.locator("table.row tbody tr").all_inner_texts()
+    return {name.strip(): float(weight.strip().lstrip("≈")) for name, weight in (row.split("\t") for row in rows)}
+
+
+# ------------------------------------------------------------------------------------------- the numbers
+
+
+def test_every_weight_is_the_records(show: Open, fixed_record: Make) -> None:
+    """What is saved as a table is the record to the bit, head by head; the drawn numbers are it in two decimals."""
+    record = fixed_record(SENTENCE, n_layers=2, n_heads=3)
+    shown = show(record)
+    rows = table(shown)
+    assert [row["head"] for row in rows[::36]] == ["0.0", "0.1", "0.2", "1.0", "1.1", "1.2"]
+    weights = np.array([float(row["weight"]) for row in rows], dtype=np.float32)
+    assert np.array_equal(weights.reshape(record.weights.shape), record.weights)
+    assert {row["exact"] for row in rows} == {"1"}
+    shown = show(record, "head=1.2")
+    drawn = re.findall(r">(1?\.\d\d)</text>", downloaded(shown, "SVG").decode())
+    assert drawn == [f"{weight:.2f}".lstrip("0") for weight in record[1, 2].ravel() if weight >= 0.005]
+
+
+def test_a_large_record_is_rounded_and_says_so(show: Open, fixed_record: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each row the strongest links are exact; all others are within half a 255th of their head's largest."""
+    monkeypatch.setattr(html, "EXACT", 0)
+    record = fixed_record([f"w{i}" for i in range(40)], n_layers=1, n_heads=2)
+    shown = show(record, "head=0.1")
+    rows = table(shown)
+    ours = np.array([float(row["weight"]) for row in rows]).reshape(40, 40)
+    exact = np.array([row["exact"] == "1" for row in rows]).reshape(40, 40)
+    theirs = record[0, 1].astype(np.float64)
+    assert (exact.sum(axis=1) == 8).all()
+    assert np.array_equal(ours[exact].astype(np.float32), record[0, 1][exact])
+    assert (theirs[~exact].reshape(40, -1).max(axis=1) <= np.where(exact, theirs, np.inf).min(axis=1)).all()
+    assert np.abs(ours - theirs).max() <= theirs.max() / 255 / 2 * 1.001
+    assert "8 largest of each row are exact" in shown.inner_text(".legend")
+    shown.locator(".word").first.click()
+    values = shown.locator("table.row .value").all_inner_texts()
+    assert [value.startswith("≈") for value in values] == [False] * 8 + [True] * 4
+
+
+def test_means_words_and_specials(show: Open, pieces: Make) -> None:
+    """Means over heads and layers, merged words and hidden specials are those that Python computes."""
+    record = pieces()
+    for head, mean in (
+        ("2.*", record.weights[2].mean(axis=0)), ("*.3", record.weights[:, 3].mean(axis=0)),
+        ("*.*", record.weights.mean(axis=(0, 1))),
+    ):  # fmt: skip
+        np.testing.assert_allclose(matrix(show(record, f"head={head}")), mean, atol=1e-6)
+    for fragment, seen in (
+        ("words=1", merge_words(record)), ("special=1", hide_special(record)),
+        ("words=1&special=1", hide_special(merge_words(record))),
+    ):  # fmt: skip
+        shown = show(record, f"head=2.3&{fragment}")
+        np.testing.assert_allclose(matrix(shown), seen[2, 3], atol=1e-6)
+        assert [row["key_token"] for row in table(shown)][: len(seen.key_tokens)] == [t.text for t in seen.key_tokens]
+
+
+def test_sentence_pairs(show: Open, pieces: Make) -> None:
+    """From the first sentence to the second: its queries and its keys alone, each special with the sentence before."""
+    record = pieces("i love you", "you love me")
+    rows = table(show(record, "head=0.0&part=AB"))
+    assert [*dict.fromkeys(row["query_token"] for row in rows)] == ["[CLS]", "i", "love", "you", "[SEP]"]
+    assert [*dict.fromkeys(row["key_token"] for row in rows)] == ["you", "love", "me", "[SEP]"]
+    assert np.array_equal(matrix(show(record, "head=0.0&part=BA")), record[0, 0][5:, :5])
+
+
+@pytest.mark.parametrize("kind", ["decoder", "cross"])
+def test_other_kinds_of_attention(show: Open, fixed_record: Make, kind: str) -> None:
+    """Queries and keys of two texts, and rows that see what came before them alone."""
+    record = (
+        fixed_record("a b c", keys="나는 너희 모두를 사랑해") if kind == "cross" else fixed_record("a b c", causal=True)
+    )
+    shown = show(record, "query=1")  # one head: it is open at once
+    assert np.array_equal(matrix(shown), record[0, 0])
+    assert list(listed(shown).values()) == sorted(
+        (round(float(one), 3) for one in record.weights[0, 0, 1]), reverse=True
+    )
+    assert shown.locator(".words").count() == (2 if kind == "cross" else 1)
+
+
+# ------------------------------------------------------------------------------------------- linked views
+
+
+def test_a_choice_in_one_view_shows_in_all(show: Open, fixed_record: Make) -> None:
+    """A thumbnail opens its head; a word lights its row, fills the table and the address, and the lines keep it."""
+    record = fixed_record(SENTENCE, n_layers=2, n_heads=3)
+    shown = show(record)
+    assert shown.get_by_role("button", name="head 1.2").is_visible()
+    assert not shown.locator("canvas[role=img]").is_visible()
+    shown.get_by_role("button", name="head 1.2").click()
+    assert shown.inner_text(".title h2") == "head 1.2"
+    shown.get_by_role("button", name="love", exact=True).first.click()
+    assert state(shown) == {"head": "1.2", "query": "2"}
+    assert shown.inner_text("#row-title") == "“love” looks at"
+    assert listed(shown) == pytest.approx(dict(zip(SENTENCE.split(), record.weights[1, 2, 2], strict=True)), abs=5e-4)
+    shaded = shown.locator(".word").nth(int(record.weights[1, 2, 2].argmax()))
+    assert shaded.evaluate("word => word.style.background") != ""
+    shown.get_by_role("button", name="Who looks at it").click()
+    assert state(shown) == {"head": "1.2", "toward": "to", "key": "2"}
+    assert listed(shown) == pytest.approx(
+        dict(zip(SENTENCE.split(), record.weights[1, 2, :, 2], strict=True)), abs=5e-4
+    )
+    shown.get_by_role("button", name="Lines").click()
+    assert shown.locator("svg.lines path").count() == int((record[1, 2] >= 0.005).sum())
+    assert shown.locator("svg.lines text[font-weight='600']").text_content() == "love"
+
+
+def test_the_pointer_reads_the_matrix(show: Open, fixed_record: Make) -> None:
+    """The value under the pointer is told with both words; a click keeps the cell."""
+    record = fixed_record(SENTENCE)
+    shown = show(record)
+    canvas = shown.locator("canvas[role=img]")
+    box = canvas.bounding_box()
+    assert box is not None
+    shown.mouse.move(box["x"] + box["width"] - 45, box["y"] + box["height"] - 12)
+    said = shown.locator(".value-here")
+    said.filter(has_text="→").wait_for()
+    words = re.fullmatch(r"(\S+) → (\S+): ([\d.e-]+)", said.inner_text())
+    assert words is not None
+    labels = SENTENCE.split()
+    row, column = labels.index(words[1]), labels.index(words[2])
+    assert row == 5
+    assert column >= 4
+    assert float(words[3]) == pytest.approx(record.weights[0, 0, row, column], abs=5e-5)
+    canvas.click(position={"x": box["width"] - 45, "y": box["height"] - 12})
+    assert state(shown) == {"query": str(row), "key": str(column)}
+
+
+def test_lines_of_several_heads(show: Open, fixed_record: Make) -> None:
+    """Chips add heads of the layer, each in its colour; a least weight leaves lines out."""
+    record = fixed_record(SENTENCE, n_layers=1, n_heads=3)
+    shown = show(record, "head=0.0&view=lines&least=.05")
+    assert shown.locator("svg.lines path").count() == int((record[0, 0] >= 0.05).sum())
+    shown.get_by_role("button", name="0.2", exact=True).click()
+    assert state(shown)["more"] == "0.2"
+    colours = shown.locator("svg.lines path").evaluate_all("all => all.map((one) => one.getAttribute('stroke'))")
+    assert len(colours) == int((record.weights[0, [0, 2]] >= 0.05).sum())
+    assert len(set(colours)) == 2
+
+
+def test_zoom(show: Open, fixed_record: Make) -> None:
+    """Plus enlarges around the chosen cell, the names are those of the part, and zero shows all again."""
+    record = fixed_record([f"w{i}" for i in range(30)])
+    shown = show(record, "query=20&key=10")
+    shown.keyboard.press("+")
+    first, last = map(int, state(shown)["rows"].split("-"))
+    assert last - first + 1 == 20
+    assert first <= 20 <= last
+    drawn = downloaded(shown, "SVG").decode()
+    assert ">w29<" in drawn if last == 29 else ">w29<" not in drawn
+    shown.keyboard.press("0")
+    assert "rows" not in state(shown)
+
+
+# ------------------------------------------------------------------------------------------- keyboard, address, search
+
+
+def test_everything_by_keyboard(show: Open, fixed_record: Make) -> None:
+    """Arrows change layer and head, past the last the mean; Shift moves the cell; letters do what the list says."""
+    shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3))
+    for key, expected in (
+        ("ArrowRight", {"head": "0.1"}), ("ArrowDown", {"head": "1.1"}), ("ArrowDown", {"head": "*.1"}),
+        ("ArrowUp", {"head": "1.1"}), ("ArrowLeft", {"head": "1.0"}), ("ArrowLeft", {"head": "1.*"}),
+        ("ArrowRight", {"head": "1.0"}), ("Shift+ArrowDown", {"head": "1.0", "query": "0", "key": "0"}),
+        ("Shift+ArrowDown", {"head": "1.0", "query": "1", "key": "0"}),
+        ("Shift+ArrowRight", {"head": "1.0", "query": "1", "key": "1"}), ("l", {"view": "lines"}), ("m", {}),
+        ("d", {"toward": "to"}), ("s", {"special": "1"}), ("s", {}), ("Escape", {"head": "1.0"}), ("Escape", {}),
+    ):  # fmt: skip
+        shown.keyboard.press(key)
+        assert expected.items() <= state(shown).items(), (key, state(shown))
+    assert "head" not in state(shown)
+    shown.keyboard.press("?")
+    assert "find a word" in shown.get_by_role("dialog").inner_text()
+    shown.keyboard.press("Escape")
+    assert not shown.get_by_role("dialog").is_visible()
+
+
+def test_focus_is_seen_and_moves(show: Open, fixed_record: Make) -> None:
+    """Tab reaches the sentence, the matrix and the heads; the focused one has an outline; arrows move among words."""
+    shown = show(fixed_record(SENTENCE, n_layers=1, n_heads=2), "head=0.1")
+    seen = []
+    for _ in range(60):
+        shown.keyboard.press("Tab")
+        seen.append(shown.evaluate("document.activeElement.className || document.activeElement.tagName"))
+        assert shown.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+        if seen[-1] == "thumb":
+            break
+    assert {"word", "SUMMARY", "CANVAS", "round", "link", "scroll", "thumb"} <= {*seen}
+    shown.locator(".word").first.focus()
+    shown.keyboard.press("ArrowRight")
+    assert shown.evaluate("document.activeElement.textContent") == "I"
+    assert state(shown) == {"head": "0.1", "query": "1"}
+
+
+def test_search(show: Open, fixed_record: Make) -> None:
+    """A slash goes to the field; what is typed is marked and counted, and Enter chooses the next."""
+    shown = show(fixed_record("the cat saw the dog"))
+    shown.keyboard.press("/")
+    shown.keyboard.type("THE")
+    assert shown.inner_text(".find output") == "2 found"
+    assert shown.locator(".word.found").count() == 2
+    for expected in ("0", "3", "0"):
+        shown.keyboard.press("Enter")
+        assert state(shown)["query"] == expected
+
+
+def test_the_address_brings_back_what_was_seen(show: Open, fixed_record: Make) -> None:
+    """An address opened anew shows the same."""
+    told = "head=1.*&view=lines&key=3&toward=to&special=1&scale=unit&least=.02&find=ove&lang=ko"
+    shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3), told)
+    assert shown.inner_text(".title h2") == "층 1에 있는 헤드들의 평균"
+    shown.keyboard.press("s")
+    shown.keyboard.press("s")
+    expected = dict(part.split("=") for part in told.split("&")) | {
+        "least": "0.02",
+        "special": state(shown).get("special"),
+    }
+    assert state(shown) | {"special": None} == expected | {"special": None}
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        "head=9.9", "head=1.2.3", "head=-1.0", "head=<img src=x onerror=alert(1)>", "%", "%00", "head=__proto__",
+        "__proto__=1&constructor=2", "query=99999&key=99999&rows=90-99&keys=5-1&part=AB", "x" * 5000, "=&=&&",
+    ],
+)  # fmt: skip
+def test_an_address_by_somebody_else(show: Open, fixed_record: Make, fragment: str) -> None:
+    """A head that is not there, or no head at all: the overview, and nothing runs."""
+    shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3), fragment)
+    assert shown.evaluate("document.body.className") == "all"
+    shown.keyboard.press("ArrowRight")
+    assert shown.inner_text(".title h2") == "head 0.1"
+
+
+# ------------------------------------------------------------------------------------------- hostile text, no way out
+
+HOSTILE = [
+    "</script><img src=x onerror=alert(1)>", "<!--", "]]>", "\"'&lt;&amp;", "a\u2028b\u2029c", "nul\0byte",
+    "\u202eabc\u2066", "{{7*7}}${1}", "שלום", "👩‍👩‍👧‍👦", "javascript:alert(1)", "x" * 10_000,
+]  # fmt: skip
+
+
+def test_hostile_texts_are_texts(show: Open, fixed_record: Make) -> None:
+    """Whatever tokens, model and sentence hold is shown as text, in every view and in what is saved; nothing runs."""
+    tokens = tuple(Token(text=text, piece=text) for text in HOSTILE)
+    model = "<b onmouseover=alert(1)>m</b></title><script>alert(2)</script>"
+    record = fixed_record(HOSTILE, model=model, text="".join(HOSTILE), query_tokens=tokens, key_tokens=tokens,
+                          notes=(Note.of("text", text=model),))  # fmt: skip
+    shown = show(record, "query=0")
+    assert shown.locator("img, b, iframe, script[src]").count() == 0
+    assert HOSTILE[0] in shown.locator(".word").all_inner_texts()
+    assert model in shown.inner_text(".model")
+    assert "\\u202eabc\\u2066" in shown.inner_text(".sentence")
+    assert "nul\\x00byte" in shown.inner_text(".sentence")
+    import xml.etree.ElementTree as ET
+
+    drawn = downloaded(shown, "SVG").decode()
+    assert any(HOSTILE[0][:10] in (one.text or "") for one in ET.fromstring(drawn).iter())  # noqa: S314 - our own
+    assert table(shown)[0]["query_token"] == HOSTILE[0]
+    shown.keyboard.press("l")
+    assert shown.locator("svg.lines text").count() == 2 * len(HOSTILE)
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_nothing_can_be_asked_of_the_network(show: Open, fixed_record: Make) -> None:
+    """The page's own policy refuses every request, script and style that is not its own."""
+    shown = show(fixed_record(SENTENCE))
+    policy = shown.get_attribute("meta[http-equiv=Content-Security-Policy]", "content") or ""
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    refused = """async () => {
+      const said = [];
+      document.addEventListener("securitypolicyviolation", (event) => said.push(event.effectiveDirective));
+      await fetch("https://example.org/").catch(() => 0);
+      document.body.append(Object.assign(new Image(), { src: "https://example.org/x.png" }));
+      document.body.append(Object.assign(document.createElement("script"), { textContent: "alert(1)" }));
+      document.body.append(Object.assign(document.createElement("style"), { textContent: "* { color: red }" }));
+      await new Promise((done) => setTimeout(done, 100));
+      return said.sort();
+    }"""
+    assert shown.evaluate(refused) == ["connect-src", "img-src", "script-src-elem", "style-src-elem"]
+
+
+def test_an_old_browser_and_a_damaged_page(show: Open, fixed_record: Make) -> None:
+    """A sentence says that the browser cannot unpack the numbers, or that they are damaged."""
+    shown = show(fixed_record(SENTENCE), before="delete window.DecompressionStream")
+    assert "Firefox 113" in shown.inner_text("#page")
+    whole = page(fixed_record(SENTENCE), lang="ko").html
+    shown = show(whole, before="delete window.DecompressionStream")
+    assert "이 브라우저는" in shown.inner_text("#page")
+    labels = {"lang": "en", "scale": "shared", "layers": [0], "heads": [0], "tops": [1.0], "size": [2, 2], "links": 0}
+    sides = dict.fromkeys(("queries", "keys"), None)
+    damaged = build("t", [], labels=labels | sides, data=b"\0" * 3, own=html.OWN, language="en")
+    shown = show(damaged.replace("throw error", "void error"), before="0;")
+    assert shown.evaluate("document.getElementById('page').textContent").strip() != ""
+
+
+# ------------------------------------------------------------------------------------------- for every reader
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("fragment", ["", "head=1.2&query=1", "head=1.2&view=lines&more=1.1&lang=ko"])
+def test_no_barriers(show: Open, fixed_record: Make, fragment: str, scheme: str) -> None:
+    """axe-core finds no violation, in light and in dark, at either language."""
+    shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3), fragment, color_scheme=scheme)
+    shown.locator("summary").click()
+    found = Axe().run(shown)["violations"]
+    assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found] == []
+
+
+@pytest.mark.parametrize("fragment", ["", "head=1.2&query=1", "head=1.2&view=lines"])
+def test_a_telephone(show: Open, fixed_record: Make, fragment: str) -> None:
+    """At 360 pixels nothing stands beyond the edge, and a tap chooses a word."""
+    record = fixed_record(
+        "[CLS] the animal didn't cross the street because it was too tired [SEP]", n_layers=6, n_heads=12
+    )
+    shown = show(record, fragment, viewport={"width": 360, "height": 740}, has_touch=True)
+    assert shown.evaluate("document.documentElement.scrollWidth") == 360
+    if fragment:
+        shown.locator(".word").nth(4).tap()
+        assert state(shown)["query"] == "4"
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_zero_is_the_pages_colour(show: Open, fixed_record: Make, *, is_dark: bool) -> None:
+    """Dark and light follow the reader's system; numbers stand on their cells with a contrast of 4.5 at least."""
+    shown = show(fixed_record(SENTENCE), "query=1", color_scheme="dark" if is_dark else "light")
+    assert shown.evaluate("getComputedStyle(document.body).backgroundColor") == f"rgb{PAPER[is_dark]}"
+    labels = json.loads(shown.evaluate("document.getElementById('labels').textContent"))
+    table = np.frombuffer(bytes.fromhex(labels["palette"]["dark" if is_dark else "light"]), np.uint8).reshape(-1, 3)
+    assert tuple(int(one) for one in table[0]) == PAPER[is_dark]
+    from attnviz.render.palette import luminance
+
+    light = luminance(table)
+    assert np.maximum(1.05 / (light + 0.05), (light + 0.05) / 0.05).min() >= 4.5
+    words = shown.locator(".word").evaluate_all("all => all.map((one) => [one.style.background, one.style.color])")
+    shaded = [word for word in words if word[0]]
+    assert shaded
+    for paper, ink in shaded:
+        rgb = np.array([*map(int, re.findall(r"\d+", paper))], dtype=np.uint8)
+        lit = float(luminance(rgb))
+        contrast = 1.05 / (lit + 0.05) if "255" in ink else (lit + 0.05) / 0.05
+        assert contrast >= 4.5
+
+
+def test_pictures_that_are_saved(show: Open, fixed_record: Make) -> None:
+    """PNG and SVG of the overview, the matrix and the lines open, and say the model, the head and the receipt."""
+    from PIL import Image
+
+    for fragment in ("", "head=0.1", "head=0.1&view=lines"):
+        shown = show(fixed_record(SENTENCE, n_heads=2), fragment)
+        with Image.open(io.BytesIO(downloaded(shown, "PNG"))) as image:
+            assert len(np.unique(np.asarray(image.convert("RGB")).reshape(-1, 3), axis=0)) > 10
+        drawn = downloaded(shown, "SVG").decode()
+        assert "xmlns=" in drawn
+        if fragment:
+            assert "made by hand · head 0.1 · verified: max difference 2.5e-07" in drawn
+
+
+def test_in_a_notebook(show: Open, fixed_record: Make) -> None:
+    """Two pages on one sheet, each in a frame of its own that can reach neither the sheet nor the other."""
+    frames = [page(fixed_record(words, n_heads=2))._repr_html_() for words in ("I love you", "나는 너를 사랑해")]
+    shown = show(f"<!doctype html><meta charset=utf-8>{'<hr>'.join(frames)}", before="0;")
+    for place, word in enumerate(("love", "너를")):
+        shown.locator("iframe").nth(place).scroll_into_view_if_needed()
+        frame = shown.frame_locator("iframe").nth(place)
+        frame.get_by_role("button", name="head 0.1").click()
+        frame.get_by_role("button", name=word, exact=True).first.click()
+        assert word in frame.locator("#row-title").inner_text()
+    assert 'sandbox="allow-scripts allow-downloads"' in frames[0]
+
+
+# ------------------------------------------------------------------------------------------- the file
+
+
+def test_the_file(fixed_record: Make, tmp_path: Path) -> None:
+    """The same record makes the same bytes, by whichever way it is written; 16 tokens of 6 x 12 heads are 250 KB."""
+    record = fixed_record([f"word{i}" for i in range(16)], n_layers=6, n_heads=12)
+    made = page(record, tmp_path / "a.html").html
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == made == page(record).html
+    record.save(tmp_path / "b.html")
+    attnviz.save(record, tmp_path / "c.html")
+    assert {(tmp_path / name).read_bytes() for name in ("a.html", "b.html", "c.html")} == {made.encode()}
+    assert len(made.encode()) <= 250_000
+    with pytest.raises(OutputError, match="a page is saved as"):
+        page(record, tmp_path / "a.pdf")
+
+
+def test_long_texts_go_together(show: Open, fixed_record: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record of more weights than a page holds is pooled, and the page says so."""
+    monkeypatch.setattr(html, "MOST", 800)
+    record = fixed_record([f"w{i}" for i in range(60)], n_heads=2)
+    shown = show(record, "head=0.1")
+    assert "pooled" in shown.inner_text("header")
+    assert matrix(shown).shape == (20, 20)
+    np.testing.assert_allclose(matrix(shown).sum(axis=1), 1, atol=1e-5)
+
+
+def test_scripts_share_one_scope() -> None:
+    """No two scripts say what one name means: they stand in the page one after the other."""
+    from attnviz.render.html import SHARED
+
+    texts = [path.read_text("utf-8") for path in (*SHARED, *html.OWN) if path.suffix == ".js"]
+    names = [
+        name
+        for text in texts
+        for name in re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", text, re.MULTILINE)
+    ]
+    assert len(names) == len(set(names)) > 40
+    assert not re.search(r"innerHTML|eval\(|document\.write|</script", "\n".join(texts))
+
+
+def test_the_picture_of_the_gallery(show: Open, request: pytest.FixtureRequest) -> None:
+    """The page that the docs show, on its word *it*; `--rewrite-golden` takes the picture anew."""
+    from PIL import Image
+
+    shown = show((GALLERY / "page.html").read_text(encoding="utf-8"), "head=1.3&query=7")
+    picture = shown.screenshot()
+    if request.config.getoption("--rewrite-golden"):
+        (GALLERY / "page.png").write_bytes(picture)
+    with Image.open(io.BytesIO(picture)) as taken, Image.open(GALLERY / "page.png") as kept:
+        assert taken.size == kept.size
+    assert listed(shown)["animal"] == pytest.approx(0.774, abs=1e-3)
