@@ -18,8 +18,8 @@ from attnviz.heads.record import Control, Example, Relation, Role
 from attnviz.heads.roles import RELATION, Evidence, best_of_seeds, doubt, spelled
 from attnviz.heads.structure import CHOOSE, DISTANCES, REVERSE, SCORE, LinkHits, Relations, interval
 from attnviz.heads.tally import effective, wilson
-from attnviz.heads.wording import entries
 from attnviz.text.corpus import universal
+from attnviz.text.phrase import entries
 
 THRESHOLD = 0.5
 """From which accuracy on a head has the role of a relation."""

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.text.notes import Templates
+from attnviz.text.phrase import entries
 
 SAMPLES = "sentences shipped with attnviz"
 """What the sentences are called where none are given."""
 
 OWN = "sentences of its own language that it never saw"
 """Likewise of a trained home-built model."""
-
-
-def entries(table: str) -> Iterator[list[str]]:
-    """The entries of a table of texts: each begins a line and goes on in lines further in, its parts between bars.
-
-    White space is one space; a part that begins or ends with one stands in quotes. A line of ``#`` says what follows.
-    """
-    for entry in re.split(r"\n(?! )", table.strip()):
-        if not entry.startswith("# "):
-            yield [part.strip().removeprefix('"').removesuffix('"') for part in " ".join(entry.split()).split(" | ")]
 
 
 TEXTS: Templates = {

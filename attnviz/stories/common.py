@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -105,6 +105,14 @@ def head_name(head: Head) -> Phrase:
 def square(title: str, values: np.ndarray, words: Sequence[str], top: float = 1.0) -> Matrix:
     """A panel of the weights between the words of one sentence."""
     return Matrix(title, values, tuple(words), tuple(words), limits=(0.0, top))
+
+
+def signed(title: str, values: np.ndarray, axes: tuple[str, str], top: float | None = None, **names: Any) -> Matrix:
+    """A panel of numbers on both sides of 0, between -top and top; without a top up to the largest of them."""
+    limit = float(np.abs(values).max()) if top is None else top
+    return Matrix(
+        title, values, row_title=axes[0], column_title=axes[1], limits=(-limit, limit), diverging=True, **names
+    )
 
 
 def steps_panel(title: str, record: Attention, head: Head) -> Matrix:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TypeAlias
 
@@ -54,6 +54,11 @@ class Series:
         """Means, each with the two ends of its interval."""
         values, low, high = zip(*estimates, strict=True)
         return cls(name=name, values=values, low=low, high=high)
+
+    @classmethod
+    def each(cls, rows: Mapping[str, Iterable[float]]) -> tuple[Series, ...]:
+        """Rows of numbers by their names."""
+        return tuple(cls(name=name, values=tuple(map(float, row))) for name, row in rows.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

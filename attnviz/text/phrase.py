@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -25,6 +26,42 @@ class Phrase(str):
     def __reduce__(self) -> tuple[type[Phrase], tuple[str, str]]:
         """What a copy is made of."""
         return Phrase, (str(self), self.ko)
+
+
+def entries(table: str) -> Iterator[list[str]]:
+    """The entries of a table of texts: each begins a line and goes on in lines further in, its parts between bars.
+
+    White space is one space; a part that begins or ends with one stands in quotes. A line of ``#`` says what follows.
+    """
+    for entry in re.split(r"\n(?! )", table.strip()):
+        if not entry.startswith("# "):
+            yield [part.strip().removeprefix('"').removesuffix('"') for part in " ".join(entry.split()).split(" | ")]
+
+
+class Texts:
+    """Phrases by name: a table of a name, English and Korean, each with places for values and for other phrases."""
+
+    def __init__(self, table: str | Mapping[str, tuple[str, str]], constants: Mapping[str, object]) -> None:
+        """Take the texts of a module, whose constants may stand in any of them."""
+        read = table if isinstance(table, Mapping) else {name: (en, ko) for name, en, ko in entries(table)}
+        self.templates: Mapping[str, tuple[str, str]] = read
+        self._constants = constants
+
+    def given(self, **values: object) -> Texts:
+        """The same texts with these values in their places."""
+        return Texts(self.templates, {**self._constants, **values})
+
+    def __call__(self, name: str, /, **values: object) -> Phrase:
+        """The text of this name with these in its places; a value that has a `ko` is shown as that in Korean."""
+        places = {**self._constants, **values}
+        in_korean = {place: getattr(value, "ko", value) for place, value in places.items()}
+        english, korean = self.templates[name]
+        return Phrase(english.format_map(places), korean.format_map(in_korean))
+
+    def names(self, name: str, /, **values: object) -> tuple[Phrase, ...]:
+        """The same of a text that lists names between semicolons."""
+        listed = self(name, **values)
+        return tuple(Phrase(*pair) for pair in zip(listed.split("; "), listed.ko.split("; "), strict=True))
 
 
 def joined(phrases: Iterable[Phrase], between: str = " ", korean: str | None = None) -> Phrase:
