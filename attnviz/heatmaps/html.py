@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt8
 
-from attnviz.attention import Attention, Token
+from attnviz.attention import Attention, Note, Token
 from attnviz.heatmaps.words import merged_tokens, word_groups
 from attnviz.render.html import build, frame, planes
 from attnviz.render.palette import DEFAULT, colours
 from attnviz.render.sheet import KINDS, Scale, Sheet, pool, resolve
 from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import visible
+from attnviz.text.notes import proof, sentence
+from attnviz.text.phrase import LANGUAGES
 
 SCRIPTS = Path(__file__).parent / "scripts"
 _NAMES = (
@@ -29,7 +31,7 @@ EXACT = 2**21
 """Bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for each."""
 LINKS = 120_000
 """About how many of the strongest weights such a page has as they are."""
-MOST = 2**26
+MOST = 5 * 2**23
 """Weights of one page; where there are more, tokens go together."""
 PAPER = {False: (255, 255, 255), True: (15, 19, 21)}
 """The colour of the page, which weight 0 has too, in light and in dark."""
@@ -84,8 +86,7 @@ def page(
         SelectionError: a palette or a scale that is not there.
     """
     most = int((MOST / record.weights[..., 0, 0].size) ** 0.5)
-    sheets = [pool(resolve(record, scale, language), most, most) for language in ("en", "ko")]
-    sheet = sheets[lang == "ko"]
+    sheet = pool(resolve(record, scale, lang), most, most)
     is_pooled = max(sheet.cell) > 1
     weights = record.weights
     if is_pooled:
@@ -99,10 +100,11 @@ def page(
     )
     labels |= {
         "lang": lang, "scale": scale, "model": visible(record.model), "kind": KINDS[record.kind],
-        "about": [one.size for one in sheets],
+        "about": [replace(sheet, language=language).size for language in LANGUAGES],
         "sentence": sheet.sentence, "is": record.kind, "layers": record.layers, "heads": record.heads,
         "queries": sides[0], "keys": None if same else sides[1], "first": sheet.first, "cell": sheet.cell,
-        "proof": [one.proof for one in sheets], "proved": sheet.is_proved, "notes": [one.notes for one in sheets],
+        "proof": [proof(record.receipt, language) for language in LANGUAGES], "proved": sheet.is_proved,
+        "notes": [[sentence(note, language) for note in _notes(record, sheet)] for language in LANGUAGES],
         "palette": {"light": _table(palette, on_dark=False), "dark": _table(palette, on_dark=True)},
     }  # fmt: skip
     made = Page(
@@ -120,6 +122,15 @@ def _said(sheet: Sheet) -> list[tuple[str, str]]:
         ("proof proved" if sheet.is_proved else "proof", sheet.proof),
         *(("note", note) for note in sheet.notes),
     ]
+
+
+def _notes(record: Attention, sheet: Sheet) -> list[Note]:
+    """The record's notes, with how many tokens go together on the page."""
+    if max(sheet.cell) == 1:
+        return list(record.notes)
+    (tall, wide), (rows, columns) = sheet.cell, sheet.tokens
+    pooled = Note.of("pooled", cell=tall, wide=wide, n_queries=rows, n_keys=columns)
+    return [*(note for note in record.notes if note.code != "pooled"), pooled]
 
 
 def _packed(weights: np.ndarray) -> tuple[dict[str, object], bytes]:

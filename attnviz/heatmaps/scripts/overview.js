@@ -5,13 +5,16 @@ const MOST = 64; // rows and columns of a thumbnail; a pattern with as many is l
  * @param {Float32Array} values @param {number} rows @param {number} columns @param {number} step
  */
 function shrunk(values, rows, columns, step) {
-  const tall = Math.ceil(rows / step), wide = Math.ceil(columns / step);
-  const small = new Float32Array(tall * wide);
+  const wide = Math.ceil(columns / step), small = new Float32Array(Math.ceil(rows / step) * wide);
   for (let row = 0, at = 0; row < rows; row++) {
-    const to = Math.floor(row / step) * wide, high = Math.min(step, rows - Math.floor(row / step) * step);
-    for (let column = 0; column < columns; column++, at++) small[to + Math.floor(column / step)] += values[at] / high;
+    const group = Math.floor(row / step), high = Math.min(step, rows - group * step);
+    for (let column = 0, to = group * wide; column < columns; to++) {
+      let sum = 0;
+      for (const end = Math.min(columns, column + step); column < end; column++) sum += values[at++];
+      small[to] += sum / high;
+    }
   }
-  return { small, tall, wide };
+  return small;
 }
 
 /** Where the scale of a pattern ends: its largest weight; less where a few links are far above all others. */
@@ -75,7 +78,7 @@ class Overview {
       this.made = new Map();
       const all = this.labels.tops.map((_, head) => {
         const { values } = this.weights.one(head);
-        return this.step > 1 ? shrunk(values, ...this.labels.size, this.step).small : values;
+        return this.step > 1 ? shrunk(values, ...this.labels.size, this.step) : values;
       });
       for (const name of this.places.keys()) {
         const heads = headsOf(name, this.labels);

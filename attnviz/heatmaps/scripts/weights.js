@@ -49,9 +49,11 @@ class Weights {
     const codes = /** @type {Uint8Array} */ (this.codes).subarray(head * cells, (head + 1) * cells);
     const unit = this.tops[head] / 255, last = ((head + 1) * links - 1) * queries;
     const most = this.exact.subarray(last, last + queries); // no rounded weight of a row is above its exact ones
-    for (let key = 0, at = 0; key < keys; key++) {
-      for (let query = 0, to = key; query < queries; query++, to += keys) {
-        values[to] = Math.min(codes[at++] * unit, most[query]);
+    for (let query = 0, to = 0; query < queries; query++) {
+      const cap = most[query];
+      for (let at = query; at < codes.length; at += queries, to++) {
+        const weight = codes[at] * unit;
+        values[to] = weight < cap ? weight : cap;
       }
     }
     for (let rank = 0, at = head * links * queries; rank < links; rank++) {
