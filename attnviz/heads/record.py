@@ -294,8 +294,8 @@ class HeadComparison:
     def save(self, path: str | Path, head: tuple[int, int] | None = None, **view: Any) -> Path:
         """Write it, whole or not at all, by its ending.
 
-        png, svg and pdf are pictures, tex is a table of roles for a paper, csv and json are tables of all numbers,
-        stats is what a run goes on from and what is merged.
+        png, svg and pdf are pictures, html is a page to explore, tex is a table of roles for a paper, csv and json are
+        tables of all numbers, stats is what a run goes on from and what is merged.
 
         Args:
             path: the file.

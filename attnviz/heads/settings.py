@@ -40,7 +40,7 @@ FARTHEST = 128
 """The farthest fixed offset that can be set: the room for measures grows with it."""
 
 STATS = ".stats"
-TABLES = (".csv", ".json", ".tex", STATS)
+TABLES = (".csv", ".json", ".tex", ".html", STATS)
 """What a comparison is written as, beside pictures; .tex has its roles, .stats is drawn, merged and gone on with."""
 
 NOBODY_KNOWS = "nobody can tell whether it is the same when a run goes on"

@@ -17,6 +17,7 @@ from typing import Any
 
 from attnviz.errors import RecordError
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
+from attnviz.heads.html import page
 from attnviz.heads.measures import Measure
 from attnviz.heads.notes import note_words, proof, reason_of
 from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, Relation, Role
@@ -303,8 +304,9 @@ WRITERS: Mapping[str, Callable[[Any, str], str]] = {
     ".csv": lambda found, _: to_csv(found),
     ".json": lambda found, _: to_json(found) + "\n",
     ".tex": to_latex,
+    ".html": page,
 }
-"""What makes a file, by its ending: from a comparison, or changes, and the language; changes have no LaTeX."""
+"""What makes a file, by its ending: from a comparison, or changes, and the language; changes have no LaTeX, no page."""
 
 
 def save(found: HeadComparison | Changes, path: str | os.PathLike[str], language: str = "en") -> Path:
@@ -318,7 +320,9 @@ def save(found: HeadComparison | Changes, path: str | os.PathLike[str], language
         RecordError: a text holds half a character.
     """
     if isinstance(found, Changes):
-        make = WRITERS[check_ending(path, [ending for ending in WRITERS if ending != ".tex"], "changes are")]
+        make = WRITERS[
+            check_ending(path, [ending for ending in WRITERS if ending not in {".tex", ".html"}], "changes are")
+        ]
     else:
         make = WRITERS[check_ending(path, WRITERS, "a comparison is")]
     try:

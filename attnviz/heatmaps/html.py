@@ -12,8 +12,8 @@ from jaxtyping import UInt8
 
 from attnviz.attention import Attention, Note, Token
 from attnviz.heatmaps.words import merged_tokens, word_groups
-from attnviz.render.html import build, frame, planes
-from attnviz.render.palette import DEFAULT, colours
+from attnviz.render.html import build, frame, palettes, planes
+from attnviz.render.palette import DEFAULT
 from attnviz.render.sheet import KINDS, Scale, Sheet, pool, resolve
 from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import visible
@@ -33,8 +33,6 @@ LINKS = 120_000
 """About how many of the strongest weights such a page has as they are."""
 MOST = 5 * 2**23
 """Weights of one page; where there are more, tokens go together."""
-PAPER = {False: (255, 255, 255), True: (15, 19, 21)}
-"""The colour of the page, which weight 0 has too, in light and in dark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ def page(
         "queries": sides[0], "keys": None if same else sides[1], "first": sheet.first, "cell": sheet.cell,
         "proof": [proof(record.receipt, language) for language in LANGUAGES], "proved": sheet.is_proved,
         "notes": [[sentence(note, language) for note in _notes(record, sheet)] for language in LANGUAGES],
-        "palette": {"light": _table(palette, on_dark=False), "dark": _table(palette, on_dark=True)},
+        "palette": palettes(palette),
     }  # fmt: skip
     made = Page(
         build(sheet.sentence or visible(record.model), _said(sheet), labels=labels, data=data, own=OWN, language=lang)
@@ -203,12 +201,3 @@ def _groups(names: Sequence[str]) -> dict[str, object]:
 def _touch(before: tuple[int, int] | None, after: tuple[int, int] | None) -> bool:
     """Whether nothing stands between two tokens in the sentence as it was typed."""
     return before is not None and after is not None and before[1] == after[0]
-
-
-def _table(palette: str, *, on_dark: bool) -> str:
-    """The colours of all levels in hexadecimal, from the page's own colour on."""
-    table = colours(palette, on_dark=on_dark).astype(np.float64)
-    paper = np.array(PAPER[on_dark])
-    if on_dark:
-        table = 255 - (255 - table) * (255 - paper) / 255
-    return table.round().astype(np.uint8).tobytes().hex()

@@ -109,7 +109,7 @@ def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPa
             ["-o", "a.npz"],
             (
                 "Invalid value for '--output' / '-o': a.npz: the ending must be one of png, svg, pdf, csv, json, tex, "
-                "stats"
+                "html, stats"
             ),
         ),
     ],

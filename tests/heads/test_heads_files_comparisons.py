@@ -127,7 +127,7 @@ def test_saved_whole_by_its_ending(tmp_path: Path) -> None:
     comparison = made()
     assert save(comparison, tmp_path / "a.JSON").read_text(encoding="utf-8") == to_json(comparison) + "\n"
     assert save(comparison, tmp_path / "b.csv").read_text(encoding="utf-8") == to_csv(comparison)
-    with pytest.raises(OutputError, match=r"saved as \.csv, \.json or \.tex, not '\.xlsx'"):
+    with pytest.raises(OutputError, match=r"saved as \.csv, \.json, \.tex or \.html, not '\.xlsx'"):
         save(comparison, tmp_path / "c.xlsx")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.JSON", "b.csv"]
 

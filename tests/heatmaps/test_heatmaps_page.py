@@ -13,21 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from axe_core_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
 
 import attnviz
 from attnviz.attention import Attention, Note, Token
 from attnviz.errors import OutputError
 from attnviz.heatmaps import html
-from attnviz.heatmaps.html import PAPER, page
+from attnviz.heatmaps.html import page
 from attnviz.heatmaps.words import hide_special, merge_words
-from attnviz.render.html import build
-from tests.programs import program
+from attnviz.render.html import PAPER, build
+from tests.fixtures.browser import OPTIONS, downloaded, state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 Make = Callable[..., Attention]
 Open = Callable[..., "Page"]
@@ -36,52 +33,15 @@ GALLERY = Path(__file__).parents[2] / "outputs" / "gallery"
 SENTENCE = "[CLS] I love all you [SEP]"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The system's Chromium, one for all tests of this file; its own sandbox is refused to root, which CI is."""
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=program("chromium"), args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
-        )
-        yield chromium
-        chromium.close()
-
-
 @pytest.fixture
-def show(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Open the page of a record, and at the end see that nothing was asked of the network and no script failed."""
-    contexts: list[Any] = []
-    asked: list[Any] = []
-    failed: list[str] = []
+def show(show_page: Callable[..., Page]) -> Open:
+    """Open the page of a record."""
 
     def open_page(record: Attention | str, fragment: str = "", **look: Any) -> Page:
-        path = tmp_path / "page.html"
-        before = look.pop("before", "")
-        options: dict[str, Any] = {
-            name: look.pop(name) for name in ("viewport", "color_scheme", "has_touch") if name in look
-        }
-        if isinstance(record, str):
-            path.write_text(record, encoding="utf-8")
-        else:
-            page(record, path, **look)
-        context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
-        contexts.append(context)
-        opened = context.new_page()
-        opened.add_init_script(before or "0")
-        opened.on("request", lambda request: asked.append(request))  # noqa: PLW0108 - it sets a mark on what it is given
-        opened.on("pageerror", lambda error: failed.append(str(error)))
-        opened.on("dialog", lambda dialog: failed.append(dialog.message))
-        opened.goto(path.as_uri() + (f"#{fragment}" if fragment else ""))
-        if not before:
-            opened.wait_for_selector("#page[data-ready]")
-        return opened
+        options = {name: look.pop(name) for name in OPTIONS if name in look}
+        return show_page(record if isinstance(record, str) else page(record, **look).html, fragment, **options)
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    outside = [one for one in asked if not one.url.startswith(("file:", "blob:", "data:"))]
-    assert [one.url for one in outside if one.failure != "csp"] == []
-    assert failed == []
+    return open_page
 
 
 @pytest.fixture
@@ -106,19 +66,6 @@ def pieces(fixed_record: Make) -> Make:
                             key_tokens=tuple(tokens), text=text, pair=second and f" {second}")  # fmt: skip
 
     return make
-
-
-def state(shown: Page) -> dict[str, str]:
-    """What the address tells."""
-    fragment = shown.evaluate("decodeURIComponent(location.hash.slice(1))")
-    return dict(part.split("=", 1) for part in fragment.split("&") if part)
-
-
-def downloaded(shown: Page, kind: str) -> bytes:
-    """What a button saves."""
-    with shown.expect_download() as waiting:
-        shown.get_by_role("button", name=kind, exact=True).click()
-    return waiting.value.path().read_bytes()
 
 
 def table(shown: Page) -> list[dict[str, str]]:

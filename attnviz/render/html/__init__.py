@@ -14,6 +14,10 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+import numpy as np
+
+from attnviz.render.palette import DEFAULT, colours
+
 HERE = Path(__file__).parent
 SHARED = tuple(HERE / f"{name}.js" for name in ("dom", "binary", "colours", "pens", "save"))
 """The scripts that every page has, before its own."""
@@ -28,7 +32,7 @@ def build(
         title: of the window, and the page's heading.
         head: what is said below it, which can be read without scripts too: the name of each line, and its text.
         labels: plain values; the scripts read them from the element ``labels``.
-        data: numbers; the scripts inflate them from the element ``data``.
+        data: numbers; the scripts inflate them from the element ``data``; there may be none.
         own: the page's own scripts (``.js``) and styles (``.css``), in their order, after those of all pages.
         language: `en` or `ko`.
     """
@@ -40,6 +44,7 @@ def build(
     )
     lines = "\n".join(f'<p class="{name}">{escape(text)}</p>' for name, text in head)
     plain = json.dumps(labels, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    block = f'<script type="application/octet-stream" id="data">{_in_text(data)}</script>\n' if data else ""
     return f"""<!doctype html>
 <html lang="{language}">
 <head>
@@ -57,8 +62,7 @@ def build(
 </header>
 <main id="page"><p id="wait">{_WAIT[language]}</p></main>
 <script type="application/json" id="labels">{plain}</script>
-<script type="application/octet-stream" id="data">{base64.b64encode(deflated(data)).decode()}</script>
-<script>{script}</script>
+{block}<script>{script}</script>
 </body>
 </html>
 """
@@ -84,10 +88,21 @@ def bundle(paths: Sequence[Path]) -> str:
     return f'"use strict";\n(() => {{\n{text}}})();\n'
 
 
-def deflated(data: bytes) -> bytes:
+def _in_text(data: bytes) -> str:
     """Packed so that a browser unpacks it by itself; by filtered matches, the best for codes of weights."""
     packer = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_FILTERED)
-    return packer.compress(data) + packer.flush()
+    return base64.b64encode(packer.compress(data) + packer.flush()).decode()
+
+
+PAPER = {False: (255, 255, 255), True: (15, 19, 21)}
+"""The colour of a page, which weight 0 has too, in light and in dark: as in `page.css`."""
+
+
+def palettes(name: str = DEFAULT) -> dict[str, str]:
+    """The colours of all levels on a light and on a dark page, in hexadecimal, from the page's own colour on."""
+    light = colours(name)
+    dark = 255 - (255.0 - colours(name, on_dark=True)) * (255 - np.array(PAPER[True])) / 255
+    return {"light": light.tobytes().hex(), "dark": dark.round().astype(np.uint8).tobytes().hex()}
 
 
 def planes(values: bytes, width: int) -> bytes:

@@ -1,0 +1,86 @@
+"""What each head does as one page: the map of roles, a table to sort, and of each head how sure its roles are."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from attnviz.heads.notes import how_sure, note_words, proof
+from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
+from attnviz.heads.roles import CONTROLS
+from attnviz.heads.selection import example_of, strongest_of
+from attnviz.heads.wording import described, sample, say
+from attnviz.render.html import build, palettes
+from attnviz.text.display import visible
+from attnviz.text.phrase import LANGUAGES
+
+SCRIPTS = Path(__file__).parent / "scripts"
+OWN = (SCRIPTS / "heads.js", SCRIPTS / "heads.css")
+
+
+def page(comparison: HeadComparison, language: str = "en") -> str:
+    """A comparison as one HTML page to explore, in English or Korean at first; both are in it."""
+    measures = [one for one in comparison.measures if one.offset is None]
+    about = [described(comparison, one) for one in LANGUAGES]
+    labels = {
+        "lang": language, "layers": comparison.n_layers, "heads": comparison.n_heads, "about": about,
+        "model": visible(comparison.model), "sample": [visible(sample(comparison, one)) for one in LANGUAGES],
+        "proof": [proof(comparison, one) for one in LANGUAGES],
+        "notes": [[visible(note_words(note, one)) for note in comparison.notes] for one in LANGUAGES],
+        "measures": [
+            {"name": visible(one.label), "unit": one.unit, "words": [visible(one.say(lang)) for lang in LANGUAGES]}
+            for one in measures
+        ],
+        "rules": [
+            {"name": rule.name, "short": rule.short, "sign": rule.sign, "colour": rule.colour,
+             "words": [rule.say(one) for one in LANGUAGES]}
+            for rule in dict.fromkeys(role.rule for head in comparison.heads for role in head.roles)
+        ],
+        "profiles": [_profile(comparison, head, [comparison.names.index(one.name) for one in measures])
+                     for head in comparison.heads],
+        "not": [say("not_explanation", one) for one in LANGUAGES],
+        "palette": palettes(),
+    }  # fmt: skip
+    ko = language == "ko"
+    head = [("model", f"{visible(comparison.model)} · {about[ko]}"), ("sample", visible(sample(comparison, language)))]
+    title = ("What each head does", "각 헤드가 하는 일")
+    return build(
+        title[ko], [*head, ("proof proved", proof(comparison, language))], labels=labels | {"title": title}, data=b"",
+        own=OWN, language=language,
+    )  # fmt: skip
+
+
+def _profile(comparison: HeadComparison, head: HeadProfile, chosen: list[int]) -> dict[str, Any]:
+    """One head: its roles, the clearest first, and each measure with its interval."""
+    estimates = comparison.estimates
+    values = (estimates.value, estimates.low, estimates.high)
+    return {
+        "name": head.name,
+        "roles": [_role(comparison, head, role) for role in head.roles],
+        "values": [[_number(part[head.layer, head.head, at]) for part in values] for at in chosen],
+    }
+
+
+def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str, Any]:
+    return {
+        "rule": role.name, "score": _number(role.score), "low": _number(role.low), "high": _number(role.high),
+        "least": role.rule.threshold, "sure": role.established, "why": [how_sure(role, one) for one in LANGUAGES],
+        "controls": [
+            {"words": [CONTROLS[one.name].say(lang, one) for lang in LANGUAGES], "value": _number(one.value),
+             "low": _number(one.low), "high": _number(one.high), "out": one.rules_out}
+            for one in role.controls
+        ],
+        "examples": [
+            _example(one) for one in (example_of(comparison, head, role), strongest_of(comparison, head, role)) if one
+        ],
+    }  # fmt: skip
+
+
+def _example(example: Example) -> dict[str, object]:
+    return {"text": visible(example.text), "score": _number(example.score)}
+
+
+def _number(value: float) -> float | None:
+    """A number as it is measured, in 6 digits; None where there is none."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None

@@ -1,0 +1,285 @@
+/**
+ * What each head does: a map of roles, a table to sort, and of the chosen head how sure its roles are.
+ * @typedef {{words: string[], value: number, low: number|null, high: number|null, out: boolean}} Held
+ * @typedef {{rule: string, score: number, low: number|null, high: number|null, least: number, sure: boolean, why: string[],
+ *   controls: Held[], examples: {text: string, score: number}[]}} HeadRole
+ * @typedef {{name: string, roles: HeadRole[], values: (number|null)[][]}} Profile
+ * @typedef {{name: string, short: string, sign: string, colour: string, words: string[]}} Rule
+ * @typedef {{lang: string, layers: number, heads: number, model: string, title: string[], about: string[], sample: string[],
+ *   proof: string[], notes: string[][], measures: {name: string, unit: string, words: string[]}[], rules: Rule[],
+ *   profiles: Profile[], not: string[], palette: {light: string, dark: string}}} HeadLabels
+ */
+
+const HEAD_WORDS = {
+  map: ["Map of roles: a filled sign is established", "역할의 지도: 채워진 기호는 확립된 역할"],
+  head: ["head", "헤드"], role: ["role", "역할"], score: ["score", "점수"], interval: ["95 %", "95 %"],
+  none: ["no clear role", "뚜렷한 역할 없음"], sure: ["established", "확립됨"], unsure: ["not established", "확립되지 않음"],
+  all: ["All roles", "모든 역할"], choose: ["Role", "역할"], example: ["Example", "예문"],
+  threshold: ["asked for: {0}", "기준: {0}"], held: ["held against", "견준 것"], measure: ["measure", "측정"],
+  value: ["value", "값"], csv: ["Save CSV", "CSV 저장"], table: ["All heads; a click on a title sorts", "모든 헤드; 제목을 누르면 정렬"],
+};
+
+/** The page. */
+class Heads {
+  /** @param {HeadLabels} labels */
+  constructor(labels) {
+    this.labels = labels;
+    this.rules = new Map(labels.rules.map((rule) => [rule.name, rule]));
+    this.dark = matchMedia("(prefers-color-scheme: dark)");
+    this.state = this.read();
+    this.map = el("table", { class: "map" });
+    this.table = el("table", { class: "all-heads" });
+    this.detail = el("section", { class: "detail", "aria-live": "polite" });
+    this.choice = el("select", { change: () => this.set({ role: this.choice.value }) });
+    this.label = el("span");
+    this.save = el("button", { type: "button", class: "plain", click: () => this.csv() });
+    this.lang = el("button", { type: "button", class: "plain", click: () => this.set({ lang: this.ko ? "en" : "ko" }) });
+    this.notes = el("footer");
+    this.scroll = el("div", { class: "wide", tabindex: 0, role: "group" }, this.table);
+    document.getElementById("page")?.replaceChildren(
+      el("div", { class: "controls" }, el("label", {}, this.label, this.choice), this.save, this.lang),
+      this.map, this.detail, this.scroll, this.notes);
+    document.getElementById("page")?.setAttribute("data-ready", "1");
+    addEventListener("hashchange", () => {
+      this.state = this.read();
+      this.show();
+    });
+    addEventListener("keydown", (event) => this.key(event));
+    this.dark.addEventListener("change", () => this.show());
+    this.show();
+  }
+
+  get ko() {
+    return this.state.lang === "ko";
+  }
+
+  /** @param {keyof typeof HEAD_WORDS} name @param {...string} values */
+  say(name, ...values) {
+    return HEAD_WORDS[name][this.ko ? 1 : 0].replace(/\{(\d)\}/g, (_, at) => values[Number(at)]);
+  }
+
+  /** @param {string[]} pair */
+  in(pair) {
+    return pair[this.ko ? 1 : 0];
+  }
+
+  /** What the address tells; what is not there is as usual. */
+  read() {
+    const told = new URLSearchParams(location.hash.slice(1)), { labels } = this;
+    const known = (/** @type {string} */ name, /** @type {(text: string) => boolean} */ fits, /** @type {string} */ usual) => {
+      const text = told.get(name);
+      return text !== null && fits(text) ? text : usual;
+    };
+    return {
+      head: known("head", (text) => labels.profiles.some((one) => one.name === text), ""),
+      role: known("role", (text) => this.rules.has(text), ""),
+      sort: known("sort", (text) => /^-?(head|role|score|\d{1,3})$/.test(text), "head"),
+      lang: known("lang", (text) => text === "en" || text === "ko", labels.lang),
+    };
+  }
+
+  /** @param {Partial<Heads["state"]>} change */
+  set(change) {
+    this.state = { ...this.state, ...change };
+    const usual = { head: "", role: "", sort: "head", lang: this.labels.lang };
+    const told = Object.entries(this.state).filter(([name, text]) => text !== usual[/** @type {"head"} */ (name)]);
+    try {
+      history.replaceState(null, "", `#${new URLSearchParams(told)}`);
+    } catch { /* in a frame */ }
+    this.show();
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (!by || event.ctrlKey || event.altKey || event.metaKey || target.matches("select, .wide")) return;
+    const [layer, head] = (this.state.head || "0.0").split(".").map(Number), { layers, heads } = this.labels;
+    const next = [(layer + by[0] + layers) % layers, (head + by[1] + heads) % heads].join(".");
+    event.preventDefault();
+    this.set({ head: this.state.head ? next : "0.0" });
+    if (this.map.contains(target)) this.map.querySelector("[aria-pressed=true]").focus();
+  }
+
+  show() {
+    const { labels, state } = this;
+    this.colours = new Colours(labels.palette[this.dark.matches ? "dark" : "light"], this.dark.matches);
+    document.documentElement.lang = state.lang;
+    const top = (/** @type {string} */ name, /** @type {string} */ text) => {
+      const found = document.querySelector(`header ${name}`);
+      if (found) found.textContent = text;
+    };
+    top("h1", this.in(labels.title));
+    top(".model", `${labels.model} · ${this.in(labels.about)}`);
+    top(".sample", this.in(labels.sample));
+    top(".proof", this.in(labels.proof));
+    this.label.textContent = this.say("choose");
+    this.choice.replaceChildren(el("option", { value: "" }, this.say("all")),
+      ...labels.rules.map((rule) => el("option", { value: rule.name }, `${rule.short}: ${this.in(rule.words)}`)));
+    this.choice.value = state.role;
+    this.save.textContent = this.say("csv");
+    this.lang.textContent = this.ko ? "English" : "한국어";
+    this.lang.lang = this.ko ? "en" : "ko";
+    this.scroll.setAttribute("aria-label", this.say("table"));
+    this.notes.replaceChildren(...[this.in(labels.not), .../** @type {any} */ (labels.notes)[this.ko ? 1 : 0]]
+      .map((text) => el("p", { class: "faint" }, text)));
+    this.showMap();
+    this.showTable();
+    this.showDetail();
+  }
+
+  /** The clearest role of a head that is looked for. @param {Profile} profile */
+  role(profile) {
+    return profile.roles.find((one) => !this.state.role || one.rule === this.state.role);
+  }
+
+  /** A role as its sign, filled where it is established. @param {HeadRole|undefined} role */
+  sign(role) {
+    const rule = role && this.rules.get(role.rule);
+    const made = el("span", { class: "sign" }, rule ? rule.sign : "·");
+    if (rule && role?.sure) {
+      const rgb = [1, 3, 5].map((at) => parseInt(rule.colour.slice(at, at + 2), 16));
+      made.style.background = rule.colour;
+      made.style.color = luminance(rgb) > 0.179 ? "#000" : "#fff";
+    } else if (rule) made.style.boxShadow = `inset 0 0 0 2px ${rule.colour}`;
+    return made;
+  }
+
+  /** @param {HeadRole|undefined} role */
+  words(role) {
+    if (!role) return this.say("none");
+    return `${this.in(/** @type {Rule} */ (this.rules.get(role.rule)).words)}, ${this.say(role.sure ? "sure" : "unsure")}`;
+  }
+
+  showMap() {
+    const { labels, state } = this, across = [...Array(labels.heads).keys()];
+    const focused = this.map.contains(document.activeElement);
+    this.map.replaceChildren(el("caption", {}, this.say("map")),
+      el("thead", {}, el("tr", {}, el("td"), ...across.map((head) => el("th", { scope: "col" }, String(head))))),
+      el("tbody", {}, ...[...Array(labels.layers).keys()].map((layer) => el("tr", {}, el("th", { scope: "row" }, String(layer)),
+        ...across.map((head) => {
+          const profile = labels.profiles[layer * labels.heads + head], role = this.role(profile);
+          const isHere = profile.name === state.head;
+          return el("td", {}, el("button", {
+            type: "button", "aria-pressed": String(isHere), tabindex: isHere || (!state.head && !layer && !head) ? 0 : -1,
+            "aria-label": `${profile.name}: ${this.words(role)}`, title: `${profile.name}: ${this.words(role)}`,
+            click: () => this.set({ head: isHere ? "" : profile.name }),
+          }, this.sign(role)));
+        })))));
+    if (focused) this.map.querySelector("[tabindex='0']")?.focus();
+  }
+
+  /** The rows of the table in their order. */
+  get rows() {
+    const { labels, state, rules } = this, down = state.sort.startsWith("-"), by = state.sort.replace("-", "");
+    const place = (/** @type {Profile} */ one) => labels.profiles.indexOf(one);
+    const short = (/** @type {Profile} */ one) => rules.get(this.role(one)?.rule ?? "")?.short ?? "\uffff";
+    /** @type {(one: Profile) => number|string} */
+    const value = by === "head" ? place : by === "role" ? short
+      : by === "score" ? (one) => this.role(one)?.score ?? -Infinity : (one) => one.values[Number(by)]?.[0] ?? -Infinity;
+    const shown = labels.profiles.filter((one) => !state.role || this.role(one));
+    return shown.sort((a, b) => {
+      const [x, y] = [value(a), value(b)], order = x < y ? -1 : x > y ? 1 : 0;
+      return (down ? -order : order) || place(a) - place(b);
+    });
+  }
+
+  showTable() {
+    const { labels, state } = this, colours = /** @type {Colours} */ (this.colours);
+    const columns = [
+      ...["head", "role", "score"].map((name) => ({ name, text: this.say(/** @type {"head"} */ (name)), title: "" })),
+      ...labels.measures.map((one, at) => ({ name: String(at), text: one.name, title: `${this.in(one.words)} (${one.unit})` })),
+    ];
+    const titles = columns.map(({ name, text, title }) => {
+      const down = state.sort === `-${name}`, up = state.sort === name;
+      const first = name === "head" || name === "role" ? name : `-${name}`;
+      const sort = () => this.set({ sort: up ? `-${name}` : down ? name : first });
+      return el("th", { scope: "col", "aria-sort": down ? "descending" : up ? "ascending" : null },
+        el("button", { type: "button", class: "link", title, click: sort }, `${text}${down ? " ▾" : up ? " ▴" : ""}`));
+    });
+    const focused = [...this.table.querySelectorAll("thead button")].indexOf(document.activeElement);
+    this.table.replaceChildren(el("thead", {}, el("tr", {}, ...titles)), el("tbody", {}, ...this.rows.map((profile) => {
+      const role = this.role(profile), rule = role && this.rules.get(role.rule);
+      const cells = profile.values.map(([value], at) => {
+        const cell = el("td", {}, value === null ? "" : value.toFixed(2));
+        const level = labels.measures[at].unit === "share" && value !== null && value >= 0.005 ? colours.level(value, 1) : 0;
+        if (level) Object.assign(cell.style, { background: colours.css[level], color: colours.inks[level] });
+        return cell;
+      });
+      return el("tr", { "aria-current": profile.name === state.head },
+        el("th", { scope: "row" }, el("button", { type: "button", class: "link", click: () => this.set({ head: profile.name }) },
+          profile.name)),
+        el("td", { class: "name" }, this.sign(role), ` ${rule ? rule.short : ""}`),
+        el("td", {}, role ? role.score.toFixed(2) : ""), ...cells);
+    })));
+    if (focused >= 0) this.table.querySelectorAll("thead button")[focused]?.focus();
+  }
+
+  showDetail() {
+    const { labels, state } = this, profile = labels.profiles.find((one) => one.name === state.head);
+    this.detail.hidden = !profile;
+    if (!profile) return;
+    this.detail.replaceChildren(el("h2", {}, `${this.say("head")} ${profile.name}`),
+      ...(profile.roles.length ? profile.roles.map((role) => this.card(role)) : [el("p", {}, this.say("none"))]),
+      el("table", { class: "measures" },
+        el("thead", {}, el("tr", {}, ...["measure", "value", "interval"].map((name) =>
+          el("th", { scope: "col" }, this.say(/** @type {"measure"} */ (name)))))),
+        el("tbody", {}, ...profile.values.map(([value, low, high], at) => value === null ? "" : el("tr", {},
+          el("th", { scope: "row", title: labels.measures[at].unit }, this.in(labels.measures[at].words)),
+          el("td", {}, value.toFixed(2)), el("td", {}, ends(low, high)))))));
+  }
+
+  /** A role with its interval, what it is held against, why it is established or not, and sentences. @param {HeadRole} role */
+  card(role) {
+    const rule = /** @type {Rule} */ (this.rules.get(role.rule)), plot = drawing(), held = role.controls.filter((one) => one.out);
+    plot.setAttribute("role", "img");
+    plot.setAttribute("aria-label", `${role.score.toFixed(2)} (${ends(role.low, role.high)})`);
+    this.plot(plot, role, held);
+    return el("article", {}, el("h3", {}, this.sign(role), ` ${this.in(rule.words)}`), plot,
+      el("p", {}, this.in(role.why)),
+      ...role.examples.map((one) => el("p", { class: "faint" }, `${this.say("example")}: `, el("bdi", {}, clip(one.text, 240)),
+        ` ${one.score.toFixed(2)}`)));
+  }
+
+  /** The score with its interval above those of the controls, from 0 to 1; a line where the threshold is.
+   * @param {SVGSVGElement} plot @param {HeadRole} role @param {Held[]} held */
+  plot(plot, role, held) {
+    const colours = /** @type {Colours} */ (this.colours), left = 6, high = 34;
+    const wide = Math.max(180, Math.min(420, this.detail.clientWidth - 2 * left)), bottom = (held.length + 1) * high + 6;
+    const pen = new SvgPen(plot, wide + 2 * left, bottom + 18);
+    const x = (/** @type {number} */ value) => left + Math.min(1, Math.max(0, value)) * wide;
+    const faint = colours.named("faint");
+    for (let y = 16; y < bottom; y += 6) pen.box(x(role.least), y, 1, 3, faint);
+    /** @param {number} at @param {{low: number|null, high: number|null}} one @param {number} value @param {string} words */
+    const line = (at, one, value, words) => {
+      const y = at * high + 24, colour = at ? faint : colours.named("lines");
+      if (one.low !== null && one.high !== null) pen.box(x(one.low), y - 2, Math.max(1, x(one.high) - x(one.low)), 4, colour);
+      pen.box(x(value) - 2, y - 6, 4, 12, colour);
+      pen.text(fit(`${value.toFixed(2)}  ${words}`, wide, 12), left, y - 15, { size: 12, fill: at ? faint : colours.named("ink") });
+    };
+    line(0, role, role.score, /** @type {Rule} */ (this.rules.get(role.rule)).short);
+    held.forEach((one, at) => line(at + 1, one, one.value, this.in(one.words)));
+    pen.box(left, bottom, wide, 1, colours.named("line"));
+    pen.text("0", left, bottom + 9, { size: 11, fill: faint, anchor: "middle" });
+    pen.text(this.say("threshold", String(role.least)), x(role.least), bottom + 9, { size: 11, fill: faint, anchor: "middle" });
+    pen.text("1", left + wide, bottom + 9, { size: 11, fill: faint, anchor: "middle" });
+  }
+
+  /** The table as CSV, in the order seen. */
+  csv() {
+    const { measures } = this.labels;
+    saveTable("attnviz-heads", [["head", "role", "established", "score", "low", "high", ...measures.map((one) => one.name)],
+      ...this.rows.map((profile) => {
+        const role = this.role(profile);
+        return [profile.name, role?.rule ?? "", role ? Number(role.sure) : "", role?.score ?? "", role?.low ?? "", role?.high ?? "",
+          ...profile.values.map(([value]) => value ?? "")];
+      })]);
+  }
+}
+
+/** An interval as a text. @param {number|null} low @param {number|null} high */
+function ends(low, high) {
+  return low === null || high === null ? "" : `${low.toFixed(2)}–${high.toFixed(2)}`;
+}
+
+new Heads(JSON.parse(document.getElementById("labels")?.textContent ?? ""));

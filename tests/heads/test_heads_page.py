@@ -1,0 +1,119 @@
+"""The page of a comparison in a real browser: its numbers are the comparison's, it sorts, it keeps its state."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from axe_core_python.sync_playwright import Axe
+
+import attnviz
+from attnviz.errors import OutputError
+from attnviz.heads.html import page
+from attnviz.heads.record import Example, HeadComparison
+from tests.fixtures.browser import downloaded, state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+SENTENCES = [
+    "the animal didn't cross the street because it was too tired",
+    "a king loves the old queen",
+    "I love you",
+] * 6
+
+
+@pytest.fixture(scope="module")
+def comparison() -> HeadComparison:
+    """Three layers of six heads, some of which have roles."""
+    found = attnviz.compare_heads(SENTENCES, model="toy")
+    assert isinstance(found, HeadComparison)
+    return found
+
+
+def test_numbers_are_the_comparisons(show_page: Callable[..., Page], comparison: HeadComparison) -> None:
+    """The saved table has each measure of each head, and the clearest role; a head's page has its intervals."""
+    shown = show_page(page(comparison))
+    rows = [*csv.DictReader(io.StringIO(downloaded(shown, "Save CSV").decode("utf-8-sig"), newline=""))]
+    assert [row["head"] for row in rows] == [head.name for head in comparison.heads]
+    for row, head in zip(rows, comparison.heads, strict=True):
+        assert row["role"] == (head.roles[0].name if head.roles else "")
+        assert float(row["prev"]) == pytest.approx(comparison.estimate("previous", head.layer, head.head)[0], rel=1e-5)
+    head = next(one for one in comparison.heads if one.roles)
+    shown.get_by_role("button", name=f"{head.name}: ").first.click()
+    assert state(shown) == {"head": head.name}
+    value, low, high = comparison.estimate("previous", head.layer, head.head)
+    line = shown.locator(".measures tr").filter(has_text="weight on the token before").first.inner_text()
+    assert line.split("\t")[1:] == [f"{value:.2f}", f"{low:.2f}–{high:.2f}"]  # noqa: RUF001 - an en dash
+    assert head.roles[0].rule.words in shown.inner_text(".detail")
+
+
+def test_it_sorts_and_chooses(show_page: Callable[..., Page], comparison: HeadComparison) -> None:
+    """A title sorts, the largest first, then turns round; a role leaves heads that have it; the address keeps it."""
+    shown = show_page(page(comparison))
+    shown.get_by_role("button", name="prev", exact=True).click()
+    names = shown.locator(".all-heads tbody th").all_inner_texts()
+    values = {one.name: comparison.estimate("previous", one.layer, one.head)[0] for one in comparison.heads}
+    assert names == sorted(values, key=lambda name: -values[name])
+    assert shown.get_attribute(".all-heads th[aria-sort]", "aria-sort") == "descending"
+    shown.locator(".all-heads th[aria-sort] button").click()
+    assert shown.locator(".all-heads tbody th").all_inner_texts() == sorted(values, key=lambda name: values[name])
+    role = next(one.roles[0] for one in comparison.heads if one.roles)
+    shown.locator("select").select_option(role.name)
+    having = [one.name for one in comparison.heads if role.name in {other.name for other in one.roles}]
+    assert sorted(shown.locator(".all-heads tbody th").all_inner_texts()) == sorted(having)
+    again = show_page(page(comparison), "&".join(f"{name}={value}" for name, value in state(shown).items()))
+    assert again.inner_text(".all-heads") == shown.inner_text(".all-heads")
+
+
+def test_keys_language_and_hostile_addresses(show_page: Callable[..., Page], comparison: HeadComparison) -> None:
+    """Arrows move among heads; the button turns the language; what is not there is as usual."""
+    shown = show_page(page(comparison), "head=9.9&role=%3Cimg%3E&sort=constructor&lang=xx")
+    assert not shown.locator(".detail").is_visible()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        shown.keyboard.press(key)
+    assert state(shown)["head"] == "1.1"
+    shown.get_by_role("button", name="한국어").click()
+    assert shown.inner_text("h1") == "각 헤드가 하는 일"
+    assert shown.get_attribute("html", "lang") == "ko"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_barriers(show_page: Callable[..., Page], comparison: HeadComparison, scheme: str) -> None:
+    """axe-core finds no violation, and at 360 pixels nothing stands beyond the edge."""
+    head = next(one for one in comparison.heads if one.roles)
+    for width in (1280, 360):
+        size = {"width": width, "height": 800}
+        shown = show_page(page(comparison), f"head={head.name}", color_scheme=scheme, viewport=size)
+        assert shown.evaluate("document.documentElement.scrollWidth") == width
+    found = Axe().run(shown)["violations"]
+    assert [(one["id"], [node["html"][:160] for node in one["nodes"]]) for one in found] == []
+
+
+def test_hostile_texts_are_texts(show_page: Callable[..., Page], comparison: HeadComparison) -> None:
+    """A model, a corpus and a sentence with markup are shown as text, and nothing runs."""
+    bad = "</script><img src=x onerror=alert(1)>\u2028<!--"
+    head = next(one for one in comparison.heads if one.roles)
+    place = head.name, head.roles[0].measure
+    hostile = replace(comparison, model=bad, corpus=bad, typical={place: Example(text=bad, score=1.0)})
+    shown = show_page(page(hostile), f"head={head.name}")
+    assert shown.locator("img").count() == 0
+    assert "<img src=x onerror=alert(1)>" in shown.inner_text(".model")
+    assert "<img src=x onerror=alert(1)>" in shown.inner_text(".detail")
+
+
+def test_the_file(comparison: HeadComparison, tmp_path: Path) -> None:
+    """The same comparison makes the same bytes; two models have no page."""
+    comparison.save(tmp_path / "heads.html")
+    assert (tmp_path / "heads.html").read_text(encoding="utf-8") == page(comparison)
+    comparison.save(tmp_path / "ko.html", lang="ko")
+    assert '<html lang="ko">' in (tmp_path / "ko.html").read_text(encoding="utf-8")
+    changes = attnviz.compare_models("toy-random", "toy-random", SENTENCES[:2])
+    with pytest.raises(OutputError, match="changes are saved as"):
+        changes.save(tmp_path / "changes.html")
