@@ -8,11 +8,17 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from attnviz.attention import Attention, Receipt, Token
+from tests.fixtures import shapes
+
+if TYPE_CHECKING:
+    from attnviz.attention import Attention
+
+shapes.check_only_shapes()  # before anything of attnviz is imported
 
 # One thread for each process: the tests run side by side, and threads that fight for a core make each other slow.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -50,6 +56,7 @@ def real_model() -> str:
 @pytest.fixture
 def make_record() -> Callable[..., Attention]:
     """A record of random rows: 2 layers, 3 heads, 5 tokens, unless other words or sizes are given."""
+    from attnviz.attention import Attention, Receipt, Token
 
     def make(
         words: str = "[CLS] I love you [SEP]", n_layers: int = 2, n_heads: int = 3, seed: int = 7, **more: object

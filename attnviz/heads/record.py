@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
+from numpy.typing import ArrayLike
 
 from attnviz.attention import Attention, Kind, Note, positions
 from attnviz.errors import SelectionError
@@ -19,9 +20,14 @@ from attnviz.heads.measures import Measure, RoleRule
 class Estimates:
     """Means with their 95 % intervals; NaN where nothing was counted, or there was too little to resample."""
 
-    value: Float64[np.ndarray, ...]  # the mean
-    low: Float64[np.ndarray, ...]  # the lower end of its interval
-    high: Float64[np.ndarray, ...]  # the upper end
+    value: Float64[np.ndarray, " ..."]  # the mean
+    low: Float64[np.ndarray, " ..."]  # the lower end of its interval
+    high: Float64[np.ndarray, " ..."]  # the upper end
+
+    @classmethod
+    def of(cls, value: ArrayLike, low: ArrayLike, high: ArrayLike) -> Estimates:
+        """From numbers that may be one each, which numpy does not call an array."""
+        return cls(value=np.asarray(value), low=np.asarray(low), high=np.asarray(high))
 
     def at(self, *place: int) -> tuple[float, float, float]:
         """One of them: its value and both ends of its interval."""

@@ -141,12 +141,12 @@ def best_of_seeds(best: Float64[np.ndarray, "seed ..."], looked_at: int, noise: 
     """
     n = len(best)
     if n < 2:  # one seed says nothing of the next
-        return Estimates(value=best.mean(axis=0), low=best[0] * np.nan, high=best[0] * np.nan)
+        return Estimates.of(best.mean(axis=0), best[0] * np.nan, best[0] * np.nan)
     varied = best.var(axis=0, ddof=1)
     apart = np.sqrt(np.maximum(varied - noise, 0.0) + varied / n)
     far = student(n - 1, FAMILY_ERROR / max(looked_at, 1)) * apart
     value = best.mean(axis=0)
-    return Estimates(value=value, low=np.maximum(value - far, 0.0), high=np.minimum(value + far, 1.0))
+    return Estimates.of(value, np.maximum(value - far, 0.0), np.minimum(value + far, 1.0))
 
 
 def _too_few(evidence: Evidence) -> Note | None:

@@ -90,7 +90,7 @@ def regrouped(replicates: Real[np.ndarray, "replicate ..."], n: int = GROUPS) ->
 def estimate(sums: Real[np.ndarray, "group ..."], counts: Real[np.ndarray, "group ..."]) -> Estimates:
     """Means and their intervals, none of which goes below 0, as nothing that is measured does."""
     found = interval(left_out(sums, counts), effective(counts))
-    return Estimates(value=found.value, low=np.maximum(found.low, 0.0), high=found.high)
+    return Estimates.of(found.value, np.maximum(found.low, 0.0), found.high)
 
 
 def left_out(
@@ -103,7 +103,9 @@ def left_out(
         return np.asarray(np.where(rows > 0, rest / rows, np.nan))
 
 
-def interval(means: Float64[np.ndarray, "group ..."], sentences: Float64[np.ndarray, ...] | None = None) -> Estimates:
+def interval(
+    means: Float64[np.ndarray, "group ..."], sentences: Float64[np.ndarray, " ..."] | None = None
+) -> Estimates:
     """A number with its interval, of what it comes to for all sentences and without each group.
 
     It is the jackknife's (Tukey 1958) with Student's t, of so many degrees of freedom as sentences count alike, less
@@ -125,16 +127,13 @@ def interval(means: Float64[np.ndarray, "group ..."], sentences: Float64[np.ndar
     t = np.array([student(max(int(one), 1)) for one in np.rint(freedom - 1).ravel()]).reshape(n.shape)
     low, high = (value - error * _unskewed(side * t, skewness, np.maximum(n, 1)) for side in (1, -1))
     known = n > 1
-    return Estimates(
-        value=value,
-        low=np.where(known, np.minimum(low, value), np.nan),
-        high=np.where(known, np.maximum(high, value), np.nan),
-    )
+    low, high = np.where(known, np.minimum(low, value), np.nan), np.where(known, np.maximum(high, value), np.nan)
+    return Estimates.of(value, low, high)
 
 
 def _unskewed(
-    t: Float64[np.ndarray, ...], skewness: Float64[np.ndarray, ...], n: Int64[np.ndarray, ...]
-) -> Float64[np.ndarray, ...]:
+    t: Float64[np.ndarray, " ..."], skewness: Float64[np.ndarray, " ..."], n: Int64[np.ndarray, " ..."]
+) -> Float64[np.ndarray, " ..."]:
     """Where Hall's transformation of Student's t comes to this; t itself where nothing is skewed."""
     root, even = np.sqrt(n), np.abs(skewness) < 1e-6
     bent = np.where(even, 1.0, skewness)
@@ -152,7 +151,7 @@ def student(freedom: int, tail: float = (1 - LEVEL) / 2) -> float:
     return math.sqrt(freedom) / math.tan(float(np.interp(2 * tail * area[-1], area, x)))
 
 
-def effective(counts: Real[np.ndarray, "group ..."]) -> Float64[np.ndarray, ...]:
+def effective(counts: Real[np.ndarray, "group ..."]) -> Float64[np.ndarray, " ..."]:
     """Over how many groups of sentences what was counted is spread; NaN where nothing was. Copies are one sentence.
 
     It is as many as give a mean that varies as much where each counts alike (Kish 1965, "Survey Sampling"): the square
@@ -177,7 +176,7 @@ def share(hits: Real[np.ndarray, "group ..."], counts: Real[np.ndarray, "group .
         apart = np.where(there, np.where(there, means[1:], 0.0).sum(axis=0) / n - means[1:], 0.0)
         alone = value * (1 - value) / ((n - 1) / n * (apart**2).sum(axis=0))
         low, high = wilson(value, np.fmin(alone, counts[0]))
-    return Estimates(value=value, low=np.clip(low, 0.0, value), high=np.clip(high, value, 1.0))
+    return Estimates.of(value, np.clip(low, 0.0, value), np.clip(high, value, 1.0))
 
 
 def wilson(share: _Number, n: _Number | int) -> tuple[_Number, _Number]:
