@@ -107,7 +107,7 @@ def square(title: str, values: np.ndarray, words: Sequence[str], top: float = 1.
     return Matrix(title, values, tuple(words), tuple(words), limits=(0.0, top))
 
 
-def signed(title: str, values: np.ndarray, axes: tuple[str, str], top: float | None = None, **names: Any) -> Matrix:
+def signed(title: str, values: np.ndarray, axes: Sequence[str], top: float | None = None, **names: Any) -> Matrix:
     """A panel of numbers on both sides of 0, between -top and top; without a top up to the largest of them."""
     limit = float(np.abs(values).max()) if top is None else top
     return Matrix(

@@ -22,7 +22,7 @@ from attnviz.models.training.files import ModelCard
 from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories.common import ROWS, head_name, open_model, proved, steps_panel
 from attnviz.stories.record import Cell, Story, Table
-from attnviz.text.phrase import Phrase, joined
+from attnviz.text.phrase import Phrase, Texts, joined
 
 RECURRENT, TRANSFORMER = NAMES = "toy-seq2seq", "toy-transformer"
 STEP, FORCED, WEIGHT = Phrase("step", "단계"), Phrase("forced word", "넣어 준 단어"), Phrase("weight", "가중치")
@@ -33,6 +33,60 @@ N_PAIRS = 200
 """Test pairs that the alignment error rate is measured on."""
 GOLD_WORDS = range(9, 14)
 """English words of the test pair that is shown with its gold alignment: enough to cross, few enough to read."""
+TEXTS = Texts("""
+title | alignment error on unseen pairs: {RECURRENT} {one}, {TRANSFORMER} {two}, the diagonal {diagonal}
+    | 처음 보는 문장 쌍의 정렬 오류율: {RECURRENT} {one}, {TRANSFORMER} {two}, 대각선 {diagonal}
+panel | {one.record.model}, {name}: “{one.record.text}” | {one.record.model}, {name}: “{one.record.text}”
+least | {name}: {least}, the largest of {n} sentences | {name}: {least}, 문장 {n}개 가운데 가장 큰 값
+lengths | Rows and columns need not be equally many; keys and values must: K has {keys} rows for the second sentence, V
+    has {values}.
+    | 행과 열의 수는 달라도 되지만 키와 밸류의 수는 같아야 합니다. 둘째 문장에서 K는 {keys}행, V는 {values}행입니다.
+seen | {RECURRENT} reads an English sentence and generates it in Korean, a word a step. At each step the decoder's state
+    is the query; the encoder's states, one for each English word, are the keys and the values. So there is a row for
+    each step and a column for each English word: {sizes} (queries x keys) for the two sentences below. {lengths} Both
+    models are given the right Korean (teacher forcing), so that their steps can be compared.
+    | {RECURRENT}: 영어 문장을 읽고 한 단계에 한 단어씩 한국어로 생성하는 모델입니다. 단계마다 디코더의 상태가 쿼리이고,
+    영어 단어마다 하나씩 있는 인코더의 상태가 키이자 밸류입니다. 그래서 단계마다 행이, 영어 단어마다 열이 하나씩
+    있습니다. 아래의 두 문장에서는 {sizes}입니다(쿼리 x 키). {lengths} 단계를 서로 비교할 수 있도록 두 모델 모두에
+    올바른 한국어를 넣어 줍니다(교사 강요).
+by_themselves | By themselves both models generate these very words for both sentences.
+    | 아무것도 넣어 주지 않아도 두 모델 모두 두 문장에서 바로 이 단어들을 생성합니다.
+path | In the {which} sentence {RECURRENT} looks most at words {path} (counted from 0): {back} of {moves} moves go back
+    to the left.
+    | {which} 문장에서 {RECURRENT} 모델이 가장 많이 보는 단어는 차례로 {path}번(0부터)이고, {moves}번의 이동 가운데
+    {back}번은 왼쪽으로 되돌아갑니다.
+crossing | Korean puts the verb last, so the steps do not walk through the English sentence from left to right. {paths}
+    The weights of {TRANSFORMER} are those of its cross attention.
+    | 한국어는 동사가 끝에 오므로, 단계는 영어 문장을 왼쪽에서 오른쪽으로 차례로 훑지 않습니다. {paths} {TRANSFORMER}의
+    가중치는 크로스 어텐션의 가중치입니다.
+gold | an unseen test sentence with its gold alignment, {RECURRENT}: “{english}”
+    | 학습에 쓰지 않은 시험 문장과 정답 정렬, {RECURRENT}: “{english}”
+errors | The test sentences were made with their alignment, which no model was ever shown. The alignment error rate (Och
+    and Ney 2003) is 0 where the largest weights agree with it, and 1 where none does. Over {n} unseen pairs, with the
+    right words forced, {compared} than the diagonal, which looks as far along in English as the step is in Korean
+    ({diagonal:.3f}). A head need not look at the very word that is generated next: the weights show where the model
+    fetched something, and the encoder may have carried it there. {rows}
+    | 시험 문장은 정렬과 함께 만들었지만, 어느 모델도 그 정렬을 본 적이 없습니다. 정렬 오류율(Och와 Ney 2003)은 가장 큰
+    가중치들이 정렬과 모두 맞으면 0, 하나도 맞지 않으면 1입니다. 학습에 쓰지 않은 문장 쌍 {n}개에 올바른 단어를 넣어
+    주고 잰 오류율: {compared}. 대각선은 한국어에서 나아간 만큼 영어에서도 나아간 자리를 보는 것으로, 오류율이
+    {diagonal:.3f}입니다. 헤드가 바로 다음에 생성할 단어를 꼭 보는 것은 아닙니다. 가중치는 모델이 무언가를 가져온 자리를
+    보여 주며, 그것을 인코더가 그 자리로 옮겨 두었을 수도 있습니다. {rows}
+errors_table | alignment error rate on {n} unseen test pairs; heads chosen on validation pairs
+    | 학습에 쓰지 않은 시험 문장 쌍 {n}개의 정렬 오류율; 헤드는 검증 문장 쌍에서 고름
+steps | “{one.record.text}”, step by step | “{one.record.text}”, 단계마다
+looks_at | {name} looks at | {name}: 보는 단어
+which | first; second | 첫째; 둘째
+hit | yes | 예
+miss | no | 아니요
+gold_columns | looks at; means; right | 보는 단어; 뜻하는 단어; 정답
+less | {name} errs less ({error:.3f}) | {name} {error:.3f}(대각선보다 적음)
+no_less | {name} errs no less ({error:.3f}) | {name} {error:.3f}(대각선보다 적지 않음)
+named | {name}, {head} | {name}, {head}
+error_columns | what looks; error rate | 보는 것; 오류율
+diagonal | the diagonal | 대각선
+wrong | by itself {name} generates “{words}” for “{sentence}”, which is not right
+    | {name}: “{sentence}”에 대해 스스로 생성한 “{words}” (틀림)
+""", globals())  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,31 +160,21 @@ def tell() -> Story:
     pairs = list(islice(splits.pairs("test"), N_PAIRS))
     models: tuple[measure.Translator, ...] = (recurrent, transformer)
     errors = [float(measure.alignment_errors(one, pairs)[head]) for one, head in zip(models, heads, strict=True)]
-    errors.append(measure.diagonal_error(pairs))
-    one, two, diagonal = (f"{error:.3f}" for error in errors)
+    diagonal = measure.diagonal_error(pairs)
+    one, two = (f"{error:.3f}" for error in errors)
     return Story(
         name="alignment",
-        title=Phrase(
-            f"alignment error on unseen pairs: {RECURRENT} {one}, {TRANSFORMER} {two}, the diagonal {diagonal}",
-            f"처음 보는 문장 쌍의 정렬 오류율: {RECURRENT} {one}, {TRANSFORMER} {two}, 대각선 {diagonal}",
-        ),
+        title=TEXTS("title", one=one, two=two, diagonal=f"{diagonal:.3f}"),
         parts=(
             _what_is_seen(first, recurrent),
             *map(_steps, first, second),
             _by_themselves(own),
             _crossing(first),
             _against_gold(gold, pair),
-            *_errors(errors, heads, len(pairs)),
+            *_errors(errors, diagonal, heads, len(pairs)),
         ),
         picture=tuple(
-            steps_panel(
-                Phrase(
-                    f"{one.record.model}, {head_name(one.head)}: “{one.record.text}”",
-                    f"{one.record.model}, {head_name(one.head).ko}: “{one.record.text}”",
-                ),
-                one.record,
-                one.head,
-            )
+            steps_panel(TEXTS("panel", one=one, name=head_name(one.head)), one.record, one.head)
             for one in (*first, *second)
         ),
         receipt=_least_proved({RECURRENT: [*first, gold], TRANSFORMER: second}),
@@ -143,12 +187,7 @@ def _least_proved(shown: Mapping[str, Sequence[AlignmentHead]]) -> Phrase:
     for name, ones in shown.items():
         records = [one.record for one in ones]
         least = proved(max(records, key=lambda one: one.receipt.max_difference if one.receipt else np.inf))
-        found.append(
-            Phrase(
-                f"{name}: {least}, the largest of {len(ones)} sentences",
-                f"{name}: {least.ko}, 문장 {len(ones)}개 가운데 가장 큰 값",
-            )
-        )
+        found.append(TEXTS("least", name=name, least=least, n=len(ones)))
     return joined(found, "; ")
 
 
@@ -158,31 +197,15 @@ def _what_is_seen(shown: Sequence[AlignmentHead], model: RecurrentTranslator) ->
         encoded = model.encode(torch.tensor([[token.id or 0 for token in shown[-1].record.key_tokens]]))
     lengths = Phrase("", "")
     if encoded.key is not None and encoded.value is not None:
-        keys, values = encoded.key.shape[1], encoded.value.shape[1]
-        lengths = Phrase(
-            f"""Rows and columns need not be equally many; keys and values must: K has {keys} rows for the second
-            sentence, V has {values}.""",
-            f"""행과 열의 수는 달라도 되지만 키와 밸류의 수는 같아야 합니다. 둘째 문장에서 K는 {keys}행, V는
-            {values}행입니다.""",
-        )
-    return Phrase(
-        f"""{RECURRENT} reads an English sentence and generates it in Korean, a word a step. At each step the
-        decoder's state is the query; the encoder's states, one for each English word, are the keys and the values.
-        So there is a row for each step and a column for each English word: {" and ".join(sizes)} (queries x keys)
-        for the two sentences below. {lengths} Both models are given the right Korean (teacher forcing), so that
-        their steps can be compared.""",
-        f"""{RECURRENT}: 영어 문장을 읽고 한 단계에 한 단어씩 한국어로 생성하는 모델입니다. 단계마다 디코더의 상태가
-        쿼리이고, 영어 단어마다 하나씩 있는 인코더의 상태가 키이자 밸류입니다. 그래서 단계마다 행이, 영어 단어마다
-        열이 하나씩 있습니다. 아래의 두 문장에서는 {", ".join(sizes)}입니다(쿼리 x 키). {lengths.ko} 단계를 서로
-        비교할 수 있도록 두 모델 모두에 올바른 한국어를 넣어 줍니다(교사 강요).""",
-    )
+        lengths = TEXTS("lengths", keys=encoded.key.shape[1], values=encoded.value.shape[1])
+    return TEXTS("seen", sizes=Phrase(" and ".join(sizes), ", ".join(sizes)), lengths=lengths)
 
 
 def _steps(one: AlignmentHead, other: AlignmentHead) -> Table:
     """The steps of both models side by side."""
-    looks = (column for name in NAMES for column in (Phrase(f"{name} looks at", f"{name}: 보는 단어"), WEIGHT))
+    looks = (column for name in NAMES for column in (TEXTS("looks_at", name=name), WEIGHT))
     return Table(
-        title=Phrase(f"“{one.record.text}”, step by step", f"“{one.record.text}”, 단계마다"),
+        title=TEXTS("steps", one=one),
         columns=(STEP, FORCED, *looks),
         rows=tuple(
             (step, token.text, *one.look(step), *other.look(step)) for step, token in enumerate(one.record.query_tokens)
@@ -193,94 +216,52 @@ def _steps(one: AlignmentHead, other: AlignmentHead) -> Table:
 def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> Phrase:
     """What each model generates when nothing is forced on it, where that is not the right Korean."""
     wrong = [
-        (name, words, sentence)
+        TEXTS("wrong", name=name, words=words, sentence=sentence)
         for sentence, right, generated in zip(SENTENCES, RIGHT, own, strict=True)
         for name, words in zip(NAMES, generated, strict=True)
         if words != right
     ]
     if not wrong:
-        return Phrase(
-            "By themselves both models generate these very words for both sentences.",
-            "아무것도 넣어 주지 않아도 두 모델 모두 두 문장에서 바로 이 단어들을 생성합니다.",
-        )
-    english = "; ".join(
-        f"by itself {name} generates “{words}” for “{s}”, which is not right" for name, words, s in wrong
-    )
-    korean = "; ".join(f"{name}: “{s}”에 대해 스스로 생성한 “{words}” (틀림)" for name, words, s in wrong)
-    return Phrase(f"{english[0].upper()}{english[1:]}.", f"{korean}.")
+        return TEXTS("by_themselves")
+    listed = joined(wrong, "; ")
+    return Phrase(f"{listed[0].upper()}{listed[1:]}.", f"{listed.ko}.")
 
 
 def _crossing(shown: Sequence[AlignmentHead]) -> Phrase:
-    paths = []
-    for one, (which, number) in zip(shown, (("first", "첫째"), ("second", "둘째")), strict=True):
-        path, back, moves = ", ".join(map(str, one.path)), backward(one.path), len(one.path) - 1
-        paths.append(
-            Phrase(
-                f"""In the {which} sentence {RECURRENT} looks most at words {path} (counted from 0): {back} of {moves}
-                moves go back to the left.""",
-                f"""{number} 문장에서 {RECURRENT} 모델이 가장 많이 보는 단어는 차례로 {path}번(0부터)이고, {moves}번의
-                이동 가운데 {back}번은 왼쪽으로 되돌아갑니다.""",
-            )
-        )
-    went = joined(paths)
-    return Phrase(
-        f"""Korean puts the verb last, so the steps do not walk through the English sentence from left to right.
-        {went} The weights of {TRANSFORMER} are those of its cross attention.""",
-        f"""한국어는 동사가 끝에 오므로, 단계는 영어 문장을 왼쪽에서 오른쪽으로 차례로 훑지 않습니다.
-        {went.ko} {TRANSFORMER}의 가중치는 크로스 어텐션의 가중치입니다.""",
+    paths = (
+        TEXTS("path", which=which, path=", ".join(map(str, one.path)), back=backward(one.path), moves=len(one.path) - 1)
+        for one, which in zip(shown, TEXTS.names("which"), strict=True)
     )
+    return TEXTS("crossing", paths=joined(paths))
 
 
 def _against_gold(one: AlignmentHead, pair: Pair) -> Table:
     rows = []
     for step, (word, gold) in enumerate(zip(pair.korean, golds(pair), strict=True)):
-        hit = Phrase("yes", "예") if (step, one.looks[step]) in pair.possible else Phrase("no", "아니요")
+        hit = TEXTS("hit" if (step, one.looks[step]) in pair.possible else "miss")
         meant = ", ".join(f"{pair.english[place]} ({place})" for place in gold)
         rows.append((step, word, *one.look(step), meant, hit))
-    english = " ".join(pair.english)
-    return Table(
-        title=Phrase(
-            f"an unseen test sentence with its gold alignment, {RECURRENT}: “{english}”",
-            f"학습에 쓰지 않은 시험 문장과 정답 정렬, {RECURRENT}: “{english}”",
-        ),
-        columns=(
-            STEP, FORCED, Phrase("looks at", "보는 단어"), WEIGHT, Phrase("means", "뜻하는 단어"),
-            Phrase("right", "정답"),
-        ),
-        rows=tuple(rows),
-    )  # fmt: skip
+    looks_at, *meaning = TEXTS.names("gold_columns")
+    title = TEXTS("gold", english=" ".join(pair.english))
+    return Table(title=title, columns=(STEP, FORCED, looks_at, WEIGHT, *meaning), rows=tuple(rows))
 
 
-def _errors(errors: Sequence[float], heads: Sequence[measure.Head], n: int) -> tuple[Phrase | Table, ...]:
+def _errors(
+    errors: Sequence[float], diagonal: float, heads: Sequence[measure.Head], n: int
+) -> tuple[Phrase | Table, ...]:
     """The alignment error rate on so many unseen pairs, of each model and of the diagonal."""
-    *own, diagonal = errors
-    errs, rows = [], list[tuple[Cell, ...]]()
-    for name, head, error in zip(NAMES, map(head_name, heads), own, strict=True):
-        less = Phrase("errs less", "적음") if error < diagonal else Phrase("errs no less", "적지 않음")
-        errs.append(Phrase(f"{name} {less} ({error:.3f})", f"{name} {error:.3f}(대각선보다 {less.ko})"))
-        rows.append((Phrase(f"{name}, {head}", f"{name}, {head.ko}"), error))
-    compared = joined(errs, " and ", ", ")
-    return (
-        Phrase(
-            f"""The test sentences were made with their alignment, which no model was ever shown. The alignment
-            error rate (Och and Ney 2003) is 0 where the largest weights agree with it, and 1 where none does. Over
-            {n} unseen pairs, with the right words forced, {compared} than the diagonal, which looks as
-            far along in English as the step is in Korean ({diagonal:.3f}). A head need not look at the very word
-            that is generated next: the weights show where the model fetched something, and the encoder may have
-            carried it there. {ROWS}""",
-            f"""시험 문장은 정렬과 함께 만들었지만, 어느 모델도 그 정렬을 본 적이 없습니다. 정렬 오류율(Och와 Ney
-            2003)은 가장 큰 가중치들이 정렬과 모두 맞으면 0, 하나도 맞지 않으면 1입니다. 학습에 쓰지 않은 문장 쌍
-            {n}개에 올바른 단어를 넣어 주고 잰 오류율: {compared.ko}. 대각선은 한국어에서 나아간 만큼
-            영어에서도 나아간 자리를 보는 것으로, 오류율이 {diagonal:.3f}입니다. 헤드가 바로 다음에 생성할 단어를 꼭
-            보는 것은 아닙니다. 가중치는 모델이 무언가를 가져온 자리를 보여 주며, 그것을 인코더가 그 자리로 옮겨
-            두었을 수도 있습니다. {ROWS.ko}""",
+    compared = joined(
+        (
+            TEXTS("less" if error < diagonal else "no_less", name=name, error=error)
+            for name, error in zip(NAMES, errors, strict=True)
         ),
-        Table(
-            title=Phrase(
-                f"alignment error rate on {n} unseen test pairs; heads chosen on validation pairs",
-                f"학습에 쓰지 않은 시험 문장 쌍 {n}개의 정렬 오류율; 헤드는 검증 문장 쌍에서 고름",
-            ),
-            columns=(Phrase("what looks", "보는 것"), Phrase("error rate", "오류율")),
-            rows=(*rows, (Phrase("the diagonal", "대각선"), diagonal)),
-        ),
+        " and ",
+        ", ",
     )
+    names = (TEXTS("named", name=name, head=head_name(head)) for name, head in zip(NAMES, heads, strict=True))
+    table = Table(
+        title=TEXTS("errors_table", n=n),
+        columns=TEXTS.names("error_columns"),
+        rows=(*zip(names, errors, strict=True), (TEXTS("diagonal"), diagonal)),
+    )
+    return TEXTS("errors", n=n, compared=compared, diagonal=diagonal, rows=ROWS), table

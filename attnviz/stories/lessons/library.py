@@ -8,19 +8,20 @@ https://arxiv.org/abs/1706.03762
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import torch
 from torch import Tensor
 
 from attnviz.models.attention import attention_scores, scaled_dot_product_attention
 from attnviz.stories.record import Bars, Lines, Matrix, Series, Story, Table
-from attnviz.text.phrase import Phrase
+from attnviz.text.phrase import Phrase, Texts
 
 TOPICS = (
-    Phrase("Korea", "한국"), Phrase("cooking", "요리"), Phrase("history", "역사"), Phrase("animals", "동물"),
+    Phrase("Korea", "한국"),
+    Phrase("cooking", "요리"),
+    Phrase("history", "역사"),
+    Phrase("animals", "동물"),
     Phrase("space", "우주"),
-)  # fmt: skip
+)
 """What the numbers of queries and keys stand for, one each."""
 SPINES: dict[str, tuple[int, ...]] = {
     "Korean Cooking": (1, 2, 0, 0, 0),
@@ -51,67 +52,61 @@ SPINE, WEIGHT, TIMES = (
 )
 FACTORS = (0.0, 0.25, 1.0, 4.0, 16.0)
 DOUBLED = tuple(2.0**power for power in range(-4, 5))
-
-
-def tell() -> Story:
-    """The demo: an exact look-up beside attention, and how scaling the scores leads from one to the other."""
-    query, key, value = vectors()
-    scores = attention_scores(query, key)
-    context, weights = scaled_dot_product_attention(query, key, value)
-    exact, absent = SOUGHT
-    best, second = sorted(weights[0].tolist(), reverse=True)[:2]
-    found, mixed = (_pages(numbers) for numbers in context.tolist())
-    held, nothing = _pages(CONTENTS.get(exact)), _pages(CONTENTS.get(absent))
-    shares = sorted(zip(weights[1].tolist(), SPINES, strict=True), reverse=True)[:3]
-    nearest = ", ".join(f"{title} ({share:.2f})" for share, title in shares)
-    return Story(
-        name="library",
-        title=Phrase(
-            f"“{exact}” is found with {best:.2f} of the weight; the next book gets {second:.2f}",
-            f"“{exact}”: 찾던 책의 가중치가 {best:.2f}, 그다음 책이 {second:.2f}",
-        ),
-        parts=(
-            _introduction(),
-            *_library(),
-            Phrase(
-                f"""A dictionary knows only yes and no. “{exact}” is there: out come {held}. “{absent}” stands on no
-                spine: out comes {nothing}.""",
-                f"""사전(dictionary)은 있다와 없다밖에 모릅니다. “{exact}” 책은 있으므로 결과는 {held.ko}입니다.
-                “{absent}” 책은 어느 책등에도 없으므로 결과는 {nothing.ko}입니다.""",
-            ),
-            _soft(),
-            _scored(scores[0], weights[0], exact),
-            Phrase(
-                f"""For “{exact}” the right book has the largest weight, {best:.2f}, but the next has {second:.2f},
-                and out come {found}: a mix.""",
-                f"""“{exact}”의 경우 맞는 책의 가중치가 가장 크지만({best:.2f}) 그다음 책도 {second:.2f}입니다.
-                그래서 나오는 것은 {found.ko}, 곧 섞인 내용입니다.""",
-            ),
-            _scored(scores[1], weights[1], absent),
-            Phrase(
-                f"""For “{absent}” attention does what no dictionary can: it mixes the books nearest to it,
-                {nearest}. Out come {mixed}.""",
-                f"""“{absent}”의 경우 어텐션은 사전이 못 하는 일을 합니다. 가장 가까운 책들을 섞는 것입니다:
-                {nearest}. 나오는 것은 {mixed.ko}입니다.""",
-            ),
-            Phrase(
-                """Multiply the scores, and the mix grows sharper or softer. By a large number the best key takes
-                all: the soft look-up becomes the exact one. By 0 all keys weigh the same, and out comes the average
-                of the library.""",
-                """스코어에 수를 곱하면 섞이는 정도가 달라집니다. 큰 수를 곱하면 가장 잘 맞는 키가 모두 가져가서,
-                부드러운 찾기가 정확한 찾기가 됩니다. 0을 곱하면 모든 키의 가중치가 같아져서, 도서관 전체의 평균이
-                나옵니다.""",
-            ),
-            _sharpened(exact),
-            *_on_one_another(weights[0]),
-        ),
-        picture=_picture(query, key, weights),
-        receipt=Phrase(
-            """vectors made by hand; scores, weights and results computed by attention as in Vaswani et al. 2017,
-            equation 1""",
-            """벡터는 손으로 만들었고, 스코어와 가중치와 결과는 어텐션(Vaswani 외 2017, 식 1)으로 계산함""",
-        ),
-    )
+TEXTS = Texts("""
+title | “{exact}” is found with {best:.2f} of the weight; the next book gets {second:.2f}
+    | “{exact}”: 찾던 책의 가중치가 {best:.2f}, 그다음 책이 {second:.2f}
+dictionary | A dictionary knows only yes and no. “{exact}” is there: out come {held}. “{absent}” stands on no spine: out
+    comes {nothing}.
+    | 사전(dictionary)은 있다와 없다밖에 모릅니다. “{exact}” 책은 있으므로 결과는 {held}입니다. “{absent}” 책은 어느
+    책등에도 없으므로 결과는 {nothing}입니다.
+found | For “{exact}” the right book has the largest weight, {best:.2f}, but the next has {second:.2f}, and out come
+    {out}: a mix.
+    | “{exact}”의 경우 맞는 책의 가중치가 가장 크지만({best:.2f}) 그다음 책도 {second:.2f}입니다. 그래서 나오는 것은
+    {out}, 곧 섞인 내용입니다.
+absent | For “{absent}” attention does what no dictionary can: it mixes the books nearest to it, {nearest}. Out come
+    {mixed}.
+    | “{absent}”의 경우 어텐션은 사전이 못 하는 일을 합니다. 가장 가까운 책들을 섞는 것입니다: {nearest}. 나오는 것은
+    {mixed}입니다.
+multiplied | Multiply the scores, and the mix grows sharper or softer. By a large number the best key takes all: the
+    soft look-up becomes the exact one. By 0 all keys weigh the same, and out comes the average of the library.
+    | 스코어에 수를 곱하면 섞이는 정도가 달라집니다. 큰 수를 곱하면 가장 잘 맞는 키가 모두 가져가서, 부드러운 찾기가
+    정확한 찾기가 됩니다. 0을 곱하면 모든 키의 가중치가 같아져서, 도서관 전체의 평균이 나옵니다.
+receipt | vectors made by hand; scores, weights and results computed by attention as in Vaswani et al. 2017, equation 1
+    | 벡터는 손으로 만들었고, 스코어와 가중치와 결과는 어텐션(Vaswani 외 2017, 식 1)으로 계산함
+sharpened | sought: “{exact}”, its scores multiplied: what each book weighs, and what comes back
+    | 찾는 제목 “{exact}”, 스코어에 곱한 수에 따라: 책마다의 가중치와 결과
+on_one_another | {names} have equal scores, so they weigh the same whatever the factor: in the picture their lines lie
+    on one another, the later one dashed.
+    | 스코어가 같은 책: {names}. 무엇을 곱해도 가중치가 같으므로 그림에서 선이 겹치고, 뒤의 것은 점선입니다.
+introduction | You come to a library with a title in mind: the query. You hold it against the titles on the spines: the
+    keys. What you take home is not the spine but what is in the book: the value. Here each title is a vector, one
+    number a topic, made by hand so that you can read it; a model learns its own, by three projections of each word's
+    vector. All else below is computed by attention.
+    | 도서관에 찾을 제목을 들고 왔다고 합시다. 이 제목이 쿼리입니다. 제목을 책등에 적힌 제목들과 견줍니다. 이것이
+    키입니다. 그런데 집에 가져가는 것은 책등이 아니라 책의 내용입니다. 이것이 밸류입니다. 여기서 제목은 주제마다 수가
+    하나씩 있는 벡터이고, 읽을 수 있도록 손으로 만들었습니다. 모델은 단어 벡터를 세 가지로 투영해 이런 벡터를 스스로
+    배웁니다. 아래의 나머지는 모두 어텐션이 계산합니다.
+soft | Attention scores every spine. The score is the dot product of query and key, here divided by sqrt({n}): high
+    where both speak of the same topics. The softmax makes weights of the scores, positive and with sum 1. What comes
+    back is the values, each times its weight, added.
+    | 어텐션은 모든 책등에 스코어를 매깁니다. 스코어는 쿼리와 키의 내적을 sqrt({n})로 나눈 값으로, 둘이 같은 주제를
+    다룰수록 높습니다. 소프트맥스는 스코어를 0보다 크고 합이 1인 가중치로 바꿉니다. 밸류마다 가중치를 곱해 모두 더한
+    것이 결과입니다.
+tables | the keys: how much each title speaks of each topic; the values: pages of each kind in the book
+    | 키: 제목마다 각 주제를 얼마나 다루는가; 밸류: 책에 든 종류별 쪽수
+nothing | nothing | “없음”
+weighed | weight x {kind} | 가중치 x {kind}
+sought | sought: “{title}” | 찾는 제목: “{title}”
+score | score | 스코어
+sum | sum | 합
+weight_of | weight of {spine} | 가중치: {spine}
+pages_of | pages of {kind} | {kind} 쪽수
+as_dictionary | dictionary | 사전
+vectors | queries (?) and keys as vectors | 벡터로 나타낸 쿼리(?)와 키
+vector_axes | sought (?), then on the spines; topic | 찾는 제목(?), 그다음 책등; 주제
+shares | how much of each book comes back | 책마다 돌아오는 몫
+lines | sought: “{exact}”; scores multiplied | 찾는 제목: “{exact}”; 스코어에 수를 곱함
+""", globals())  # fmt: skip
 
 
 def vectors() -> tuple[Tensor, Tensor, Tensor]:
@@ -129,23 +124,46 @@ def sharpened(factors: tuple[float, ...]) -> tuple[Tensor, Tensor]:
     return scaled_dot_product_attention(torch.tensor(factors).double()[:, None] * query[:1], key, value)
 
 
-def _library() -> tuple[Table, Table]:
+def tell() -> Story:
+    """The demo: an exact look-up beside attention, and how scaling the scores leads from one to the other."""
+    query, key, value = vectors()
+    scores = attention_scores(query, key)
+    context, weights = scaled_dot_product_attention(query, key, value)
+    exact, absent = SOUGHT
+    best, second = sorted(weights[0].tolist(), reverse=True)[:2]
+    out, mixed = (_pages(numbers) for numbers in context.tolist())
+    nearest = sorted(zip(weights[1].tolist(), SPINES, strict=True), reverse=True)[:3]
+    say = TEXTS.given(
+        exact=exact, absent=absent, best=best, second=second, out=out, mixed=mixed, n=len(TOPICS),
+        held=_pages(CONTENTS.get(exact)), nothing=_pages(CONTENTS.get(absent)),
+        nearest=", ".join(f"{title} ({share:.2f})" for share, title in nearest),
+    )  # fmt: skip
+    return Story(
+        name="library",
+        title=say("title"),
+        parts=(
+            say("introduction"), *_library(), say("dictionary"), say("soft"),
+            _scored(scores[0], weights[0], exact), say("found"),
+            _scored(scores[1], weights[1], absent), say("absent"),
+            say("multiplied"), _sharpened(say, exact), *_on_one_another(weights[0]),
+        ),
+        picture=_picture(say, torch.cat([query, key]), weights),
+        receipt=say("receipt"),
+    )  # fmt: skip
+
+
+def _library() -> tuple[Table, ...]:
     """The keys and the values, as they were made by hand."""
-    titles = (
-        Phrase("the keys: how much each title speaks of each topic", "키: 제목마다 각 주제를 얼마나 다루는가"),
-        Phrase("the values: pages of each kind in the book", "밸류: 책에 든 종류별 쪽수"),
-    )
-    keys, values = (
+    return tuple(
         Table(title=title, columns=(SPINE, *names), rows=tuple((name, *numbers) for name, numbers in made.items()))
-        for title, names, made in zip(titles, (TOPICS, PAGES), (SPINES, CONTENTS), strict=True)
+        for title, names, made in zip(TEXTS.names("tables"), (TOPICS, PAGES), (SPINES, CONTENTS), strict=True)
     )
-    return keys, values
 
 
 def _pages(numbers: tuple[int, ...] | list[float] | None) -> Phrase:
     """As ``180 pages of recipes, 10 of dates and 10 of animals``."""
     if numbers is None:
-        return Phrase("nothing", "“없음”")
+        return TEXTS("nothing")
     *most, last = (f"{number:.0f} of {kind}" for number, kind in zip(numbers, PAGES, strict=True))
     korean = ", ".join(f"{kind.ko} {number:.0f}쪽" for number, kind in zip(numbers, PAGES, strict=True))
     return Phrase(f"{', '.join(most)} and {last}".replace(" of", " pages of", 1), korean)
@@ -154,39 +172,28 @@ def _pages(numbers: tuple[int, ...] | list[float] | None) -> Phrase:
 def _scored(scores: Tensor, weights: Tensor, title: str) -> Table:
     shares = weights.tolist()
     products = [[weight * pages for pages in CONTENTS[spine]] for spine, weight in zip(SPINES, shares, strict=True)]
-    times = (Phrase(f"weight x {kind}", f"가중치 x {kind.ko}") for kind in PAGES)
+    books = zip(SPINES, scores.tolist(), shares, products, strict=True)
     return Table(
-        title=Phrase(f"sought: “{title}”", f"찾는 제목: “{title}”"),
-        columns=(SPINE, Phrase("score", "스코어"), WEIGHT, *times),
+        title=TEXTS("sought", title=title),
+        columns=(SPINE, TEXTS("score"), WEIGHT, *(TEXTS("weighed", kind=kind) for kind in PAGES)),
         rows=(
-            *(
-                (s, score, weight, *p)
-                for s, score, weight, p in zip(SPINES, scores.tolist(), shares, products, strict=True)
-            ),
-            (Phrase("sum", "합"), "", float(weights.sum()), *map(sum, zip(*products, strict=True))),
+            *((spine, score, weight, *pages) for spine, score, weight, pages in books),
+            (TEXTS("sum"), "", float(weights.sum()), *map(sum, zip(*products, strict=True))),
         ),
         digits=2,
     )
 
 
-def _sharpened(title: str) -> Table:
+def _sharpened(say: Texts, title: str) -> Table:
     contexts, weights = sharpened(FACTORS)
+    rows = zip(FACTORS, weights.tolist(), contexts.tolist(), strict=True)
+    weight_of, pages_of = (say("weight_of", spine=s) for s in SPINES), (say("pages_of", kind=k) for k in PAGES)
     return Table(
-        title=Phrase(
-            f"sought: “{title}”, its scores multiplied: what each book weighs, and what comes back",
-            f"찾는 제목 “{title}”, 스코어에 곱한 수에 따라: 책마다의 가중치와 결과",
-        ),
-        columns=(
-            TIMES,
-            *(Phrase(f"weight of {spine}", f"가중치: {spine}") for spine in SPINES),
-            *(Phrase(f"pages of {kind}", f"{kind.ko} 쪽수") for kind in PAGES),
-        ),
+        title=say("sharpened"),
+        columns=(TIMES, *weight_of, *pages_of),
         rows=(
-            *(
-                (f"{factor:g}", *row, *context)
-                for factor, row, context in zip(FACTORS, weights.tolist(), contexts.tolist(), strict=True)
-            ),
-            (Phrase("dictionary", "사전"), *(float(spine == title) for spine in SPINES), *map(float, CONTENTS[title])),
+            *((f"{factor:g}", *row, *context) for factor, row, context in rows),
+            (say("as_dictionary"), *(float(spine == title) for spine in SPINES), *map(float, CONTENTS[title])),
         ),
         digits=2,
     )
@@ -197,69 +204,29 @@ def _on_one_another(weights: Tensor) -> tuple[Phrase, ...]:
     alike: dict[str, list[str]] = {}
     for spine, weight in zip(SPINES, weights.tolist(), strict=True):
         alike.setdefault(f"{weight:.12f}", []).append(spine)
-    return tuple(
-        Phrase(
-            f"""{" and ".join(spines)} have equal scores, so they weigh the same whatever the factor: in the picture
-            their lines lie on one another, the later one dashed.""",
-            f"""스코어가 같은 책: {", ".join(spines)}. 무엇을 곱해도 가중치가 같으므로 그림에서 선이 겹치고, 뒤의
-            것은 점선입니다.""",
-        )
-        for spines in alike.values()
-        if len(spines) > 1
-    )
+    named = (Phrase(" and ".join(spines), ", ".join(spines)) for spines in alike.values() if len(spines) > 1)
+    return tuple(TEXTS("on_one_another", names=names) for names in named)
 
 
-def _introduction() -> Phrase:
-    return Phrase(
-        """You come to a library with a title in mind: the query. You hold it against the titles on the spines: the
-        keys. What you take home is not the spine but what is in the book: the value. Here each title is a vector,
-        one number a topic, made by hand so that you can read it; a model learns its own, by three projections of
-        each word's vector. All else below is computed by attention.""",
-        """도서관에 찾을 제목을 들고 왔다고 합시다. 이 제목이 쿼리입니다. 제목을 책등에 적힌 제목들과 견줍니다.
-        이것이 키입니다. 그런데 집에 가져가는 것은 책등이 아니라 책의 내용입니다. 이것이 밸류입니다. 여기서 제목은
-        주제마다 수가 하나씩 있는 벡터이고, 읽을 수 있도록 손으로 만들었습니다. 모델은 단어 벡터를 세 가지로 투영해
-        이런 벡터를 스스로 배웁니다. 아래의 나머지는 모두 어텐션이 계산합니다.""",
-    )
-
-
-def _soft() -> Phrase:
-    return Phrase(
-        f"""Attention scores every spine. The score is the dot product of query and key, here divided by
-        sqrt({len(TOPICS)}): high where both speak of the same topics. The softmax makes weights of the scores,
-        positive and with sum 1. What comes back is the values, each times its weight, added.""",
-        f"""어텐션은 모든 책등에 스코어를 매깁니다. 스코어는 쿼리와 키의 내적을 sqrt({len(TOPICS)})로 나눈 값으로,
-        둘이 같은 주제를 다룰수록 높습니다. 소프트맥스는 스코어를 0보다 크고 합이 1인 가중치로 바꿉니다. 밸류마다
-        가중치를 곱해 모두 더한 것이 결과입니다.""",
-    )
-
-
-def _picture(query: Tensor, key: Tensor, weights: Tensor) -> tuple[Matrix, Bars, Lines]:
-    exact, absent = SOUGHT
-    vectors = torch.cat([query, key])
+def _picture(say: Texts, vectors: Tensor, weights: Tensor) -> tuple[Matrix, Bars, Lines]:
+    rows, limits = (*(f"? {title}" for title in SOUGHT), *SPINES), (0.0, float(vectors.max()))
+    shares = zip(SPINES, sharpened(DOUBLED)[1].T.tolist(), strict=True)
+    titles, topics = say.names("vector_axes")
     return (
-        Matrix(
-            Phrase("queries (?) and keys as vectors", "벡터로 나타낸 쿼리(?)와 키"),
-            vectors.numpy(), (f"? {exact}", f"? {absent}", *SPINES), TOPICS,
-            Phrase("sought (?), then on the spines", "찾는 제목(?), 그다음 책등"), Phrase("topic", "주제"),
-            limits=(0.0, float(vectors.max())),
-        ),
+        Matrix(say("vectors"), vectors.numpy(), rows, TOPICS, titles, topics, limits),
         Bars(
-            title=Phrase("how much of each book comes back", "책마다 돌아오는 몫"),
+            title=say("shares"),
             labels=tuple(SPINES),
-            series=_series(SOUGHT, weights),
+            series=Series.each(dict(zip(SOUGHT, weights.tolist(), strict=True))),
             y_title=WEIGHT,
         ),
         Lines(
-            title=Phrase(f"sought: “{exact}”; scores multiplied", f"찾는 제목: “{exact}”; 스코어에 수를 곱함"),
+            title=say("lines"),
             x=DOUBLED,
             x_title=TIMES,
-            series=_series(SPINES, sharpened(DOUBLED)[1].T),
+            series=Series.each(dict(shares)),
             y_title=WEIGHT,
             y_limits=(0.0, 1.0),
             doubling=True,
         ),
-    )  # fmt: skip
-
-
-def _series(titles: Iterable[str], weights: Tensor) -> tuple[Series, ...]:
-    return tuple(Series(name=name, values=tuple(row)) for name, row in zip(titles, weights.tolist(), strict=True))
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +19,60 @@ from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
 from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, proved, small, square, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
-from attnviz.text.phrase import Phrase
+from attnviz.text.phrase import Phrase, Texts
 
 SENTENCE = "She is eating a green apple"
 OTHER = "She is eating a green cake"
 """The same but for its last word."""
 ROW = 2
 """The word whose row the table follows: it has words before it and after it."""
+TEXTS = Texts("""
+title | of a row's weight {ways.a_row:.2f} is on later words in toy; {causal.a_row:.2f} in toy-decoder, masked
+    | 한 행의 가중치 가운데 뒤 단어로 가는 몫: toy {ways.a_row:.2f}, 마스크를 쓰는 toy-decoder {causal.a_row:.2f}
+introduction | “{SENTENCE}”, read by two models. toy is an encoder, as BERT is: every word looks at every word.
+    toy-decoder is a decoder, as GPT is: it learned to predict the next word, so it must not see it. The mask sees to
+    that: before the softmax, every score on a later word becomes minus infinity, and exp(-inf) is 0.
+    | “{SENTENCE}”, 이 문장을 두 모델이 읽습니다. toy는 BERT와 같은 인코더여서 모든 단어가 모든 단어를 봅니다.
+    toy-decoder는 GPT와 같은 디코더로, 다음 단어를 예측하도록 배웠으므로 다음 단어를 미리 보면 안 됩니다. 이것을 막는
+    것이 마스크입니다. 소프트맥스를 하기 전에 뒤 단어의 스코어를 모두 음의 무한대로 바꾸는데, exp(-inf)는 0입니다.
+picture | The picture shows, of toy, the head that looks ahead most ({ahead}), of toy-decoder, the one that looks back
+    most ({back}); empty cells are masked. {rows}
+    | 그림은 toy에서 뒤 단어를 가장 많이 보는 {ahead}, toy-decoder에서 앞 단어를 가장 많이 보는 {back}의 패턴입니다.
+    빈칸은 마스크로 가려진 자리입니다. {rows}
+steps_title | toy-decoder, {name}: the row of “{word}”, step by step | toy-decoder, {name}: “{word}”의 행을 단계마다
+by_hand | Without the mask {lost:.3f} of the weight of “{word}” would lie on later words. Computed by hand as here, the
+    row is the model's own (largest difference {apart}).
+    | 마스크가 없다면 “{word}”의 가중치 가운데 {lost:.3f}만큼이 뒤 단어로 갑니다. 이렇게 손으로 계산한 행은 모델 자신의
+    행과 같습니다(최대 차이 {apart}).
+ahead_table | weight on later words over all heads and rows, and the largest change before the last word when “{last}”
+    becomes “{other}”
+    | 모든 헤드와 행에서 뒤 단어로 가는 가중치, 그리고 마지막 단어를 “{last}”에서 “{other}”로 바꿀 때 그 앞 단어들의
+    가장 큰 변화
+ahead_columns | model; weight ahead, sum; weight ahead, mean of a row; largest change of a weight; largest change of an
+    output
+    | 모델; 뒤로 가는 가중치, 합; 뒤로 가는 가중치, 행 평균; 가중치의 최대 변화; 출력의 최대 변화
+ahead | In toy-decoder the weight on later words is {none} over all {heads} heads of all layers; in toy a row puts
+    {ways.a_row:.3f} there on average. So when the last word changes, what toy-decoder made of the words before {text},
+    while in toy one of their weights changes by {moved:.3f}. (The outputs are toy's vectors and toy-decoder's scores
+    for each next word.)
+    | toy-decoder에서 뒤 단어로 가는 가중치는 모든 층의 헤드 {heads}개를 합해 {none}입니다. toy에서는 한 행이 평균
+    {ways.a_row:.3f}만큼을 뒤로 보냅니다. 그래서 마지막 단어가 바뀌어도 toy-decoder가 그 앞의 단어들에서 계산한 것은
+    {text}. toy에서는 앞 단어의 가중치가 크게는 {moved:.3f}만큼 바뀝니다. (출력이란 toy에서는 단어의 벡터,
+    toy-decoder에서는 다음 단어마다의 스코어입니다.)
+bars | largest change of a word's weights, “{last}” exchanged
+    | “{last}” 자리의 단어를 바꿀 때 단어마다 가중치의 최대 변화
+steps | score; masked; exp(masked - largest); weight: exp / sum; without the mask
+    | 스코어; 마스크; exp(마스크 - 최댓값); 가중치: exp / 합; 마스크가 없다면
+step | step | 단계
+none | exactly 0 | 정확히 0
+some | {future} | {future}
+changes | changes by at most {still} | 많아야 {still}만큼 바뀝니다
+stays | does not change at all | 전혀 바뀌지 않습니다
+receipt_of_both | toy {seen}; toy-decoder {masked} | toy {seen}; toy-decoder {masked}
+both_ways | toy, {ahead}: both ways | toy, {ahead}: 양방향
+left_to_right | toy-decoder, {back}: left to right | toy-decoder, {back}: 왼쪽에서 오른쪽으로
+change | change of a weight | 가중치의 변화
+""", globals())  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,145 +125,77 @@ def scores_of(model: LanguageDecoder, shown: Tensor, head: Head) -> Tensor:
 @torch.inference_mode()
 def tell() -> Story:
     """The demo: the trained encoder beside the trained decoder."""
-    words = words_of(SENTENCE)
+    words, others = words_of(SENTENCE), words_of(OTHER)
     card, both = open_model("toy", LanguageEncoder)
-    one, other = (numbers(card.source, [words_of(text)]) for text in (SENTENCE, OTHER))
-    ways = read("toy", [both(shown).vectors[0] for shown in (one, other)])
+    ways = read("toy", [both(numbers(card.source, [text])).vectors[0] for text in (words, others)])
     card, onward = open_model("toy-decoder", LanguageDecoder)
-    one, other = (numbers(card.source, [words_of(text)]) for text in (SENTENCE, OTHER))
+    one, other = (numbers(card.source, [text]) for text in (words, others))
     causal = read("toy-decoder", [onward(shown)[0][0] for shown in (one, other)])
     forward = largest(ways.ahead)
     backward = largest(np.tril(causal.record.weights, k=-1).sum(axis=-1, dtype=np.float64))
-    scores = scores_of(onward, one, backward)
-    ahead, back, seen, masked = head_name(forward), head_name(backward), proved(ways.record), proved(causal.record)
+    still = max(*causal.changes, causal.outputs)
+    say = TEXTS.given(
+        ways=ways, causal=causal, ahead=head_name(forward), back=head_name(backward), name=head_name(backward),
+        seen=proved(ways.record), masked=proved(causal.record), word=words[ROW], last=words[-1], other=others[-1],
+        heads=math.prod(causal.record.weights.shape[:2]), moved=max(ways.changes),
+        rows=ROWS, future=small(causal.future), still=small(still),
+    )  # fmt: skip
+    say = say.given(none=say("some" if causal.future else "none"), text=say("changes" if still else "stays"))
     return Story(
         name="mask",
-        title=Phrase(
-            f"of a row's weight {ways.a_row:.2f} is on later words in toy; {causal.a_row:.2f} in toy-decoder, masked",
-            f"""한 행의 가중치 가운데 뒤 단어로 가는 몫: toy {ways.a_row:.2f}, 마스크를 쓰는 toy-decoder
-            {causal.a_row:.2f}""",
-        ),
+        title=say("title"),
         parts=(
-            Phrase(
-                f"""“{SENTENCE}”, read by two models. toy is an encoder, as BERT is: every word looks at every word.
-                toy-decoder is a decoder, as GPT is: it learned to predict the next word, so it must not see it. The
-                mask sees to that: before the softmax, every score on a later word becomes minus infinity, and
-                exp(-inf) is 0.""",
-                f"""“{SENTENCE}”, 이 문장을 두 모델이 읽습니다. toy는 BERT와 같은 인코더여서 모든 단어가 모든 단어를
-                봅니다. toy-decoder는 GPT와 같은 디코더로, 다음 단어를 예측하도록 배웠으므로 다음 단어를 미리 보면
-                안 됩니다. 이것을 막는 것이 마스크입니다. 소프트맥스를 하기 전에 뒤 단어의 스코어를 모두 음의
-                무한대로 바꾸는데, exp(-inf)는 0입니다.""",
-            ),
-            *_steps(scores, causal.record.pattern(*backward), words, backward),
-            *_tell(ways, causal),
-            Phrase(
-                f"""The picture shows, of toy, the head that looks ahead most ({ahead}), of toy-decoder, the one
-                that looks back most ({back}); empty cells are masked. {ROWS}""",
-                f"""그림은 toy에서 뒤 단어를 가장 많이 보는 {ahead.ko}, toy-decoder에서 앞 단어를 가장 많이 보는
-                {back.ko}의 패턴입니다. 빈칸은 마스크로 가려진 자리입니다. {ROWS.ko}""",
-            ),
+            say("introduction"),
+            *_steps(say, scores_of(onward, one, backward), causal.record.pattern(*backward), words),
+            _table(say, {"toy": ways, "toy-decoder": causal}),
+            say("ahead"),
+            say("picture"),
         ),
-        picture=_picture(ways, causal, forward, backward),
-        receipt=Phrase(f"toy {seen}; toy-decoder {masked}", f"toy {seen.ko}; toy-decoder {masked.ko}"),
+        picture=_picture(say, ways, causal, forward, backward),
+        receipt=say("receipt_of_both"),
     )
 
 
-def _steps(scores: Tensor, pattern: np.ndarray, words: list[str], head: Head) -> tuple[Table, Phrase]:
+def _steps(say: Texts, scores: Tensor, pattern: np.ndarray, words: list[str]) -> tuple[Table, Phrase]:
     """One row, from its scores to its weights, computed by hand."""
     masked = scores.masked_fill(~causal_mask(len(words)), -torch.inf)[ROW]
     exponentials = (masked - masked.max()).exp()
-    weights = exponentials / exponentials.sum()
-    steps = (
-        (Phrase("score", "스코어"), scores[ROW]),
-        (Phrase("masked", "마스크"), masked),
-        (Phrase("exp(masked - largest)", "exp(마스크 - 최댓값)"), exponentials),
-        (Phrase("weight: exp / sum", "가중치: exp / 합"), weights),
-        (Phrase("without the mask", "마스크가 없다면"), scores[ROW].softmax(dim=-1)),
+    weights, bare = exponentials / exponentials.sum(), scores[ROW].softmax(dim=-1)
+    numbers = zip(say.names("steps"), (scores[ROW], masked, exponentials, weights, bare), strict=True)
+    table = Table(
+        title=say("steps_title"),
+        columns=(say("step"), *words),
+        rows=tuple((step, *row.tolist()) for step, row in numbers),
     )
     apart = small(float(np.abs(weights.numpy() - pattern[ROW]).max()))
-    lost, name = float(steps[-1][1][ROW + 1 :].sum()), head_name(head)
-    return (
-        Table(
-            title=Phrase(
-                f"toy-decoder, {name}: the row of “{words[ROW]}”, step by step",
-                f"toy-decoder, {name.ko}: “{words[ROW]}”의 행을 단계마다",
-            ),
-            columns=(Phrase("step", "단계"), *words),
-            rows=tuple((step, *row.tolist()) for step, row in steps),
-        ),
-        Phrase(
-            f"""Without the mask {lost:.3f} of the weight of “{words[ROW]}” would lie on later words. Computed by
-            hand as here, the row is the model's own (largest difference {apart}).""",
-            f"""마스크가 없다면 “{words[ROW]}”의 가중치 가운데 {lost:.3f}만큼이 뒤 단어로 갑니다. 이렇게 손으로
-            계산한 행은 모델 자신의 행과 같습니다(최대 차이 {apart}).""",
-        ),
-    )
+    return table, say("by_hand", lost=float(bare[ROW + 1 :].sum()), apart=apart)
 
 
-def _tell(ways: Read, causal: Read) -> tuple[Table, Phrase]:
-    last, other = words_of(SENTENCE)[-1], words_of(OTHER)[-1]
-    table = Table(
-        title=Phrase(
-            f"""weight on later words over all heads and rows, and the largest change before the last word when
-            “{last}” becomes “{other}”""",
-            f"""모든 헤드와 행에서 뒤 단어로 가는 가중치, 그리고 마지막 단어를 “{last}”에서 “{other}”로 바꿀 때 그
-            앞 단어들의 가장 큰 변화""",
-        ),
-        columns=(
-            Phrase("model", "모델"),
-            Phrase("weight ahead, sum", "뒤로 가는 가중치, 합"),
-            Phrase("weight ahead, mean of a row", "뒤로 가는 가중치, 행 평균"),
-            Phrase("largest change of a weight", "가중치의 최대 변화"),
-            Phrase("largest change of an output", "출력의 최대 변화"),
-        ),
+def _table(say: Texts, models: Mapping[str, Read]) -> Table:
+    return Table(
+        title=say("ahead_table"),
+        columns=say.names("ahead_columns"),
         rows=tuple(
             (
                 name,
                 *(f"{weight:.3f}" if weight else "0" for weight in (model.future, model.a_row)),
                 *(small(change) for change in (max(model.changes), model.outputs)),
             )
-            for name, model in (("toy", ways), ("toy-decoder", causal))
-        ),
-    )
-    heads = math.prod(causal.record.weights.shape[:2])
-    exactly, still = small(causal.future), max(*causal.changes, causal.outputs)
-    none = Phrase("exactly 0", "정확히 0") if causal.future == 0 else Phrase(exactly, exactly)
-    text = Phrase(f"changes by at most {small(still)}", f"많아야 {small(still)}만큼 바뀝니다")
-    if still == 0:
-        text = Phrase("does not change at all", "전혀 바뀌지 않습니다")
-    return (
-        table,
-        Phrase(
-            f"""In toy-decoder the weight on later words is {none} over all {heads} heads of all layers; in toy a
-            row puts {ways.a_row:.3f} there on average. So when the last word changes, what toy-decoder made of the
-            words before {text}, while in toy one of their weights changes by {max(ways.changes):.3f}. (The outputs
-            are toy's vectors and toy-decoder's scores for each next word.)""",
-            f"""toy-decoder에서 뒤 단어로 가는 가중치는 모든 층의 헤드 {heads}개를 합해 {none.ko}입니다. toy에서는
-            한 행이 평균 {ways.a_row:.3f}만큼을 뒤로 보냅니다. 그래서 마지막 단어가 바뀌어도 toy-decoder가 그 앞의
-            단어들에서 계산한 것은 {text.ko}. toy에서는 앞 단어의 가중치가 크게는 {max(ways.changes):.3f}만큼
-            바뀝니다. (출력이란 toy에서는 단어의 벡터, toy-decoder에서는 다음 단어마다의 스코어입니다.)""",
+            for name, model in models.items()
         ),
     )
 
 
-def _picture(ways: Read, causal: Read, forward: Head, backward: Head) -> tuple[Bars | Matrix, ...]:
+def _picture(say: Texts, ways: Read, causal: Read, forward: Head, backward: Head) -> tuple[Bars | Matrix, ...]:
     labels = tuple(token.text for token in ways.record.query_tokens)
     masked = np.where(np.tri(len(labels), dtype=bool), causal.record.pattern(*backward), np.nan)
-    ahead, back = head_name(forward), head_name(backward)
     return (
-        square(Phrase(f"toy, {ahead}: both ways", f"toy, {ahead.ko}: 양방향"), ways.record.pattern(*forward), labels),
-        square(
-            Phrase(f"toy-decoder, {back}: left to right", f"toy-decoder, {back.ko}: 왼쪽에서 오른쪽으로"),
-            masked,
-            labels,
-        ),
+        square(say("both_ways"), ways.record.pattern(*forward), labels),
+        square(say("left_to_right"), masked, labels),
         Bars(
-            title=Phrase(
-                f"largest change of a word's weights, “{labels[-1]}” exchanged",
-                f"“{labels[-1]}” 자리의 단어를 바꿀 때 단어마다 가중치의 최대 변화",
-            ),
+            title=say("bars"),
             labels=labels[:-1],
-            series=(Series(name="toy", values=ways.changes), Series(name="toy-decoder", values=causal.changes)),
-            y_title=Phrase("change of a weight", "가중치의 변화"),
+            series=Series.each({"toy": ways.changes, "toy-decoder": causal.changes}),
+            y_title=say("change"),
         ),
     )

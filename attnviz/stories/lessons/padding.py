@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
@@ -15,17 +14,49 @@ from attnviz.models.attention import scaled_dot_product_attention
 from attnviz.models.config import WordsConfig
 from attnviz.models.language import splits
 from attnviz.models.language.vocabulary import Vocabulary
-from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder, Reading
 from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, percent, proved, small, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
-from attnviz.text.phrase import Phrase
+from attnviz.text.phrase import Texts
 
 SHORT = "The animal didn't cross the street because it was too tired."
 LONG = "Although I did not get 95 in last TOEFL, I could get in the Ph.D program."
 PAD = "[PAD]"
 N_SENTENCES = 300
 """Test sentences among which those with a word to be named are taken."""
+TEXTS = Texts("""
+title | without the mask {share} of a row's weight is on padding, and words change by {changes} of their length
+    | 마스크가 없으면 한 행의 가중치 가운데 {share}가 패딩으로 가고, 단어는 길이의 {changes}만큼 바뀜
+receipt | the masked batch: {proof}; without the mask: the model called directly, for which there is no receipt
+    | 마스크를 쓴 배치: {proof}; 마스크 없음: 모델을 직접 불러서 검증 정보가 없음
+introduction | A batch is one table of numbers, so its sentences must be equally long: behind the shorter one stands
+    padding, words that are none. Here “{SHORT}” ({n} words) is read beside a sentence of {longest} words, with
+    {n_padding} words of padding. The padding mask makes every score on them minus infinity, so that their weight is 0.
+    Then the sentence is read as if alone. Without the mask padding takes part like any word.
+    | 배치는 수로 된 표 하나이므로 문장의 길이가 같아야 합니다. 그래서 짧은 문장 뒤에는 단어가 아닌 단어, 패딩을
+    채웁니다. 여기서는 “{SHORT}”(단어 {n}개)를 단어 {longest}개짜리 문장과 함께 읽으므로 패딩이 {n_padding}개입니다.
+    패딩 마스크는 패딩에 대한 스코어를 모두 음의 무한대로 바꾸어 가중치를 0으로 만듭니다. 그러면 혼자 읽을 때와 똑같이
+    읽습니다. 마스크가 없으면 패딩도 단어처럼 끼어듭니다.
+compared | the sentence in the batch, beside the same sentence alone | 배치 안의 문장을 혼자 읽은 문장과 비교
+columns | batch; weight on padding, mean of a row; most in a row; change of a word, mean; largest
+    | 배치; 패딩으로 가는 가중치, 행 평균; 가장 큰 행; 단어의 변화, 평균; 최대
+change | Change is the difference of a word's last vector from the one it has alone, as a share of its length: with the
+    mask at most {still}, rounding. Nothing warns of a forgotten mask: rows still sum to 1. Most goes to padding in
+    {name}, {most} of a row, which the picture shows. {rows}
+    | 변화는 단어의 마지막 벡터가 혼자 읽을 때와 얼마나 다른지를 길이에 대한 비율로 나타낸 것입니다. 마스크가 있으면
+    많아야 {still}, 반올림 차이입니다. 마스크를 잊어도 경고는 없습니다. 행의 합은 여전히 1입니다. 패딩을 가장 많이 보는
+    것은 {name}(한 행의 {most})이고, 그림에 있습니다. {rows}
+counted | What the model answers suffers too. In {n} unseen sentences one word is hidden that the grammar decides, and
+    all are read in one batch, padded to the longest: toy names the word right in {right} with the mask, and in {wrong}
+    without it.
+    | 모델의 답도 나빠집니다. 학습에 쓰지 않은 문장 {n}개에서 문법이 정해 주는 단어를 하나씩 가리고, 가장 긴 문장에
+    맞추어 패딩한 배치 하나로 읽힙니다. toy가 그 단어를 맞히는 비율은 마스크가 있으면 {right}, 없으면 {wrong}입니다.
+rows | with the mask; without | 마스크 있음; 마스크 없음
+ways | with the mask; without the mask | 마스크 있음; 마스크 없음
+way | {name}: {way} | {name}: {way}
+bars | how far each word is from what it is alone | 혼자 읽을 때와 단어가 다른 정도
+length | share of the vector's length | 벡터 길이에 대한 비율
+""", globals())  # fmt: skip
 
 
 def unmasked(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -63,113 +94,44 @@ def tell() -> Story:
     both, n = numbers(card.source, [words, words_of(LONG)]), len(words)
     alone, right, wrong = model(both[:1, :n]), model(both), model(both, attend=unmasked)
     masked, forgotten = patterns(right, n), patterns(wrong, n)
-    on_padding = forgotten[..., n:].sum(axis=-1)
+    on_padding = [weights[..., n:].sum(axis=-1) for weights in (masked, forgotten)]
     changes = [
         ((one.vectors[0, :n] - alone.vectors[0]).norm(dim=-1) / alone.vectors[0].norm(dim=-1)).tolist()
         for one in (right, wrong)
     ]
-    head = largest(on_padding)
-    share, change = percent(float(on_padding.mean())), percent(float(np.mean(changes[1])))
-    record = attend_all([SHORT, LONG], open_source("toy"))[0]
-    return Story(
-        name="padding",
-        title=Phrase(
-            f"without the mask {share} of a row's weight is on padding, and words change by {change} of their length",
-            f"마스크가 없으면 한 행의 가중치 가운데 {share}가 패딩으로 가고, 단어는 길이의 {change}만큼 바뀜",
-        ),
-        parts=(
-            _introduction(n, both.shape[1]),
-            _compared(masked[..., n:].sum(axis=-1), on_padding, changes),
-            _what_happens(head, on_padding, changes),
-            _counted(model, card.source),
-        ),
-        picture=_picture(head, masked, forgotten, words, changes),
-        receipt=Phrase(
-            f"""the masked batch: {proved(record)}; without the mask: the model called directly, for which there is no
-            receipt""",
-            f"마스크를 쓴 배치: {proved(record).ko}; 마스크 없음: 모델을 직접 불러서 검증 정보가 없음",
-        ),
-    )
-
-
-def _introduction(n: int, longest: int) -> Phrase:
-    return Phrase(
-        f"""A batch is one table of numbers, so its sentences must be equally long: behind the shorter one stands
-        padding, words that are none. Here “{SHORT}” ({n} words) is read beside a sentence of {longest} words, with
-        {longest - n} words of padding. The padding mask makes every score on them minus infinity, so that their
-        weight is 0. Then the sentence is read as if alone. Without the mask padding takes part like any word.""",
-        f"""배치는 수로 된 표 하나이므로 문장의 길이가 같아야 합니다. 그래서 짧은 문장 뒤에는 단어가 아닌 단어,
-        패딩을 채웁니다. 여기서는 “{SHORT}”(단어 {n}개)를 단어 {longest}개짜리 문장과 함께 읽으므로 패딩이
-        {longest - n}개입니다. 패딩 마스크는 패딩에 대한 스코어를 모두 음의 무한대로 바꾸어 가중치를 0으로 만듭니다.
-        그러면 혼자 읽을 때와 똑같이 읽습니다. 마스크가 없으면 패딩도 단어처럼 끼어듭니다.""",
-    )
-
-
-def _compared(masked: np.ndarray, forgotten: np.ndarray, changes: Sequence[Sequence[float]]) -> Table:
-    ways = (Phrase("with the mask", "마스크 있음"), Phrase("without", "마스크 없음"))
-    return Table(
-        title=Phrase(
-            "the sentence in the batch, beside the same sentence alone", "배치 안의 문장을 혼자 읽은 문장과 비교"
-        ),
-        columns=(
-            Phrase("batch", "배치"), Phrase("weight on padding, mean of a row", "패딩으로 가는 가중치, 행 평균"),
-            Phrase("most in a row", "가장 큰 행"), Phrase("change of a word, mean", "단어의 변화, 평균"),
-            Phrase("largest", "최대"),
-        ),
+    head, hidden = largest(on_padding[1]), hidden_words(card.source, model.config)
+    say = TEXTS.given(
+        share=percent(float(on_padding[1].mean())), changes=percent(float(np.mean(changes[1]))),
+        rows=ROWS, still=small(max(changes[0])), name=head_name(head), most=percent(float(on_padding[1][head].mean())),
+        longest=both.shape[1], n_padding=both.shape[1] - n,
+        right=percent(named(model, hidden, masked=True)), wrong=percent(named(model, hidden, masked=False)),
+        proof=proved(attend_all([SHORT, LONG], open_source("toy"))[0]),
+    )  # fmt: skip
+    table = Table(
+        title=say("compared"),
+        columns=say.names("columns"),
         rows=tuple(
             (way, *map(percent, map(float, (weights.mean(), weights.max()))), small(float(np.mean(c))), small(max(c)))
-            for way, weights, c in zip(ways, (masked, forgotten), changes, strict=True)
+            for way, weights, c in zip(say.names("rows"), on_padding, changes, strict=True)
         ),
+    )
+    hatched, ways = masked[head].copy(), say.names("ways")
+    hatched[:, n:] = np.nan
+    columns, top = (*words, *[PAD] * (both.shape[1] - n)), float(max(masked[head].max(), forgotten[head].max()))
+    bars = Bars(
+        title=say("bars"), labels=tuple(words), series=Series.each(dict(zip(ways, changes, strict=True))),
+        y_title=say("length"),
     )  # fmt: skip
-
-
-def _what_happens(head: Head, on_padding: np.ndarray, changes: Sequence[Sequence[float]]) -> Phrase:
-    name, most, still = head_name(head), percent(float(on_padding[head].mean())), small(max(changes[0]))
-    return Phrase(
-        f"""Change is the difference of a word's last vector from the one it has alone, as a share of its length:
-        with the mask at most {still}, rounding. Nothing warns of a forgotten mask: rows still sum to 1. Most goes
-        to padding in {name}, {most} of a row, which the picture shows. {ROWS}""",
-        f"""변화는 단어의 마지막 벡터가 혼자 읽을 때와 얼마나 다른지를 길이에 대한 비율로 나타낸 것입니다. 마스크가
-        있으면 많아야 {still}, 반올림 차이입니다. 마스크를 잊어도 경고는 없습니다. 행의 합은 여전히 1입니다. 패딩을
-        가장 많이 보는 것은 {name.ko}(한 행의 {most})이고, 그림에 있습니다. {ROWS.ko}""",
-    )
-
-
-def _counted(model: LanguageEncoder, vocabulary: Vocabulary) -> Phrase:
-    hidden = hidden_words(vocabulary, model.config)
-    n, (right, wrong) = len(hidden[0]), (percent(named(model, hidden, masked=way)) for way in (True, False))
-    return Phrase(
-        f"""What the model answers suffers too. In {n} unseen sentences one word is hidden that the grammar decides,
-        and all are read in one batch, padded to the longest: toy names the word right in {right} with the mask, and
-        in {wrong} without it.""",
-        f"""모델의 답도 나빠집니다. 학습에 쓰지 않은 문장 {n}개에서 문법이 정해 주는 단어를 하나씩 가리고, 가장 긴
-        문장에 맞추어 패딩한 배치 하나로 읽힙니다. toy가 그 단어를 맞히는 비율은 마스크가 있으면 {right}, 없으면
-        {wrong}입니다.""",
-    )
-
-
-def _picture(
-    head: Head,
-    masked: np.ndarray,
-    forgotten: np.ndarray,
-    words: Sequence[str],
-    changes: Sequence[Sequence[float]],
-) -> tuple[Matrix | Bars, ...]:
-    n, name = len(words), head_name(head)
-    hidden = masked[head].copy()
-    hidden[:, n:] = np.nan
-    columns = (*words, *[PAD] * (hidden.shape[1] - n))
-    top = float(max(masked[head].max(), forgotten[head].max()))
-    ways = Phrase("with the mask", "마스크 있음"), Phrase("without the mask", "마스크 없음")
-    return (
-        *(
-            Matrix(Phrase(f"{name}: {way}", f"{name.ko}: {way.ko}"), values, tuple(words), columns, limits=(0.0, top))
-            for way, values in zip(ways, (hidden, forgotten[head]), strict=True)
+    return Story(
+        name="padding",
+        title=say("title"),
+        parts=(say("introduction", n=n), table, say("change"), say("counted", n=len(hidden[0]))),
+        picture=(
+            *(
+                Matrix(say("way", way=way), values, tuple(words), columns, limits=(0.0, top))
+                for way, values in zip(ways, (hatched, forgotten[head]), strict=True)
+            ),
+            bars,
         ),
-        Bars(
-            title=Phrase("how far each word is from what it is alone", "혼자 읽을 때와 단어가 다른 정도"),
-            labels=tuple(words),
-            series=tuple(Series(name=way, values=tuple(c)) for way, c in zip(ways, changes, strict=True)),
-            y_title=Phrase("share of the vector's length", "벡터 길이에 대한 비율"),
-        ),
+        receipt=say("receipt"),
     )

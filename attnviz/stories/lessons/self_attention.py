@@ -18,8 +18,8 @@ from attnviz.models.embedding import sinusoidal_positions
 from attnviz.models.toy import word_vector
 from attnviz.models.wholes import initialise
 from attnviz.stories.common import numbered, small, square
-from attnviz.stories.record import Matrix, Story, Table
-from attnviz.text.phrase import Phrase
+from attnviz.stories.record import Story, Table
+from attnviz.text.phrase import Phrase, Texts
 
 WORDS = ("I", "love", "you", "all")
 D_MODEL, D_K, N_HEADS = 20, 5, 4
@@ -28,6 +28,67 @@ NOT_A_DIVISOR = 3
 SEED = 0
 QUERY, KEY = 1, 3
 """The cell that is computed number by number: the row of "love", the column of "all"."""
+TEXTS = Texts("""
+title | “{word}” looks most at “{most}” ({weight:.2f}); {N_HEADS} heads at once and one by one differ by {heads}
+    | “{word}”: 가장 많이 보는 단어는 “{most}” ({weight:.2f}); 헤드 {N_HEADS}개를 한꺼번에 또는 하나씩, 차이 {heads}
+weights | the weights: the softmax of each row of scores; each row sums to 1
+    | 가중치: 스코어의 행마다 소프트맥스, 행의 합은 1
+output | the output: in each row the four values, each times its weight, added up
+    | 출력: 행마다 네 밸류에 가중치를 곱해 더한 것
+receipt | verified: max difference {proved} between weights times values and the head's own output, {heads} between four
+    heads side by side and one after another, {three} between one projection and three
+    | 검증됨: 최대 차이 {proved}(가중치 x 밸류와 헤드 자신의 출력), {heads}(헤드 넷을 나란히 계산한 것과 하나씩 계산한
+    것), {three}(투영 하나와 셋)
+one_head | Four words, “{words}”: each is a vector of {D_MODEL} numbers, and its position is added to it. One head
+    projects every vector three times, to a query, a key and a value of {D_K} numbers each. The query of a word is
+    compared with the key of every word, itself included: that is why it is called self-attention. Softmax(Q K^T /
+    sqrt({D_K})) gives {n} x {n} weights, and the weights mix the values: what comes out has the shape {shape}. The
+    projections are random here, always the same ones; a trained model has learned them.
+    | 네 단어 “{words}”: 단어마다 수 {D_MODEL}개로 된 벡터가 있고, 여기에 위치를 더합니다. 헤드 하나는 모든 벡터를 세 번
+    투영해 수 {D_K}개짜리 쿼리, 키, 밸류를 만듭니다. 한 단어의 쿼리를 자기 자신을 포함한 모든 단어의 키와 비교하므로
+    셀프 어텐션이라고 부릅니다. Softmax(Q K^T / sqrt({D_K}))가 가중치 {n} x {n}개를 만들고, 이 가중치로 밸류를 섞습니다.
+    나오는 것의 모양은 {shape}입니다. 여기서 투영 행렬은 무작위이지만 늘 같은 것이고, 학습된 모델은 이것을 배워서
+    얻습니다.
+shapes | what there is on the way, and its shape: sentences, words, numbers | 계산 과정의 값과 모양: 문장, 단어, 수
+one_cell | The score of “{word}” for “{other}” is the query of the one times the key of the other, divided by
+    sqrt({D_K}): {score}. Its weight is exp({cell:.3f}) divided by the sum of the exponentials of its row: {weight}.
+    | “{word}”의 “{other}”에 대한 스코어는 앞 단어의 쿼리와 뒤 단어의 키를 곱해 sqrt({D_K})로 나눈 값입니다: {score}.
+    가중치는 exp({cell:.3f})를 그 행의 지수 함수 값의 합으로 나눈 것입니다: {weight}.
+four_heads | One head finds one pattern. {n} heads share the {D_MODEL} numbers, {D_MODEL} / {n} = {d_k} each, and look
+    side by side: the weights have the shape {shape}. What the heads give is put in a row, {n} x {d_k} = {D_MODEL}
+    numbers a word, and one more projection, W^O, mixes it: {mixed}. The same heads computed one after another give the
+    same, {same}. The width must be shared out evenly; with {NOT_A_DIVISOR} heads the model refuses: “{refused}”.
+    | 헤드 하나는 패턴 하나를 찾습니다. 헤드 {n}개가 수 {D_MODEL}개를 {D_MODEL} / {n} = {d_k}개씩 나누어 맡아 나란히
+    봅니다. 가중치의 모양은 {shape}입니다. 헤드들의 결과를 한 줄로 이으면 단어마다 {n} x {d_k} = {D_MODEL}개의 수가
+    되고, 투영 W^O가 이것을 섞습니다: {mixed}. 같은 헤드를 하나씩 계산해도 결과는 같습니다({same}). 너비는 고르게
+    나뉘어야 합니다. 헤드가 {NOT_A_DIVISOR}개면 모델이 거절합니다: “{refused}”.
+one_projection | Queries, keys and values are three projections of the same vectors, {n_in} x {n_part} each. Put side by
+    side they are one projection, {n_in} x {n_out}, and one multiplication gives all three: {shape}. Split into three it
+    is what the separate ones give, {exact}. That is how GPT-2 stores them: one large multiplication is faster than
+    three small ones.
+    | 쿼리, 키, 밸류는 같은 벡터를 세 번 투영한 것이고, 투영 행렬은 각각 {n_in} x {n_part}입니다. 셋을 나란히 붙이면
+    {n_in} x {n_out} 행렬 하나가 되어 곱셈 한 번으로 셋을 모두 얻습니다: {shape}. 이것을 셋으로 나누면 따로 계산한 것과
+    같습니다({exact}). GPT-2가 이렇게 저장합니다. 큰 곱셈 한 번이 작은 곱셈 세 번보다 빠르기 때문입니다.
+number_by_number | “{word}” in head 0, number by number: columns of the one product, and each projection alone
+    | 헤드 0의 “{word}”, 수 하나하나: 곱 하나에서 잘라 낸 열과 따로 계산한 투영
+scores | the scores: each row is a query, each column a key | 스코어: 행은 쿼리, 열은 키
+shape_columns | step; formula; shape | 단계; 식; 모양
+steps | vectors; queries; keys; values; scores; weights; output | 벡터; 쿼리; 키; 밸류; 스코어; 가중치; 출력
+formulas | X = words + positions; Q = X W^Q + b^Q; K = X W^K + b^K; V = X W^V + b^V; S = Q K^T / sqrt({D_K}); A =
+    softmax(S), row by row; A V
+    | X = 단어 + 위치; Q = X W^Q + b^Q; K = X W^K + b^K; V = X W^V + b^V; S = Q K^T / sqrt({D_K}); A = softmax(S),
+    행마다; A V
+a_word | word | 단어
+to_the_last_bit | {exactly} | 마지막 비트까지 똑같음
+rounded | but for rounding (largest difference {apart}) | 반올림 말고는 차이 없음, 최대 {apart}
+parts | query; key; value | 쿼리; 키; 밸류
+ways | of the one product; alone | 곱 하나에서; 따로
+what | {what}, {how} | {what}, {how}
+columns | {first} to {last} | {first}~{last}
+number_columns | what; columns | 무엇; 열
+one_pattern | one head: weights | 헤드 하나: 가중치
+head_pattern | head {i} of {N_HEADS}: weights | 헤드 {N_HEADS}개 중 {i}번: 가중치
+""", globals())  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,194 +184,88 @@ def tell() -> Story:
     x, (one, four) = vectors(), models()
     head, (output, weights) = one_head(one, x), four(x)
     together, difference = fused(four, x), apart(four, x)
-    proved, heads, three = (
-        small(number)
-        for number in (float((head.weights @ head.value - head.output).abs().max()), difference, together.difference)
-    )
-    row = head.weights[0, QUERY]
-    most, weight = WORDS[int(row.argmax())], float(row.max())
+    own = float((head.weights @ head.value - head.output).abs().max())
+    proved, heads, three = map(small, (own, difference, together.difference))
+    row, n, n_out = head.weights[0, QUERY], weights.shape[1], together.weight.shape[0]
+    say = TEXTS.given(
+        word=WORDS[QUERY], other=WORDS[KEY], most=WORDS[int(row.argmax())], weight=float(row.max()),
+        proved=proved, heads=heads, three=three, words=" ".join(WORDS), n=len(WORDS), shape=_shape(head.output),
+    )  # fmt: skip
+    four_heads = say(
+        "four_heads", n=n, d_k=D_MODEL // n, refused=refusal(), shape=_shape(weights), mixed=_shape(output),
+        same=_sameness(difference, "to the last bit"),
+    )  # fmt: skip
+    one_projection = say(
+        "one_projection", n_in=together.weight.shape[1], n_out=n_out, n_part=n_out // 3, shape=_shape(together.product),
+        exact=_sameness(together.difference, "exactly, to the last bit"),
+    )  # fmt: skip
+    patterns = say("one_pattern"), *(say("head_pattern", i=i) for i in range(N_HEADS))
     return Story(
         name="self-attention",
-        title=Phrase(
-            f"""“{WORDS[QUERY]}” looks most at “{most}” ({weight:.2f}); {N_HEADS} heads at once and one by one
-            differ by {heads}""",
-            f"""“{WORDS[QUERY]}”: 가장 많이 보는 단어는 “{most}” ({weight:.2f}); 헤드 {N_HEADS}개를 한꺼번에 또는
-            하나씩, 차이 {heads}""",
-        ),
+        title=say("title"),
         parts=(
-            _one_head_in_words(head),
+            say("one_head"),
             _shapes(x, head),
-            _rows(
-                Phrase("the scores: each row is a query, each column a key", "스코어: 행은 쿼리, 열은 키"),
-                WORDS, head.scores[0],
-            ),
-            _one_cell(head),
-            _rows(
-                Phrase(
-                    "the weights: the softmax of each row of scores; each row sums to 1",
-                    "가중치: 스코어의 행마다 소프트맥스, 행의 합은 1",
-                ),
-                WORDS, head.weights[0],
-            ),
-            _rows(
-                Phrase(
-                    "the output: in each row the four values, each times its weight, added up",
-                    "출력: 행마다 네 밸류에 가중치를 곱해 더한 것",
-                ),
-                numbered(D_K),
-                head.output[0],
-            ),
-            _four_heads(weights, output, difference),
-            _one_projection(together),
-            _number_by_number(together),
+            _rows(say("scores"), WORDS, head.scores[0]),
+            _one_cell(say, head),
+            _rows(say("weights"), WORDS, head.weights[0]),
+            _rows(say("output"), numbered(D_K), head.output[0]),
+            four_heads,
+            one_projection,
+            _number_by_number(say, together),
         ),
-        picture=_picture(head, weights),
-        receipt=Phrase(
-            f"""verified: max difference {proved} between weights times values and the head's own output, {heads}
-            between four heads side by side and one after another, {three} between one projection and three""",
-            f"""검증됨: 최대 차이 {proved}(가중치 x 밸류와 헤드 자신의 출력), {heads}(헤드 넷을 나란히 계산한 것과
-            하나씩 계산한 것), {three}(투영 하나와 셋)""",
+        picture=tuple(
+            square(name, pattern.numpy(), WORDS)
+            for name, pattern in zip(patterns, torch.cat([head.weights, weights[0]]), strict=True)
         ),
-    )  # fmt: skip
-
-
-def _one_head_in_words(head: OneHead) -> Phrase:
-    n, words, shape = len(WORDS), " ".join(WORDS), _shape(head.output)
-    return Phrase(
-        f"""Four words, “{words}”: each is a vector of {D_MODEL} numbers, and its position is added to it. One head
-        projects every vector three times, to a query, a key and a value of {D_K} numbers each. The query of a word
-        is compared with the key of every word, itself included: that is why it is called self-attention. Softmax(Q
-        K^T / sqrt({D_K})) gives {n} x {n} weights, and the weights mix the values: what comes out has the shape
-        {shape}. The projections are random here, always the same ones; a trained model has learned them.""",
-        f"""네 단어 “{words}”: 단어마다 수 {D_MODEL}개로 된 벡터가 있고, 여기에 위치를 더합니다. 헤드 하나는 모든
-        벡터를 세 번 투영해 수 {D_K}개짜리 쿼리, 키, 밸류를 만듭니다. 한 단어의 쿼리를 자기 자신을 포함한 모든
-        단어의 키와 비교하므로 셀프 어텐션이라고 부릅니다. Softmax(Q K^T / sqrt({D_K}))가 가중치 {n} x {n}개를
-        만들고, 이 가중치로 밸류를 섞습니다. 나오는 것의 모양은 {shape}입니다. 여기서 투영 행렬은 무작위이지만 늘
-        같은 것이고, 학습된 모델은 이것을 배워서 얻습니다.""",
+        receipt=say("receipt"),
     )
 
 
 def _shapes(x: Tensor, head: OneHead) -> Table:
+    values = (x, head.query, head.key, head.value, head.scores, head.weights, head.output)
     return Table(
-        title=Phrase(
-            "what there is on the way, and its shape: sentences, words, numbers",
-            "계산 과정의 값과 모양: 문장, 단어, 수",
-        ),
-        columns=(Phrase("step", "단계"), Phrase("formula", "식"), Phrase("shape", "모양")),
-        rows=(
-            (Phrase("vectors", "벡터"), Phrase("X = words + positions", "X = 단어 + 위치"), _shape(x)),
-            (Phrase("queries", "쿼리"), "Q = X W^Q + b^Q", _shape(head.query)),
-            (Phrase("keys", "키"), "K = X W^K + b^K", _shape(head.key)),
-            (Phrase("values", "밸류"), "V = X W^V + b^V", _shape(head.value)),
-            (Phrase("scores", "스코어"), f"S = Q K^T / sqrt({D_K})", _shape(head.scores)),
-            (
-                Phrase("weights", "가중치"), Phrase("A = softmax(S), row by row", "A = softmax(S), 행마다"),
-                _shape(head.weights),
-            ),
-            (Phrase("output", "출력"), "A V", _shape(head.output)),
-        ),
-    )  # fmt: skip
+        title=TEXTS("shapes"),
+        columns=TEXTS.names("shape_columns"),
+        rows=tuple(zip(TEXTS.names("steps"), TEXTS.names("formulas"), map(_shape, values), strict=True)),
+    )
 
 
 def _rows(title: Phrase, columns: tuple[str, ...], values: Tensor) -> Table:
     """A row for each word."""
     rows = tuple((word, *row) for word, row in zip(WORDS, values.tolist(), strict=True))
-    return Table(title, (Phrase("word", "단어"), *columns), rows)
+    return Table(title, (TEXTS("a_word"), *columns), rows)
 
 
-def _one_cell(head: OneHead) -> Phrase:
-    query, key = head.query[0, QUERY], head.key[0, KEY]
-    products = (query * key).tolist()
-    terms = " + ".join(f"({q:.3f} x {k:.3f})" for q, k in zip(query.tolist(), key.tolist(), strict=True))
-    row = head.scores[0, QUERY]
-    score = f"({terms}) / {D_K**0.5:.3f} = {sum(products) / D_K**0.5:.3f}"
+def written_out(query: Tensor, key: Tensor) -> str:
+    """The products of two vectors as a sum."""
+    return " + ".join(f"({q:.3f} x {k:.3f})" for q, k in zip(query.tolist(), key.tolist(), strict=True))
+
+
+def _one_cell(say: Texts, head: OneHead) -> Phrase:
+    query, key, row = head.query[0, QUERY], head.key[0, KEY], head.scores[0, QUERY]
+    score = f"({written_out(query, key)}) / {D_K**0.5:.3f} = {sum((query * key).tolist()) / D_K**0.5:.3f}"
     total = float(row.exp().sum())
     weight = f"{row[KEY].exp():.3f} / {total:.3f} = {row[KEY].exp() / total:.3f}"
-    return Phrase(
-        f"""The score of “{WORDS[QUERY]}” for “{WORDS[KEY]}” is the query of the one times the key of the other,
-        divided by sqrt({D_K}): {score}. Its weight is exp({row[KEY]:.3f}) divided by the sum of the exponentials of
-        its row: {weight}.""",
-        f"""“{WORDS[QUERY]}”의 “{WORDS[KEY]}”에 대한 스코어는 앞 단어의 쿼리와 뒤 단어의 키를 곱해 sqrt({D_K})로
-        나눈 값입니다: {score}. 가중치는 exp({row[KEY]:.3f})를 그 행의 지수 함수 값의 합으로 나눈 것입니다:
-        {weight}.""",
-    )
-
-
-def _four_heads(weights: Tensor, output: Tensor, difference: float) -> Phrase:
-    n, d_k, refused = weights.shape[1], D_MODEL // weights.shape[1], refusal()
-    same, mixed, shape = _sameness(difference, "to the last bit"), _shape(output), _shape(weights)
-    return Phrase(
-        f"""One head finds one pattern. {n} heads share the {D_MODEL} numbers, {D_MODEL} / {n} = {d_k} each, and
-        look side by side: the weights have the shape {shape}. What the heads give is put in a row, {n} x {d_k} =
-        {D_MODEL} numbers a word, and one more projection, W^O, mixes it: {mixed}. The same heads computed one after
-        another give the same, {same}. The width must be shared out evenly; with {NOT_A_DIVISOR} heads the model
-        refuses: “{refused}”.""",
-        f"""헤드 하나는 패턴 하나를 찾습니다. 헤드 {n}개가 수 {D_MODEL}개를 {D_MODEL} / {n} = {d_k}개씩 나누어 맡아
-        나란히 봅니다. 가중치의 모양은 {shape}입니다. 헤드들의 결과를 한 줄로 이으면 단어마다 {n} x {d_k} =
-        {D_MODEL}개의 수가 되고, 투영 W^O가 이것을 섞습니다: {mixed}. 같은 헤드를 하나씩 계산해도 결과는
-        같습니다({same.ko}). 너비는 고르게 나뉘어야 합니다. 헤드가 {NOT_A_DIVISOR}개면 모델이 거절합니다:
-        “{refused}”.""",
-    )
+    return say("one_cell", score=score, cell=float(row[KEY]), weight=weight)
 
 
 def _sameness(difference: float, exactly: str) -> Phrase:
     """How far two computations of the same agree."""
-    if not difference:
-        return Phrase(exactly, "마지막 비트까지 똑같음")
-    apart = small(difference)
-    return Phrase(f"but for rounding (largest difference {apart})", f"반올림 말고는 차이 없음, 최대 {apart}")
+    return TEXTS("rounded", apart=small(difference)) if difference else TEXTS("to_the_last_bit", exactly=exactly)
 
 
-def _one_projection(together: FusedProjection) -> Phrase:
-    n_out, n_in = together.weight.shape
-    exact, shape = _sameness(together.difference, "exactly, to the last bit"), _shape(together.product)
-    return Phrase(
-        f"""Queries, keys and values are three projections of the same vectors, {n_in} x {n_out // 3} each. Put side
-        by side they are one projection, {n_in} x {n_out}, and one multiplication gives all three: {shape}. Split
-        into three it is what the separate ones give, {exact}. That is how GPT-2 stores them: one large
-        multiplication is faster than three small ones.""",
-        f"""쿼리, 키, 밸류는 같은 벡터를 세 번 투영한 것이고, 투영 행렬은 각각 {n_in} x {n_out // 3}입니다. 셋을
-        나란히 붙이면 {n_in} x {n_out} 행렬 하나가 되어 곱셈 한 번으로 셋을 모두 얻습니다: {shape}. 이것을 셋으로
-        나누면 따로 계산한 것과 같습니다({exact.ko}). GPT-2가 이렇게 저장합니다. 큰 곱셈 한 번이 작은 곱셈 세 번보다
-        빠르기 때문입니다.""",
-    )
-
-
-def _number_by_number(together: FusedProjection) -> Table:
+def _number_by_number(say: Texts, together: FusedProjection) -> Table:
     """The query, key and value of one word in head 0: cut out of the one product, and computed alone."""
     n, rows = together.product.shape[-1] // 3, list[tuple[str | float, ...]]()
-    parts = (Phrase("query", "쿼리"), Phrase("key", "키"), Phrase("value", "밸류"))
-    ways = (Phrase("of the one product", "곱 하나에서"), Phrase("alone", "따로"))
-    for number, what in enumerate(parts):
-        for how, vector in zip(ways, (together.product, together.separate), strict=True):
-            first = number * n
-            numbers = vector[0, QUERY, first : first + D_K].tolist()
-            rows.append(
-                (
-                    Phrase(f"{what}, {how}", f"{what.ko}, {how.ko}"),
-                    Phrase(f"{first} to {first + D_K - 1}", f"{first}~{first + D_K - 1}"),
-                    *numbers,
-                )
-            )
-    return Table(
-        title=Phrase(
-            f"“{WORDS[QUERY]}” in head 0, number by number: columns of the one product, and each projection alone",
-            f"헤드 0의 “{WORDS[QUERY]}”, 수 하나하나: 곱 하나에서 잘라 낸 열과 따로 계산한 투영",
-        ),
-        columns=(Phrase("what", "무엇"), Phrase("columns", "열"), *numbered(D_K)),
-        rows=tuple(rows),
-        digits=4,
-    )
+    for number, what in enumerate(say.names("parts")):
+        for how, vector in zip(say.names("ways"), (together.product, together.separate), strict=True):
+            first, last = number * n, number * n + D_K - 1
+            numbers = vector[0, QUERY, first : last + 1].tolist()
+            rows.append((say("what", what=what, how=how), say("columns", first=first, last=last), *numbers))
+    columns = (*say.names("number_columns"), *numbered(D_K))
+    return Table(title=say("number_by_number"), columns=columns, rows=tuple(rows), digits=4)
 
 
 def _shape(tensor: Tensor) -> str:
     return f"({', '.join(map(str, tensor.shape))})"
-
-
-def _picture(head: OneHead, weights: Tensor) -> tuple[Matrix, ...]:
-    names = (
-        Phrase("one head: weights", "헤드 하나: 가중치"),
-        *(Phrase(f"head {i} of {N_HEADS}: weights", f"헤드 {N_HEADS}개 중 {i}번: 가중치") for i in range(N_HEADS)),
-    )
-    patterns = torch.cat([head.weights, weights[0]])
-    return tuple(square(name, pattern.numpy(), WORDS) for name, pattern in zip(names, patterns, strict=True))
