@@ -93,8 +93,8 @@ function finder(app, shows) {
   const count = el("output");
   /** The next word that is found becomes the chosen one. */
   const next = () => {
-    const hits = app.shown.rows.flatMap((group, i) => (app.look.found(group) ? [i] : []));
-    const after = hits.find((i) => i > app.pinned.row) ?? hits[0];
+    const hits = app.shown.rows.flatMap((/** @type {Group} */ group, /** @type {number} */ i) => (app.look.found(group) ? [i] : []));
+    const after = hits.find((/** @type {number} */ i) => i > app.pinned.row) ?? hits[0];
     if (after !== undefined) app.pin({ row: after, column: -1 });
   };
   shows.push(() => {

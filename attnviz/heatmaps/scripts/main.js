@@ -6,6 +6,12 @@ class App {
     this.weights = weights;
     this.state = read(location.hash, labels);
     this.hover = { row: -1, column: -1 };
+    /** @type {{look: string, rows: Group[], columns: Group[]} | null} */
+    this.grouped = null;
+    /** @type {Colours | null} */
+    this.colours = null;
+    this.laid = "";
+    this.painted = "";
     /** @type {any} what is shown of the chosen head, as long as it is shown */
     this.held = null;
     /** @type {any} */
@@ -95,8 +101,7 @@ class App {
 
   /** What is shown of a head, or of a mean of heads. @param {string} head @returns {Shown} */
   shownOf(head) {
-    const { labels, state, weights } = this;
-    const { rows, columns } = this.groups;
+    const { labels, weights } = this, { rows, columns } = this.groups;
     const matrix = weights.of(headsOf(head, labels));
     const whole = rows.length === weights.queries && columns.length === weights.keys;
     if (!whole) return reduce(matrix, weights.keys, rows, columns);
@@ -145,7 +150,7 @@ class App {
   }
 
   drawHead() {
-    const { state, labels } = this, colours = /** @type {Colours} */ (this.colours);
+    const { state } = this, colours = /** @type {Colours} */ (this.colours);
     const key = `${state.head} ${state.words} ${state.special} ${state.part}`;
     if (this.held?.key !== key) {
       this.held = { key, shown: this.shownOf(state.head), own: undefined };

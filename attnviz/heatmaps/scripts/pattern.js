@@ -123,7 +123,7 @@ function step(app, down, right) {
 
 /** The heads whose lines are drawn, each in its colour. @param {App} app */
 function several(app) {
-  const { state, colours } = app;
+  const { state } = app, colours = /** @type {Colours} */ (app.colours);
   const more = state.more ? state.more.split(",").filter((one) => one !== state.head) : [];
   if (!more.length) return [{ shown: app.shown, colour: colours.named("lines") }];
   return [state.head, ...more].map((head, i) => ({

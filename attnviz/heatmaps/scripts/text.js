@@ -3,8 +3,11 @@ class TextView {
   /** @param {(place: {row: number, column: number}, pinned: boolean) => void} point tells of a word that is pointed at */
   constructor(point) {
     this.point = point;
-    /** @type {{node: any, part: Group, words: any[]}[]} */
-    this.sides = [];
+    /** @type {any[][]} */
+    this.words = [];
+    /** @type {any[]} */
+    this.heads = [];
+    this.same = true;
     this.node = el("div", { class: "sentence" });
   }
 

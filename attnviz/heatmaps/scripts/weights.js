@@ -11,7 +11,8 @@
 class Weights {
   /** @param {Labels} labels @param {Uint8Array} bytes */
   constructor(labels, bytes) {
-    [this.queries, this.keys] = labels.size;
+    this.queries = labels.size[0];
+    this.keys = labels.size[1];
     this.cells = this.queries * this.keys;
     this.heads = labels.tops.length;
     this.tops = labels.tops;

@@ -97,9 +97,10 @@ class SvgPen {
 
   /** @param {string} text @param {number} x @param {number} y its middle @param {Lettering} look */
   text(text, x, y, { size = 12, fill, anchor = "start", angle = 0, strong = false }) {
-    const turn = angle ? { transform: `rotate(${angle} ${Math.round(x * 100) / 100} ${Math.round(y * 100) / 100})` } : {};
-    const weight = strong ? { "font-weight": 600 } : {};
-    const given = { x, y: y + size * 0.36, "font-size": size, fill, "text-anchor": anchor, ...turn, ...weight };
+    /** @type {Record<string, string|number>} */
+    const given = { x, y: y + size * 0.36, "font-size": size, fill, "text-anchor": anchor };
+    if (angle) given.transform = `rotate(${angle} ${Math.round(x * 100) / 100} ${Math.round(y * 100) / 100})`;
+    if (strong) given["font-weight"] = 600;
     this.add("text", given).textContent = text;
   }
 
