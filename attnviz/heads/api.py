@@ -334,6 +334,14 @@ def draw(
     return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=style).fitted(style)
 
 
+def frame_of(shown: HeadComparison) -> str:
+    """Its page as a notebook shows it."""
+    from attnviz.heads.html import page
+    from attnviz.render.html import frame
+
+    return frame(page(shown))
+
+
 def png_of(shown: HeadComparison | Changes) -> bytes:
     """Its picture as a notebook shows it, without the patterns of examples."""
     drawn = BytesIO()

@@ -316,8 +316,14 @@ class HeadComparison:
 
         return save(self, Path(path), head, **view)
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: as its page, in a frame of its own."""
+        from attnviz.heads.api import frame_of
+
+        return frame_of(self)
+
     def _repr_png_(self) -> bytes:
-        """How a notebook shows it: the sheet of all heads, without the patterns of examples."""
+        """How it shows it where nothing can be explored: the sheet of all heads, without the patterns of examples."""
         from attnviz.heads.api import png_of
 
         return png_of(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from jaxtyping import UInt8
 
 from attnviz.attention import Attention, Note, Token
 from attnviz.heatmaps.words import merged_tokens, word_groups
+from attnviz.models.registry import HOME_BUILT
 from attnviz.render.html import build, frame, palettes, planes
 from attnviz.render.palette import DEFAULT
 from attnviz.render.sheet import KINDS, Scale, Sheet, pool, resolve
@@ -102,6 +104,7 @@ def page(
         "sentence": sheet.sentence, "is": record.kind, "layers": record.layers, "heads": record.heads,
         "queries": sides[0], "keys": None if same else sides[1], "first": sheet.first, "cell": sheet.cell,
         "proof": [proof(record.receipt, language) for language in LANGUAGES], "proved": sheet.is_proved,
+        "command": "" if is_pooled else _walkthrough(record),
         "notes": [[sentence(note, language) for note in _notes(record, sheet)] for language in LANGUAGES],
         "palette": palettes(palette),
     }  # fmt: skip
@@ -111,6 +114,17 @@ def page(
     if path is not None:
         made.save(path)
     return made
+
+
+def _walkthrough(record: Attention) -> str:
+    """The command that computes a row from the model on; empty where nobody can tell by its name which model it was."""
+    model = record.model.removesuffix(" (seed 0)")
+    changed = {note.code for note in record.notes} & {"part", "words_merged", "specials_hidden", "tokens_shuffled"}
+    if model not in HOME_BUILT or record.pair is not None or changed or not record.text:
+        return ""
+    more = [*(["--kind", record.kind] if record.kind != "encoder" else [])]
+    more += [] if record.target is None else ["--target", record.target]
+    return shlex.join(["attnviz", "walkthrough", "-m", model, record.text, *more])
 
 
 def _said(sheet: Sheet) -> list[tuple[str, str]]:

@@ -109,13 +109,14 @@ def test_what_it_shows_of_itself(comparison: HeadComparison) -> None:
     text = f"<HeadComparison of 'toy' (encoder): 3 x 6 heads, 8 sentences; {n_sure} heads with an established role>"
     assert repr(comparison) == text
     assert comparison._repr_png_().startswith(b"\x89PNG")
+    assert comparison._repr_html_().startswith("<iframe sandbox=")
     assert isinstance(comparison.figure(), Figure)
     assert isinstance(comparison.figure(head=(1, -1)), Figure)
     with pytest.raises(SelectionError, match="there is no head 6"):
         comparison.figure(head=(0, 6))
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".csv", ".json", ".stats"])
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".csv", ".json", ".html", ".stats"])
 def test_saved(comparison: HeadComparison, tmp_path: Path, suffix: str) -> None:
     """Any ending; what was saved as stats is the same comparison again."""
     path = comparison.save(tmp_path / f"a{suffix}")

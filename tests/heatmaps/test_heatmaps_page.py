@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,6 +209,31 @@ def test_the_pointer_reads_the_matrix(show: Open, fixed_record: Make) -> None:
     assert float(words[3]) == pytest.approx(record.weights[0, 0, row, column], abs=5e-5)
     canvas.click(position={"x": box["width"] - 45, "y": box["height"] - 12})
     assert state(shown) == {"query": str(row), "key": str(column)}
+
+
+def test_one_head_alone(show: Open, fixed_record: Make) -> None:
+    """A record of one head is open at once, without an overview and without means; of one layer there is one mean."""
+    shown = show(fixed_record(SENTENCE, layers=(2,), heads=(5,)))
+    assert shown.inner_text(".title h2") == "head 2.5"
+    assert not shown.locator("nav").is_visible()
+    for key in ("ArrowRight", "ArrowDown", "Escape"):
+        shown.keyboard.press(key)
+        assert shown.inner_text(".title h2") == "head 2.5"
+    shown = show(fixed_record(SENTENCE, n_heads=2))
+    names = shown.locator(".thumb").evaluate_all("all => all.map((one) => one.getAttribute('aria-label'))")
+    assert names == ["head 0.0", "head 0.1", "mean over the heads of layer 0"]
+
+
+def test_the_command_of_a_row(show: Open, fixed_record: Make, typed: Callable[..., Any]) -> None:
+    """A row of a home-built model names the command that computes it; another model's does not."""
+    record = attnviz.attend("I love all you", model="toy-decoder")
+    shown = show(record, "head=1.2&query=2")
+    words = shlex.split(shown.inner_text(".steps code"))
+    done = typed(*words[1:], "-o", "x.md")
+    assert done.status == 0, done
+    weights = f"{record.weights[1, 2, 2].max():.3f}"
+    assert weights in done.output
+    assert show(fixed_record(SENTENCE), "query=1").locator(".steps code").count() == 0
 
 
 def test_lines_of_several_heads(show: Open, fixed_record: Make) -> None:

@@ -171,7 +171,7 @@ function onKey(app, event) {
     d: () => app.set({ toward: state.toward === "from" ? "to" : "from" }),
     s: () => app.set({ special: !state.special }),
     w: () => app.set({ words: !state.words }),
-    Escape: () => app.set(state.query >= 0 || state.key >= 0 ? { query: -1, key: -1 } : { head: "" }),
+    Escape: () => app.set(state.query >= 0 || state.key >= 0 ? { query: -1, key: -1 } : { head: usual(app.labels).head }),
     ...(state.head && {
       "+": () => zoom(app, 1 / 1.5), "=": () => zoom(app, 1 / 1.5), "-": () => zoom(app, 1.5),
       "0": () => app.set({ rows: "", keys: "" }),

@@ -32,7 +32,7 @@ class App {
     addEventListener("keydown", (event) => onKey(this, event));
     this.dark.addEventListener("change", () => this.draw());
     this.node?.replaceChildren(this.text.node, this.controls.node, this.pattern.node, this.row.node,
-      el("nav", { class: "heads" }, this.overview.node), this.controls.help);
+      el("nav", { class: "heads", hidden: labels.tops.length === 1 }, this.overview.node), this.controls.help);
     this.node?.setAttribute("data-ready", "1");
     this.draw();
   }
@@ -150,7 +150,7 @@ class App {
   }
 
   drawHead() {
-    const { state } = this, colours = /** @type {Colours} */ (this.colours);
+    const { labels, state } = this, colours = /** @type {Colours} */ (this.colours);
     const key = `${state.head} ${state.words} ${state.special} ${state.part}`;
     if (this.held?.key !== key) {
       this.held = { key, shown: this.shownOf(state.head), own: undefined };
@@ -172,6 +172,7 @@ class App {
     const aimed = isTo ? { row: -1, column } : { row, column: -1 };
     this.text.show(this.shown, aimed, this.look, colours);
     this.row.show(this.shown, aimed, top, colours);
+    this.row.explain(labels.command, state, aimed.row < 0 ? -1 : this.shown.rows[aimed.row].first);
   }
 }
 

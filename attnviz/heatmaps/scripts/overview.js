@@ -51,11 +51,10 @@ function blankBelow(/** @type {number} */ top) {
 class Overview {
   /** @param {Labels} labels @param {Weights} weights @param {(head: string) => void} choose */
   constructor(labels, weights, choose) {
-    Object.assign(this, { labels, weights, choose });
     this.labels = labels;
     this.weights = weights;
     this.step = Math.ceil(Math.max(...labels.size) / MOST);
-    const rows = [...labels.layers.map(String), "*"], columns = [...labels.heads.map(String), "*"];
+    const { rows, columns } = axesOf(labels);
     /** @type {Map<string, {button: any, canvas: HTMLCanvasElement}>} */
     this.places = new Map();
     this.corner = el("td");
@@ -63,11 +62,12 @@ class Overview {
     this.down = rows.map((layer) => el("th", { scope: "row" }, layer));
     const lines = rows.map((layer, i) => el("tr", {}, this.down[i], ...columns.map((head) => {
       const name = `${layer}.${head}`, canvas = document.createElement("canvas");
-      const button = el("button", { type: "button", class: "thumb", tabindex: -1, click: () => choose(name) }, canvas);
+      const button = el("button", { type: "button", class: name.includes("*") ? "thumb mean" : "thumb", tabindex: -1, click: () => choose(name) }, canvas);
       this.places.set(name, { button, canvas });
       return el("td", {}, button);
     })));
-    this.node = el("table", { class: "thumbs" },
+    this.hint = el("caption");
+    this.node = el("table", { class: "thumbs" }, this.hint,
       el("thead", {}, el("tr", {}, this.corner, ...this.across)), el("tbody", {}, ...lines));
     this.node.style.setProperty("--across", String(columns.length));
   }
@@ -109,9 +109,10 @@ class Overview {
       button.tabIndex = name === holder ? 0 : -1;
     }
     this.look = look;
-    this.across[this.across.length - 1].textContent = say("mean");
-    this.down[this.down.length - 1].textContent = say("mean");
-    this.node.setAttribute("aria-label", say("heads"));
+    for (const [titles, many] of [[this.across, this.labels.heads], [this.down, this.labels.layers]]) {
+      if (many.length > 1) titles[titles.length - 1].textContent = say("mean");
+    }
+    this.hint.textContent = say("headsHint");
   }
 
   /** The picture of all heads as it is saved. @param {State} state @param {Colours} colours */

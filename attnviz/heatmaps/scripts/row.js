@@ -16,9 +16,10 @@ class RowView {
       this.again();
     } });
     this.hint = el("p", { class: "faint" });
+    this.steps = el("p", { class: "faint steps" });
     this.node = el("section", { class: "panel", "aria-labelledby": "row-title" },
       this.title, this.hint, el("div", { class: "scroll", tabindex: 0, role: "group", "aria-labelledby": "row-title" },
-        this.table), this.more);
+        this.table), this.more, this.steps);
     this.again = () => {};
   }
 
@@ -52,6 +53,17 @@ class RowView {
       el("td", {}, number(sum, exact)))]));
     this.more.hidden = !of || count <= FEW;
     this.more.textContent = this.whole ? say("fewer") : say("all", count);
+  }
+
+  /**
+   * Tells where the numbers behind a row are: the page has the weights alone, not the queries, keys and values.
+   * @param {string} command that computes them; empty where there is none
+   * @param {State} state @param {number} query
+   */
+  explain(command, state, query) {
+    this.steps.replaceChildren();
+    if (!command || query < 0 || state.head.includes("*")) return;
+    this.steps.append(`${say("steps")} `, el("code", {}, `${command} --head ${state.head} --query ${query}`));
   }
 
   /** @param {Shown} shown @param {number} i @param {number} j @param {(number|null)[]} named @param {number} top

@@ -107,13 +107,18 @@ function hasPair(labels) {
   return labels.keys === null && [0, 1].every((segment) => labels.queries.segments.includes(segment));
 }
 
+/** The layers and heads to choose from, and a star for the mean where there are several. @param {Labels} labels */
+function axesOf({ layers, heads }) {
+  const named = (/** @type {number[]} */ all) => [...all.map(String), ...(all.length > 1 ? ["*"] : [])];
+  return { rows: named(layers), columns: named(heads) };
+}
+
 /**
  * The head so many layers down and heads to the right of another; the means stand at the ends.
  * @param {string} name @param {number} down @param {number} right @param {Labels} labels
  */
 function beside(name, down, right, labels) {
-  const rows = [...labels.layers.map(String), "*"], columns = [...labels.heads.map(String), "*"];
-  const [layer, head] = name ? name.split(".") : [rows[0], columns[0]];
+  const { rows, columns } = axesOf(labels), [layer, head] = name ? name.split(".") : [rows[0], columns[0]];
   const move = (/** @type {string[]} */ all, /** @type {string} */ one, /** @type {number} */ by) =>
     all[(all.indexOf(one) + by + all.length) % all.length];
   return `${move(rows, layer, down)}.${move(columns, head, right)}`;

@@ -1,8 +1,10 @@
 /** All that the page says, in English and in Korean. @type {Record<string, [string, string]>} */
 const WORDS = {
   heads: ["All heads", "모든 헤드"],
-  headsHint: ["Choose a head. Rows of this table are layers.", "헤드를 고르세요. 이 표의 행은 층입니다."],
-  layer: ["layer {0}", "층 {0}"],
+  headsHint: [
+    "Layers downward, heads across: choose one to open it. In each, rows are queries and columns are keys.",
+    "층은 아래로, 헤드는 옆으로: 하나를 고르면 열립니다. 각 그림의 행은 쿼리, 열은 키입니다.",
+  ],
   head: ["head {0}", "헤드 {0}"],
   mean: ["mean", "평균"],
   meanOfLayer: ["mean over the heads of layer {0}", "층 {0}에 있는 헤드들의 평균"],
@@ -22,6 +24,10 @@ const WORDS = {
   query: ["query", "쿼리"],
   key: ["key", "키"],
   weight: ["weight", "가중치"],
+  steps: [
+    "This page holds no queries, keys and values. How they make this row, number by number:",
+    "이 페이지에는 쿼리, 키, 값 벡터가 없습니다. 이 행이 계산되는 과정을 하나하나 보려면:",
+  ],
   sum: ["sum", "합"],
   all: ["Show all {0}", "{0}개 모두 보기"],
   fewer: ["Show the strongest", "강한 것만 보기"],
@@ -44,7 +50,6 @@ const WORDS = {
   zoomIn: ["Zoom in", "확대"],
   zoomOut: ["Zoom out", "축소"],
   compare: ["Heads as lines", "선으로 볼 헤드"],
-  several: ["colours: heads {0}", "색: 헤드 {0}"],
   back: ["All heads", "모든 헤드"],
   scaleOf: ["weight 0 to {0}; blank: below {1}", "가중치 0~{0}; 빈칸: {1} 미만"],
   over: [" (darkest above, up to {0})", " (그 위는 가장 진하게, 최대 {0})"],
