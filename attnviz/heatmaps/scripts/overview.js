@@ -21,8 +21,12 @@ function shrunk(values, rows, columns, step) {
 function topOf(/** @type {Float32Array} */ values, /** @type {boolean} */ pooled) {
   let top = 0;
   for (const one of values) if (one > top) top = one;
-  if (!pooled || values.length < MOST * MOST / 2) return top;
-  return Math.max(top / 20, Float32Array.from(values).sort()[Math.floor((values.length - 1) * 0.995)]);
+  if (!pooled || !top || values.length < (MOST * MOST) / 2) return top;
+  const bins = new Uint32Array(4096);
+  for (const one of values) bins[Math.min(bins.length - 1, Math.floor((one / top) * bins.length))]++;
+  let bin = bins.length, above = 0;
+  while (bin > bins.length / 20 && above <= values.length * 0.005) above += bins[--bin];
+  return (top * (bin + 1)) / bins.length;
 }
 
 /** Weights as an image, a pixel each; blank where they are below the least. @param {Float32Array} values
