@@ -6,6 +6,8 @@ import functools
 import json
 import re
 from dataclasses import asdict
+from importlib import import_module
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -64,6 +66,15 @@ def test_all_is_said_in_both_languages(name: str) -> None:
         assert HANGUL.search(part), part
     for panel in other.picture:
         assert HANGUL.search(panel.title), panel.title
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_texts_have_the_same_places(name: str) -> None:
+    """Each text of a lesson, told or not, has the same places in both languages."""
+    table = import_module(f"attnviz.stories.lessons.{name.replace('-', '_')}").TEXTS.templates
+    for one, (in_english, in_korean) in table.items():
+        first, second = ({place for _, place, *_ in Formatter().parse(text)} for text in (in_english, in_korean))
+        assert first - {None} == second - {None}, one
 
 
 @pytest.mark.parametrize("name", DEMOS)

@@ -22,11 +22,10 @@ from attnviz.models.training.files import ModelCard
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import Estimate, open_model, percent
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
-from attnviz.text.phrase import Phrase
+from attnviz.text.phrase import Phrase, Texts
 
 SEEDS = len(registry.SEEDS)
 WITH, WITHOUT = "with", "without"
-KINDS = {WITH: Phrase("with attention", "어텐션 있음"), WITHOUT: Phrase("without attention", "어텐션 없음")}
 CLAUSES = (1, 2, 3)
 """In a test sentence: as many as in training."""
 LENGTHS = (range(3, 6), range(6, 9), range(9, 12), range(12, 15), range(15, 18), range(18, 22))
@@ -35,6 +34,63 @@ N_SENTENCES = 40
 """In each group."""
 STUDENT = 4.302653
 """Standard errors on each side of the mean that hold 95 % of Student's t with 2 degrees of freedom, for 3 seeds."""
+TEXTS = Texts("""
+title | of sentences of {long} words {one} are translated faultlessly with attention, {other} without
+    | {long}단어 문장을 오류 없이 번역한 비율: 어텐션이 있으면 {one}, 없으면 {other}
+receipt | counted live: {SEEDS} models of each kind on {n_pairs} unseen test sentences, running free; no attention is
+    shown, so there is none to verify
+    | 지금 셈: 종류마다 모델 {SEEDS}개, 학습에 쓰지 않은 시험 문장 {n_pairs}개, 자유 생성; 어텐션을 보이지 않으므로
+    검증할 것도 없음
+models | A recurrent encoder reads an English sentence, a decoder generates it in Korean. Without attention the decoder
+    gets the encoder's last state alone: {wide_other} numbers, whether the sentence has {short} words or {long}. With
+    attention it can also look back, at each step, at the state after every word: {wide} numbers each. {SEEDS} models of
+    each kind were {alike}, from {SEEDS} seeds; those with attention have {one.n_weights:,} weights, those without
+    {other.n_weights:,}. The test sentences have {CLAUSES[0]} to {most_clauses} clauses, {seen} those of training.
+    | 순환 신경망 인코더가 영어 문장을 읽고, 디코더가 그것을 한국어로 생성합니다. 어텐션이 없으면 디코더는 인코더의
+    마지막 상태만 받습니다. 문장이 {short}단어든 {long}단어든 수 {wide_other}개뿐입니다. 어텐션이 있으면 단계마다 모든
+    단어 뒤의 상태를 다시 볼 수 있고, 상태마다 수가 {wide}개씩입니다. 종류마다 시드 {SEEDS}개로 모델 {SEEDS}개를
+    {alike}. 파라미터는 어텐션이 있는 모델이 {one.n_weights:,}개, 없는 모델이 {other.n_weights:,}개입니다. 시험 문장의
+    절은 {CLAUSES[0]}~{most_clauses}개로, {seen}.
+table | unseen test sentences by length, {N_SENTENCES} each: means over {SEEDS} models of each kind
+    | 학습에 쓰지 않은 시험 문장, 길이마다 {N_SENTENCES}개: 종류마다 모델 {SEEDS}개의 평균
+columns | English words; with: no fault; 95 %; without: no fault; 95 %; with: words right; without: words right
+    | 영어 단어; 있음: 오류 없음; 95 %; 없음: 오류 없음; 95 %; 있음: 맞은 단어; 없음: 맞은 단어
+why | A state of a fixed size holds only so much of a sentence; attention lets the decoder fetch each part when it is
+    needed.
+    | 크기가 정해진 상태 하나에는 문장이 다 담기지 않습니다. 어텐션이 있으면 디코더가 필요한 부분을 그때그때 가져올 수
+    있습니다.
+finding | Of the sentences of {short} words the models with attention translate {one_short} without a fault, those
+    without {other_short}; of those of {long} words, {one_long} and {other_long}. From the shortest to the longest that
+    is a change of {change:+.1f} points with attention and of {change_other:+.1f} points without. {why}
+    | 오류 없이 번역한 문장은 {short}단어에서 어텐션이 있는 모델이 {one_short}, 없는 모델이 {other_short}이고,
+    {long}단어에서는 {one_long}, {other_long}입니다. 가장 짧은 문장에서 가장 긴 문장으로 가면 어텐션이 있을 때
+    {change:+.1f}포인트, 없을 때 {change_other:+.1f}포인트 변합니다. {why}
+interval | With attention minus without, the share of faultless sentences differs by {shorter} on the shorter half of
+    the lengths and by {longer} on the longer half: {verdict}. The 95 % intervals count both what other seeds would
+    change (Student's t over {SEEDS} seeds) and what other sentences would (Wilson's interval); that of a difference is
+    put together from the two (Newcombe's).
+    | 오류 없는 문장의 비율에서 어텐션이 있는 쪽에서 없는 쪽을 빼면 짧은 절반에서 {shorter}, 긴 절반에서 {longer}입니다.
+    긴 문장에서의 차이는 {verdict}. 95 % 신뢰구간에는 시드를 바꿀 때의 변화(시드 {SEEDS}개의 스튜던트 t)와 문장을 바꿀
+    때의 변화(윌슨 구간)가 모두 들어 있고, 차이의 구간은 두 구간을 합친 것(뉴컴)입니다.
+example | the first of the longest sentences, by the first model of each kind
+    | 가장 긴 문장들 가운데 첫째, 종류마다 첫 모델의 번역
+kinds | with attention; without attention | 어텐션 있음; 어텐션 없음
+span | {first} to {last} | {first}~{last}
+interval_of | {low:.2f} to {high:.2f} | {low:.2f}~{high:.2f}
+alike | trained alike, on the same sentences | 같은 문장으로 똑같이 학습했습니다
+not_alike | not trained alike | 서로 다르게 학습했습니다
+as_seen | as | 학습한 문장과 같습니다
+unseen | not as | 학습한 문장과는 다릅니다
+by_chance | perhaps by chance | 우연일 수 있습니다
+certain | more than chance | 우연으로 볼 수 없습니다
+opposite | the other way round | 반대입니다
+english | English | 영어
+right | right | 올바른 번역
+sentence | sentence | 문장
+panels | sentences without a fault; words right at their place | 오류 없는 문장; 제자리에 맞은 단어
+bands | {title} (bands: 95 %) | {title} (띠: 95 %)
+lengths | English words in the sentence (middle of each group) | 문장의 영어 단어 수 (묶음마다 가운데)
+""", globals())  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,30 +215,20 @@ def tell() -> Story:
     groups = unseen_pairs()
     kinds = {kind: open_kind(kind) for kind in (WITH, WITHOUT)}
     results = compare(kinds, groups)
-    n_pairs, long = sum(map(len, groups)), _span(LENGTHS[-1])
     one, other = (percent(share(results[kind][-1].exact).mean) for kind in (WITH, WITHOUT))
+    say = TEXTS.given(long=_span(LENGTHS[-1]), one=one, other=other, n_pairs=sum(map(len, groups)))
+    exact, words = say.names("panels")
     return Story(
         name="bottleneck",
-        title=Phrase(
-            f"of sentences of {long} words {one} are translated faultlessly with attention, {other} without",
-            f"{long.ko}단어 문장을 오류 없이 번역한 비율: 어텐션이 있으면 {one}, 없으면 {other}",
-        ),
+        title=say("title"),
         parts=(_models(kinds), _table(results), _finding(results), _interval(results), _example(kinds, groups[-1])),
-        picture=(
-            _lines(Phrase("sentences without a fault", "오류 없는 문장"), "exact", results),
-            _lines(Phrase("words right at their place", "제자리에 맞은 단어"), "words", results),
-        ),
-        receipt=Phrase(
-            f"""counted live: {SEEDS} models of each kind on {n_pairs} unseen test sentences, running free; no
-            attention is shown, so there is none to verify""",
-            f"""지금 셈: 종류마다 모델 {SEEDS}개, 학습에 쓰지 않은 시험 문장 {n_pairs}개, 자유 생성; 어텐션을 보이지
-            않으므로 검증할 것도 없음""",
-        ),
+        picture=(_lines(exact, "exact", results), _lines(words, "words", results)),
+        receipt=say("receipt"),
     )
 
 
 def _span(lengths: range) -> Phrase:
-    return Phrase(f"{lengths[0]} to {lengths[-1]}", f"{lengths[0]}~{lengths[-1]}")
+    return TEXTS("span", first=lengths[0], last=lengths[-1])
 
 
 def _models(kinds: Kinds) -> Phrase:
@@ -193,49 +239,24 @@ def _models(kinds: Kinds) -> Phrase:
         replace(kind.card.plan, config=one.card.plan.config, recipe=replace(kind.card.plan.recipe, seed=0))
         for kind in (one, other)
     ]
-    alike = Phrase("not trained alike", "서로 다르게 학습했습니다")
-    if plans[0] == plans[1]:
-        alike = Phrase("trained alike, on the same sentences", "같은 문장으로 똑같이 학습했습니다")
-    seen = Phrase("not as", "학습한 문장과는 다릅니다")
-    if set(CLAUSES) <= set(plans[0].clauses):
-        seen = Phrase("as", "학습한 문장과 같습니다")
-    short, long = LENGTHS[0][0], LENGTHS[-1][-1]
-    return Phrase(
-        f"""A recurrent encoder reads an English sentence, a decoder generates it in Korean. Without attention the
-        decoder gets the encoder's last state alone: {wide_other} numbers, whether the sentence has {short} words or
-        {long}. With attention it can also look back, at each step, at the state after every word: {wide} numbers
-        each. {SEEDS} models of each kind were {alike}, from {SEEDS} seeds; those with attention have
-        {one.n_weights:,} weights, those without {other.n_weights:,}. The test sentences have {CLAUSES[0]} to
-        {CLAUSES[-1]} clauses, {seen} those of training.""",
-        f"""순환 신경망 인코더가 영어 문장을 읽고, 디코더가 그것을 한국어로 생성합니다. 어텐션이 없으면 디코더는
-        인코더의 마지막 상태만 받습니다. 문장이 {short}단어든 {long}단어든 수 {wide_other}개뿐입니다. 어텐션이
-        있으면 단계마다 모든 단어 뒤의 상태를 다시 볼 수 있고, 상태마다 수가 {wide}개씩입니다. 종류마다 시드
-        {SEEDS}개로 모델 {SEEDS}개를 {alike.ko}. 파라미터는 어텐션이 있는 모델이 {one.n_weights:,}개, 없는 모델이
-        {other.n_weights:,}개입니다. 시험 문장의 절은 {CLAUSES[0]}~{CLAUSES[-1]}개로, {seen.ko}.""",
-    )
+    return TEXTS(
+        "models", one=one, other=other, wide=wide, wide_other=wide_other, short=LENGTHS[0][0], long=LENGTHS[-1][-1],
+        alike=TEXTS("alike" if plans[0] == plans[1] else "not_alike"), most_clauses=CLAUSES[-1],
+        seen=TEXTS("as_seen" if set(CLAUSES) <= set(plans[0].clauses) else "unseen"),
+    )  # fmt: skip
 
 
 def _table(results: Results) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for index, lengths in enumerate(LENGTHS):
-        one, other = results[WITH][index], results[WITHOUT][index]
-        exact: list[Cell] = []
-        for mean, low, high in (share(one.exact), share(other.exact)):
-            exact += [mean, Phrase(f"{low:.2f} to {high:.2f}", f"{low:.2f}~{high:.2f}")]
-        words = [share(kind.words).mean for kind in (one, other)]
-        rows.append((_span(lengths), *exact, *words))
-    return Table(
-        title=Phrase(
-            f"unseen test sentences by length, {N_SENTENCES} each: means over {SEEDS} models of each kind",
-            f"학습에 쓰지 않은 시험 문장, 길이마다 {N_SENTENCES}개: 종류마다 모델 {SEEDS}개의 평균",
-        ),
-        columns=(
-            Phrase("English words", "영어 단어"), Phrase("with: no fault", "있음: 오류 없음"), "95 %",
-            Phrase("without: no fault", "없음: 오류 없음"), "95 %", Phrase("with: words right", "있음: 맞은 단어"),
-            Phrase("without: words right", "없음: 맞은 단어"),
-        ),
-        rows=tuple(rows),
-    )  # fmt: skip
+    for lengths, one, other in zip(LENGTHS, results[WITH], results[WITHOUT], strict=True):
+        exact = (
+            cell
+            for kind in (one, other)
+            for estimate in [share(kind.exact)]
+            for cell in (estimate.mean, TEXTS("interval_of", low=estimate.low, high=estimate.high))
+        )
+        rows.append((_span(lengths), *exact, *(share(kind.words).mean for kind in (one, other))))
+    return Table(title=TEXTS("table"), columns=TEXTS.names("columns"), rows=tuple(rows))
 
 
 def _finding(results: Results) -> Phrase:
@@ -243,72 +264,40 @@ def _finding(results: Results) -> Phrase:
     ends = [[share(results[kind][place].exact).mean for place in (0, -1)] for kind in (WITH, WITHOUT)]
     change, change_other = (long - short for short, long in ends)
     (one_short, one_long), (other_short, other_long) = (map(percent, shares) for shares in ends)
-    short, long = _span(LENGTHS[0]), _span(LENGTHS[-1])
-    why = Phrase("", "")
-    if change_other < min(change, 0.0):
-        why = Phrase(
-            """A state of a fixed size holds only so much of a sentence; attention lets the decoder fetch each part
-            when it is needed.""",
-            """크기가 정해진 상태 하나에는 문장이 다 담기지 않습니다. 어텐션이 있으면 디코더가 필요한 부분을
-            그때그때 가져올 수 있습니다.""",
-        )
-    return Phrase(
-        f"""Of the sentences of {short} words the models with attention translate {one_short} without a fault, those
-        without {other_short}; of those of {long} words, {one_long} and {other_long}. From the shortest to the
-        longest that is a change of {100 * change:+.1f} points with attention and of {100 * change_other:+.1f}
-        points without. {why}""",
-        f"""오류 없이 번역한 문장은 {short.ko}단어에서 어텐션이 있는 모델이 {one_short}, 없는 모델이
-        {other_short}이고, {long.ko}단어에서는 {one_long}, {other_long}입니다. 가장 짧은 문장에서 가장 긴 문장으로
-        가면 어텐션이 있을 때 {100 * change:+.1f}포인트, 없을 때 {100 * change_other:+.1f}포인트 변합니다. {why.ko}""",
-    )
+    return TEXTS(
+        "finding", short=_span(LENGTHS[0]), long=_span(LENGTHS[-1]), one_short=one_short, one_long=one_long,
+        other_short=other_short, other_long=other_long, change=100 * change, change_other=100 * change_other,
+        why=TEXTS("why") if change_other < min(change, 0.0) else Phrase("", ""),
+    )  # fmt: skip
 
 
 def _interval(results: Results) -> Phrase:
     """The difference between the kinds on the shorter and the longer half of the lengths."""
     shorter, longer = gaps(results)
-    verdict = Phrase("perhaps by chance", "우연일 수 있습니다")
-    if longer.low > 0:
-        verdict = Phrase("more than chance", "우연으로 볼 수 없습니다")
-    elif longer.high < 0:
-        verdict = Phrase("the other way round", "반대입니다")
-    return Phrase(
-        f"""With attention minus without, the share of faultless sentences differs by {shorter} on the shorter half
-        of the lengths and by {longer} on the longer half: {verdict}. The 95 % intervals count both what other seeds
-        would change (Student's t over {SEEDS} seeds) and what other sentences would (Wilson's interval); that of a
-        difference is put together from the two (Newcombe's).""",
-        f"""오류 없는 문장의 비율에서 어텐션이 있는 쪽에서 없는 쪽을 빼면 짧은 절반에서 {shorter.ko}, 긴 절반에서
-        {longer.ko}입니다. 긴 문장에서의 차이는 {verdict.ko}. 95 % 신뢰구간에는 시드를 바꿀 때의 변화(시드
-        {SEEDS}개의 스튜던트 t)와 문장을 바꿀 때의 변화(윌슨 구간)가 모두 들어 있고, 차이의 구간은 두 구간을 합친
-        것(뉴컴)입니다.""",
-    )
+    verdict = TEXTS("certain" if longer.low > 0 else "opposite" if longer.high < 0 else "by_chance")
+    return TEXTS("interval", shorter=shorter, longer=longer, verdict=verdict)
 
 
 def _example(kinds: Kinds, pairs: Sequence[Pair]) -> Table:
     """What the first model of each kind makes of one long sentence."""
-    rows = [
-        (Phrase("English", "영어"), " ".join(pairs[0].english)),
-        (Phrase("right", "올바른 번역"), " ".join(pairs[0].korean)),
-    ]
-    for name, kind in kinds.items():
+    rows = [(TEXTS("english"), " ".join(pairs[0].english)), (TEXTS("right"), " ".join(pairs[0].korean))]
+    for name, kind in zip(TEXTS.names("kinds"), kinds.values(), strict=True):
         vocabulary, end = kind.card.target or kind.card.source, kind.card.plan.config.end
         source, target = encode_pairs(pairs[:1], end)
         with torch.inference_mode():
             words = kind.models[0].translate(source, max_length=target.shape[1]).words[0].tolist()
-        rows.append((KINDS[name], " ".join(vocabulary.decode([word for word in words if word != end]))))
-    title = Phrase(
-        "the first of the longest sentences, by the first model of each kind",
-        "가장 긴 문장들 가운데 첫째, 종류마다 첫 모델의 번역",
-    )
-    return Table(title=title, columns=("", Phrase("sentence", "문장")), rows=tuple(rows))
+        rows.append((name, " ".join(vocabulary.decode([word for word in words if word != end]))))
+    return Table(title=TEXTS("example"), columns=("", TEXTS("sentence")), rows=tuple(rows))
 
 
 def _lines(title: Phrase, what: Literal["exact", "words"], results: Results) -> Lines:
     return Lines(
-        title=Phrase(f"{title} (bands: 95 %)", f"{title.ko} (띠: 95 %)"),
+        title=TEXTS("bands", title=title),
         x=tuple((lengths[0] + lengths[-1]) / 2 for lengths in LENGTHS),
-        x_title=Phrase("English words in the sentence (middle of each group)", "문장의 영어 단어 수 (묶음마다 가운데)"),
+        x_title=TEXTS("lengths"),
         series=tuple(
-            Series.of(name, [share(getattr(group, what)) for group in results[kind]]) for kind, name in KINDS.items()
+            Series.of(name, [share(getattr(group, what)) for group in results[kind]])
+            for kind, name in zip((WITH, WITHOUT), TEXTS.names("kinds"), strict=True)
         ),
         y_title=title,
         y_limits=(0.0, 1.0),

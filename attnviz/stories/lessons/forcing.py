@@ -26,9 +26,8 @@ from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import ROWS, open_model, percent, proved, steps_panel
 from attnviz.stories.lessons.alignment import RECURRENT, STEP
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
-from attnviz.text.phrase import Phrase
+from attnviz.text.phrase import Phrase, Texts, joined
 
-FREE, FORCING = Phrase("free running", "자유 생성"), Phrase("forced", "교사 강요")
 SENTENCE = "She is eating a green apple"
 FORCED = "그녀는 초록색 사과를 먹는다 있다"
 """It has "eats" where it should have "eating"; the word after it is left as it was."""
@@ -42,6 +41,86 @@ BEFORE = 2
 """Steps shown before the first error of a sentence."""
 SEVERAL = 4
 """An error of so many words one after another goes on; one of fewer does not."""
+TEXTS = Texts("""
+receipt | free: {own}; forced: {right}; the shares are counted on {n} test sentences
+    | 자유 생성: {own}; 교사 강요: {right}; 비율은 시험 문장 {n}개에서 셈
+no_error | no error on {n} unseen sentences: {right} of the words right forced, {own} free
+    | 학습에 쓰지 않은 문장 {n}개에서 오류 없음: 맞은 단어 교사 강요 {right}, 자유 생성 {own}
+title | {last.steps} steps after an error {right} of the words are right if errors are mended, {own} if not
+    | 오류가 난 뒤 {last.steps}단계: 오류를 고쳐 주면 {right}, 그대로 두면 {own}가 맞음
+forgot | , but for {share} of the words before, which were shown as unknown: so it had to look at the English sentence
+    | 다만 앞 단어의 {share}는 모르는 단어로 보여 주어, 영어 문장을 보지 않을 수 없게 했습니다.
+two_ways | A decoder reads, at each step, the word before. While it is trained that is the right one, whatever it would
+    have chosen itself (teacher forcing); in use there is no right one, and it reads its own (free running). {RECURRENT}
+    was trained by teacher forcing{forgot}. Here it translates “{SENTENCE}” freely, and once more with a wrong word
+    forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right.
+    | 디코더는 단계마다 바로 앞의 단어를 읽습니다. 학습할 때 그 단어는 모델이 스스로 무엇을 골랐든 언제나 올바른
+    단어입니다(교사 강요). 실제로 쓸 때는 올바른 단어가 없으므로 자기가 생성한 단어를 읽습니다(자유 생성). {RECURRENT}
+    모델은 교사 강요로 학습했습니다. {forgot} 여기서는 “{SENTENCE}”을 자유롭게 한 번, 틀린 단어를 넣어 주고 한 번 더
+    번역합니다. 넣어 주는 단어는 “먹고 있다”가 맞는 자리의 “먹는다”입니다.
+wrong_word | “{SENTENCE}”: free running, and with “{FORCED}” forced on it
+    | “{SENTENCE}”: 자유 생성, 그리고 “{FORCED}” 넣어 주기
+no_difference | The words forced on the model are those that it generates itself, so nothing differs.
+    | 넣어 준 단어가 모델이 스스로 생성하는 단어와 같아서 달라지는 것이 없습니다.
+english_decides | Here the English sentence decides: the wrong word does not change what it generates next.
+    | 여기서는 영어 문장이 결정합니다. 틀린 단어를 읽어도 다음에 생성할 단어가 바뀌지 않습니다.
+word_decides | What it generates next depends on the word it was given, not on the English sentence alone.
+    | 다음에 생성할 단어는 영어 문장만이 아니라 방금 받은 단어에도 달려 있습니다.
+what_follows | At step {place} {made.word} is forced on it, to which it gives a chance of {made.chance:.3f}; itself it
+    would generate {made.expected} ({made.expected_chance:.3f}). Up to here both runs have read the same words and
+    expect the same. After its own {own.word} it expects {after_own.expected} ({after_own.expected_chance:.3f}); after
+    {made.word} it expects {after_made.expected} ({after_made.expected_chance:.3f}). {verdict}
+    | 단계 {place}에서 넣어 준 단어는 “{made.word}”이고, 모델이 이 단어에 준 확률은 {made.chance:.3f}입니다. 스스로
+    생성했을 단어는 “{made.expected}”({made.expected_chance:.3f})입니다. 여기까지는 두 번 모두 같은 단어를 읽었고 예상도
+    같습니다. 다음에 예상하는 단어는 자기 단어 “{own.word}” 뒤에서
+    “{after_own.expected}”({after_own.expected_chance:.3f}), “{made.word}” 뒤에서
+    “{after_made.expected}”({after_made.expected_chance:.3f})입니다. {verdict}
+late | The wrong word is step {wrong}, yet the patterns are the same up to row {last}: a step looks with the state of
+    the step before, and only then reads its word.
+    | 틀린 단어는 단계 {wrong}인데 패턴은 행 {last}까지 같습니다. 각 단계는 앞 단계의 상태로 먼저 보고, 그다음에야 자기
+    단어를 읽기 때문입니다.
+patterns | {late} Both patterns are drawn by {command}, without and with {more}. {rows}
+    | {late} 두 패턴은 {command} 명령으로, {more} 옵션 없이 또 함께 그릴 수 있습니다. {rows}
+accuracy | On {n} unseen sentences of {CLAUSES} clauses, one more than any it was trained on, it generates {right} of
+    the words right after the right words, and {own} after its own.
+    | 학습한 어느 문장보다 절이 하나 더 많은, {CLAUSES}개의 절로 된 새 문장 {n}개에서 모델은 올바른 단어 다음에는 단어의
+    {right}, 자기 단어 다음에는 {own}만큼 맞힙니다.
+goes_on | its own error goes on. In training it never read an error of its own (exposure bias).
+    | 자기 오류가 다음으로 이어집니다. 학습 중에는 자기 오류를 읽어 본 적이 없기 때문입니다(노출 편향).
+after_error | {text} {which} of the sentences have an error; the first is at the same step both ways, for until then
+    both have read the same. {last.steps} steps later {forced} of the words are right where the right word was put in
+    the place of each wrong one, and {free} where the model reads on from its own: {verdict}
+    | {text} {which}에 오류가 있습니다. 그때까지는 같은 단어를 읽었으므로 첫 오류의 단계는 두 방식이 같습니다. 그로부터
+    {last.steps}단계 뒤에 맞는 단어는, 틀릴 때마다 올바른 단어로 바꾸어 주면 {forced}, 자기 단어를 계속 읽으면
+    {free}입니다: {verdict}
+after_table | words right at their place after the first error, {n} sentences of {CLAUSES} clauses
+    | 첫 오류 뒤에 제자리에 맞은 단어, 절 {CLAUSES}개로 된 문장 {n}개
+moved | A word that is left out moves all that follow, and at its place each of them then counts as wrong. Counted
+    wherever they stand, as long as they are in the right order, {forced} of the words are generated forced and {free}
+    free: {near} points apart, where at their place they are {far} apart. The right word before shows what may come
+    next, and also how far the sentence has got.
+    | 한 단어가 빠지면 뒤의 단어가 모두 밀려서, 자리로 세면 모두 틀린 것이 됩니다. 자리와 상관없이 순서만 맞으면 맞은
+    것으로 세면 교사 강요는 {forced}, 자유 생성은 {free}로 차이가 {near}포인트입니다. 자리까지 따지면
+    {far}포인트였습니다. 앞의 올바른 단어는 다음에 무엇이 올 수 있는지뿐 아니라 문장이 어디까지 왔는지도 알려 줍니다.
+first_found | the first of them in which {SEVERAL} words or more are wrong in a row when free, and fewer when forced
+    | 자유 생성에서는 {SEVERAL}단어 이상이 잇달아 틀리고, 교사 강요에서는 그보다 적게 틀리는 첫 문장
+lines | after the first error, {CLAUSES} clauses (bands: 95 %) | 첫 오류 뒤, 절 {CLAUSES}개 (띠: 95 %)
+ways | free running; forced | 자유 생성; 교사 강요
+word_columns | free: generates; chance; forced: given; chance; expects itself; chance
+    | 자유 생성: 생성한 단어; 확률; 강요: 넣어 준 단어; 확률; 스스로 예상한 단어; 확률
+nothing_goes_on | There is nothing that could go on. | 오류가 없으므로 이어질 것도 없습니다.
+by_chance | too small a difference to be told from chance. | 우연과 구별하기에는 차이가 작습니다.
+all | All | 모든 문장
+some | {wrong} | 문장 {wrong}개
+after_columns | steps after it; sentences; forced: right; free: right | 오류 뒤 단계; 문장; 강요: 정답; 자유 생성: 정답
+first | the first of them with an error | 오류가 있는 첫 문장
+wrong | {word} (wrong) | {word} (틀림)
+around | {what}, around its first error: “{english}” | {what}, 첫 오류의 앞뒤: “{english}”
+sentence_columns | right; forced: generates; free: generates | 올바른 단어; 강요: 생성한 단어; 자유 생성: 생성한 단어
+steps_after | steps after the first error | 첫 오류 뒤 단계
+at_place | words right at their place | 제자리에 맞은 단어
+""", globals())  # fmt: skip
+WAYS = TEXTS.names("ways")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,13 +221,13 @@ def read(model: Translator, vocabulary: Vocabulary, record: Attention) -> tuple[
 def tell() -> Story:
     """The demo: one sentence with a wrong word forced on it, and unseen sentences too long for the model."""
     card, model = open_model(RECURRENT, RecurrentTranslator)
-    says = card.target or card.source
+    vocabulary = card.target or card.source
     source = open_source(RECURRENT)
     free, forced = attend(SENTENCE, source), attend(SENTENCE, source, target=FORCED)
     pairs = list(islice(splits.pairs("test", clauses=CLAUSES), N_PAIRS))
     both = translate_ways(model, *encode_pairs(pairs, model.config.end))
-    steps = [read(model, says, record) for record in (free, forced)]
-    own, right = proved(free), proved(forced)
+    steps = [read(model, vocabulary, record) for record in (free, forced)]
+    patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, (free, forced), strict=True))
     return Story(
         name="forcing",
         title=_found(both),
@@ -157,15 +236,11 @@ def tell() -> Story:
             _wrong_word(*steps),
             _what_follows(*steps),
             *_tell_measures(both),
-            *_one_sentence(both, pairs, says),
+            *_one_sentence(both, pairs, vocabulary),
             _patterns(free, forced),
         ),
-        picture=(steps_panel(FREE, free, (0, 0)), steps_panel(FORCING, forced, (0, 0)), *_lines(both)),
-        receipt=Phrase(
-            f"free: {own}; forced: {right}; the shares are counted on {len(pairs)} test sentences",
-            f"""자유 생성: {own.ko}; 교사 강요: {right.ko}; 비율은 시험 문장
-            {len(pairs)}개에서 셈""",
-        ),
+        picture=(*patterns, *_lines(both)),
+        receipt=TEXTS("receipt", own=proved(free), right=proved(forced), n=len(pairs)),
     )
 
 
@@ -174,38 +249,15 @@ def _found(both: TwoWays) -> Phrase:
     after = both.after_error(AFTER)
     if not after:
         right, own = (percent(both.accuracy(words)) for words in (both.forced, both.free))
-        return Phrase(
-            f"no error on {len(both.target)} unseen sentences: {right} of the words right forced, {own} free",
-            f"학습에 쓰지 않은 문장 {len(both.target)}개에서 오류 없음: 맞은 단어 교사 강요 {right}, 자유 생성 {own}",
-        )
+        return TEXTS("no_error", n=len(both.target), right=right, own=own)
     last = after[-1]
-    right, own = percent(last.forced / last.n), percent(last.free / last.n)
-    return Phrase(
-        f"{last.steps} steps after an error {right} of the words are right if errors are mended, {own} if not",
-        f"오류가 난 뒤 {last.steps}단계: 오류를 고쳐 주면 {right}, 그대로 두면 {own}가 맞음",
-    )
+    return TEXTS("title", last=last, right=percent(last.forced / last.n), own=percent(last.free / last.n))
 
 
 def _two_ways(recipe: Recipe) -> Phrase:
     """What the two ways are, and how the model was trained."""
-    forgot = Phrase("", "")
-    if recipe.forget:
-        share = percent(recipe.forget)
-        forgot = Phrase(
-            f""", but for {share} of the words before, which were shown as unknown: so it had to look at the English
-            sentence""",
-            f"""다만 앞 단어의 {share}는 모르는 단어로 보여 주어, 영어 문장을 보지 않을 수 없게 했습니다.""",
-        )
-    return Phrase(
-        f"""A decoder reads, at each step, the word before. While it is trained that is the right one, whatever it
-        would have chosen itself (teacher forcing); in use there is no right one, and it reads its own (free
-        running). {RECURRENT} was trained by teacher forcing{forgot}. Here it translates “{SENTENCE}” freely, and
-        once more with a wrong word forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right.""",
-        f"""디코더는 단계마다 바로 앞의 단어를 읽습니다. 학습할 때 그 단어는 모델이 스스로 무엇을 골랐든 언제나
-        올바른 단어입니다(교사 강요). 실제로 쓸 때는 올바른 단어가 없으므로 자기가 생성한 단어를 읽습니다(자유
-        생성). {RECURRENT} 모델은 교사 강요로 학습했습니다. {forgot.ko} 여기서는 “{SENTENCE}”을 자유롭게 한 번, 틀린
-        단어를 넣어 주고 한 번 더 번역합니다. 넣어 주는 단어는 “먹고 있다”가 맞는 자리의 “먹는다”입니다.""",
-    )
+    forgot = TEXTS("forgot", share=percent(recipe.forget)) if recipe.forget else Phrase("", "")
+    return TEXTS("two_ways", RECURRENT=RECURRENT, forgot=forgot)
 
 
 def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Table:
@@ -215,52 +267,19 @@ def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Tab
         left: tuple[Cell, ...] = (own.word, own.chance) if own else ("", "")
         right: tuple[Cell, ...] = (made.word, made.chance, made.expected, made.expected_chance) if made else ("",) * 4
         rows.append((place, *left, *right))
-    chance = Phrase("chance", "확률")
-    return Table(
-        title=Phrase(
-            f"“{SENTENCE}”: free running, and with “{FORCED}” forced on it",
-            f"“{SENTENCE}”: 자유 생성, 그리고 “{FORCED}” 넣어 주기",
-        ),
-        columns=(
-            STEP, Phrase("free: generates", "자유 생성: 생성한 단어"), chance,
-            Phrase("forced: given", "강요: 넣어 준 단어"),
-            chance, Phrase("expects itself", "스스로 예상한 단어"), chance,
-        ),
-        rows=tuple(rows),
-    )  # fmt: skip
+    return Table(title=TEXTS("wrong_word"), columns=(STEP, *TEXTS.names("word_columns")), rows=tuple(rows))
 
 
 def _what_follows(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Phrase:
     """What the model makes of the wrong word: at that step and at the next."""
     wrong = [place for place, (own, made) in enumerate(zip(free, forced, strict=False)) if own.word != made.word]
     if not wrong or wrong[0] + 1 >= min(len(free), len(forced)):
-        return Phrase(
-            "The words forced on the model are those that it generates itself, so nothing differs.",
-            "넣어 준 단어가 모델이 스스로 생성하는 단어와 같아서 달라지는 것이 없습니다.",
-        )
+        return TEXTS("no_difference")
     place = wrong[0]
     own, made, after_own, after_made = free[place], forced[place], free[place + 1], forced[place + 1]
-    verdict = Phrase(
-        "Here the English sentence decides: the wrong word does not change what it generates next.",
-        "여기서는 영어 문장이 결정합니다. 틀린 단어를 읽어도 다음에 생성할 단어가 바뀌지 않습니다.",
-    )
-    if after_own.expected != after_made.expected:
-        verdict = Phrase(
-            "What it generates next depends on the word it was given, not on the English sentence alone.",
-            "다음에 생성할 단어는 영어 문장만이 아니라 방금 받은 단어에도 달려 있습니다.",
-        )
-    return Phrase(
-        f"""At step {place} {made.word} is forced on it, to which it gives a chance of {made.chance:.3f}; itself it
-        would generate {made.expected} ({made.expected_chance:.3f}). Up to here both runs have read the same words
-        and expect the same. After its own {own.word} it expects {after_own.expected}
-        ({after_own.expected_chance:.3f}); after {made.word} it expects {after_made.expected}
-        ({after_made.expected_chance:.3f}). {verdict}""",
-        f"""단계 {place}에서 넣어 준 단어는 “{made.word}”이고, 모델이 이 단어에 준 확률은 {made.chance:.3f}입니다.
-        스스로 생성했을 단어는 “{made.expected}”({made.expected_chance:.3f})입니다. 여기까지는 두 번 모두 같은
-        단어를 읽었고 예상도 같습니다. 다음에 예상하는 단어는 자기 단어 “{own.word}” 뒤에서
-        “{after_own.expected}”({after_own.expected_chance:.3f}), “{made.word}” 뒤에서
-        “{after_made.expected}”({after_made.expected_chance:.3f})입니다. {verdict.ko}""",
-    )
+    verdict = TEXTS("english_decides" if after_own.expected == after_made.expected else "word_decides")
+    say = TEXTS.given(place=place, own=own, made=made, after_own=after_own, after_made=after_made, verdict=verdict)
+    return say("what_follows")
 
 
 def _patterns(free: Attention, forced: Attention) -> Phrase:
@@ -270,60 +289,27 @@ def _patterns(free: Attention, forced: Attention) -> Phrase:
     parts = [own.piece != made.piece for own, made in zip(free.query_tokens, forced.query_tokens, strict=False)]
     late = Phrase("", "")
     if True in parts and False in same:
-        wrong, last = parts.index(True), same.index(False) - 1
-        late = Phrase(
-            f"""The wrong word is step {wrong}, yet the patterns are the same up to row {last}: a step looks with
-            the state of the step before, and only then reads its word.""",
-            f"""틀린 단어는 단계 {wrong}인데 패턴은 행 {last}까지 같습니다. 각 단계는 앞 단계의 상태로 먼저 보고,
-            그다음에야 자기 단어를 읽기 때문입니다.""",
-        )
+        late = TEXTS("late", wrong=parts.index(True), last=same.index(False) - 1)
     command, more = f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`', f'`--target "{FORCED}"`'
-    return Phrase(
-        f"""{late} Both patterns are drawn by {command}, without and with {more}. {ROWS}""",
-        f"""{late.ko} 두 패턴은 {command} 명령으로, {more} 옵션 없이 또 함께 그릴 수 있습니다. {ROWS.ko}""",
-    )
+    return TEXTS("patterns", late=late, command=command, more=more, rows=ROWS)
 
 
 def _tell_measures(both: TwoWays) -> tuple[Phrase | Table, ...]:
     """How often each way is right: in all, step by step after the first error, and wherever the words stand."""
     n, after = len(both.target), both.after_error(AFTER)
     right, own = (percent(both.accuracy(words)) for words in (both.forced, both.free))
-    text = Phrase(
-        f"""On {n} unseen sentences of {CLAUSES} clauses, one more than any it was trained on, it generates {right}
-        of the words right after the right words, and {own} after its own.""",
-        f"""학습한 어느 문장보다 절이 하나 더 많은, {CLAUSES}개의 절로 된 새 문장 {n}개에서 모델은 올바른 단어
-        다음에는 단어의 {right}, 자기 단어 다음에는 {own}만큼 맞힙니다.""",
-    )
+    text = TEXTS("accuracy", n=n, right=right, own=own)
     if not after:
-        more = Phrase("There is nothing that could go on.", "오류가 없으므로 이어질 것도 없습니다.")
-        return (Phrase(f"{text} {more}", f"{text.ko} {more.ko}"),)
+        return (joined([text, TEXTS("nothing_goes_on")]),)
     wrong, last = len(both.firsts), after[-1]
-    verdict = Phrase("too small a difference to be told from chance.", "우연과 구별하기에는 차이가 작습니다.")
-    if wilson(last.forced / last.n, last.n)[0] > wilson(last.free / last.n, last.n)[1]:
-        verdict = Phrase(
-            "its own error goes on. In training it never read an error of its own (exposure bias).",
-            "자기 오류가 다음으로 이어집니다. 학습 중에는 자기 오류를 읽어 본 적이 없기 때문입니다(노출 편향).",
-        )
-    forced, free = percent(last.forced / last.n), percent(last.free / last.n)
-    which = Phrase("All", "모든 문장") if wrong == n else Phrase(f"{wrong}", f"문장 {wrong}개")
-    text = Phrase(
-        f"""{text} {which} of the sentences have an error; the first is at the same step both ways, for until then
-        both have read the same. {last.steps} steps later {forced} of the words are right where the right word was
-        put in the place of each wrong one, and {free} where the model reads on from its own: {verdict}""",
-        f"""{text.ko} {which.ko}에 오류가 있습니다. 그때까지는 같은 단어를 읽었으므로 첫 오류의 단계는 두 방식이
-        같습니다. 그로부터 {last.steps}단계 뒤에 맞는 단어는, 틀릴 때마다 올바른 단어로 바꾸어 주면 {forced}, 자기
-        단어를 계속 읽으면 {free}입니다: {verdict.ko}""",
-    )
-    rows = tuple((a.steps, a.n, percent(a.forced / a.n), percent(a.free / a.n)) for a in after)
-    title = Phrase(
-        f"words right at their place after the first error, {n} sentences of {CLAUSES} clauses",
-        f"첫 오류 뒤에 제자리에 맞은 단어, 절 {CLAUSES}개로 된 문장 {n}개",
-    )
-    columns = (
-        Phrase("steps after it", "오류 뒤 단계"), Phrase("sentences", "문장"), Phrase("forced: right", "강요: 정답"),
-        Phrase("free: right", "자유 생성: 정답"),
+    certain = wilson(last.forced / last.n, last.n)[0] > wilson(last.free / last.n, last.n)[1]
+    text = TEXTS(
+        "after_error", text=text, which=TEXTS("all" if wrong == n else "some", wrong=wrong), last=last,
+        forced=percent(last.forced / last.n), free=percent(last.free / last.n),
+        verdict=TEXTS("goes_on" if certain else "by_chance"),
     )  # fmt: skip
-    return text, Table(title, columns, rows), _moved(both)
+    rows = tuple((a.steps, a.n, percent(a.forced / a.n), percent(a.free / a.n)) for a in after)
+    return text, Table(TEXTS("after_table", n=n), TEXTS.names("after_columns"), rows), _moved(both)
 
 
 def _moved(both: TwoWays) -> Phrase:
@@ -332,16 +318,7 @@ def _moved(both: TwoWays) -> Phrase:
     placed = [both.accuracy(words) for words in (both.forced, both.free)]
     forced, free = map(percent, ordered)
     near, far = (f"{100 * (one - other):.1f}" for one, other in (ordered, placed))
-    return Phrase(
-        f"""A word that is left out moves all that follow, and at its place each of them then counts as wrong.
-        Counted wherever they stand, as long as they are in the right order, {forced} of the words are generated
-        forced and {free} free: {near} points apart, where at their place they are {far} apart. The right word
-        before shows what may come next, and also how far the sentence has got.""",
-        f"""한 단어가 빠지면 뒤의 단어가 모두 밀려서, 자리로 세면 모두 틀린 것이 됩니다. 자리와 상관없이 순서만
-        맞으면 맞은 것으로 세면 교사 강요는 {forced}, 자유 생성은 {free}로 차이가 {near}포인트입니다. 자리까지
-        따지면 {far}포인트였습니다. 앞의 올바른 단어는 다음에 무엇이 올 수 있는지뿐 아니라 문장이 어디까지 왔는지도
-        알려 줍니다.""",
-    )
+    return TEXTS("moved", forced=forced, free=free, near=near, far=far)
 
 
 def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) -> tuple[Table, ...]:
@@ -354,29 +331,13 @@ def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) 
     lengths = [(both.goes_on(both.forced, *place), both.goes_on(both.free, *place)) for place in both.firsts]
     found = [place for place, (forced, free) in zip(both.firsts, lengths, strict=True) if forced < SEVERAL <= free]
     row, first = found[0] if found else both.firsts[0]
-    what = Phrase("the first of them with an error", "오류가 있는 첫 문장")
-    if found:
-        what = Phrase(
-            f"the first of them in which {SEVERAL} words or more are wrong in a row when free, and fewer when forced",
-            f"자유 생성에서는 {SEVERAL}단어 이상이 잇달아 틀리고, 교사 강요에서는 그보다 적게 틀리는 첫 문장",
-        )
     names = ("-", *vocabulary.words[1:])  # after its end it generates nothing
     rows: list[tuple[Cell, ...]] = []
     for place in range(max(0, first - BEFORE), min(int(both.here[row].sum()), first + AFTER + 1)):
         right, *generated = (names[int(words[row, place])] for words in (both.target, both.forced, both.free))
-        shown = (word if word == right else Phrase(f"{word} (wrong)", f"{word} (틀림)") for word in generated)
-        rows.append((place, right, *shown))
-    english = " ".join(pairs[row].english)
-    return (
-        Table(
-            title=Phrase(f"{what}, around its first error: “{english}”", f"{what.ko}, 첫 오류의 앞뒤: “{english}”"),
-            columns=(
-                STEP, Phrase("right", "올바른 단어"), Phrase("forced: generates", "강요: 생성한 단어"),
-                Phrase("free: generates", "자유 생성: 생성한 단어"),
-            ),
-            rows=tuple(rows),
-        ),
-    )  # fmt: skip
+        rows.append((place, right, *(word if word == right else TEXTS("wrong", word=word) for word in generated)))
+    title = TEXTS("around", what=TEXTS("first_found" if found else "first"), english=" ".join(pairs[row].english))
+    return (Table(title=title, columns=(STEP, *TEXTS.names("sentence_columns")), rows=tuple(rows)),)
 
 
 def _lines(both: TwoWays) -> tuple[Lines, ...]:
@@ -384,19 +345,17 @@ def _lines(both: TwoWays) -> tuple[Lines, ...]:
     after = both.after_error(AFTER)
     if not after:
         return ()
-    shares = {FORCING: [a.forced / a.n for a in after], FREE: [a.free / a.n for a in after]}
+    shares = [[a.forced / a.n for a in after], [a.free / a.n for a in after]]
     return (
         Lines(
-            title=Phrase(
-                f"after the first error, {CLAUSES} clauses (bands: 95 %)", f"첫 오류 뒤, 절 {CLAUSES}개 (띠: 95 %)"
-            ),
+            title=TEXTS("lines"),
             x=tuple(float(a.steps) for a in after),
-            x_title=Phrase("steps after the first error", "첫 오류 뒤 단계"),
+            x_title=TEXTS("steps_after"),
             series=tuple(
                 Series.of(name, [(share, *wilson(share, a.n)) for share, a in zip(found, after, strict=True)])
-                for name, found in shares.items()
+                for name, found in zip(WAYS[::-1], shares, strict=True)
             ),
-            y_title=Phrase("words right at their place", "제자리에 맞은 단어"),
+            y_title=TEXTS("at_place"),
             y_limits=(0.0, 1.0),
         ),
     )

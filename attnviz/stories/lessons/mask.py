@@ -68,7 +68,7 @@ none | exactly 0 | 정확히 0
 some | {future} | {future}
 changes | changes by at most {still} | 많아야 {still}만큼 바뀝니다
 stays | does not change at all | 전혀 바뀌지 않습니다
-receipt_of_both | toy {seen}; toy-decoder {masked} | toy {seen}; toy-decoder {masked}
+receipt | toy {seen}; toy-decoder {masked} | toy {seen}; toy-decoder {masked}
 both_ways | toy, {ahead}: both ways | toy, {ahead}: 양방향
 left_to_right | toy-decoder, {back}: left to right | toy-decoder, {back}: 왼쪽에서 오른쪽으로
 change | change of a weight | 가중치의 변화
@@ -152,7 +152,7 @@ def tell() -> Story:
             say("picture"),
         ),
         picture=_picture(say, ways, causal, forward, backward),
-        receipt=say("receipt_of_both"),
+        receipt=say("receipt"),
     )
 
 

@@ -26,7 +26,7 @@ from attnviz.stories import own_model
 from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, words_of
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
-from attnviz.text.phrase import Phrase, joined
+from attnviz.text.phrase import Phrase, Texts, joined
 
 TOY = "toy"
 SPLITS: tuple[Split, Split] = ("validation", "test")
@@ -46,6 +46,73 @@ SENTENCES = 200
 
 Rates: TypeAlias = Sequence[tuple[float, float]]
 """For each way, how often the largest weight goes it, and how often it goes as far from other words."""
+TEXTS = Texts("""
+trained | It learned to name hidden words and what “it” stands for, not what to look at.
+    | toy는 가려진 단어와 “it”이 가리키는 명사를 대도록 배웠지, 무엇을 보라고 배우지는 않았습니다.
+title | {who}: {listed} | {who}: {listed}
+introduction | In “{SENTENCE}” one expects eating and apple to look at each other much (one eats an apple), green and
+    apple too (the apple is green), eating and green little. Does {name} do so? {trained} If it looked everywhere alike,
+    each weight would be 1/{n} = {even:.3f}.
+    | “{SENTENCE}”에서 eating과 apple은 서로 많이 보고(사과를 먹으니까), green과 apple도 많이 보고(사과가 초록색이니까),
+    eating과 green은 조금만 볼 것 같습니다. {name} 모델도 그럴까요? {trained} 모든 곳을 똑같이 본다면 가중치는 1/{n} =
+    {even:.3f}씩입니다.
+heads | Heads do different things, so each pair asks the head that links such words. For each way a head is chosen, on
+    {n_validation} unseen sentences that end with verb, article, adjective and noun: the one whose largest weight goes
+    that way most often, beyond how often it goes the same step from other words, since a head may only look at the next
+    word, whatever it is. The same is done with a model of the same sizes and random weights.
+    | 헤드마다 하는 일이 다르므로 쌍마다 그런 단어를 잇는 헤드를 봅니다. 방향마다 헤드를 하나씩 고릅니다. 동사, 관사,
+    형용사, 명사로 끝나는, 학습에 쓰지 않은 문장 {n_validation}개에서 가장 큰 가중치가 그 방향으로 가는 일이 가장 많은
+    헤드입니다. 다만 무슨 단어든 바로 다음 단어만 보는 헤드도 있으므로, 다른 단어에서 같은 거리만큼 가는 비율을 뺍니다.
+    크기가 같은 무작위 가중치 모델로도 똑같이 합니다.
+shown | Clearly more often than the same step elsewhere and than random weights (95 % intervals): {yes}. Not clearly:
+    {no}.
+    | 다른 단어에서 같은 거리만큼 가는 비율보다도, 무작위 가중치보다도 뚜렷이 많은 쌍(95 % 신뢰구간): {yes}. 뚜렷하지
+    않은 쌍: {no}.
+one_way | {name} reads from left to right: a word never looks at a later one, so three of the six ways are closed.
+    | {name}: 왼쪽에서 오른쪽으로만 읽는 모델이라 뒤의 단어는 보지 못합니다. 여섯 방향 가운데 셋이 막혀 있습니다.
+between | attention between the pairs: mean over all heads, and the most in any head
+    | 두 단어 사이의 어텐션: 모든 헤드의 평균, 그리고 가장 큰 헤드의 값
+pair_columns | pair; first at second; second at first; most; in layer.head
+    | 쌍; 첫째가 둘째를; 둘째가 첫째를; 최대; 층.헤드
+means | Over all heads and both ways: {listed}; if it looked everywhere alike, each would be {even:.3f}. As expected:
+    {yes}. Not as expected: {no}.
+    | 모든 헤드와 두 방향의 평균: {listed}. 모든 곳을 똑같이 본다면 {even:.3f}씩입니다. 예상대로: {yes}. 예상과 달리:
+    {no}.
+tried | how often the largest weight goes there, on {n_others} other unseen sentences; random weights: in a head of
+    their own, found likewise
+    | 가장 큰 가중치가 그리로 가는 비율, 학습에 쓰지 않은 다른 문장 {n_others}개에서; 무작위 가중치: 같은 방법으로 고른
+    그 모델의 헤드
+columns | way; layer.head; goes there; same step elsewhere; random weights; weight here
+    | 방향; 층.헤드; 그리로 감; 다른 단어에서 같은 거리; 무작위 가중치; 이 문장의 가중치
+above | not as expected: {CONTROL} is not below {names} | 예상과 달리 {CONTROL} 쌍이 {names}보다 낮지 않음
+yardstick | By their better way and its lead {what}: {listed}; {end}.
+    | 쌍마다 더 나은 방향을 골라 {what}를 보면: {listed}; {end}.
+disagree | The yardsticks do not agree on which pair leads. | 어느 쌍이 앞서는지는 기준에 따라 다릅니다.
+one_leads | By both {leads} leads; the order of the other two depends on the yardstick.
+    | 두 기준 모두 {leads} 쌍이 앞서고, 나머지 둘의 순서는 기준에 따라 다릅니다.
+verdict | {agreed} So it is in this model; `attnviz demo pairs -m MODEL` tells it of another. {rows}
+    | {agreed} 이 모델에서는 그렇습니다. 다른 모델은 `attnviz demo pairs -m MODEL`로 봅니다. {rows}
+who | how often the head of each pair links such words | 쌍마다 그 쌍의 헤드가 그런 단어를 잇는 비율
+who_else | {name}, how often a head links them | {name}, 헤드가 잇는 비율
+none | none | 없음
+nothing | nothing | 없음
+just | {pair} is just that | {pair} 꼭 그만큼
+more | {pair} is above that | {pair} 그보다 큼
+less | {pair} is below that | {pair} 그보다 작음
+lowest | {CONTROL} is the lowest | {CONTROL} 가장 작음
+not_lowest | {CONTROL} is not below {names} | {CONTROL}, {names}보다 작지 않음
+most_in | {layer}.{head}: {way} | {layer}.{head}: {way}
+yardsticks | over the same step elsewhere; over the best head of random weights
+    | 다른 단어에서 같은 거리만큼 가는 비율과의 차이; 무작위 가중치의 가장 나은 헤드와의 차이
+last | {CONTROL} is the last, as expected | 예상대로 {CONTROL} 쌍이 마지막
+against | {pair} ({there} against {elsewhere}) | {pair} ({there} 대 {elsewhere})
+agree | Both yardsticks give this order. | 두 기준의 순서가 같습니다.
+elsewhere | {name}, same step elsewhere | {name}, 다른 단어에서 같은 거리
+random | random weights | 무작위 가중치
+mean | mean over all heads | 모든 헤드의 평균
+bars | how often the largest weight goes there | 가장 큰 가중치가 그리로 가는 비율
+share | share of unseen sentences | 학습에 쓰지 않은 문장에서의 비율
+""", globals())  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +172,8 @@ def looks(looked: Tensor, found: Sequence[English]) -> Looks:
 def tell(model: Model = None) -> Story:
     """The demo: three pairs of one sentence, over all heads and in the heads that other sentences choose."""
     source = open_own(model or TOY)
-    (record,), name = read_words(source, [SENTENCE]), name_of(source)
-    if source.name == TOY:
+    (record,), name, is_toy = read_words(source, [SENTENCE]), name_of(source), source.name == TOY
+    if is_toy:
         card, toy = open_model(TOY, LanguageEncoder)
         n_others = SENTENCES
         ways = [partial(looked_by, one, card.source) for one in (toy, measure.untrained(toy.config))]
@@ -116,55 +183,24 @@ def tell(model: Model = None) -> Story:
     validation, test = (sentences(split, n_others) for split in SPLITS)
     (heads, tried), (_, beside) = (_chosen(look, validation, test) for look in ways)
     words = words_of(SENTENCE)
-    mean, n, even = record.weights.mean(axis=(0, 1)), len(words), 1 / len(words)
-    better = better_ways(tried)
-    listed = ", ".join(f"{'-'.join(pair)} {percent(tried[way][0])}" for pair, way in zip(PAIRS, better, strict=True))
-    trained, who = (
-        Phrase("", ""),
-        Phrase("how often the head of each pair links such words", "쌍마다 그 쌍의 헤드가 그런 단어를 잇는 비율"),
-    )
-    if source.name == TOY:
-        trained = Phrase(
-            "It learned to name hidden words and what “it” stands for, not what to look at.",
-            "toy는 가려진 단어와 “it”이 가리키는 명사를 대도록 배웠지, 무엇을 보라고 배우지는 않았습니다.",
-        )
-    else:
-        who = Phrase(f"{name}, how often a head links them", f"{name}, 헤드가 잇는 비율")
+    shares = (percent(tried[way][0]) for way in better_ways(tried))
+    say = TEXTS.given(
+        name=name, n=len(words), even=1 / len(words), n_others=n_others, n_validation=len(validation),
+        listed=", ".join(f"{'-'.join(pair)} {share}" for pair, share in zip(PAIRS, shares, strict=True)),
+        trained=TEXTS("trained") if is_toy else Phrase("", ""),
+    )  # fmt: skip
     return Story(
         name="pairs",
-        title=Phrase(
-            f"{who}: {listed}",
-            f"{who.ko}: {listed}",
-        ),
+        title=say("title", who=say("who" if is_toy else "who_else")),
         parts=(
-            Phrase(
-                f"""In “{SENTENCE}” one expects eating and apple to look at each other much (one eats an apple),
-                green and apple too (the apple is green), eating and green little. Does {name} do so?
-                {trained} If it looked everywhere alike, each
-                weight would be 1/{n} = {even:.3f}.""",
-                f"""“{SENTENCE}”에서 eating과 apple은 서로 많이 보고(사과를 먹으니까), green과 apple도 많이
-                보고(사과가 초록색이니까), eating과 green은 조금만 볼 것 같습니다. {name} 모델도
-                그럴까요? {trained.ko} 모든 곳을 똑같이
-                본다면 가중치는 1/{n} = {even:.3f}씩입니다.""",
-            ),
-            Phrase(
-                f"""Heads do different things, so each pair asks the head that links such words. For each way a head
-                is chosen, on {len(validation)} unseen sentences that end with verb, article, adjective and noun:
-                the one whose largest weight goes that way most often, beyond how often it goes the same step from
-                other words, since a head may only look at the next word, whatever it is. The same is done with a
-                model of the same sizes and random weights.""",
-                f"""헤드마다 하는 일이 다르므로 쌍마다 그런 단어를 잇는 헤드를 봅니다. 방향마다 헤드를 하나씩
-                고릅니다. 동사, 관사, 형용사, 명사로 끝나는, 학습에 쓰지 않은 문장 {len(validation)}개에서 가장 큰
-                가중치가 그 방향으로 가는 일이 가장 많은 헤드입니다. 다만 무슨 단어든 바로 다음 단어만 보는 헤드도
-                있으므로, 다른 단어에서 같은 거리만큼 가는 비율을 뺍니다. 크기가 같은 무작위 가중치 모델로도 똑같이
-                합니다.""",
-            ),
-            _tried(record.weights, words, heads, tried, beside, n=n_others),
+            say("introduction"),
+            say("heads"),
+            _tried(say, record.weights, words, heads, tried=tried, beside=beside),
             _shown(tried, beside, n_others),
-            *([_one_way(name)] if record.kind == "decoder" else []),
+            *([say("one_way")] if record.kind == "decoder" else []),
             *_verdict(tried, [there for there, _ in beside]),
             _pairs(record.weights, words),
-            _means(mean, words),
+            _means(record.weights.mean(axis=(0, 1)), words),
             *notes_of([record]),
         ),
         picture=_picture(record.weights, words, heads, tried, beside, name=name),
@@ -187,20 +223,8 @@ def _shown(tried: Rates, beside: Rates, n: int) -> Phrase:
         (there, elsewhere), (chance, _) = tried[way], beside[way]
         beyond = wilson(there, n)[0] > max(elsewhere, wilson(chance, n)[1])
         (clear if beyond else rest).append("-".join(pair))
-    yes, no = (", ".join(names) or None for names in (clear, rest))
-    return Phrase(
-        f"""Clearly more often than the same step elsewhere and than random weights (95 % intervals):
-        {yes or "none"}. Not clearly: {no or "none"}.""",
-        f"""다른 단어에서 같은 거리만큼 가는 비율보다도, 무작위 가중치보다도 뚜렷이 많은 쌍(95 % 신뢰구간):
-        {yes or "없음"}. 뚜렷하지 않은 쌍: {no or "없음"}.""",
-    )
-
-
-def _one_way(name: str) -> Phrase:
-    return Phrase(
-        f"{name} reads from left to right: a word never looks at a later one, so three of the six ways are closed.",
-        f"{name}: 왼쪽에서 오른쪽으로만 읽는 모델이라 뒤의 단어는 보지 못합니다. 여섯 방향 가운데 셋이 막혀 있습니다.",
-    )
+    yes, no = (", ".join(names) or TEXTS("none") for names in (clear, rest))
+    return TEXTS("shown", yes=yes, no=no)
 
 
 def better_ways(tried: Rates) -> list[int]:
@@ -223,22 +247,9 @@ def _pairs(weights: np.ndarray, words: Sequence[str]) -> Table:
         largest = np.maximum(weights[:, :, first, second], weights[:, :, second, first])
         layer, head = (int(i) for i in np.unravel_index(largest.argmax(), largest.shape))
         forth = weights[layer, head, first, second] >= weights[layer, head, second, first]
-        way = _way(pair if forth else pair[::-1])
-        where = Phrase(f"{layer}.{head}: {way}", f"{layer}.{head}: {way.ko}")
+        where = TEXTS("most_in", layer=layer, head=head, way=_way(pair if forth else pair[::-1]))
         rows.append(("-".join(pair), *between(mean, words, pair), float(largest.max()), where))
-    return Table(
-        title=Phrase(
-            "attention between the pairs: mean over all heads, and the most in any head",
-            "두 단어 사이의 어텐션: 모든 헤드의 평균, 그리고 가장 큰 헤드의 값",
-        ),
-        columns=(
-            Phrase("pair", "쌍"), Phrase("first at second", "첫째가 둘째를"),
-            Phrase("second at first", "둘째가 첫째를"),
-            Phrase("most", "최대"), Phrase("in layer.head", "층.헤드"),
-        ),
-        rows=tuple(rows),
-        shade=(0.0, 1.0),
-    )  # fmt: skip
+    return Table(title=TEXTS("between"), columns=TEXTS.names("pair_columns"), rows=tuple(rows), shade=(0.0, 1.0))
 
 
 def _means(mean: np.ndarray, words: Sequence[str]) -> Phrase:
@@ -246,41 +257,24 @@ def _means(mean: np.ndarray, words: Sequence[str]) -> Phrase:
     order = sorted(named, key=lambda name: -named[name])
     even, expected, unexpected = 1 / len(words), list[Phrase](), list[Phrase]()
     for number, (name, value) in enumerate(named.items()):
-        where = Phrase("just", "꼭 그만큼")
-        if value != even:
-            where = Phrase("above", "그보다 큼") if value > even else Phrase("below", "그보다 작음")
-        stands = Phrase(f"{name} is {where} that", f"{name} {where.ko}")
+        stands = TEXTS("just" if value == even else "more" if value > even else "less", pair=name)
         (expected if (value > even) == (number < len(PAIRS) - 1) else unexpected).append(stands)
     above = [name for name in order if name != CONTROL and named[name] <= named[CONTROL]]
-    lowest = Phrase(f"{CONTROL} is the lowest", f"{CONTROL} 가장 작음")
     if above:
-        lowest = Phrase(f"{CONTROL} is not below {' and '.join(above)}", f"{CONTROL}, {', '.join(above)}보다 작지 않음")
-    (unexpected if above else expected).append(lowest)
+        unexpected.append(TEXTS("not_lowest", names=_and(above)))
+    else:
+        expected.append(TEXTS("lowest"))
+    yes, no = (joined(found or [TEXTS("nothing")], "; ") for found in (expected, unexpected))
     listed = ", ".join(f"{name} {named[name]:.3f}" for name in order)
-    yes, no = (joined(found or [Phrase("nothing", "없음")], "; ") for found in (expected, unexpected))
-    return Phrase(
-        f"""Over all heads and both ways: {listed}; if it looked everywhere alike, each would be {even:.3f}. As
-        expected: {yes}. Not as expected: {no}.""",
-        f"""모든 헤드와 두 방향의 평균: {listed}. 모든 곳을 똑같이 본다면 {even:.3f}씩입니다. 예상대로: {yes.ko}.
-        예상과 달리: {no.ko}.""",
-    )
+    return TEXTS("means", listed=listed, even=even, yes=yes, no=no)
 
 
 def _tried(
-    weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates, beside: Rates, *, n: int
+    say: Texts, weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], *, tried: Rates, beside: Rates
 ) -> Table:
     return Table(
-        title=Phrase(
-            f"""how often the largest weight goes there, on {n} other unseen sentences; random weights: in a
-            head of their own, found likewise""",
-            f"""가장 큰 가중치가 그리로 가는 비율, 학습에 쓰지 않은 다른 문장 {n}개에서; 무작위 가중치: 같은
-            방법으로 고른 그 모델의 헤드""",
-        ),
-        columns=(
-            Phrase("way", "방향"), Phrase("layer.head", "층.헤드"), Phrase("goes there", "그리로 감"),
-            Phrase("same step elsewhere", "다른 단어에서 같은 거리"), Phrase("random weights", "무작위 가중치"),
-            Phrase("weight here", "이 문장의 가중치"),
-        ),
+        title=say("tried"),
+        columns=say.names("columns"),
         rows=tuple(
             (
                 _way(way),
@@ -290,73 +284,45 @@ def _tried(
             )
             for way, head, shares, untrained_shares in zip(WAYS, heads, tried, beside, strict=True)
         ),
-    )  # fmt: skip
+    )
 
 
 def _way(way: tuple[str, str]) -> Phrase:
     return Phrase(" at ".join(way), " → ".join(way))
 
 
+def _and(names: Sequence[str]) -> Phrase:
+    return Phrase(" and ".join(names), ", ".join(names))
+
+
 def _verdict(tried: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
     """Which pair leads, by each of two yardsticks: the same step elsewhere, and a model of random weights."""
     by_chance = [(there, chance) for (there, _), chance in zip(tried, random, strict=True)]
-    yardsticks = {
-        Phrase("over the same step elsewhere", "다른 단어에서 같은 거리만큼 가는 비율과의 차이"): tried,
-        Phrase("over the best head of random weights", "무작위 가중치의 가장 나은 헤드와의 차이"): by_chance,
-    }
     orders, found = [], []
-    for what, ways in yardsticks.items():
+    for what, ways in zip(TEXTS.names("yardsticks"), (tried, by_chance), strict=True):
         leads = {
             "-".join(pair): max(ways[2 * number : 2 * number + 2], key=lambda shares: shares[0] - shares[1])
             for number, pair in enumerate(PAIRS)
         }
         order = sorted(leads, key=lambda name: leads[name][1] - leads[name][0])
-        shares = {name: [percent(share) for share in leads[name]] for name in order}
+        shares = ((name, *map(percent, leads[name])) for name in order)
+        listed = joined((TEXTS("against", pair=p, there=there, elsewhere=e) for p, there, e in shares), ", ")
         above = order[order.index(CONTROL) + 1 :]
-        end = Phrase(f"{CONTROL} is the last, as expected", f"예상대로 {CONTROL} 쌍이 마지막")
-        if above:
-            names = " and ".join(above), ", ".join(above)
-            end = Phrase(
-                f"not as expected: {CONTROL} is not below {names[0]}",
-                f"예상과 달리 {CONTROL} 쌍이 {names[1]}보다 낮지 않음",
-            )
-        listed = joined(
-            (Phrase(f"{name} ({a} against {b})", f"{name} ({a} 대 {b})") for name, (a, b) in shares.items()), ", "
-        )
-        found.append(
-            Phrase(
-                f"By their better way and its lead {what}: {listed}; {end}.",
-                f"쌍마다 더 나은 방향을 골라 {what.ko}를 보면: {listed.ko}; {end.ko}.",
-            )
-        )
+        end = TEXTS("above", names=_and(above)) if above else TEXTS("last")
+        found.append(TEXTS("yardstick", what=what, listed=listed, end=end))
         orders.append(order)
     one, other = orders
-    agreed = Phrase("Both yardsticks give this order.", "두 기준의 순서가 같습니다.")
-    if one[0] != other[0]:
-        agreed = Phrase(
-            "The yardsticks do not agree on which pair leads.", "어느 쌍이 앞서는지는 기준에 따라 다릅니다."
-        )
-    elif one != other:
-        agreed = Phrase(
-            f"By both {one[0]} leads; the order of the other two depends on the yardstick.",
-            f"두 기준 모두 {one[0]} 쌍이 앞서고, 나머지 둘의 순서는 기준에 따라 다릅니다.",
-        )
-    return (
-        joined(found),
-        Phrase(
-            f"{agreed} So it is in this model; `attnviz demo pairs -m MODEL` tells it of another. {ROWS}",
-            f"{agreed.ko} 이 모델에서는 그렇습니다. 다른 모델은 `attnviz demo pairs -m MODEL`로 봅니다. {ROWS.ko}",
-        ),
-    )
+    agreed = "disagree" if one[0] != other[0] else "one_leads" if one != other else "agree"
+    return joined(found), TEXTS("verdict", agreed=TEXTS(agreed, leads=one[0]), rows=ROWS)
 
 
 def _picture(
     weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates, beside: Rates, *, name: str
 ) -> tuple[Bars | Matrix, ...]:
     shares = {
-        name: (there for there, _ in tried),
-        Phrase(f"{name}, same step elsewhere", f"{name}, 다른 단어에서 같은 거리"): (there for _, there in tried),
-        Phrase("random weights", "무작위 가중치"): (there for there, _ in beside),
+        name: [there for there, _ in tried],
+        TEXTS("elsewhere", name=name): [there for _, there in tried],
+        TEXTS("random"): [there for there, _ in beside],
     }
     linked: dict[Head, list[Phrase]] = {}
     for way in better_ways(tried)[:-1]:
@@ -367,11 +333,6 @@ def _picture(
             square(joined([head_name(head), joined(ways, ", ")], ": "), weights[head], words, top)
             for head, ways in linked.items()
         ),
-        square(Phrase("mean over all heads", "모든 헤드의 평균"), weights.mean(axis=(0, 1)), words, top),
-        Bars(
-            title=Phrase("how often the largest weight goes there", "가장 큰 가중치가 그리로 가는 비율"),
-            labels=tuple(map(_way, WAYS)),
-            series=tuple(Series(name=one, values=tuple(values)) for one, values in shares.items()),
-            y_title=Phrase("share of unseen sentences", "학습에 쓰지 않은 문장에서의 비율"),
-        ),
+        square(TEXTS("mean"), weights.mean(axis=(0, 1)), words, top),
+        Bars(title=TEXTS("bars"), labels=tuple(map(_way, WAYS)), series=Series.each(shares), y_title=TEXTS("share")),
     )

@@ -79,7 +79,8 @@ formulas | X = words + positions; Q = X W^Q + b^Q; K = X W^K + b^K; V = X W^V + 
     | X = 단어 + 위치; Q = X W^Q + b^Q; K = X W^K + b^K; V = X W^V + b^V; S = Q K^T / sqrt({D_K}); A = softmax(S),
     행마다; A V
 a_word | word | 단어
-to_the_last_bit | {exactly} | 마지막 비트까지 똑같음
+to_the_last_bit | to the last bit | 마지막 비트까지 똑같음
+exactly | exactly, to the last bit | 마지막 비트까지 똑같음
 rounded | but for rounding (largest difference {apart}) | 반올림 말고는 차이 없음, 최대 {apart}
 parts | query; key; value | 쿼리; 키; 밸류
 ways | of the one product; alone | 곱 하나에서; 따로
@@ -193,11 +194,11 @@ def tell() -> Story:
     )  # fmt: skip
     four_heads = say(
         "four_heads", n=n, d_k=D_MODEL // n, refused=refusal(), shape=_shape(weights), mixed=_shape(output),
-        same=_sameness(difference, "to the last bit"),
+        same=_sameness(difference, "to_the_last_bit"),
     )  # fmt: skip
     one_projection = say(
         "one_projection", n_in=together.weight.shape[1], n_out=n_out, n_part=n_out // 3, shape=_shape(together.product),
-        exact=_sameness(together.difference, "exactly, to the last bit"),
+        exact=_sameness(together.difference, "exactly"),
     )  # fmt: skip
     patterns = say("one_pattern"), *(say("head_pattern", i=i) for i in range(N_HEADS))
     return Story(
@@ -252,7 +253,7 @@ def _one_cell(say: Texts, head: OneHead) -> Phrase:
 
 def _sameness(difference: float, exactly: str) -> Phrase:
     """How far two computations of the same agree."""
-    return TEXTS("rounded", apart=small(difference)) if difference else TEXTS("to_the_last_bit", exactly=exactly)
+    return TEXTS("rounded", apart=small(difference)) if difference else TEXTS(exactly)
 
 
 def _number_by_number(say: Texts, together: FusedProjection) -> Table:

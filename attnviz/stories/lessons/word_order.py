@@ -33,22 +33,92 @@ from attnviz.stories.common import (
 )
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, without_positions, written
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
-from attnviz.text.phrase import Phrase
+from attnviz.text.phrase import Phrase, Texts
 
 SHORT = ("There is a prince", "Is there a prince")
 LONG = (
     "Although I did not get 95 in last TOEFL, I could get in the Ph.D program.",
     "Although I did get 95 in last TOEFL, I could not get in the Ph.D program.",
 )
-PAIRS = (
-    Phrase("short pair: first / second sentence", "짧은 쌍: 첫째 / 둘째 문장"),
-    Phrase("long pair: first / second sentence", "긴 쌍: 첫째 / 둘째 문장"),
-)
 TOY = "toy"
 OTHERS = 25
 """Other pairs as the long one, on which the head that is shown is chosen."""
 SHOWN = 5
 """How many rows a table of the largest differences has."""
+TEXTS = Texts("""
+title_of_another | {name}: two orders of the same words move {mean} of a row's weight{rest}
+    | {name}: 같은 단어, 다른 순서: 한 행의 가중치 가운데 {mean}가 옮겨 감{rest}
+cannot | The positions of {name} cannot be taken away from outside; `attnviz demo word-order` shows toy without.
+    | {name}: 위치를 밖에서 뺄 수 없습니다. 위치를 뺀 toy는 `attnviz demo word-order`로 볼 수 있습니다.
+other_token | (In the short pair a word is another token where it stands first, with a capital, so its rows differ for
+    that reason too.)
+    | (짧은 쌍에서는 맨 앞에 대문자로 쓴 단어가 다른 토큰이어서, 그 때문에도 행이 달라집니다.)
+bag_of_words | With every word at position 0 the rows are the same in both orders (largest share moved {most}:
+    rounding): the model sees a bag of words. {other}
+    | 모든 단어의 위치를 0으로 하면 두 순서에서 행이 같습니다(옮겨 간 몫은 많아야 {most}, 반올림 차이). 모델에게는 순서
+    없는 단어 주머니로 보이는 것입니다. {other}
+mask | its mask tells the order too, since a word sees only those before it.
+    | 마스크도 순서를 알려 주기 때문입니다. 단어는 자기 앞의 단어만 봅니다.
+still_moves | With every word at position 0 rows still move, by up to {most} of their weight: {why}
+    | 모든 단어의 위치를 0으로 해도 행이 달라집니다(많게는 가중치의 {most}만큼). {why}
+moves | share of a row's weight that moves to other words, mean over heads and rows
+    | 한 행의 가중치에서 다른 단어로 옮겨 가는 몫, 헤드와 행의 평균
+title | the same words in two orders: their vectors differ by {off} without positions, by {on} with them
+    | 같은 단어, 다른 순서: 벡터의 차이는 위치가 없으면 {off}, 있으면 {on}
+receipt | the patterns: {seen}; the vectors: the model called directly in float64, with positions and without, for which
+    there is no receipt
+    | 패턴: {seen}; 벡터: 위치를 더하고 또 빼고 모델을 float64로 직접 부른 값이어서 검증 정보가 없음
+introduction | Attention compares every word with every other, and nothing in softmax(QK^T / sqrt(d_k)) V says which
+    came first. Only the positions, added to the words' vectors, can tell. So {name} reads the same words in two orders,
+    with its positions and without. The short pair is “{SHORT[0]}” and “{SHORT[1]}”; the long pair is “{LONG[0]}” and
+    “{LONG[1]}”
+    | 어텐션은 모든 단어를 서로 비교할 뿐이고, softmax(QK^T / sqrt(d_k)) V 어디에도 무엇이 먼저인지는 없습니다. 순서를
+    알려 주는 것은 단어 벡터에 더한 위치뿐입니다. 그래서 {name}에게 같은 단어를 두 가지 순서로, 위치를 더해서 한 번,
+    빼고 한 번 읽힙니다. 짧은 쌍은 “{SHORT[0]}”, “{SHORT[1]}”이고, 긴 쌍은 “{LONG[0]}”, “{LONG[1]}”입니다.
+differences | largest difference between a word's vectors in the first and the second sentence of a pair
+    | 쌍의 첫째 문장과 둘째 문장에서 한 단어의 벡터가 가장 크게 다른 값
+difference_columns | sentences; positions off; off, no rounding by place; positions on
+    | 문장; 위치 없음; 없음, 자리와 무관한 반올림; 위치 있음
+nothing_left | the difference is exactly 0: the model sees a bag of words.
+    | 차이는 정확히 0입니다. 모델에게는 순서 없는 단어 주머니로 보이는 것입니다.
+exactness | Without positions each word has the same vector in both orders, to within {without}: the same numbers, added
+    in another order and rounded on the way (float64 holds about 16 digits). Computed so that rounding cannot depend on
+    a word's place (each projection number by number, each sum over the words rounded only once), {left}
+    | 위치가 없으면 각 단어의 벡터는 두 순서에서 같고, 차이는 많아야 {without}입니다. 같은 수를 다른 순서로 더하면서
+    중간에 반올림했기 때문입니다(float64는 약 16자리까지 담습니다). 반올림이 단어의 자리와 무관하도록 계산하면(투영은 수
+    하나씩, 단어에 대한 합은 한 번만 반올림) {left}
+positions | The sentences of the long pair mean the opposite with the same {n} words. The bars show how far each word's
+    vector moves between them, as a share of its length. With positions on, “{most[1]}” (word {most[0]}) moves most, by
+    {most[2]}, and “{least[1]}” (word {least[0]}) least, by {least[2]}. The {n_go} words that stand at another place
+    move by {gone} on average; the {n_stay} that stay where they are, by {stayed}, only because of what stands around
+    them.
+    | 긴 쌍의 두 문장은 같은 단어 {n}개로 정반대의 뜻을 말합니다. 막대는 두 문장 사이에서 각 단어의 벡터가 자기 길이의
+    몇 %만큼 움직이는지 보여 줍니다. 위치가 있을 때 가장 많이 움직이는 단어: “{most[1]}”({most[0]}번, {most[2]}), 가장
+    적게 움직이는 단어: “{least[1]}”({least[0]}번, {least[2]}). 자리가 바뀐 단어 {n_go}개는 평균 {gone}, 제자리에 있는
+    단어 {n_stay}개는 오직 주변 단어 때문에 평균 {stayed} 움직입니다.
+rows | the attention rows that differ most, with positions (places count from 0)
+    | 위치가 있을 때 가장 많이 달라지는 어텐션의 행 (자리는 0부터)
+row_columns | layer.head; word (place); weight moved; looks most at; in the second sentence, at
+    | 층.헤드; 단어 (자리); 옮겨 간 가중치; 가장 많이 보는 단어; 둘째 문장에서
+most_moved | On average {mean} of a row's weight moves to other words. The picture shows {name} in both sentences, here
+    {most}: in {OTHERS} other such pairs its rows moved most. {rows}
+    | 한 행의 가중치는 평균 {mean}가 다른 단어로 옮겨 갑니다. 그림은 {name}의 두 문장에서의 패턴입니다(여기서는 {most}).
+    이런 쌍 {OTHERS}개에서 행이 가장 많이 달라진 헤드입니다. {rows}
+bars | how far each word's vector moves between the two sentences | 두 문장 사이에서 각 단어의 벡터가 움직인 정도
+pairs | short pair: first / second sentence; long pair: first / second sentence
+    | 짧은 쌍: 첫째 / 둘째 문장; 긴 쌍: 첫째 / 둘째 문장
+rest | ; without positions {without} | , 위치가 없으면 {without}
+ways | positions off; positions on | 위치 없음; 위치 있음
+moved_bars | weight moved between the two sentences | 두 문장 사이에서 옮겨 간 가중치
+share | share of the row, mean over heads | 행에서의 비율, 헤드 평균
+something | something else in it tells the order. | 위치 말고도 순서를 알려 주는 것이 있는 것입니다.
+sentences | sentences | 문장
+left | {once} is left. | 차이는 {once}만 남습니다.
+which | first (did not get); second (could not get) | 첫째 (did not get); 둘째 (could not get)
+pattern | {name}: {what} | {name}: {what}
+length | share of the vector's length | 벡터 길이에 대한 비율
+""", globals())  # fmt: skip
+PAIRS = TEXTS.names("pairs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,90 +241,44 @@ def _of_another(source: Source, head: Head) -> Story:
     records, bare = list(read_words(source, texts)), without_positions(source, texts)
     on, off = moved(records), moved(bare) if bare else None
     first, second = (record.weights for record in records[2:])
-    words, mean = words_of(LONG[0]), percent(float(on[1].mean()))
-    rest = Phrase("", "")
+    words, rest = words_of(LONG[0]), Phrase("", "")
     if off:
-        without = percent(float(off[1].mean()))
-        rest = Phrase(f"; without positions {without}", f", 위치가 없으면 {without}")
-    bars = {Phrase("positions off", "위치 없음"): off, Phrase("positions on", "위치 있음"): on}
+        rest = TEXTS("rest", without=percent(float(off[1].mean())))
+    say = TEXTS.given(name=name, mean=percent(float(on[1].mean())), rest=rest)
+    ways = {way: shares for way, shares in zip(say.names("ways"), (off, on), strict=True) if shares}
+    moves = Table(
+        title=say("moves"),
+        columns=(say("sentences"), *ways),
+        rows=tuple((pair, *(percent(float(way[i].mean())) for way in ways.values())) for i, pair in enumerate(PAIRS)),
+    )
+    bars = Bars(
+        title=say("moved_bars"),
+        labels=tuple(words),
+        series=Series.each({way: shares[1].mean(axis=(0, 1)) for way, shares in ways.items()}),
+        y_title=say("share"),
+    )
     return Story(
         name="word-order",
-        title=Phrase(
-            f"{name}: two orders of the same words move {mean} of a row's weight{rest}",
-            f"{name}: 같은 단어, 다른 순서: 한 행의 가중치 가운데 {mean}가 옮겨 감{rest.ko}",
-        ),
+        title=say("title_of_another"),
         parts=(
-            _introduction(name),
-            _without(name, off, records),
-            _table_of_moves(on, off),
-            _rows_moved(words, on[1], first, second),
-            _most_moved(on[1], head),
-            *notes_of(records),
+            say("introduction"), _without(say, off, records), moves,
+            _rows_moved(words, on[1], first, second), _most_moved(on[1], head), *notes_of(records),
         ),
-        picture=(
-            *_patterns(head, first, second),
-            Bars(
-                title=Phrase("weight moved between the two sentences", "두 문장 사이에서 옮겨 간 가중치"),
-                labels=tuple(words),
-                series=tuple(
-                    Series(name=what, values=tuple(shares[1].mean(axis=(0, 1)).tolist()))
-                    for what, shares in bars.items()
-                    if shares
-                ),
-                y_title=Phrase("share of the row, mean over heads", "행에서의 비율, 헤드 평균"),
-            ),
-        ),
+        picture=(*_patterns(head, first, second), bars),
         receipt=proved(records[2]),
-    )
+    )  # fmt: skip
 
 
-def _without(name: str, off: list[np.ndarray] | None, records: Sequence[Attention]) -> Phrase:
+def _without(say: Texts, off: list[np.ndarray] | None, records: Sequence[Attention]) -> Phrase:
     """What is left of the order when no word has a position."""
     if off is None:
-        return Phrase(
-            f"The positions of {name} cannot be taken away from outside; `attnviz demo word-order` shows toy without.",
-            f"{name}: 위치를 밖에서 뺄 수 없습니다. 위치를 뺀 toy는 `attnviz demo word-order`로 볼 수 있습니다.",
-        )
+        return say("cannot")
     pieces = [sorted(token.piece for token in record.query_tokens) for record in records]
     same = [pieces[i] == pieces[i + 1] for i in range(0, len(pieces), 2)]
-    other = Phrase("", "")
-    if not all(same):
-        other = Phrase(
-            """(In the short pair a word is another token where it stands first, with a capital, so its rows differ for
-            that reason too.)""",
-            """(짧은 쌍에서는 맨 앞에 대문자로 쓴 단어가 다른 토큰이어서, 그 때문에도 행이 달라집니다.)""",
-        )
     most = float(max(shares.max() for shares, alike in zip(off, same, strict=True) if alike))
     if most < LEAST:
-        return Phrase(
-            f"""With every word at position 0 the rows are the same in both orders (largest share moved {small(most)}:
-            rounding): the model sees a bag of words. {other}""",
-            f"""모든 단어의 위치를 0으로 하면 두 순서에서 행이 같습니다(옮겨 간 몫은 많아야 {small(most)}, 반올림 차이).
-            모델에게는 순서 없는 단어 주머니로 보이는 것입니다. {other.ko}""",
-        )
-    why = Phrase("something else in it tells the order.", "위치 말고도 순서를 알려 주는 것이 있는 것입니다.")
-    if records[0].kind == "decoder":
-        why = Phrase(
-            """its mask tells the order too, since a word sees only those before it.""",
-            """마스크도 순서를 알려 주기 때문입니다. 단어는 자기 앞의 단어만 봅니다.""",
-        )
-    return Phrase(
-        f"With every word at position 0 rows still move, by up to {small(most)} of their weight: {why}",
-        f"모든 단어의 위치를 0으로 해도 행이 달라집니다(많게는 가중치의 {small(most)}만큼). {why.ko}",
-    )
-
-
-def _table_of_moves(on: list[np.ndarray], off: list[np.ndarray] | None) -> Table:
-    ways = [shares for shares in (off, on) if shares]
-    names = (Phrase("positions off", "위치 없음"), Phrase("positions on", "위치 있음"))
-    return Table(
-        title=Phrase(
-            "share of a row's weight that moves to other words, mean over heads and rows",
-            "한 행의 가중치에서 다른 단어로 옮겨 가는 몫, 헤드와 행의 평균",
-        ),
-        columns=(Phrase("sentences", "문장"), *names[-len(ways) :]),
-        rows=tuple((pair, *(percent(float(way[i].mean())) for way in ways)) for i, pair in enumerate(PAIRS)),
-    )
+        return say("bag_of_words", most=small(most), other=Phrase("", "") if all(same) else say("other_token"))
+    return say("still_moves", most=small(most), why=say("mask" if records[0].kind == "decoder" else "something"))
 
 
 @torch.inference_mode()
@@ -268,79 +292,40 @@ def _of_toy(head: Head) -> Story:
         found.append(compare(model, numbers(card.source, words), words[0], same_words(*words)))
     long = found[1]
     records = attend_all(LONG, open_source("toy"))
-    (first, second), seen = (record.weights for record in records), proved(records[0])
+    first, second = (record.weights for record in records)
     shares = shares_moved(first, second, long.places)
-    off, on = small(max(c.without for c in found)), small(max(c.largest for c in found))
-    return Story(
-        name="word-order",
-        title=Phrase(
-            f"the same words in two orders: their vectors differ by {off} without positions, by {on} with them",
-            f"같은 단어, 다른 순서: 벡터의 차이는 위치가 없으면 {off}, 있으면 {on}",
-        ),
-        parts=(
-            _introduction(TOY),
-            _differences(found),
-            _exactness(found),
-            _what_positions_do(long),
-            _rows_moved(long.words, shares, first, second),
-            _most_moved(shares, head),
-        ),
-        picture=_picture(long, head, first, second),
-        receipt=Phrase(
-            f"""the patterns: {seen}; the vectors: the model called directly in float64, with positions
-            and without, for which there is no receipt""",
-            f"""패턴: {seen.ko}; 벡터: 위치를 더하고 또 빼고 모델을 float64로 직접 부른
-            값이어서 검증 정보가 없음""",
-        ),
-    )
-
-
-def _introduction(name: str) -> Phrase:
-    return Phrase(
-        f"""Attention compares every word with every other, and nothing in softmax(QK^T / sqrt(d_k)) V says
-        which came first. Only the positions, added to the words' vectors, can tell. So {name} reads the same
-        words in two orders, with its positions and without. The short pair is “{SHORT[0]}” and
-        “{SHORT[1]}”; the long pair is “{LONG[0]}” and “{LONG[1]}”""",
-        f"""어텐션은 모든 단어를 서로 비교할 뿐이고, softmax(QK^T / sqrt(d_k)) V 어디에도 무엇이 먼저인지는
-        없습니다. 순서를 알려 주는 것은 단어 벡터에 더한 위치뿐입니다. 그래서 {name}에게 같은 단어를 두 가지
-        순서로, 위치를 더해서 한 번, 빼고 한 번 읽힙니다. 짧은 쌍은 “{SHORT[0]}”, “{SHORT[1]}”이고, 긴 쌍은
-        “{LONG[0]}”, “{LONG[1]}”입니다.""",
-    )
-
-
-def _differences(found: Sequence[Compared]) -> Table:
-    return Table(
-        title=Phrase(
-            "largest difference between a word's vectors in the first and the second sentence of a pair",
-            "쌍의 첫째 문장과 둘째 문장에서 한 단어의 벡터가 가장 크게 다른 값",
-        ),
-        columns=(
-            Phrase("sentences", "문장"), Phrase("positions off", "위치 없음"),
-            Phrase("off, no rounding by place", "없음, 자리와 무관한 반올림"), Phrase("positions on", "위치 있음"),
-        ),
+    say = TEXTS.given(
+        name=TOY, off=small(max(c.without for c in found)), on=small(max(c.largest for c in found)),
+        seen=proved(records[0]),
+    )  # fmt: skip
+    differences = Table(
+        title=say("differences"),
+        columns=say.names("difference_columns"),
         rows=tuple(
             (pair, *map(small, (c.without, c.placeless, c.largest))) for pair, c in zip(PAIRS, found, strict=True)
         ),
+    )
+    bars = Bars(
+        title=say("bars"),
+        labels=long.words,
+        series=Series.each(dict(zip(say.names("ways"), (long.bare, long.placed), strict=True))),
+        y_title=say("length"),
+    )
+    return Story(
+        name="word-order",
+        title=say("title"),
+        parts=(
+            say("introduction"), differences, _exactness(found), _what_positions_do(long),
+            _rows_moved(long.words, shares, first, second), _most_moved(shares, head),
+        ),
+        picture=(*_patterns(head, first, second), bars),
+        receipt=say("receipt"),
     )  # fmt: skip
 
 
 def _exactness(found: Sequence[Compared]) -> Phrase:
     without, once = small(max(c.without for c in found)), max(c.placeless for c in found)
-    left = Phrase(f"{small(once)} is left.", f"차이는 {small(once)}만 남습니다.")
-    if not once:
-        left = Phrase(
-            "the difference is exactly 0: the model sees a bag of words.",
-            "차이는 정확히 0입니다. 모델에게는 순서 없는 단어 주머니로 보이는 것입니다.",
-        )
-    return Phrase(
-        f"""Without positions each word has the same vector in both orders, to within {without}: the same numbers,
-        added in another order and rounded on the way (float64 holds about 16 digits). Computed so that rounding
-        cannot depend on a word's place (each projection number by number, each sum over the words rounded only
-        once), {left}""",
-        f"""위치가 없으면 각 단어의 벡터는 두 순서에서 같고, 차이는 많아야 {without}입니다. 같은 수를 다른 순서로
-        더하면서 중간에 반올림했기 때문입니다(float64는 약 16자리까지 담습니다). 반올림이 단어의 자리와 무관하도록
-        계산하면(투영은 수 하나씩, 단어에 대한 합은 한 번만 반올림) {left.ko}""",
-    )
+    return TEXTS("exactness", without=without, left=TEXTS("left" if once else "nothing_left", once=small(once)))
 
 
 def _what_positions_do(long: Compared) -> Phrase:
@@ -349,17 +334,8 @@ def _what_positions_do(long: Compared) -> Phrase:
     stay = [place for place, there in enumerate(long.places) if place == there]
     go = [place for place, there in enumerate(long.places) if place != there]
     gone, stayed = (percent(sum(long.placed[place] for place in places) / len(places)) for places in (go, stay))
-    return Phrase(
-        f"""The sentences of the long pair mean the opposite with the same {len(long.words)} words. The bars show
-        how far each word's vector moves between them, as a share of its length. With positions on, “{most[1]}”
-        (word {most[0]}) moves most, by {most[2]}, and “{least[1]}” (word {least[0]}) least, by {least[2]}. The
-        {len(go)} words that stand at another place move by {gone} on average; the {len(stay)} that stay where they
-        are, by {stayed}, only because of what stands around them.""",
-        f"""긴 쌍의 두 문장은 같은 단어 {len(long.words)}개로 정반대의 뜻을 말합니다. 막대는 두 문장 사이에서 각
-        단어의 벡터가 자기 길이의 몇 %만큼 움직이는지 보여 줍니다. 위치가 있을 때 가장 많이 움직이는 단어:
-        “{most[1]}”({most[0]}번, {most[2]}), 가장 적게 움직이는 단어: “{least[1]}”({least[0]}번, {least[2]}). 자리가
-        바뀐 단어 {len(go)}개는 평균 {gone}, 제자리에 있는 단어 {len(stay)}개는 오직 주변 단어 때문에 평균 {stayed}
-        움직입니다.""",
+    return TEXTS(
+        "positions", n=len(long.words), most=most, least=least, n_go=len(go), n_stay=len(stay), gone=gone, stayed=stayed
     )
 
 
@@ -372,55 +348,18 @@ def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, sec
         keys = int(first[layer, head, query].argmax()), int(second[layer, head, there[query]].argmax())
         at = (f"{words[keys[0]]} ({keys[0]})", f"{others[keys[1]]} ({keys[1]})")
         rows.append((f"{layer}.{head}", f"{words[query]} ({query})", percent(float(shares[layer, head, query])), *at))
-    return Table(
-        title=Phrase(
-            "the attention rows that differ most, with positions (places count from 0)",
-            "위치가 있을 때 가장 많이 달라지는 어텐션의 행 (자리는 0부터)",
-        ),
-        columns=(
-            Phrase("layer.head", "층.헤드"), Phrase("word (place)", "단어 (자리)"),
-            Phrase("weight moved", "옮겨 간 가중치"),
-            Phrase("looks most at", "가장 많이 보는 단어"), Phrase("in the second sentence, at", "둘째 문장에서"),
-        ),
-        rows=tuple(rows),
-    )  # fmt: skip
+    return Table(title=TEXTS("rows"), columns=TEXTS.names("row_columns"), rows=tuple(rows))
 
 
 def _most_moved(shares: np.ndarray, head: Head) -> Phrase:
-    name, mean, most = head_name(head), percent(float(shares.mean())), percent(float(shares[head].mean()))
-    return Phrase(
-        f"""On average {mean} of a row's weight moves to other words. The picture shows {name} in both sentences, here
-        {most}: in {OTHERS} other such pairs its rows moved most. {ROWS}""",
-        f"""한 행의 가중치는 평균 {mean}가 다른 단어로 옮겨 갑니다. 그림은 {name.ko}의 두 문장에서의 패턴입니다(여기서는
-        {most}). 이런 쌍 {OTHERS}개에서 행이 가장 많이 달라진 헤드입니다. {ROWS.ko}""",
-    )
+    mean, most = percent(float(shares.mean())), percent(float(shares[head].mean()))
+    return TEXTS("most_moved", name=head_name(head), mean=mean, most=most, rows=ROWS)
 
 
 def _patterns(head: Head, first: np.ndarray, second: np.ndarray) -> list[Matrix]:
     """One head in both sentences of the long pair."""
     name, top = head_name(head), float(max(first[head].max(), second[head].max()))
-    which = (
-        Phrase("first (did not get)", "첫째 (did not get)"), Phrase("second (could not get)", "둘째 (could not get)"),
-    )  # fmt: skip
     return [
-        square(Phrase(f"{name}: {what}", f"{name.ko}: {what.ko}"), pattern, words_of(text), top)
-        for what, pattern, text in zip(which, (first[head], second[head]), LONG, strict=True)
+        square(TEXTS("pattern", name=name, what=what), pattern, words_of(text), top)
+        for what, pattern, text in zip(TEXTS.names("which"), (first[head], second[head]), LONG, strict=True)
     ]
-
-
-def _picture(long: Compared, head: Head, first: np.ndarray, second: np.ndarray) -> tuple[Bars | Matrix, ...]:
-    return (
-        *_patterns(head, first, second),
-        Bars(
-            title=Phrase(
-                "how far each word's vector moves between the two sentences",
-                "두 문장 사이에서 각 단어의 벡터가 움직인 정도",
-            ),
-            labels=long.words,
-            series=(
-                Series(name=Phrase("positions off", "위치 없음"), values=long.bare),
-                Series(name=Phrase("positions on", "위치 있음"), values=long.placed),
-            ),
-            y_title=Phrase("share of the vector's length", "벡터 길이에 대한 비율"),
-        ),
-    )
