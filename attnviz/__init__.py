@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from attnviz.capture.doctor import Diagnosis, doctor
     from attnviz.capture.source import as_source, open_source
     from attnviz.capture.sources.modules import watch
+    from attnviz.generations.api import generate
     from attnviz.heads.api import compare_heads, compare_models
     from attnviz.heads.record import HeadComparison
     from attnviz.heatmaps.api import heatmap
@@ -44,6 +45,7 @@ _HOME = {
     "compare_models": "attnviz.heads.api",
     "decoding_steps": "attnviz.walkthroughs.api",
     "doctor": "attnviz.capture.doctor",
+    "generate": "attnviz.generations.api",
     "heatmap": "attnviz.heatmaps.api",
     "hide_special": "attnviz.heatmaps.words",
     "load": "attnviz.results",
@@ -73,6 +75,7 @@ __all__ = [
     "compare_models",
     "decoding_steps",
     "doctor",
+    "generate",
     "heatmap",
     "hide_special",
     "load",

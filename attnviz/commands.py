@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from attnviz.capture.source import Source
     from attnviz.render.figure.export import Picture
     from attnviz.render.terminal.screen import Screen
-    from attnviz.settings import ModelSettings
+    from attnviz.settings import LoadingSettings
 
 LARGEST = 2**20
 """Bytes of a text that is read: some hundred thousand words, far more than any model's positions."""
@@ -128,19 +128,19 @@ def took(part: str) -> None:
 
 
 @contextmanager
-def opened(model: ModelSettings, text: str = "") -> Iterator[Source]:
+def opened(model: LoadingSettings, text: str = "", *, generates: bool = False) -> Iterator[Source]:
     """The model that is to read a text, and meanwhile a line on standard error that tells that it is loading."""
     from attnviz.capture.source import open_source
 
     with closing(Notices()) as notices:
         notices.loading(model.name)
-        source = open_source(**model.arguments, notify=notices.tell, reads=text)
+        source = open_source(**model.arguments, notify=notices.tell, reads=text, generates=generates)
         notices.close()
         took(f"model {source.name}, from {_origin(source.name, model)}" if _now.shell.verbose else "model")
         yield source
 
 
-def _origin(name: str, model: ModelSettings) -> str:
+def _origin(name: str, model: LoadingSettings) -> str:
     """Where a model was loaded from."""
     from huggingface_hub import constants
 

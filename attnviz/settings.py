@@ -154,7 +154,7 @@ def _size(name: str, least: int, meaning: str) -> Any:  # noqa: ANN401 - as opti
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
+class LoadingSettings:
     """Which model, and how it is loaded."""
 
     model: str | None = option(
@@ -172,30 +172,17 @@ class ModelSettings:
     trust_remote_code: bool = option(
         "--trust-remote-code", default=False, help="Let code that comes with the model run.", panel=RARE
     )
-    seed: int | None = _size("seed", 0, "Another seed, another model [default: 0].")
-    d_model: int | None = _size("d-model", 1, "The width of the words' vectors [default: 20].")
-    n_heads: int | None = _size("n-heads", 1, "How many heads share it [default: 4].")
-    n_layers: int | None = _size("n-layers", 1, "How many layers follow one another [default: 2].")
 
     def __post_init__(self) -> None:
         if self.toy and changed(self, "model"):
             raise SettingsError("give --toy or --model, not both")
         if self.toy and (self.revision is not None or self.trust_remote_code):
             raise SettingsError("--toy comes with attnviz: it has no --revision and no code to trust")
-        if self.sizes and not is_random(self.name):
-            named = " and ".join(f"--{name.replace('_', '-')}" for name in self.sizes)
-            raise SettingsError(f"{named} can be chosen for --model {RANDOM} alone")
 
     @property
     def name(self) -> str | None:
         """The model's name; None for the default."""
         return "toy" if self.toy else self.model
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The sizes that were chosen, and the seed."""
-        chosen = {"seed": self.seed, "d_model": self.d_model, "n_heads": self.n_heads, "n_layers": self.n_layers}
-        return {name: size for name, size in chosen.items() if size is not None}
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -204,6 +191,33 @@ class ModelSettings:
             "model": self.name, "device": self.device, "dtype": self.dtype, "revision": self.revision,
             "trust_remote_code": self.trust_remote_code, "sizes": self.sizes,
         }  # fmt: skip
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes that were chosen, where some can be."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings(LoadingSettings):
+    """The same, and the sizes of the model with random weights."""
+
+    seed: int | None = _size("seed", 0, "Another seed, another model [default: 0].")
+    d_model: int | None = _size("d-model", 1, "The width of the words' vectors [default: 20].")
+    n_heads: int | None = _size("n-heads", 1, "How many heads share it [default: 4].")
+    n_layers: int | None = _size("n-layers", 1, "How many layers follow one another [default: 2].")
+
+    def __post_init__(self) -> None:
+        LoadingSettings.__post_init__(self)
+        if self.sizes and not is_random(self.name):
+            named = " and ".join(f"--{name.replace('_', '-')}" for name in self.sizes)
+            raise SettingsError(f"{named} can be chosen for --model {RANDOM} alone")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes that were chosen, and the seed."""
+        chosen = {"seed": self.seed, "d_model": self.d_model, "n_heads": self.n_heads, "n_layers": self.n_layers}
+        return {name: size for name, size in chosen.items() if size is not None}
 
 
 def kind_option() -> Any:  # noqa: ANN401 - as option

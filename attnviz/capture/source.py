@@ -92,7 +92,14 @@ Model: TypeAlias = "str | Path | Source | Module | None"
 """What names or is a model: see `as_source`."""
 
 
-def as_source(model: Model = None, tokenizer: object = None, *, reads: str = "", **loading: Unpack[Loading]) -> Source:
+def as_source(
+    model: Model = None,
+    tokenizer: object = None,
+    *,
+    reads: str = "",
+    generates: bool = False,
+    **loading: Unpack[Loading],
+) -> Source:
     """The source that a model's attention streams from.
 
     Args:
@@ -102,6 +109,7 @@ def as_source(model: Model = None, tokenizer: object = None, *, reads: str = "",
         tokenizer: of a model in memory, its own; a torch module's has ``encode`` and ``decode``, and without one the
             module reads the bytes of a text.
         reads: the text that it is to read, where there is one.
+        generates: whether it is to generate, as for `open_source`.
         loading: as for `open_source`; a model in memory is loaded already.
 
     Raises:
@@ -112,7 +120,7 @@ def as_source(model: Model = None, tokenizer: object = None, *, reads: str = "",
     if tokenizer is not None and (is_named or isinstance(model, Source)):
         raise SettingsError("a tokenizer goes with a model that is in memory: this one has its own")
     if is_named:
-        return open_source(None if model is None else str(model), reads=reads, **loading)
+        return open_source(None if model is None else str(model), reads=reads, generates=generates, **loading)
     if given := [name for name, value in loading.items() if value not in (None, "auto", False)]:
         raise SettingsError(f"the model is loaded already: {' and '.join(given)} cannot be chosen")
     if isinstance(model, Source):
@@ -140,6 +148,7 @@ def open_source(
     notify: Callable[[str], None] | None = None,
     reads: str = "",
     drawn: int | None = None,
+    generates: bool = False,
 ) -> Source:
     """Find and load a model.
 
@@ -156,6 +165,7 @@ def open_source(
         sizes: of ``toy-random``: ``seed``, ``d_model``, ``n_heads``, ``n_layers``, those that are not as usual.
         notify: is called with a line that the user should read; by default it becomes a warning.
         reads: the text that it is to read, where there is one.
+        generates: whether a decoder is loaded with its projection to words, which generation alone needs.
         drawn: a seed from which all weights are drawn: only the configuration of a model that is named is needed then.
 
     Raises:
@@ -179,7 +189,7 @@ def open_source(
 
         return open_pretrained(
             location, device=_device(device), dtype=_dtype(dtype), revision=revision,
-            trust_remote_code=trust_remote_code, seed=drawn,
+            trust_remote_code=trust_remote_code, seed=drawn, generates=generates,
         )  # fmt: skip
     except ModelError as error:
         if model is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -262,6 +262,37 @@ class ForwardPass:
             layers=tuple(self._differences),
             differences=tuple(self._differences.values()),
         )
+
+
+@dataclass(slots=True)
+class LastRows:
+    """A run that is shown the last rows of each layer alone: of a text that is read anew, those of its new tokens."""
+
+    run: ForwardPass
+    n: int
+
+    def layer(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        output: Tensor,
+        scoring: Scoring,
+        *,
+        number: int | None = None,
+        unknown: Sequence[str] = (),
+    ) -> None:
+        """As `ForwardPass.layer`."""
+        rows, mask, bias = slice(-self.n, None), scoring.mask, scoring.bias
+        if mask is None and scoring.causal:
+            mask = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool, device=query.device).tril()
+        last = replace(
+            scoring,
+            causal=False,
+            mask=mask if mask is None or mask.shape[-2] == 1 else mask[..., rows, :],
+            bias=bias if bias is None or bias.shape[-2] == 1 else bias[..., rows, :],
+        )
+        self.run.layer(query[:, :, rows], key, value, output[:, rows], last, number=number, unknown=unknown)
 
 
 def _larger(largest: float, values: Tensor) -> float:

@@ -22,6 +22,7 @@ import attnviz
 from attnviz.cli import doctor, models, train
 from attnviz.cli.groups import Command, Group, HeadCommand, as_command
 from attnviz.errors import AttnvizError, AttnvizWarning, OutputError
+from attnviz.generations import command as generate
 from attnviz.heads import command as heads
 from attnviz.heatmaps import command as heatmap
 from attnviz.settings import RARE, ShellSettings, option
@@ -33,7 +34,7 @@ from attnviz.walkthroughs import command as walkthrough
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-_OF_A_SENTENCE = {"heatmap", "walkthrough", "compare-heads", "head"}
+_OF_A_SENTENCE = {"heatmap", "generate", "walkthrough", "compare-heads", "head"}
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells have it."""
 
@@ -77,7 +78,7 @@ class _Command(NamedTuple):
 
 
 COMMANDS: dict[str, Any] = {
-    "heatmap": heatmap, "walkthrough": walkthrough,
+    "heatmap": heatmap, "generate": generate, "walkthrough": walkthrough,
     "verify": _Command(walkthrough.verify_command, walkthrough.VERIFY_EXAMPLES), "compare-heads": heads,
     "head": _Command(heads.head_command, heads.HEAD_EXAMPLES, HeadCommand),
     "merge": _Command(heads.merge_command, heads.MERGE_EXAMPLES), "demo": demo, "models": models,

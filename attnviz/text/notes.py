@@ -48,6 +48,15 @@ NOTES: Templates = {
         "stopped after {n:,} tokens: it had not come to an end",
         "토큰 {n:,}개에서 멈춤: 문장이 아직 끝나지 않았음",
     ),
+    "generation_cut": (
+        "cut: the keyboard stopped it after {n:,} tokens",
+        "중단됨: 토큰 {n:,}개에서 키보드로 멈춤",
+    ),
+    "positions_end": (
+        "stopped after {n:,} tokens, where the model's positions end",
+        "토큰 {n:,}개에서 멈춤: 모델의 위치가 거기서 끝남",
+    ),
+    "sampled": ("sampled: {how}", "표본 추출: {how}"),
     "syllables_broken": (
         "the vocabulary lacks Korean syllables: it has only their letters or bytes ({syllable} is {n} tokens)",
         "어휘에 없는 한글 음절은 낱글자나 바이트로 나누어 읽음 ({syllable}: 토큰 {n}개)",

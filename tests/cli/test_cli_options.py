@@ -318,6 +318,7 @@ def test_names_differ_by_kind_and_target(typed: Callable[..., Result], here: Pat
 
 NEEDED = {
     "heatmap": "text",
+    "generate": "chat",
     "doctor": "model",
     "train": "name",
     "demo": "name",

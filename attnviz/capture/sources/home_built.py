@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,8 +19,9 @@ from attnviz.capture.batching import Generation, join_generations
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
+from attnviz.capture.sources.decoding import HomeBuiltDecoding, cannot_generate, no_template, room_of
 from attnviz.capture.sources.tokens import GENERATED
-from attnviz.capture.stream import ForwardPass, Scoring
+from attnviz.capture.stream import ForwardPass, LastRows, Scoring
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import Language, ToyConfig
@@ -301,17 +304,66 @@ class TrainedSource(_HomeBuilt):
             if len(words) > most and not truncate:
                 raise TooLongError(f"the target has {len(words):,} words, but {self.name} generates at most {most:,}")
             words = words[:most]
-        text, place = " ".join(words), 0
-        tokens = []
+        whole = self._labelled([*words, *([END] if ended else [])])
+        start = _special(START, GENERATED, config.start)
+        return Generation(text=" ".join(words), tokens=whole, read=(start, *whole[:-1]))
+
+    def _labelled(self, words: Sequence[str]) -> tuple[Token, ...]:
+        """Words as generated tokens; the end is a special one."""
+        tokens, place, vocabulary = list[Token](), 0, self._card.target or self._card.source
         for number, word in enumerate(words):
-            tokens.append(_token(word, place, number, GENERATED, vocabulary))
+            if word == END:
+                tokens.append(_special(END, GENERATED, self._card.plan.config.end))
+            else:
+                tokens.append(_token(word, place, number, GENERATED, vocabulary))
             place += len(word) + 1
-        start, end = (
-            Token(text=name, piece=name, id=which, special=True, segment=GENERATED)
-            for name, which in ((START, config.start), (END, config.end))
-        )
-        whole = (*tokens, *([end] if ended else []))
-        return Generation(text=text, tokens=whole, read=(start, *whole[:-1]))
+        return tuple(tokens)
+
+    @contextmanager
+    def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[HomeBuiltDecoding]:
+        """The model going on with a text, or translating it.
+
+        Raises:
+            ModelError: it generates nothing, or is told to chat.
+            InputError: a text that it cannot read, or that leaves no room.
+        """
+        config, kind = self._card.plan.config, self.kinds[0]
+        if kind == "encoder":
+            raise cannot_generate(self.name)
+        if chat:
+            raise no_template(self.name)
+        del most
+        sentence = self._sentence(text, None, truncate=True)
+        numbers = tuple(token.id or 0 for token in sentence.tokens)
+        vocabulary = self._card.target or self._card.source
+
+        def label(generated: Sequence[int]) -> tuple[Token, ...]:
+            return self._labelled(vocabulary.decode(list(generated)))
+
+        yield HomeBuiltDecoding(
+            name=self.name, sentence=sentence, kind=kind,
+            begin=(config.start,) if self.generates else numbers,
+            room=room_of(sentence, config.max_length, 0 if self.generates else len(numbers), self.name),
+            ends=frozenset({config.end}), never=(config.pad, config.start), label=label,
+            forward=partial(self._next, torch.tensor([numbers], device=self._device)),
+        )  # fmt: skip
+
+    def _next(self, source: Tensor, read: Sequence[int], run: LastRows) -> Tensor:
+        """The logits of the word after those read; the run sees the last rows of the attention."""
+        model = self._model
+        words = torch.tensor([read], device=self._device)
+        if isinstance(model, LanguageDecoder):
+            following: Tensor = model(words, attend=_watch(run))[0][0, -1]
+            return following
+        # Under teacher forcing the last word of a target is never read: any one stands there.
+        target = torch.cat([words[:, 1:], words.new_full((1, 1), model.config.end)], dim=1)
+        if isinstance(model, TranslationTransformer):
+            logits: Tensor = model(source, target, attend_cross=_watch(run)).logits[0, -1]
+            return logits
+        steps = _Steps()
+        logits = model(source, target, attend=steps.watch(model.attention.attend)).logits[0, -1]
+        steps.show(run)
+        return logits
 
 
 def _numbers(rows: Sequence[Sequence[Token]]) -> Tensor:
@@ -354,12 +406,12 @@ def _token(word: str, start: int, number: int, segment: int, vocabulary: Vocabul
     )
 
 
-def _special(mark: str, segment: int) -> Token:
+def _special(mark: str, segment: int, number: int | None = None) -> Token:
     """What a model reads beside the words."""
-    return Token(text=mark, piece=mark, special=True, segment=segment)
+    return Token(text=mark, piece=mark, id=number, special=True, segment=segment)
 
 
-def _watch(run: ForwardPass) -> AttendFunction:
+def _watch(run: ForwardPass | LastRows) -> AttendFunction:
     """The home-built formula, with a run looking on."""
 
     def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
@@ -389,7 +441,7 @@ class _Steps:
 
         return attend
 
-    def show(self, run: ForwardPass) -> None:
+    def show(self, run: ForwardPass | LastRows) -> None:
         """Show all steps to a run as one layer."""
         key, value, mask = self._rest
         output = torch.cat(self._contexts, dim=2).transpose(1, 2)

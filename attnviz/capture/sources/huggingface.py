@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,8 @@ from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources.apart import Apart, LooksAhead
-from attnviz.capture.sources.generation import Generator
+from attnviz.capture.sources.decoding import PretrainedDecoding, cannot_generate, no_template, room_of, running
+from attnviz.capture.sources.generation import Generator, kinds_of
 from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
 from attnviz.capture.sources.loading import Loaded, adopt, draw, in_one_line, keep_state, limit_of, load, quiet, senses
@@ -42,8 +43,11 @@ def open_pretrained(
     revision: str | None = None,
     trust_remote_code: bool = False,
     seed: int | None = None,
+    generates: bool = False,
 ) -> PretrainedSource:
     """Load a pretrained model; with a seed, its configuration alone, and draw its weights.
+
+    One that `generates` comes with its projection to words.
 
     Raises:
         ModelError: it cannot be loaded, or only in ways that would not show the model's own numbers.
@@ -56,8 +60,11 @@ def open_pretrained(
     # The library may draw random numbers while it loads; the caller's stay the caller's.
     loading = in_one_line(location.name, "be loaded", is_on_hub=location.where == "hub")
     with loading, quiet(), torch.random.fork_rng(devices=[]):
-        loaded = load(location, dtype, options) if seed is None else draw(location, dtype, options, seed)
-        (loaded.model if loaded.whole is None else loaded.whole).to(device).eval()
+        if seed is None:
+            loaded = load(location, dtype, options, generates=generates)
+        else:
+            loaded = draw(location, dtype, options, seed)
+        (loaded.whole or loaded.speaks or loaded.model).to(device).eval()
         return PretrainedSource(location.name, loaded)
 
 
@@ -82,7 +89,7 @@ class PretrainedSource:
         self.is_fused = False  # whether short inputs, too, run the implementation that long ones do
         self._is_apart = False
         self._tokenizer, self._model, self._whole = loaded.tokenizer, loaded.model, loaded.whole
-        self._owner, self._notes = owner, loaded.notes
+        self._owner, self._notes, self._speaks = owner, loaded.notes, loaded.speaks
         self._native = native_of(self._model)
         self._device = self._model.device
         causal = any(getattr(module, "is_causal", False) is True for module in self._model.modules())
@@ -123,7 +130,7 @@ class PretrainedSource:
         targets = targets or [None] * len(texts)
         pairs = pairs or [None] * len(texts)
         with in_one_line(self.name, "read this text"):
-            encoded = [self._sentence(text, pair, truncate) for text, pair in zip(texts, pairs, strict=True)]
+            encoded = [self._sentence(text, pair, truncate=truncate) for text, pair in zip(texts, pairs, strict=True)]
         batch = self._batch([sentence for sentence, _ in encoded], [row for _, row in encoded])
         if self._generator is None:
             return batch
@@ -133,11 +140,9 @@ class PretrainedSource:
         with keep_state(self._owner):
             return self._generator.generate(batch, targets, kind or "cross", truncate=truncate)
 
-    def _sentence(self, text: str, pair: str | None, truncate: bool) -> tuple[Sentence, Any]:  # noqa: FBT001
+    def _sentence(self, text: str, pair: str | None, *, truncate: bool, **more: Any) -> tuple[Sentence, Any]:
         """A sentence with its tokens, and what the tokenizer made of it."""
-        more: dict[str, Any] = {
-            "return_offsets_mapping": self._tokenizer.is_fast, "return_special_tokens_mask": True
-        }  # fmt: skip
+        more |= {"return_offsets_mapping": self._tokenizer.is_fast, "return_special_tokens_mask": True}
         encoded = self._tokenizer(text, pair, verbose=False, **more)
         n_tokens, notes = len(encoded["input_ids"]), self._notes
         if self._limit is not None and n_tokens > self._limit:
@@ -208,6 +213,48 @@ class PretrainedSource:
         if is_apart and n_tokens > 1:
             self.kinds = ("encoder",) if ahead.found else ("decoder",)
         return run.receipt(self.name)
+
+    @contextmanager
+    def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[PretrainedDecoding]:
+        """The model going on with a text, or translating it; its cache holds the keys and values of what it has read.
+
+        Raises:
+            ModelError: it generates nothing.
+            InputError: a text that it cannot read or that leaves no room, or there is no chat template.
+        """
+        model, is_whole = self._speaks if self._whole is None else self._whole, self._whole is not None
+        if model is None or (self._generator is not None and not self._generator.has_head):
+            raise cannot_generate(self.name)
+        with in_one_line(self.name, "read this text"):
+            sentence, encoded = self._prompt(text, chat=chat)
+        numbers, limit = tuple(encoded["input_ids"]), self._limit
+        if is_whole:
+            limit = limit_of(model.get_decoder(), self._tokenizer)
+            start = model.generation_config.decoder_start_token_id
+            begin: tuple[int, ...] = (model.config.decoder_start_token_id if start is None else start,)
+        else:
+            begin = numbers
+        n_tokens = len(numbers) + most
+        decoding = PretrainedDecoding(
+            name=self.name, sentence=sentence, kind="cross" if is_whole else "decoder", begin=begin,
+            room=room_of(sentence, limit, 0 if is_whole else len(numbers), self.name), model=model,
+            tokenizer=self._tokenizer,
+            native=native_of(model) if self.is_fused or n_tokens**2 > EAGER_UP_TO else "eager",
+            source=torch.tensor([numbers], device=self._device) if is_whole else None,
+            kinds=kinds_of(model) if is_whole else {},
+        )  # fmt: skip
+        with running(decoding, self._owner):
+            yield decoding
+
+    def _prompt(self, text: str, *, chat: bool) -> tuple[Sentence, Any]:
+        """What is read before anything is generated: the text, or a chat in which it is what the user says."""
+        if not chat:
+            return self._sentence(text, None, truncate=True)
+        if not getattr(self._tokenizer, "chat_template", None):
+            raise no_template(self.name)
+        messages = [{"role": "user", "content": text}]
+        whole = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        return self._sentence(whole, None, truncate=True, add_special_tokens=False)  # the template has them
 
     def word_head(self, kind: Kind) -> WordHead | None:
         """What makes words of the states that this kind of attention serves.

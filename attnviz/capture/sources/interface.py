@@ -19,14 +19,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attnviz.capture.stream import ForwardPass, Scoring
+from attnviz.capture.stream import ForwardPass, LastRows, Scoring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watching:
     """The run that sees the layers, and which of them: by module, queries and keys; None shows all."""
 
-    run: ForwardPass
+    run: ForwardPass | LastRows
     is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None
 
 
@@ -55,7 +55,7 @@ def register() -> None:
 
 @contextmanager
 def show_layers(
-    run: ForwardPass, is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None = None
+    run: ForwardPass | LastRows, is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None = None
 ) -> Iterator[None]:
     """While this lasts, `run` sees each layer of any model that uses a watched implementation, or those to be shown."""
     token = _watching.set(Watching(run=run, is_shown=is_shown))
@@ -83,7 +83,7 @@ def _watch(native: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
                 key,
                 value,
                 output,
-                _scoring(native, module, attention_mask, given),
+                _scoring(native, module, attention_mask, given, is_one=query.shape[2] == 1 < key.shape[2]),
                 number=number if isinstance(number, int) else None,
                 unknown=[name for name, what in given.items() if name not in _KNOWN and what is not None],
             )
@@ -104,8 +104,13 @@ def _native(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor 
     return ALL_ATTENTION_FUNCTIONS[name]  # type: ignore[no-any-return]
 
 
-def _scoring(native: str, module: nn.Module, mask: Tensor | None, given: Mapping[str, Any]) -> Scoring:
-    """How the layer computes its weights. Without a mask, ``sdpa`` goes by the layer's flag, ``eager`` by none."""
+def _scoring(
+    native: str, module: nn.Module, mask: Tensor | None, given: Mapping[str, Any], *, is_one: bool = False
+) -> Scoring:
+    """How the layer computes its weights. Without a mask, ``sdpa`` goes by the layer's flag, ``eager`` by none.
+
+    `is_one` is a query alone on the keys of all tokens before it, which sees them all.
+    """
     unmasked = mask is None
     causal = given.get("is_causal")
     if causal is None:
@@ -114,7 +119,7 @@ def _scoring(native: str, module: nn.Module, mask: Tensor | None, given: Mapping
     return Scoring(
         scaling=None if scaling is None else float(scaling),
         mask=mask,
-        causal=bool(causal) and not (unmasked and native == "eager"),
+        causal=bool(causal) and not is_one and not (unmasked and native == "eager"),
         softcap=given.get("softcap"),
         bias=bias if bias is not None and bias.any() else None,  # T5 adds zeros where it has none, as across sentences
         sinks=given.get("s_aux"),

@@ -50,14 +50,16 @@ class Loaded:
     tokenizer: Any
     model: Any  # the part that reads: of an encoder-decoder its encoder
     whole: Any = None  # the encoder-decoder, with the projection to its words; None for other models
+    speaks: Any = None  # likewise the decoder that stands alone; None where its projection is not loaded
     has_head: bool = False  # whether that projection is the model's own, so that it can generate freely
     notes: tuple[Note, ...] = ()  # what a reader of its pictures should know
 
 
-def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any]) -> Loaded:
+def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any], *, generates: bool = False) -> Loaded:
     """Load a model and its tokenizer; without a dtype, in the number format that the weights were saved in.
 
-    The options are the library's: ``revision``, ``local_files_only``, ``trust_remote_code``.
+    The options are the library's: ``revision``, ``local_files_only``, ``trust_remote_code``. A decoder that `generates`
+    comes with its projection to words.
 
     Raises:
         ModelError: there is no vocabulary, or weights are missing that the library would draw at random.
@@ -75,7 +77,7 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
         raise ModelError(
             f"{location.name} reads and generates words of two vocabularies, which attnviz cannot tell apart"
         )
-    auto, is_whole = _class_of(config)
+    auto, is_whole = _class_of(config, generates=generates)
     model, report = auto.from_pretrained(
         location.path,
         config=config,
@@ -84,7 +86,8 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
         output_loading_info=True,
         **options,
     )
-    head = _head_of(model) if is_whole else ()
+    speaks = not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
+    head = _head_of(model) if is_whole or speaks else ()
     # A pooler stands after all attention, and many checkpoints come without one; so does the projection to words.
     missing = sorted(name for name in report["missing_keys"] if "pooler" not in name and name not in head)
     if missing:
@@ -92,6 +95,9 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any])
             f"{location.name} lacks {len(missing)} of its weights ({missing[0]}, ...): the library would fill them "
             "with random numbers, and the picture would not be the model"
         )
+    if speaks:
+        has_head = not any(name in head for name in report["missing_keys"])
+        return Loaded(tokenizer=tokenizer, model=model.base_model, speaks=model if has_head else None)
     if not is_whole:
         return Loaded(tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model)
     saved, _ = config.get_config_dict(location.path, **options)
@@ -125,11 +131,19 @@ def draw(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
     return Loaded(tokenizer=numbers, model=model.get_encoder(), whole=model, has_head=True)
 
 
-def _class_of(config: Any) -> tuple[Any, bool]:
+def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
     """The library's class for a configuration, and whether it makes an encoder-decoder that generates."""
-    from transformers import AutoModel, AutoModelForSeq2SeqLM
-    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING,
+        MODEL_FOR_MASKED_LM_MAPPING,
+        MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+    )
 
+    # The library makes a decoder of an encoder, too, whose weights were never trained to be one.
+    is_reader = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False)
+    if generates and not config.is_encoder_decoder and type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and not is_reader:
+        return AutoModelForCausalLM, False
     is_whole = config.is_encoder_decoder and type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
     return (AutoModelForSeq2SeqLM if is_whole else AutoModel), is_whole
 
@@ -235,9 +249,10 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
             "to another model"
         )
     notes = () if pieces >= LEAST_SHARE * vectors else (Note.of("vocabulary_smaller", pieces=pieces, vectors=vectors),)
-    if not model.config.is_encoder_decoder:
-        return Loaded(tokenizer=tokenizer, model=model.base_model, notes=notes)
     has_head = model.can_generate() and model.get_output_embeddings() is not None
+    if not model.config.is_encoder_decoder:
+        speaks = model if has_head else None
+        return Loaded(tokenizer=tokenizer, model=model.base_model, speaks=speaks, notes=notes)
     return Loaded(
         tokenizer=tokenizer, model=model.get_encoder(), whole=model if has_head else None, has_head=has_head,
         notes=notes,

@@ -1,0 +1,256 @@
+"""Texts that a model goes on with: what it has read is kept, and each new token is read alone, its row proved.
+
+References:
+    Radford et al. 2018, GPT, the next word of the words so far: https://openai.com/research/language-unsupervised
+    Pope et al. 2022, "Efficiently Scaling Transformer Inference", section 2.1, the keys and values that are kept:
+    https://arxiv.org/abs/2211.05102
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnviz.attention import Kind, Receipt, Token
+from attnviz.capture.observers import Batch, Observer, Sentence
+from attnviz.capture.sources.hub import first_line
+from attnviz.capture.sources.interface import show_layers, watch
+from attnviz.capture.sources.loading import keep_state, quiet
+from attnviz.capture.sources.tokens import generated_tokens, meaning
+from attnviz.capture.stream import ForwardPass, LastRows
+from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
+
+
+@runtime_checkable  # the shape checks of the tests need it
+class Decoding(Protocol):
+    """A text that a model goes on with.
+
+    Attributes:
+        name: what pictures call the model.
+        sentence: what it reads first: the prompt, or the sentence to translate.
+        kind: which attention is seen: ``decoder`` (each token has its own row), or ``cross`` (each has the row of the
+            step that generates it).
+        begin: what is read first of all; of a decoder the numbers of the prompt's tokens.
+        room: how many tokens can follow; None where there is no such limit.
+        ends: tokens that are the last where they come.
+        never: tokens that are never chosen.
+        first: the token that must come first, whatever is likeliest; None where there is none.
+        cached: whether the keys and values of earlier tokens are kept, so that each token is read once.
+        has_sinks: whether rows may sum to less than 1 because a head may look at nothing.
+    """
+
+    name: str
+    sentence: Sentence
+    kind: Kind
+    begin: tuple[int, ...]
+    room: int | None
+    ends: frozenset[int]
+    never: tuple[int, ...]
+    first: int | None
+    cached: bool
+    has_sinks: bool
+
+    def read(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Float[Tensor, " word"], Receipt]:
+        """Read these tokens after all before; observers see their rows. How likely each token is next, as logits.
+
+        Raises:
+            ModelError: the model cannot be run, or its rows are not proved.
+        """
+
+    def text(self, numbers: Sequence[int]) -> str:
+        """What generated tokens mean."""
+
+    def tokens(self, numbers: Sequence[int]) -> tuple[Token, ...]:
+        """Generated tokens as a person reads them."""
+
+
+@runtime_checkable  # so that `attnviz.generate` finds these sources
+class Decoder(Protocol):
+    """A source that may go on with a text."""
+
+    def decoding(self, text: str, *, chat: bool, most: int) -> Any:
+        """A context that gives the `Decoding` of a text by at most so many tokens."""
+
+
+def cannot_generate(name: str) -> ModelError:
+    """What is said of a model that only reads."""
+    return ModelError(
+        f"{name} generates nothing: it is an encoder, or came without its projection to words; models that generate "
+        "are decoders such as toy-decoder, gpt2 and Llama, and those that translate, such as toy-seq2seq and T5"
+    )
+
+
+def no_template(name: str) -> InputError:
+    """What is said where a model is to chat that was never trained to."""
+    return InputError(f"{name} has no chat template: leave out --chat, and it goes on with the text as it is")
+
+
+def room_of(sentence: Sentence, limit: int | None, n_read: int, name: str) -> int | None:
+    """How many tokens can follow so many in a model's positions; None where it has no such limit.
+
+    Raises:
+        TooLongError: none can, or the model cannot read the whole sentence.
+    """
+    if sentence.is_cut or (limit is not None and n_read >= limit):
+        raise TooLongError(f"the prompt takes all the positions of {name}: nothing can follow it; shorten it")
+    return None if limit is None else limit - n_read
+
+
+def batch_of(sentence: Sentence, kind: Kind, n_rows: int, n_keys: int) -> Batch:
+    """The rows of some tokens, as observers are told of them."""
+    real = torch.ones(1, n_rows, dtype=torch.bool), torch.ones(1, n_keys, dtype=torch.bool)
+    return Batch(sentences=(sentence,), inputs={}, real=real[0], real_keys=real[1], kind=kind)
+
+
+@dataclass(slots=True, kw_only=True)
+class PretrainedDecoding:
+    """A Hugging Face model that goes on with a text, with the library's own cache of keys and values."""
+
+    name: str
+    sentence: Sentence
+    kind: Kind
+    begin: tuple[int, ...]
+    room: int | None
+    model: Any  # with the projection to its words
+    tokenizer: Any
+    native: str  # which implementation runs
+    source: Tensor | None = None  # what an encoder reads, [1, token]
+    kinds: dict[nn.Module, Kind | None] = field(default_factory=dict)  # of the modules of an encoder-decoder
+    never: tuple[int, ...] = ()
+    ends: frozenset[int] = frozenset()
+    first: int | None = None
+    cached: bool = True
+    has_sinks: bool = False
+    _read: list[int] = field(default_factory=list)
+    _cache: Any = None
+    _encoded: Any = None
+    _only_last: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        settings = self.model.generation_config
+        end = settings.eos_token_id if settings.eos_token_id is not None else self.tokenizer.eos_token_id
+        self.ends = frozenset(end if isinstance(end, list) else [] if end is None else [end])
+        banned = [one[0] for one in getattr(settings, "bad_words_ids", None) or () if len(one) == 1]
+        self.never = (*(getattr(settings, "suppress_tokens", None) or ()), *banned)
+        self.first = getattr(settings, "forced_bos_token_id", None)
+        accepted = inspect.signature(self.model.forward).parameters
+        self.cached = "past_key_values" in accepted
+        if "logits_to_keep" in accepted:
+            self._only_last = {"logits_to_keep": 1}
+
+    def read(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Float[Tensor, " word"], Receipt]:
+        """Read these tokens after all before; observers see their rows. How likely each token is next, as logits."""
+        self._read += numbers
+        n_keys = len(self._read) if self.source is None else self.source.shape[1]
+        batch = batch_of(self.sentence, self.kind, len(numbers), n_keys)
+        run = ForwardPass(batch=batch, observers=observers, native=self.native)
+        shown = run if self.cached else LastRows(run, len(numbers))
+        try:
+            with show_layers(shown, self._is_shown):
+                logits = self._forward(numbers)
+        except AttnvizError:
+            raise
+        except Exception as error:
+            if run.observing:
+                raise
+            raise ModelError(f"{self.name} cannot go on with this text: {first_line(error)}") from error
+        if run.dtype is None:
+            raise NoAttentionError(
+                f"{self.name} computes its attention by itself, so its rows cannot be followed while it generates; "
+                "attnviz heatmap shows them of a finished text"
+            )
+        self.has_sinks |= run.has_sinks
+        return logits.float().cpu(), run.receipt(self.name)
+
+    def _forward(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
+        """One pass over the new tokens; over all of them where nothing is kept."""
+        from transformers import DynamicCache, EncoderDecoderCache
+
+        new = torch.tensor([numbers if self.cached else self._read], device=self.model.device)
+        given: dict[str, Any] = {"use_cache": self.cached, **self._only_last}
+        if self.cached and self._cache is None:  # without a configuration, so that windows drop no key
+            both = DynamicCache(), DynamicCache()
+            self._cache = both[0] if self.source is None else EncoderDecoderCache(*both)
+        if self.cached:
+            given["past_key_values"] = self._cache
+        if self.source is None:
+            return self.model(input_ids=new, **given).logits[0, -1]  # type: ignore[no-any-return]
+        mask = torch.ones_like(self.source)
+        if self._encoded is None:
+            self._encoded = self.model.get_encoder()(input_ids=self.source, attention_mask=mask)
+        made = self.model(encoder_outputs=self._encoded, attention_mask=mask, decoder_input_ids=new, **given)
+        return made.logits[0, -1]  # type: ignore[no-any-return]
+
+    def _is_shown(self, module: nn.Module, query: Tensor, key: Tensor) -> bool:
+        del query
+        if self.source is None:
+            return True
+        is_cross = self.kinds.get(module) == "cross"
+        if is_cross and key.shape[2] != self.source.shape[1]:
+            raise NoAttentionError(f"{self.name}: its cross attention has keys that are not those of the source alone")
+        return is_cross
+
+    def text(self, numbers: Sequence[int]) -> str:
+        """What generated tokens mean."""
+        return meaning(self.tokenizer, numbers)
+
+    def tokens(self, numbers: Sequence[int]) -> tuple[Token, ...]:
+        """Generated tokens as a person reads them."""
+        return generated_tokens(self.tokenizer, numbers, self.text(numbers))
+
+
+@contextmanager
+def running(decoding: PretrainedDecoding, owner: Any) -> Iterator[PretrainedDecoding]:
+    """While this lasts, the model of a decoding is watched; one that has an owner stays as it was found."""
+    without_gradients = torch.inference_mode if owner is None else torch.no_grad
+    with keep_state(owner), without_gradients(), quiet():
+        watch(decoding.model, decoding.native)
+        yield decoding
+
+
+@dataclass(slots=True, kw_only=True)
+class HomeBuiltDecoding:
+    """A home-built model that goes on with a text; it is small, and reads the text anew at each step.
+
+    `forward` is given what was read so far and a run, shows the run its rows, and gives the logits of what is next;
+    `label` gives generated tokens by their numbers.
+    """
+
+    name: str
+    sentence: Sentence
+    kind: Kind
+    begin: tuple[int, ...]
+    room: int | None
+    ends: frozenset[int]
+    never: tuple[int, ...]
+    forward: Callable[[Sequence[int], LastRows], Tensor]
+    label: Callable[[Sequence[int]], tuple[Token, ...]]
+    first: int | None = None
+    cached: bool = False
+    has_sinks: bool = False
+    _read: list[int] = field(default_factory=list)
+
+    def read(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Float[Tensor, " word"], Receipt]:
+        """Read these tokens after all before; observers see their rows. How likely each token is next, as logits."""
+        self._read += numbers
+        n_keys = len(self._read) if self.kind == "decoder" else len(self.sentence.tokens)
+        batch = batch_of(self.sentence, self.kind, len(numbers), n_keys)
+        run = ForwardPass(batch=batch, observers=observers, native="home-built")
+        with torch.inference_mode():
+            logits = self.forward(self._read, LastRows(run, len(numbers)))
+        return logits.float().cpu(), run.receipt(self.name)
+
+    def text(self, numbers: Sequence[int]) -> str:
+        """What generated tokens mean."""
+        return " ".join(token.piece for token in self.tokens(numbers) if not token.special)
+
+    def tokens(self, numbers: Sequence[int]) -> tuple[Token, ...]:
+        """Generated tokens as a person reads them."""
+        return self.label(numbers)

@@ -1,0 +1,82 @@
+"""Generation from Python: ``attnviz.generate``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Unpack
+
+from attnviz.attention import Attention
+from attnviz.capture.source import Loading, Model, as_source
+from attnviz.errors import InputError
+from attnviz.generations.settings import DEFAULT_MODEL, Sampling
+from attnviz.text.display import check_text
+
+if TYPE_CHECKING:
+    from attnviz.generations.record import Step
+
+
+class Generating(Loading, total=False):
+    """How tokens are chosen, as `attnviz.generations.settings.Sampling` has it, and how the model is loaded."""
+
+    sample: bool
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    seed: int
+
+
+def generate(
+    prompt: str,
+    model: Model = None,
+    tokenizer: object = None,
+    *,
+    max_new_tokens: int = 40,
+    chat: bool = False,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    on_step: Callable[[Step], None] | None = None,
+    **more: Unpack[Generating],
+) -> Attention:
+    """Let a model go on with a text, or translate it, and return the attention of all that it read and generated.
+
+    Each token is read once, its keys and values are kept, and its row of weights is proved as it comes. Ctrl-C, or a
+    ``KeyboardInterrupt`` from `on_step`, stops it; what there is, is kept, with a note.
+
+    Args:
+        prompt: the text that it goes on with, or the sentence to translate.
+        model: as for `attnviz.attend`, a decoder or a model that translates; None is ``toy-decoder``.
+        tokenizer: of a model in memory, its own.
+        max_new_tokens: at most so many; fewer where the model's positions end before.
+        chat: put the prompt into the model's chat template, as what a user says.
+        layers: the layers to keep, counted from 0, negative from the end; None keeps all.
+        heads: the heads to keep, likewise.
+        on_step: is called with each token as it comes, and its row.
+        more: ``sample``, ``temperature``, ``top_k``, ``top_p`` and ``seed``; the likeliest token is taken at each step
+            where nothing is sampled. And ``device``, ``dtype``, ``revision``, ``trust_remote_code``, as for `attend`.
+
+    Returns:
+        The record, of kind ``decoder``: `weights` of shape (layer, head, token, token), a row for each token of the
+        prompt and each generated one. Of a model that translates, of kind ``cross``: (layer, head, generated token,
+        token of the sentence), each row that of the step that generates its token.
+
+    Raises:
+        InputError: the prompt is empty, or leaves no position; no token is wanted; or there is no chat template.
+        ModelError: the model generates nothing, or its weights are not proved.
+        SelectionError: a layer or head that is not there.
+        SettingsError: sampling that makes no sense.
+    """
+    check_text(prompt, "the prompt")
+    if max_new_tokens < 1:
+        raise InputError(f"at least 1 token must be generated, not {max_new_tokens} (max_new_tokens)")
+    names = Sampling.names()
+    sampling = Sampling(**{name: value for name, value in more.items() if name in names})  # type: ignore[arg-type]  # as the dictionary's types say
+    loading = {name: value for name, value in more.items() if name not in names}
+    chosen = DEFAULT_MODEL if model is None else model
+    source = as_source(chosen, tokenizer, reads=prompt, generates=True, **loading)  # type: ignore[arg-type]  # likewise
+    from attnviz.capture.sources.decoding import Decoder, cannot_generate
+    from attnviz.generations.capture import follow
+
+    if not isinstance(source, Decoder):
+        raise cannot_generate(source.name)
+    with source.decoding(prompt, chat=chat, most=max_new_tokens) as decoding:
+        return follow(decoding, most=max_new_tokens, sampling=sampling, layers=layers, heads=heads, on_step=on_step)

@@ -1,0 +1,185 @@
+"""The steps of a generation: a token is chosen, read, and its row kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float32
+from torch import Tensor
+
+from attnviz.attention import MEMORY, Attention, Note, Receipt, Token, positions
+from attnviz.capture.observers import KeepWeights
+from attnviz.capture.sources.decoding import Decoding
+from attnviz.errors import InputError
+from attnviz.generations.record import Step
+from attnviz.generations.settings import Sampling
+
+WINDOW = 8
+"""So many of the last tokens say what the newest is called; all of them would cost more with each step."""
+
+
+def choose(logits: Float[Tensor, " word"], sampling: Sampling, random: torch.Generator) -> int:
+    """The likeliest token, or one drawn by how likely each is.
+
+    Sources: top-k, Fan et al. 2018, "Hierarchical Neural Story Generation"; top-p, Holtzman et al. 2020, "The Curious
+    Case of Neural Text Degeneration".
+    """
+    if not sampling.sample:
+        return int(logits.argmax())
+    logits = logits / sampling.temperature
+    if sampling.top_k is not None:
+        least = logits.topk(min(sampling.top_k, len(logits))).values[-1]
+        logits = logits.masked_fill(logits < least, -torch.inf)
+    if sampling.top_p is not None:
+        chances, order = logits.softmax(dim=-1).sort(descending=True, stable=True)
+        before = chances.cumsum(dim=-1) - chances  # the likeliest is always kept
+        logits = logits.index_fill(0, order[before >= sampling.top_p], -torch.inf)
+    return int(torch.multinomial(logits.softmax(dim=-1), 1, generator=random))
+
+
+@dataclass(slots=True, kw_only=True)
+class Generation:
+    """What was generated so far: the numbers of its tokens, the rows that were kept, and their receipts."""
+
+    decoding: Decoding
+    most: int
+    layers: Sequence[int] | None
+    heads: Sequence[int] | None
+    numbers: list[int] = field(default_factory=list)
+    labels: list[Token] = field(default_factory=list)
+    rows: list[Float32[np.ndarray, "layer head row key"]] = field(default_factory=list)
+    receipts: list[Receipt] = field(default_factory=list)
+    kept: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+    def read(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
+        """Read tokens, keep their rows, and return the logits of the next.
+
+        Raises:
+            InputError: all rows together would not fit in the memory.
+        """
+        keep = KeepWeights()
+        logits, receipt = self.decoding.read(numbers, [keep])
+        weights = keep.weights(0)
+        layers, heads = (
+            list(range(len(held))) if wanted is None else positions(wanted, held, what)
+            for wanted, held, what in ((self.layers, keep.layers, "layer"), (self.heads, keep.heads, "head"))
+        )
+        if self.layers is not None or self.heads is not None:
+            weights = weights[np.ix_(layers, heads)]
+        if not self.rows:
+            n_rows = len(numbers) + self.most
+            n_keys = len(self.decoding.sentence.tokens) if self.decoding.kind == "cross" else n_rows
+            size = 4 * weights.shape[0] * weights.shape[1] * n_rows * n_keys
+            if size > MEMORY:
+                raise InputError(
+                    f"the attention of {n_rows:,} tokens takes {size:,} bytes, and at most {MEMORY:,} are kept: choose "
+                    "heads, as in --head 2.3, or fewer --max-new-tokens"
+                )
+            self.kept = tuple(keep.layers[i] for i in layers), tuple(keep.heads[i] for i in heads)
+        self.rows.append(weights)
+        self.receipts.append(receipt)
+        return logits
+
+    def step(self, number: int, logits: Float[Tensor, " word"], weights: np.ndarray) -> Step:
+        """The step that gave a token of this number."""
+        decoding = self.decoding
+        self.labels.append(decoding.tokens(self.numbers[-WINDOW:])[-1])
+        so_far = tuple(self.labels)
+        keys = decoding.sentence.tokens
+        return Step(
+            number=len(self.numbers), most=self.most, token=so_far[-1],
+            chance=float(logits.softmax(dim=-1)[number]), keys=keys if decoding.kind == "cross" else (*keys, *so_far),
+            so_far=so_far, weights=weights, model=decoding.name, kind=decoding.kind,
+        )  # fmt: skip
+
+    def record(self, notes: Sequence[Note]) -> Attention:
+        """All rows as one record; of a decoder the whole lower triangle."""
+        decoding, sentence = self.decoding, self.decoding.sentence
+        n_first = len(decoding.begin) if decoding.kind == "decoder" else 0
+        tokens = decoding.tokens(self.numbers)
+        n_rows = n_first + len(tokens)
+        queries = (*sentence.tokens, *tokens) if decoding.kind == "decoder" else tokens
+        keys = queries if decoding.kind == "decoder" else sentence.tokens
+        weights = np.zeros((*self.rows[0].shape[:2], n_rows, len(keys)), dtype=np.float32)
+        first = 0
+        for rows in self.rows:
+            last = min(first + rows.shape[2], n_rows)
+            weights[:, :, first:last, : rows.shape[3]] = rows[:, :, : last - first]
+            first = last
+        unit = "word" if self.receipts[0].native == "home-built" else "token"
+        more = () if decoding.kind == "decoder" else (Note(f"row_generates_{unit}"),)
+        sinks = (Note("sinks"),) if decoding.has_sinks else ()
+        return Attention(
+            weights=weights, query_tokens=queries, key_tokens=keys, kind=decoding.kind, model=decoding.name,
+            text=sentence.text, target=decoding.text(self.numbers), receipt=_together(self.receipts),
+            layers=self.kept[0], heads=self.kept[1], short_rows=("sink",) if sinks else (),
+            notes=(*sentence.notes, *more, *sinks, *notes),
+        )  # fmt: skip
+
+
+def follow(
+    decoding: Decoding,
+    *,
+    most: int,
+    sampling: Sampling,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> Attention:
+    """Generate until the end, until there are so many tokens, or until the keyboard stops it.
+
+    Raises:
+        KeyboardInterrupt: it was stopped before the first token.
+    """
+    whole = most if decoding.room is None else min(most, decoding.room)
+    made = Generation(decoding=decoding, most=whole, layers=layers, heads=heads)
+    never = torch.tensor(decoding.never, dtype=torch.long)
+    random = torch.Generator().manual_seed(sampling.seed)
+    own = decoding.kind == "decoder"  # a token's row is that of its own query; else that of the step that generates it
+    is_cut = False
+    try:
+        logits = made.read(decoding.begin)
+        while len(made.numbers) < whole:
+            logits = logits.index_fill(0, never, -torch.inf)
+            number = choose(logits, sampling, random)
+            if decoding.first is not None and not made.numbers:
+                number = decoding.first
+            before = logits
+            if own:
+                logits = made.read([number])
+            made.numbers.append(number)
+            if on_step is not None:
+                on_step(made.step(number, before, made.rows[-1][:, :, -1]))
+            if number in decoding.ends:
+                break
+            if not own and len(made.numbers) < whole:
+                logits = made.read([number])
+    except KeyboardInterrupt:
+        if not made.numbers:
+            raise
+        is_cut = True
+    return made.record(_notes(made, most, sampling, is_cut=is_cut))
+
+
+def _notes(made: Generation, most: int, sampling: Sampling, *, is_cut: bool) -> list[Note]:
+    """How tokens were chosen, and why there are no more of them."""
+    n = len(made.numbers)
+    notes = [Note.of("sampled", how=sampling.how)] if sampling.sample else []
+    if is_cut:
+        notes.append(Note.of("generation_cut", n=n))
+    elif made.numbers[-1] not in made.decoding.ends:
+        notes.append(Note.of("generation_stopped" if n == most else "positions_end", n=n))
+    return notes
+
+
+def _together(receipts: Sequence[Receipt]) -> Receipt:
+    """The proof of several passes: the largest difference of each layer."""
+    differences = np.max([receipt.differences for receipt in receipts], axis=0)
+    one = receipts[0]
+    return Receipt(
+        native=one.native, dtype=one.dtype, tolerance=one.tolerance, layers=one.layers,
+        differences=tuple(differences.tolist()),
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+"""One step of a generation: the token that came, and its row of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32
+
+from attnviz.attention import Attention, Kind, Token
+from attnviz.errors import SelectionError
+
+LEAST = 0.005
+"""The least weight that is named."""
+GENERATED = 2
+"""The segment of generated tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Step:
+    """A token that was generated, and what it attends to.
+
+    Attributes:
+        number: which one it is, from 1.
+        most: how many there may be.
+        token: the token.
+        chance: how likely the model found it among all tokens, from 0 to 1; None where it is not known any more.
+        keys: the tokens that can be attended to: of a decoder the text so far, this token included; of a model that
+            translates the sentence it reads.
+        so_far: the tokens generated so far, this one included.
+        weights: its row in each head, of the layers and heads that are kept.
+        model: the model's name.
+        kind: which attention it is: ``decoder`` or ``cross``.
+    """
+
+    number: int
+    most: int
+    token: Token
+    chance: float | None
+    keys: tuple[Token, ...]
+    so_far: tuple[Token, ...]
+    weights: Float32[np.ndarray, "layer head key"]
+    model: str
+    kind: Kind
+
+    @property
+    def mean(self) -> Float32[np.ndarray, " key"]:
+        """Its row, the mean over layers and heads."""
+        return np.asarray(self.weights.mean(axis=(0, 1)))
+
+    def top(self, n: int) -> list[tuple[Token, float]]:
+        """The tokens that it attends to most, with their mean weights; those that round to 0.00 are left out."""
+        mean = self.mean
+        order = np.argsort(-mean, kind="stable")[:n]
+        return [(self.keys[place], float(mean[place])) for place in order.tolist() if mean[place] >= LEAST]
+
+
+def steps_of(record: Attention) -> Iterator[Step]:
+    """The steps of a record that was generated, one after another.
+
+    Raises:
+        SelectionError: nothing in it was generated, or its tokens go together.
+    """
+    places = [place for place, token in enumerate(record.query_tokens) if token.segment == GENERATED]
+    if not places or record.kind == "encoder" or record.cell > 1:
+        raise SelectionError("this record holds no generated token: attnviz generate makes one that does")
+    generated = tuple(record.query_tokens[place] for place in places)
+    for number, place in enumerate(places, start=1):
+        n_keys = len(record.key_tokens) if record.kind == "cross" else place + 1
+        yield Step(
+            number=number, most=len(places), token=record.query_tokens[place], chance=None,
+            keys=record.key_tokens[:n_keys], so_far=generated[:number], weights=record.weights[:, :, place, :n_keys],
+            model=record.model, kind=record.kind,
+        )  # fmt: skip
+
+
+def running_text(tokens: Sequence[Token]) -> list[str]:
+    """Tokens as a text has them: a space before each that begins a word; pieces that go on without their mark."""
+    return [
+        token.text.removeprefix("·") if token.text.startswith("·") and index else f"{' ' * bool(index)}{token.text}"
+        for index, token in enumerate(tokens)
+    ]

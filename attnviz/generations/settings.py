@@ -1,0 +1,162 @@
+"""The settings of ``attnviz generate``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from attnviz.errors import SettingsError
+from attnviz.render.names import PICTURES
+from attnviz.settings import (
+    INPUT,
+    MODEL,
+    RECORDS,
+    Background,
+    FileSettings,
+    LoadingSettings,
+    Ranges,
+    background_option,
+    check_palette,
+    check_sentence,
+    head_option,
+    lang_option,
+    layer_option,
+    layers_and_heads,
+    option,
+    palette_option,
+)
+
+DEFAULT_MODEL = "toy-decoder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What the model goes on with, and how far."""
+
+    text: str | None = option(help="The text to go on with, or to translate; - reads it from standard input.")
+    file: Path | None = option("--file", help="Read the text from a file.", panel=INPUT)
+    max_new_tokens: int = option(
+        "--max-new-tokens", default=40, help="At most so many.", metavar="N", least=1, panel=INPUT
+    )
+    chat: bool = option("--chat", default=False, help="Put the text into the model's chat template.", panel=INPUT)
+
+    def __post_init__(self) -> None:
+        if self.text is not None and self.file is not None:
+            raise SettingsError("give the text or --file, not both")
+        check_sentence(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How each token is chosen: the likeliest, or one drawn by how likely it is."""
+
+    sample: bool = option(
+        "--sample", default=False, help="Draw each token by how likely it is; else the likeliest.", panel=INPUT
+    )
+    temperature: float = option(
+        "--temperature", default=1.0, help="Of --sample: below 1 likely tokens come more often.", metavar="T",
+        panel=INPUT,
+    )  # fmt: skip
+    top_k: int | None = option(
+        "--top-k", help="Of --sample: only of the K likeliest.", metavar="K", least=1, panel=INPUT
+    )
+    top_p: float | None = option(
+        "--top-p", help="Of --sample: only of the likeliest that together have this share.", metavar="P", panel=INPUT
+    )
+    seed: int = option(
+        "--seed", default=0, help="Of --sample: the same seed, the same text.", metavar="N", least=0, panel=INPUT
+    )
+
+    def __post_init__(self) -> None:
+        others = [f"--{name.replace('_', '-')}" for name in ("temperature", "top_k", "top_p") if self._is_set(name)]
+        if others and not self.sample:
+            raise SettingsError(f"{' and '.join(others)} goes with --sample")
+        if not 0 < self.temperature < float("inf"):
+            raise SettingsError(f"the temperature must be above 0, not {self.temperature:g} (--temperature)")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise SettingsError(f"the share must be above 0 and at most 1, not {self.top_p:g} (--top-p)")
+        if self.top_k is not None and self.top_k < 1:
+            raise SettingsError(f"at least 1 token must be left to draw from, not {self.top_k} (--top-k)")
+
+    def _is_set(self, name: str) -> bool:
+        return bool(getattr(self, name) != next(one.default for one in fields(self) if one.name == name))
+
+    @classmethod
+    def names(cls) -> set[str]:
+        """Its fields."""
+        return {one.name for one in fields(cls)}
+
+    @property
+    def how(self) -> str:
+        """What differs from the likeliest token, as ``temperature 0.8, seed 3``."""
+        parts = [("temperature", self.temperature), ("top-k", self.top_k), ("top-p", self.top_p), ("seed", self.seed)]
+        return ", ".join(f"{name} {value:g}" for name, value in parts if value is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratingModel(LoadingSettings):
+    """Which model, and how it is loaded."""
+
+    model: str | None = option(
+        "--model", "-m", help=f"Its name, folder or file [default: {DEFAULT_MODEL}].", completes="models", panel=MODEL,
+        variable="ATTNVIZ_MODEL",
+    )  # fmt: skip
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model or DEFAULT_MODEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationSelection:
+    """Which heads are kept and shown."""
+
+    layer: tuple[str, ...] = layer_option()
+    head: tuple[str, ...] = head_option()
+
+    def __post_init__(self) -> None:
+        _ = self.layers, self.heads  # refused here, before any work
+
+    @property
+    def layers(self) -> list[int] | None:
+        """The layers chosen; None for all."""
+        return _numbers(layers_and_heads(self.layer, self.head)[0], "layers")
+
+    @property
+    def heads(self) -> list[int] | None:
+        """The heads chosen; None for all."""
+        return _numbers(layers_and_heads(self.layer, self.head)[1], "heads")
+
+
+def _numbers(ranges: Ranges | None, what: str) -> list[int] | None:
+    """Numbers that were typed.
+
+    Raises:
+        SettingsError: a range from the end, whose numbers nobody knows before the model runs.
+    """
+    if ranges is None or (known := ranges.known()) is not None:
+        return None if ranges is None else known
+    if any(first != last for first, last in ranges.ends):
+        raise SettingsError(f"{what} from the end are given one by one here, such as -2 and -1")
+    return [first for first, _ in ranges.ends]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationAppearance:
+    """How it is shown."""
+
+    palette: str = palette_option()
+    background: Background = background_option()
+    lang: Literal["en", "ko"] = lang_option()
+
+    def __post_init__(self) -> None:
+        check_palette(self.palette)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationOutput(FileSettings):
+    """The files to write: a picture of the record, the record."""
+
+    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *RECORDS)

@@ -1,0 +1,147 @@
+"""A generation in the terminal: the text so far, shaded by what the newest token attends to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from rich.cells import cell_len, set_cell_size
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.attention import Attention, Token
+from attnviz.generations.record import Step, running_text
+from attnviz.render.palette import levels
+from attnviz.render.sheet import KINDS, blank_below
+from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.text import fit, legend, spell, wrap
+from attnviz.text.display import visible
+from attnviz.text.notes import proof, sentence
+
+LABEL = 14
+"""Cells of a token's name in a line of its own."""
+TOP = 4
+"""Tokens that are named, of those that the newest attends to most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a generation is shown on, and in which language."""
+
+    screen: Screen
+    language: Literal["en", "ko"] = "en"
+
+    def say(self, english: str, korean: str) -> str:
+        """What is said, in the language of the view."""
+        return korean if self.language == "ko" else english
+
+    def heads(self, step: Step) -> str:
+        """Whose weights are shown, as ``mean of 3 layers x 6 heads``."""
+        n_layers, n_heads = step.weights.shape[:2]
+        if n_layers == n_heads == 1:
+            return self.say("one head", "헤드 하나")
+        layers, heads = (f"{n} {what}{'s' * (n > 1)}" for n, what in ((n_layers, "layer"), (n_heads, "head")))
+        return self.say(f"mean of {layers} x {heads}", f"층 {n_layers}개 x 헤드 {n_heads}개의 평균")
+
+    def top(self, step: Step) -> str:
+        """The tokens that the newest attends to most, with their weights."""
+        return " · ".join(f"{spell(token.text, self.screen)} {weight:.2f}" for token, weight in step.top(TOP))
+
+
+def draw_head(step: Step, view: View) -> list[Text]:
+    """The model, and whose weights are shown."""
+    kind = KINDS[step.kind][view.language == "ko"]
+    return wrap(f"{visible(step.model)} · {kind} · {view.heads(step)}", view.screen, most=view.screen.width)
+
+
+def draw_table_head(step: Step, view: View) -> list[Text]:
+    """What stands above the lines of a pipe."""
+    names = (view.say("token", "토큰"), view.say("chance", "확률"), view.say("attends to", "어텐션"))
+    return [*draw_head(step, view), _row("", *names)]
+
+
+def draw_line(step: Step, view: View) -> Text:
+    """One token in one line, for a pipe: its number, itself, how likely it was, and what it attends to."""
+    chance = "" if step.chance is None else f"{step.chance:.2f}"
+    return _row(str(step.number), fit(step.token.text, LABEL, view.screen), chance, view.top(step))
+
+
+def _row(number: str, name: str, chance: str, rest: str) -> Text:
+    name = set_cell_size(name, max(LABEL, cell_len(name)))
+    return Text(f"{number:>4} {name} {' ' * (6 - cell_len(chance))}{chance}  {rest}", no_wrap=True)
+
+
+def draw_step(step: Step, view: View, room: int) -> list[Text]:
+    """The text so far in at most so many lines, shaded by the newest token's row, and what this attends to most."""
+    screen, mean = view.screen, step.mean
+    top = float(mean.max())
+    title = view.say(f"token {step.number} of at most {step.most}", f"토큰 {step.number}번째, 최대 {step.most}개")
+    chance = "" if step.chance is None else view.say(f" (chance {step.chance:.2f})", f" (확률 {step.chance:.2f})")
+    newest = f"{spell(step.token.text, screen)}{chance}"
+    below = [
+        Text(),
+        *wrap(newest, screen, "bold", most=screen.width),
+        *wrap(view.say("attends to: ", "어텐션: ") + view.top(step), screen, indent=2, first=0, most=screen.width),
+        *legend(
+            view.say(f"0 to {top:.2g}: the weights of the newest token's row", f"0~{top:.2g}: 새 토큰의 행의 가중치"),
+            screen, cells=8, most=screen.width,
+        ),
+    ]  # fmt: skip
+    above = [*draw_head(step, view), *wrap(title, screen, "dim"), Text()]
+    body = _shaded(step.keys, mean, top, screen)
+    if step.kind == "cross":
+        plain = [Text(part, "bold" if last else "") for part, last in _marked(step.so_far, screen)]
+        body = [*body, Text(), *_lines(plain, screen.width)]
+    left = max(1, room - len(above) - len(below))
+    if len(body) > left:  # the newest tokens stand last
+        body = [Text(spell("…", screen), "dim"), *body[len(body) - left + 1 :]] if left > 1 else body[-1:]
+    return [*above, *body, *below]
+
+
+def draw_end(record: Attention, view: View) -> list[Text]:
+    """What was generated, what must be said of it, and the receipt."""
+    arrow = spell("→", view.screen)
+    text = f"“{visible(record.text)}” {arrow} “{visible(record.target or '')}”"
+    lines = wrap(text, view.screen, "bold", most=view.screen.width)
+    for note in record.notes:
+        lines += wrap(sentence(note, view.language), view.screen, "dim", most=view.screen.width)
+    return [*lines, *wrap(proof(record.receipt, view.language), view.screen, "bold", most=view.screen.width)]
+
+
+def _marked(tokens: Sequence[Token], screen: Screen) -> list[tuple[str, bool]]:
+    """The tokens as a text has them, and whether each is the newest."""
+    parts = [spell(part, screen) for part in running_text(tokens)]
+    return [(part, index == len(parts) - 1) for index, part in enumerate(parts)]
+
+
+def _shaded(tokens: Sequence[Token], weights: np.ndarray, top: float, screen: Screen) -> list[Text]:
+    """Tokens as a text, each on the colour of its weight; without colours a shade stands behind each."""
+    steps, blank = levels(weights, top).tolist(), blank_below(top)
+    parts = []
+    for (part, newest), step, weight in zip(_marked(tokens, screen), steps, weights.tolist(), strict=True):
+        bare = part.lstrip(" ")
+        text = Text(part[: len(part) - len(bare)])
+        style = screen.paint(step) if screen.colour and weight >= blank else Style()
+        text.append(bare, style + Style(bold=newest, underline=newest))
+        if not screen.colour and weight >= blank:
+            text.append(screen.shade(step).strip() or screen.dot)
+        parts.append(text)
+    return _lines(parts, screen.width)
+
+
+def _lines(parts: Sequence[Text], width: int) -> list[Text]:
+    """Parts one after another in lines of so many cells; a line begins with no space."""
+    lines = [Text(no_wrap=True)]
+    for part in parts:
+        if lines[-1].cell_len + part.cell_len > width and lines[-1].cell_len:
+            lines.append(Text(no_wrap=True))
+        stripped = part[1:] if not lines[-1].cell_len and part.plain.startswith(" ") else part
+        while stripped.cell_len > width:
+            cut = len(set_cell_size(stripped.plain, width).rstrip()) or 1
+            lines[-1].append_text(stripped[:cut])
+            lines.append(Text(no_wrap=True))
+            stripped = stripped[cut:]
+        lines[-1].append_text(stripped)
+    return lines

@@ -1,0 +1,235 @@
+"""Text as it is generated: each row is that of one full pass, with and without a cache, whatever stops it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+import attnviz
+from attnviz.errors import InputError, ModelError, SelectionError, SettingsError, TooLongError
+from attnviz.generations.record import steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from attnviz.attention import Attention
+    from attnviz.generations.record import Step
+    from tests.fixtures.zoo import Zoo
+
+GROUPED: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 41, "num_hidden_layers": 3, "num_attention_heads": 4}
+SPEAKING: dict[str, tuple[str, dict[str, Any]]] = {
+    "gpt2": ("GPT2", {"n_embd": 33, "n_head": 3, "n_layer": 3, "n_positions": 24}),
+    "llama": ("Llama", {**GROUPED, "num_key_value_heads": 2}),
+    "mistral": ("Mistral", {**GROUPED, "num_key_value_heads": 2, "sliding_window": 4}),
+}
+"""Tiny decoders: learned positions; two heads of keys for four of queries; the same with a window."""
+PROMPT, NEW = "I love all", 7
+
+
+@pytest.fixture(scope="module")
+def speaking(zoo: Zoo) -> Callable[[str], tuple[Any, Any]]:
+    """Tiny decoders with random weights, their projection to words included, and their tokenizers."""
+    import transformers
+
+    def made(name: str) -> tuple[Any, Any]:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(zoo.folder("gpt2" if name == "gpt2" else "llama"))
+        kind, sizes = SPEAKING[name]
+        config = getattr(transformers, f"{kind}Config")(**sizes)
+        config.vocab_size, config.eos_token_id = len(tokenizer), None
+        torch.manual_seed(3)
+        model: Any = transformers.AutoModelForCausalLM.from_config(config).eval()
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                torch.nn.init.xavier_uniform_(parameter)
+        return model, tokenizer
+
+    return made
+
+
+def n_first(record: Attention) -> int:
+    """How many tokens the prompt has."""
+    return sum(token.segment != 2 for token in record.query_tokens)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "mistral"])
+def test_rows_are_those_of_one_full_pass(speaking: Callable[[str], tuple[Any, Any]], name: str) -> None:
+    """Token by token with the cache, or the finished text at once: the same weights; and the library's own text."""
+    model, tokenizer = speaking(name)
+    record = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
+    numbers = [token.id for token in record.query_tokens]
+    first = n_first(record)
+    assert record.kind == "decoder"
+    assert record.query_tokens == record.key_tokens
+    assert len(numbers) == first + NEW
+    given = torch.tensor([numbers[:first]])
+    own = model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=NEW, do_sample=False)
+    assert own[0].tolist() == numbers
+    model.set_attn_implementation("eager")
+    whole = model(torch.tensor([numbers]), output_attentions=True).attentions
+    np.testing.assert_allclose(record.weights, torch.cat(whole).detach().numpy(), rtol=0, atol=1e-6)
+    assert record.receipt is not None
+    assert len(record.receipt.layers) == 3
+
+
+@pytest.mark.parametrize("name", ["gpt2", "mistral"])
+def test_the_cache_changes_nothing(
+    speaking: Callable[[str], tuple[Any, Any]], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a model keeps nothing, the text is read anew at each step, and the rows are the same."""
+    from attnviz.capture.sources import decoding
+
+    model, tokenizer = speaking(name)
+    kept = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
+    usual = decoding.PretrainedDecoding.__post_init__
+
+    def without(self: decoding.PretrainedDecoding) -> None:
+        usual(self)
+        self.cached = False
+
+    monkeypatch.setattr(decoding.PretrainedDecoding, "__post_init__", without)
+    anew = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
+    assert anew.query_tokens == kept.query_tokens
+    np.testing.assert_allclose(anew.weights, kept.weights, rtol=0, atol=1e-6)
+
+
+def test_the_fused_implementation_gives_the_same(
+    speaking: Callable[[str], tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long text runs the fused implementation: a query alone sees all keys before it."""
+    from attnviz.capture.sources import huggingface
+
+    model, tokenizer = speaking("llama")
+    eager = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
+    monkeypatch.setattr(huggingface, "EAGER_UP_TO", 0)
+    fused = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
+    assert fused.receipt is not None
+    assert fused.receipt.native == "sdpa"
+    np.testing.assert_allclose(fused.weights, eager.weights, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["t5", "bart_wordpiece", "marian"])
+def test_translation_shows_cross_attention(zoo: Zoo, name: str) -> None:
+    """Each row is that of the step that generates its token, as in the record of the whole."""
+    source = zoo.source(name)
+    record = attnviz.generate(PROMPT, source, max_new_tokens=NEW)
+    assert record.kind == "cross"
+    whole = attnviz.attend(PROMPT, source, kind="cross")
+    n = len(record.query_tokens)
+    assert [token.id for token in record.query_tokens] == [token.id for token in whole.query_tokens[:n]]
+    np.testing.assert_allclose(record.weights, whole.weights[:, :, :n], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["toy-decoder", "toy-seq2seq", "toy-transformer"])
+def test_home_built(name: str) -> None:
+    """The home-built models go on, or translate, to their end; the rows are those of the finished text."""
+    steps: list[Step] = []
+    record = attnviz.generate("I love", name, on_step=steps.append)
+    assert record.query_tokens[-1].text == "<end>"
+    assert [step.token.text for step in steps] == [t.text for t in record.query_tokens if t.segment == 2]
+    is_decoder = name == "toy-decoder"
+    text = f"I love {record.target}" if is_decoder else "I love"
+    whole = attnviz.attend(text, name, target=None if is_decoder else record.target)
+    n_rows, n_keys = whole.weights.shape[2:]
+    np.testing.assert_allclose(record.weights[:, :, :n_rows, :n_keys], whole.weights, rtol=0, atol=1e-6)
+    for step, again in zip(steps, steps_of(record), strict=True):
+        np.testing.assert_array_equal(step.weights, again.weights)
+        assert [t.text for t in step.keys] == [t.text for t in again.keys]
+        assert 0 < (step.chance or 0) <= 1
+
+
+def test_seeds() -> None:
+    """One seed gives one text; some other seed another; without sampling the seed changes nothing."""
+    drawn = [attnviz.generate("I", sample=True, temperature=2.0, seed=seed).target for seed in (1, 1, 2, 3)]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) > 1
+    likeliest = attnviz.generate("I").target
+    assert attnviz.generate("I", seed=5).target == likeliest
+    for narrow in ({"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-4}):
+        assert attnviz.generate("I", sample=True, seed=4, **narrow).target == likeliest
+    assert attnviz.generate("I", sample=True, top_k=5, seed=1).notes[-1].code == "sampled"
+
+
+def test_what_stops_it(speaking: Callable[[str], tuple[Any, Any]]) -> None:
+    """The number wanted, the model's positions, its end, the keyboard: each is said, and what there is, is kept."""
+    model, tokenizer = speaking("gpt2")
+    for n, code in ((3, "generation_stopped"), (99, "positions_end")):
+        record = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=n)
+        assert [note.code for note in record.notes if note.code != "vocabulary_smaller"] == [code]
+        assert len(record.query_tokens) == (n_first(record) + 3 if n == 3 else 24)
+    model.generation_config.eos_token_id = [record.query_tokens[n_first(record) + 1].id]
+    ended = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=9)
+    assert len(ended.query_tokens) <= n_first(ended) + 2
+    assert "generation_stopped" not in [note.code for note in ended.notes]
+
+    def stop(step: Step) -> None:
+        if step.number == 2:
+            raise KeyboardInterrupt
+
+    for name in ("toy-decoder", "toy-seq2seq"):
+        cut = attnviz.generate("I love all", name, on_step=stop)
+        assert len(cut.query_tokens) == n_first(cut) + 2
+        assert cut.notes[-1] == attnviz.Note.of("generation_cut", n=2)
+    assert attnviz.generate("I love all", on_step=stop).weights.shape[2:] == (5, 5)
+
+
+def test_chosen_heads() -> None:
+    """Layers and heads that are chosen, also from the end, are those of the whole."""
+    whole = attnviz.generate("I love")
+    part = attnviz.generate("I love", layers=[-1], heads=[2, 4])
+    assert (part.layers, part.heads) == ((2,), (2, 4))
+    np.testing.assert_array_equal(part.weights, whole.weights[2:, [2, 4]])
+    with pytest.raises(SelectionError, match="there is no head 9"):
+        attnviz.generate("I love", heads=[9])
+
+
+def test_bad_input(zoo: Zoo, speaking: Callable[[str], tuple[Any, Any]]) -> None:
+    """What cannot go on is refused in one line that says what can."""
+    model, tokenizer = speaking("gpt2")
+    for prompt, which, error, words in (
+        ("", "toy-decoder", InputError, "the prompt is empty"),
+        ("I love", "toy", ModelError, "toy generates nothing: it is an encoder"),
+        ("I love", "toy-random", ModelError, "generates nothing"),
+        ("I love", zoo.source("distilbert"), ModelError, "generates nothing"),
+        ("I love", torch.nn.Linear(2, 2), ModelError, "generates nothing"),
+    ):
+        with pytest.raises(error, match=words):
+            attnviz.generate(prompt, which)
+    with pytest.raises(TooLongError, match="nothing can follow"):
+        attnviz.generate("a " * 23 + "b", model, tokenizer)
+    with pytest.raises(InputError, match="at least 1 token"):
+        attnviz.generate("I love", max_new_tokens=0)
+    for name, more in (("toy-decoder", {}), (model, {"tokenizer": tokenizer})):
+        with pytest.raises(InputError, match="no chat template"):
+            attnviz.generate("I love", name, chat=True, **more)
+    for settings, words in (
+        ({"temperature": 0.5}, "--temperature goes with --sample"),
+        ({"sample": True, "temperature": 0.0}, "above 0"),
+        ({"sample": True, "top_p": 1.5}, "at most 1"),
+        ({"sample": True, "top_k": 0}, "at least 1"),
+    ):
+        with pytest.raises(SettingsError, match=words):
+            attnviz.generate("I love", **settings)
+
+
+def test_chat(speaking: Callable[[str], tuple[Any, Any]]) -> None:
+    """The prompt stands in the model's own template."""
+    model, tokenizer = speaking("llama")
+    tokenizer.chat_template = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[bot]"
+    record = attnviz.generate("I love all", model, tokenizer, chat=True, max_new_tokens=2)
+    assert record.text == "[user] I love all\n[bot]"
+
+
+def test_a_folder(speaking: Callable[[str], tuple[Any, Any]], zoo: Zoo, tmp_path: Path) -> None:
+    """From a folder the projection to words is loaded too; one that was saved without it is refused."""
+    model, tokenizer = speaking("llama")
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    loaded = attnviz.generate(PROMPT, tmp_path, max_new_tokens=3)
+    held = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=3)
+    np.testing.assert_array_equal(loaded.weights, held.weights)
+    with pytest.raises(ModelError, match="without its projection to words"):
+        attnviz.generate(PROMPT, zoo.folder("llama"))
