@@ -13,6 +13,7 @@ from attnviz.attention import Attention, Kind, Note
 from attnviz.capture.attend import attend_all
 from attnviz.capture.observers import Batch
 from attnviz.capture.source import Model, Source, as_source
+from attnviz.capture.sources.home_built import TrainedSource
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.models.language.english import English
@@ -51,7 +52,8 @@ def read_words(source: Source, texts: Sequence[str]) -> Iterator[Attention]:
     for first in range(0, len(texts), AT_ONCE):
         some = texts[first : first + AT_ONCE]
         # A home-built translator would generate a translation, which its encoder's attention does not need.
-        targets = ["."] * len(some) if source.generates and hasattr(source, "knows_language") else None
+        translates = source.generates and isinstance(getattr(source, "usual", source), TrainedSource)
+        targets = ["."] * len(some) if translates else None
         try:
             records = attend_all(some, source, kind=kind, targets=targets)
         except TooLongError:
@@ -82,14 +84,14 @@ class AtOnePlace:
     """
 
     def __init__(self, source: Source) -> None:
-        self._source = source
+        self.usual = source
         self.name, self.kinds, self.generates = source.name, source.kinds, source.generates
         self.has_sinks = source.has_sinks
         self.digest, self.untrained, self.stream = source.digest, source.untrained, source.stream
 
     def encode(self, texts: Sequence[str], *pairs: Any, **more: Any) -> Batch:
         """The source's own batch, with a 0 for each position."""
-        batch = self._source.encode(texts, *pairs, **more)
+        batch = self.usual.encode(texts, *pairs, **more)
         if "input_ids" not in batch.inputs:
             return batch
         return replace(batch, inputs={**batch.inputs, "position_ids": torch.zeros_like(batch.inputs["input_ids"])})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from dataclasses import asdict
@@ -24,12 +23,6 @@ if TYPE_CHECKING:
 HANGUL = re.compile("[가-힣]")
 
 
-@functools.cache
-def english(name: str) -> Story:
-    """A story, which is computed once for all tests here."""
-    return tell(name)
-
-
 def texts(part: object) -> Iterator[str]:
     """All texts of a story, in their order."""
     if isinstance(part, str):
@@ -48,9 +41,9 @@ def numbers(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", DEMOS)
-def test_all_is_said_in_both_languages(name: str) -> None:
+def test_all_is_said_in_both_languages(told: Callable[[str], Story], name: str) -> None:
     """Each sentence, title, column and axis has its Korean, with the same numbers; nothing else differs."""
-    story = english(name)
+    story = told(name)
     other = story.translated("ko")
     assert (story.language, other.language) == ("en", "ko")
     pairs = list(zip(texts(asdict(story)), texts(asdict(other)), strict=True))
@@ -78,9 +71,9 @@ def test_texts_have_the_same_places(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEMOS)
-def test_titles_say_what_was_found(name: str) -> None:
+def test_titles_say_what_was_found(told: Callable[[str], Story], name: str) -> None:
     """A title has a number of the story in it, in both languages, and is not the topic by which it is listed."""
-    story = english(name)
+    story = told(name)
     for one in (story, story.translated("ko")):
         found = numbers(one.title) or re.findall(r"\d+", one.title)
         assert found, one.title
@@ -100,14 +93,16 @@ def test_a_phrase() -> None:
     assert copied.ko == "두 줄"
 
 
-def test_the_command_in_korean(typed: Callable[..., Any], here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_in_korean(
+    told: Callable[[str], Story], typed: Callable[..., Any], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The list, the story, its picture and its numbers; a language that is not there is refused."""
     listed = typed("demo", "--lang", "ko").output
     assert "도서관에 빗댄 쿼리, 키, 밸류" in listed
     assert listed.endswith("하나를 보려면: attnviz demo 이름\n")
     result = typed("demo", "library", "--lang", "ko")
     assert (result.status, result.errors) == (0, "wrote outputs/demo-library-lang-ko.png\n")
-    story = english("library").translated("ko")
+    story = told("library").translated("ko")
     assert result.output.splitlines()[0] == story.title
     assert result.output.rstrip().endswith(story.receipt.split()[-1])
     assert (here / "outputs" / "demo-library-lang-ko.png").exists()

@@ -20,7 +20,7 @@ from attnviz.stories.record import Matrix, Story, Table
 from tests.stories.lessons import by_hand_recurrent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from attnviz.models.language.korean import Pair
     from attnviz.models.training.files import ModelCard
@@ -31,9 +31,9 @@ RECURRENT, TRANSFORMER = alignment.RECURRENT, alignment.TRANSFORMER
 
 
 @pytest.fixture(scope="module")
-def story() -> Story:
+def story(told: Callable[[str], Story]) -> Story:
     """The demo, told once."""
-    return alignment.tell()
+    return told("alignment")
 
 
 def told(story: Story) -> str:

@@ -18,6 +18,8 @@ from attnviz.stories.record import Lines, Story, Table
 from tests.stories.lessons import by_hand, by_hand_recurrent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from attnviz.models.language.korean import Pair
 
 KINDS = ("with", "without")
@@ -25,9 +27,9 @@ LONGER = len(bottleneck.LENGTHS) // 2
 
 
 @pytest.fixture(scope="module")
-def story() -> Story:
+def story(told: Callable[[str], Story]) -> Story:
     """The demo, told once."""
-    return bottleneck.tell()
+    return told("bottleneck")
 
 
 def told(story: Story) -> str:

@@ -19,6 +19,8 @@ from attnviz.stories.record import Lines, Matrix, Story, Table
 from tests.stories.lessons import by_hand_recurrent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from attnviz.models.language.korean import Pair
 
 RECURRENT = "toy-seq2seq"
@@ -27,9 +29,9 @@ END = "<end>"
 
 
 @pytest.fixture(scope="module")
-def story() -> Story:
+def story(told: Callable[[str], Story]) -> Story:
     """The demo, told once."""
-    return forcing.tell()
+    return told("forcing")
 
 
 def told(story: Story) -> str:

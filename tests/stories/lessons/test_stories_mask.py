@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
@@ -10,14 +12,17 @@ from attnviz.stories.lessons import mask
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories.lessons import by_hand
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 WORDS = words_of(mask.SENTENCE)
 OTHER = words_of(mask.OTHER)
 
 
 @pytest.fixture(scope="module")
-def story() -> Story:
+def story(told: Callable[[str], Story]) -> Story:
     """The demo, told once."""
-    return mask.tell()
+    return told("mask")
 
 
 def told(story: Story) -> str:

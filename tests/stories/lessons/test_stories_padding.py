@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
@@ -10,14 +12,17 @@ from attnviz.stories.lessons import padding
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories.lessons import by_hand
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 WORDS = words_of(padding.SHORT)
 N_PADS = len(words_of(padding.LONG)) - len(WORDS)
 
 
 @pytest.fixture(scope="module")
-def story() -> Story:
+def story(told: Callable[[str], Story]) -> Story:
     """The demo, told once."""
-    return padding.tell()
+    return told("padding")
 
 
 def padded() -> list[str]:

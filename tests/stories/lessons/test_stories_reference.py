@@ -15,6 +15,8 @@ from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories.lessons import by_hand
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from attnviz.models.language.english import English, Reference
 
 TIRED, WIDE = words_of(reference.TIRED), words_of(reference.WIDE)
@@ -22,9 +24,9 @@ IT = TIRED.index("it")
 
 
 @pytest.fixture(scope="module")
-def story() -> Story:
+def story(told: Callable[[str], Story]) -> Story:
     """The demo, told once."""
-    return reference.tell()
+    return told("reference")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 import torch
@@ -9,11 +11,14 @@ import torch
 from attnviz.stories.lessons import rotary
 from attnviz.stories.record import Matrix, Story, Table
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 @pytest.fixture(scope="module")
-def story() -> Story:
+def story(told: Callable[[str], Story]) -> Story:
     """The demo, told once."""
-    return rotary.tell()
+    return told("rotary")
 
 
 def complex_of(vector: torch.Tensor) -> np.ndarray:

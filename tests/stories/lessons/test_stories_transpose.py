@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 import torch
@@ -10,11 +12,14 @@ from attnviz.stories.lessons import self_attention, transpose
 from attnviz.stories.lessons.self_attention import WORDS
 from attnviz.stories.record import Matrix, Story, Table
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 @pytest.fixture(scope="module")
-def story() -> Story:
+def story(told: Callable[[str], Story]) -> Story:
     """The demo, told once."""
-    return transpose.tell()
+    return told("transpose")
 
 
 def by_hand(words: tuple[str, ...] = WORDS) -> tuple[np.ndarray, np.ndarray]:
