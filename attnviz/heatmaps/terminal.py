@@ -147,9 +147,11 @@ def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
 
 
 def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
-    """A sheet pooled to at most so many rows and columns, and to no more than fit: groups have longer names."""
+    """A sheet pooled to at most so many rows and columns, and to no more than fit: larger groups have longer names."""
     small = pool(sheet, rows, columns)
-    return pool(sheet, rows, min(columns, screen.width - _label_width(small) - 1))
+    while len(small.key_labels) > (room := max(1, screen.width - _label_width(small) - 1)):
+        small = pool(sheet, rows, room)
+    return small
 
 
 def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import unicodedata
@@ -466,6 +467,13 @@ def test_lopsided_sizes_fit(fixed_record: Make, queries: int, keys: int, scale: 
     )
     for width in (30, 61, 100):
         assert_fits(resolve(record, scale), Screen(width=width), overview=True)
+
+
+def test_groups_with_long_names_fit(fixed_record: Make) -> None:
+    """Fewer columns make larger groups, whose names take more room: so until all fits."""
+    labels = ["漢漢漢漢", "0", "漢漢漢漢", "漢", "0", "漢", "0", "000", "漢"] * 9
+    for n, width in itertools.product(range(40, 60), (30, 31, 32)):
+        assert_fits(resolve(fixed_record(labels[:n], n_layers=2, n_heads=2)), Screen(width=width, colour=False))
 
 
 def any_label() -> st.SearchStrategy[str]:
