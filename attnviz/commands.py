@@ -195,6 +195,18 @@ def check_writable(paths: Iterable[Path]) -> None:
         files.check_writable(path)
 
 
+def check_films(paths: Iterable[Path]) -> None:
+    """Find out before any work whether films can be written here.
+
+    Raises:
+        OutputError: there is no ffmpeg for an ``.mp4``.
+    """
+    for suffix in {path.suffix.lower() for path in paths} & {".mp4"}:
+        from attnviz.render.figure.film import expect_writer
+
+        expect_writer(suffix)
+
+
 def write(path: Path, make: Callable[[], object]) -> None:
     """Write a file, and tell so: that it replaced one that held something else, or that it was written.
 

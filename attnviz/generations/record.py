@@ -75,6 +75,16 @@ def steps_of(record: Attention) -> Iterator[Step]:
         )  # fmt: skip
 
 
+def whose(step: Step, language: str = "en") -> str:
+    """Whose weights are shown, as ``mean of 3 layers x 6 heads``."""
+    n_layers, n_heads = step.weights.shape[:2]
+    if n_layers == n_heads == 1:
+        return "헤드 하나" if language == "ko" else "one head"
+    if language == "ko":
+        return f"층 {n_layers}개 x 헤드 {n_heads}개의 평균"
+    return f"mean of {n_layers} layer{'s' * (n_layers > 1)} x {n_heads} head{'s' * (n_heads > 1)}"
+
+
 def running_text(tokens: Sequence[Token]) -> list[str]:
     """Tokens as a text has them: a space before each that begins a word; pieces that go on without their mark."""
     return [

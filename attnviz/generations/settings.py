@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from attnviz.errors import SettingsError
-from attnviz.render.names import PICTURES
+from attnviz.render.names import FILMS, PICTURES
 from attnviz.settings import (
     INPUT,
     MODEL,
     RECORDS,
+    SHOWN,
     Background,
     FileSettings,
     LoadingSettings,
@@ -147,6 +148,10 @@ def _numbers(ranges: Ranges | None, what: str) -> list[int] | None:
 class GenerationAppearance:
     """How it is shown."""
 
+    interactive: bool = option(
+        "--interactive", default=False, help="Generate a token at each key: on, back to look again, q to stop.",
+        panel=SHOWN,
+    )  # fmt: skip
     palette: str = palette_option()
     background: Background = background_option()
     lang: Literal["en", "ko"] = lang_option()
@@ -157,6 +162,6 @@ class GenerationAppearance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationOutput(FileSettings):
-    """The files to write: a picture of the record, the record."""
+    """The files to write: a picture of the record, the record, a film of its steps."""
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *RECORDS)
+    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *FILMS, *RECORDS)

@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.attention import Attention, Token
-from attnviz.generations.record import Step, running_text
+from attnviz.generations.record import Step, running_text, whose
 from attnviz.render.palette import levels
 from attnviz.render.sheet import KINDS, blank_below
 from attnviz.render.terminal.screen import Screen
@@ -37,14 +37,6 @@ class View:
         """What is said, in the language of the view."""
         return korean if self.language == "ko" else english
 
-    def heads(self, step: Step) -> str:
-        """Whose weights are shown, as ``mean of 3 layers x 6 heads``."""
-        n_layers, n_heads = step.weights.shape[:2]
-        if n_layers == n_heads == 1:
-            return self.say("one head", "헤드 하나")
-        layers, heads = (f"{n} {what}{'s' * (n > 1)}" for n, what in ((n_layers, "layer"), (n_heads, "head")))
-        return self.say(f"mean of {layers} x {heads}", f"층 {n_layers}개 x 헤드 {n_heads}개의 평균")
-
     def top(self, step: Step) -> str:
         """The tokens that the newest attends to most, with their weights."""
         return " · ".join(f"{spell(token.text, self.screen)} {weight:.2f}" for token, weight in step.top(TOP))
@@ -53,7 +45,7 @@ class View:
 def draw_head(step: Step, view: View) -> list[Text]:
     """The model, and whose weights are shown."""
     kind = KINDS[step.kind][view.language == "ko"]
-    return wrap(f"{visible(step.model)} · {kind} · {view.heads(step)}", view.screen, most=view.screen.width)
+    return wrap(f"{visible(step.model)} · {kind} · {whose(step, view.language)}", view.screen, most=view.screen.width)
 
 
 def draw_table_head(step: Step, view: View) -> list[Text]:
@@ -98,6 +90,12 @@ def draw_step(step: Step, view: View, room: int) -> list[Text]:
     if len(body) > left:  # the newest tokens stand last
         body = [Text(spell("…", screen), "dim"), *body[len(body) - left + 1 :]] if left > 1 else body[-1:]
     return [*above, *body, *below]
+
+
+def draw_keys(step: Step, view: View, *, grows: bool) -> str:
+    """What stands below a step that was asked for with the keyboard."""
+    keys = view.say("←→ step · q stop", "←→ 단계 · q 멈춤") if grows else view.say("←→ step · q end", "←→ 단계 · q 끝")
+    return fit(f"{view.say('token', '토큰')} {step.number} · {keys}", view.screen.width, view.screen)
 
 
 def draw_end(record: Attention, view: View) -> list[Text]:

@@ -39,6 +39,9 @@ PICTURES: dict[str, dict[str, Any]] = {
 }
 """The endings of pictures, and what Matplotlib's `savefig` is given for each; no file holds the time of its making."""
 
+FILMS = (".gif", ".mp4")
+"""The endings of films."""
+
 
 def picture_path(
     command: str, shown: str, model: str, more: Sequence[str] = (), *, pair: str | None, target: str | None

@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from attnviz.commands import check_writable, opened, print_json, print_lines, read_text, write_content
+from attnviz.commands import (
+    check_films,
+    check_writable,
+    console_here,
+    opened,
+    print_json,
+    print_lines,
+    read_text,
+    write_content,
+)
 from attnviz.errors import SettingsError
-from attnviz.render.names import picture_path
+from attnviz.render.names import FILMS, picture_path
 from attnviz.settings import PageSettings, name_parts
 from attnviz.text.display import visible
 from attnviz.walkthroughs.settings import (
-    FILMS,
     VerifySettings,
     WalkthroughAppearance,
     WalkthroughModel,
@@ -26,6 +34,9 @@ from attnviz.walkthroughs.settings import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
     from attnviz.walkthroughs.record import Walkthrough
 
 EXAMPLES = """Examples:
@@ -76,15 +87,12 @@ def command(
     if uses_model:
         model.loading(exercise=text.exercise)
     if appearance.interactive:
-        from attnviz.walkthroughs.terminal.keyboard import expect_terminal
+        from attnviz.render.terminal.keyboard import expect_terminal
 
-        expect_terminal()
+        expect_terminal("--jump N begins at a step")
     planned = output.planned(writes_picture=not appearance.interactive)
     check_writable(planned)
-    if any(path.suffix.lower() == ".mp4" for path in planned):
-        from attnviz.walkthroughs.figure.film import need_ffmpeg
-
-        need_ffmpeg()
+    check_films(planned)
     if uses_model:
         text = _read(text)
     from attnviz.walkthroughs.api import calculate
@@ -98,9 +106,7 @@ def command(
 
         print_json(to_json(walk))
     elif appearance.interactive:
-        from attnviz.walkthroughs.terminal.keyboard import browse
-
-        browse(walk, view, appearance.palette, appearance.background, first)
+        _browse(walk, view, appearance, first)
     else:
         from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
 
@@ -114,6 +120,32 @@ def command(
     )
     for path in output.output or usual:
         write_content(path, partial(content, walks, path, palette=appearance.palette, **asdict(page), **view))
+
+
+def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppearance, first: int) -> None:
+    """Show one step after another as the keys say, until the one that quits; the screen is then as it was.
+
+    Raises:
+        SelectionError: there is no step of the number to begin at.
+    """
+    from attnviz.render.terminal.keyboard import browse, whole_screen
+    from attnviz.render.terminal.screen import screen_of
+    from attnviz.walkthroughs.terminal.steps import draw_keys, draw_step
+    from attnviz.walkthroughs.view import chosen
+
+    numbers = [number for number, _ in chosen(walk, view["steps"])]
+    place = numbers.index(chosen(walk, view["steps"], first)[0][0])
+    palette = appearance.palette
+    background = "dark" if screen_of(console_here(), appearance.background, palette).dark else "light"
+
+    def draw(page: int, console: Console) -> list[Text]:
+        return draw_step(walk, screen_of(console, background, palette), numbers[page], **view)
+
+    def below(page: int, lines: tuple[int, int, int], console: Console) -> str:
+        return draw_keys(walk, numbers[page], lines, screen_of(console, background, palette), view["language"])
+
+    with whole_screen() as keys:
+        browse(keys, draw, below, len(numbers), console=console_here, first=place)
 
 
 def _check_together(text: WalkthroughText, appearance: WalkthroughAppearance, output: WalkthroughOutput) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from attnviz.errors import SettingsError
-from attnviz.render.names import PICTURES
+from attnviz.render.names import FILMS, PICTURES
 from attnviz.settings import (
     INPUT,
     LOOK,
@@ -28,7 +28,6 @@ from attnviz.settings import (
     palette_option,
 )
 
-FILMS = (".gif", ".mp4")
 PAGES = (".md", ".tex", ".csv", ".html")
 
 

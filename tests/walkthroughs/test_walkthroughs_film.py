@@ -12,7 +12,8 @@ from PIL import Image
 
 from attnviz.errors import OutputError
 from attnviz.render.figure.export import usual_settings
-from attnviz.walkthroughs.figure.film import DPI, draw_step, film, reel_of
+from attnviz.render.figure.film import DPI
+from attnviz.walkthroughs.figure.film import draw_step, film, reel_of
 from attnviz.walkthroughs.figure.flow import PALE
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from tests.programs import output, program

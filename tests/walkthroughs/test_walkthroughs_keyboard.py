@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyte
 import pytest
 
-from attnviz.walkthroughs.terminal.keyboard import KEYS
+from attnviz.render.terminal.keyboard import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

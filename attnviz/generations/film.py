@@ -1,0 +1,149 @@
+"""A generation as a film: a picture a token, the text so far shaded by what it attends to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import numpy as np
+
+from attnviz.attention import Attention
+from attnviz.generations.record import Step, running_text, steps_of, whose
+from attnviz.render.figure.export import blank_figure, usual_settings
+from attnviz.render.figure.film import Reel, even, expect_writer, pixels_of, write_film
+from attnviz.render.figure.page import Page, page_of
+from attnviz.render.figure.pen import BLACK, GREY, POINT, Pen
+from attnviz.render.palette import DEFAULT, colours, hexed, ink, levels
+from attnviz.render.sheet import KINDS, blank_below
+from attnviz.text.display import visible
+from attnviz.text.notes import proof
+
+WIDE, EDGE = 9.0, 0.3
+"""How wide a picture is, and what stays free at its sides, in inches."""
+LARGE, SMALL = 17.0, 10.0
+"""The letters of the text, and of all else, in points."""
+LINE, ROW = 0.42, 0.26
+"""From line to line of the text, and of the tokens that are named, in inches."""
+TOP, BAR = 5, 3.2
+"""So many tokens are named, with bars so wide for the whole weight, in inches."""
+SECONDS, LAST = 1.0, 4.0
+"""How long a token is shown, and the last one."""
+
+Box = tuple[str, float, int]
+"""A token, and where it stands in the text: its left edge in inches, and its line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What all pictures of a film share."""
+
+    pen: Pen
+    boxes: list[Box]  # the tokens that can be attended to, as they stand at the end
+    written: list[Box]  # what is generated, of a model that translates; else nothing
+    title: str
+    proof: str
+    language: str
+    table: np.ndarray  # the palette
+
+    @property
+    def height(self) -> float:
+        """Of every picture, in inches."""
+        n_lines = 1 + max(line for _, _, line in self.boxes)
+        n_lines += 1 + max((line for _, _, line in self.written), default=-1)
+        return 2 * EDGE + 2 * ROW + (n_lines + bool(self.written) * 0.4) * LINE + (TOP + 2.2) * ROW
+
+
+def content(
+    record: Attention, suffix: str, *, palette: str = DEFAULT, language: Literal["en", "ko"] = "en"
+) -> tuple[bytes, str]:
+    """A film of a record that was generated, and the characters in it that no font has.
+
+    Raises:
+        OutputError: there is no ffmpeg for an ``.mp4``, or it fails.
+        SelectionError: nothing in the record was generated.
+    """
+    expect_writer(suffix)
+    steps = list(steps_of(record))
+    with usual_settings():
+        scene = _scene(record, steps, palette, language)
+        reel = Reel(pictures=[pixels_of(_draw(scene, step)) for step in steps], seconds=SECONDS, last=LAST)
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / f"film{suffix}"
+            write_film([reel], path, suffix)
+            return path.read_bytes(), scene.pen.typefaces.missing
+
+
+def _scene(record: Attention, steps: Sequence[Step], palette: str, language: str) -> Scene:
+    title = f"{visible(record.model)} · {KINDS[record.kind][language == 'ko']} · {whose(steps[0], language)}"
+    told = proof(record.receipt, language)
+    keys, generated = running_text(steps[-1].keys), running_text(steps[-1].so_far)
+    pen = blank_figure([title, told, *keys, *generated])
+    return Scene(
+        pen=pen, boxes=_placed(keys, pen), written=_placed(generated, pen) if record.kind == "cross" else [],
+        title=title, proof=told, language=language, table=colours(palette),
+    )  # fmt: skip
+
+
+def _placed(parts: Sequence[str], pen: Pen) -> list[Box]:
+    """Where each part of a text stands, in lines as wide as the picture."""
+    boxes: list[Box] = []
+    left, line, space = EDGE, 0, 0.8 * LARGE * POINT / 2
+    for part in parts:
+        bare = part.lstrip(" ")
+        wide = pen.width(bare, LARGE)
+        left += space if bare != part and left > EDGE else 0.0
+        if left + wide > WIDE - EDGE and left > EDGE:
+            left, line = EDGE, line + 1
+        boxes.append((bare, left, line))
+        left += wide
+    return boxes
+
+
+def _draw(scene: Scene, step: Step) -> Page:
+    """The picture of one step."""
+    scene.pen.figure.clear()
+    page = page_of(scene.pen, even(WIDE), even(scene.height))
+    korean, mean = scene.language == "ko", step.mean
+    highest = float(mean.max())
+    page.text(EDGE, EDGE, scene.title, SMALL, va="center", color=GREY)
+    count = f"{'토큰' if korean else 'token'} {step.number} / {step.most}"
+    page.text(WIDE - EDGE, EDGE, count, SMALL, va="center", ha="right", color=GREY)
+    top = EDGE + 1.6 * ROW
+    white = ink(scene.table)
+    newest = len(step.keys) - 1 if step.kind == "decoder" else None
+    steps = levels(mean, highest)
+    for place, ((text, left, line), weight) in enumerate(zip(scene.boxes, mean, strict=False)):
+        middle, wide = top + (line + 0.5) * LINE, scene.pen.width(text, LARGE)
+        colour = BLACK
+        if weight >= blank_below(highest):
+            level = steps[place]
+            page.box((left - 0.03, middle - 0.17, wide + 0.06, 0.34), facecolor=hexed(scene.table[level]), linewidth=0)
+            colour = "white" if white[level] else "black"
+        page.text(left, middle, text, LARGE, va="center", color=colour)
+        if place == newest:
+            page.ax.plot([left, left + wide], [middle + 0.19] * 2, color=BLACK, linewidth=1.4)
+    top += (1 + max(line for _, _, line in scene.boxes)) * LINE
+    if scene.written:
+        top += 0.4 * LINE
+        for text, left, line in scene.written[: step.number]:
+            page.text(left, top + (line + 0.5) * LINE, text, LARGE, va="center")
+        top += (1 + max(line for _, _, line in scene.written)) * LINE
+    _draw_top(page, scene, step, top + 0.5 * ROW)
+    page.text(EDGE, scene.height - EDGE, scene.proof, SMALL, va="center", color=GREY)
+    return page
+
+
+def _draw_top(page: Page, scene: Scene, step: Step, top: float) -> None:
+    """The tokens that the newest attends to most, with bars."""
+    said = f"“{step.token.text}”의 어텐션:" if scene.language == "ko" else f"“{step.token.text}” attends to:"
+    page.text(EDGE, top + ROW / 2, said, SMALL, va="center")
+    named = step.top(TOP)
+    beside = EDGE + 1.6
+    for row, (token, weight) in enumerate(named, start=1):
+        middle = top + (row + 0.5) * ROW
+        page.text(beside - 0.1, middle, token.text, SMALL, va="center", ha="right")
+        page.box((beside, middle - 0.08, BAR * weight, 0.16), facecolor=hexed(scene.table[190]), linewidth=0)
+        page.text(beside + BAR * weight + 0.06, middle, f"{weight:.2f}", SMALL, va="center", color=GREY)
