@@ -23,7 +23,13 @@ shapes.check_only_shapes()  # before anything of attnviz is imported
 # One thread for each process: the tests run side by side, and threads that fight for a core make each other slow.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-pytest_plugins = ["tests.fixtures.browser", "tests.fixtures.command_line", "tests.fixtures.drawn", "tests.fixtures.zoo"]
+pytest_plugins = [
+    "tests.fixtures.browser",
+    "tests.fixtures.command_line",
+    "tests.fixtures.drawn",
+    "tests.fixtures.terminal",
+    "tests.fixtures.zoo",
+]
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -22,6 +22,8 @@ from attnviz.text.notes import proof, sentence
 
 LABEL = 14
 """Cells of a token's name in a line of its own."""
+BEFORE = LABEL + 14
+"""Cells before the tokens that it attends to."""
 TOP = 4
 """Tokens that are named, of those that the newest attends to most."""
 
@@ -37,9 +39,13 @@ class View:
         """What is said, in the language of the view."""
         return korean if self.language == "ko" else english
 
-    def top(self, step: Step) -> str:
-        """The tokens that the newest attends to most, with their weights."""
-        return " · ".join(f"{spell(token.text, self.screen)} {weight:.2f}" for token, weight in step.top(TOP))
+    def top(self, step: Step, room: int | None = None) -> str:
+        """The tokens that the newest attends to most, with their weights; no more than fit in so many cells."""
+        parts = [f"{spell(token.text, self.screen)} {weight:.2f}" for token, weight in step.top(TOP)]
+        between = spell(" · ", self.screen)
+        while room is not None and len(parts) > 1 and cell_len(between.join(parts)) > room:
+            parts.pop()
+        return between.join(parts)
 
 
 def draw_head(step: Step, view: View) -> list[Text]:
@@ -51,18 +57,19 @@ def draw_head(step: Step, view: View) -> list[Text]:
 def draw_table_head(step: Step, view: View) -> list[Text]:
     """What stands above the lines of a pipe."""
     names = (view.say("token", "토큰"), view.say("chance", "확률"), view.say("attends to", "어텐션"))
-    return [*draw_head(step, view), _row("", *names)]
+    return [*draw_head(step, view), _row("", *names, view)]
 
 
 def draw_line(step: Step, view: View) -> Text:
     """One token in one line, for a pipe: its number, itself, how likely it was, and what it attends to."""
     chance = "" if step.chance is None else f"{step.chance:.2f}"
-    return _row(str(step.number), fit(step.token.text, LABEL, view.screen), chance, view.top(step))
+    return _row(str(step.number), step.token.text, chance, view.top(step, view.screen.width - BEFORE), view)
 
 
-def _row(number: str, name: str, chance: str, rest: str) -> Text:
-    name = set_cell_size(name, max(LABEL, cell_len(name)))
-    return Text(f"{number:>4} {name} {' ' * (6 - cell_len(chance))}{chance}  {rest}", no_wrap=True)
+def _row(number: str, name: str, chance: str, rest: str, view: View) -> Text:
+    name = set_cell_size(fit(name, LABEL, view.screen), LABEL)
+    line = f"{number:>4} {name} {' ' * (6 - cell_len(chance))}{chance}  {rest}"
+    return Text(fit(line, view.screen.width, view.screen), no_wrap=True)
 
 
 def draw_step(step: Step, view: View, room: int) -> list[Text]:
@@ -86,6 +93,8 @@ def draw_step(step: Step, view: View, room: int) -> list[Text]:
     if step.kind == "cross":
         plain = [Text(part, "bold" if last else "") for part, last in _marked(step.so_far, screen)]
         body = [*body, Text(), *_lines(plain, screen.width)]
+    if len(above) + len(below) + min(len(body), 2) > room:  # the text matters more than what stands above it
+        above = []
     left = max(1, room - len(above) - len(below))
     if len(body) > left:  # the newest tokens stand last
         body = [Text(spell("…", screen), "dim"), *body[len(body) - left + 1 :]] if left > 1 else body[-1:]

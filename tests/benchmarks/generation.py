@@ -56,14 +56,15 @@ def main() -> None:
         model, tokenizer = made(kind, sizes)
         given = torch.tensor([tokenizer(PROMPT)["input_ids"]])
 
-        def plain(model: Any = model, given: torch.Tensor = given) -> None:  # noqa: ANN401 - of the library
+        def plain(model: Any = model, given: torch.Tensor = given) -> None:
             model.set_attn_implementation("sdpa")
             model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=NEW, do_sample=False)
 
-        def captured(model: Any = model, tokenizer: Any = tokenizer) -> None:  # noqa: ANN401 - of the library
+        def captured(model: Any = model, tokenizer: Any = tokenizer) -> None:
             attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
 
-        plain(), captured()
+        plain()
+        captured()
         times = [(seconds(plain), seconds(captured)) for _ in range(ROUNDS)]
         usual, ours = (NEW / statistics.median(column) for column in zip(*times, strict=True))
         print(f"{name}: plain {usual:.1f} tokens a second, with capture {ours:.1f}: {ours / usual:.2f} times")

@@ -2,123 +2,27 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import re
 import select
 import signal
-import struct
-import subprocess
-import sys
-import termios
-import time
-from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pyte
 import pytest
 
 from attnviz.render.terminal.keyboard import KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 RIGHT, LEFT, UP, DOWN, HOME, END = "\x1b[C", "\x1b[D", "\x1b[A", "\x1b[B", "\x1b[H", "\x1b[F"
 PAGE_DOWN, PAGE_UP, CTRL_C, CTRL_Z = "\x1b[6~", "\x1b[5~", "\x03", "\x1a"
 
-OWN = """
-import fcntl, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # the terminal becomes this process's own, as in a window
-from attnviz.cli import main
-main()
-"""
-
-
-class Session:
-    """A command in a terminal, and what a person sees of it."""
-
-    def __init__(self, command: list[str], folder: Path, variables: dict[str, str], lines: int, columns: int) -> None:
-        self.controller, self.end = pty.openpty()
-        self.screen = pyte.Screen(columns, lines)
-        self._stream = pyte.ByteStream(self.screen)
-        self.sent = b""
-        self._size(lines, columns)
-        self.before = termios.tcgetattr(self.end)
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", OWN, *command],
-            cwd=folder, env=variables, stdin=self.end, stdout=self.end, stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-
-    def _size(self, lines: int, columns: int) -> None:
-        fcntl.ioctl(self.end, termios.TIOCSWINSZ, struct.pack("4H", lines, columns, 0, 0))
-
-    def resize(self, lines: int, columns: int) -> None:
-        """Another size of the window."""
-        self.screen.resize(lines, columns)
-        self._size(lines, columns)
-
-    @property
-    def shown(self) -> list[str]:
-        """The lines on the screen."""
-        return [line.rstrip() for line in self.screen.display]
-
-    def press(self, *keys: str) -> None:
-        """Press keys, all at once."""
-        os.write(self.controller, "".join(keys).encode())
-
-    def sees(self, pattern: str) -> list[str]:
-        """Wait until this stands on the screen; its lines come back."""
-        deadline = time.monotonic() + 60
-        while not re.search(pattern, "\n".join(self.shown), re.MULTILINE):
-            assert time.monotonic() < deadline, f"no {pattern} in {self.shown}"
-            self._read(0.1)
-        return self.shown
-
-    def _read(self, seconds: float) -> None:
-        if select.select([self.controller], [], [], seconds)[0]:
-            chunk = os.read(self.controller, 65536)
-            self.sent += chunk
-            self._stream.feed(chunk)
-
-    def ended(self) -> tuple[int, str]:
-        """Wait until it ends: its status and what it says on standard error; the terminal is as it was."""
-        deadline = time.monotonic() + 60
-        while self.process.poll() is None:
-            assert time.monotonic() < deadline
-            self._read(0.05)
-        while select.select([self.controller], [], [], 0)[0]:
-            self._read(0)
-        assert termios.tcgetattr(self.end) == self.before
-        assert self.sent.count(b"\x1b[?1049h") == self.sent.count(b"\x1b[?1049l") == 1
-        assert self.sent.rindex(b"\x1b[?25h") > self.sent.rindex(b"\x1b[?25l")
-        assert self.process.stderr is not None
-        return self.process.returncode, self.process.stderr.read().decode()
-
-    def close(self) -> None:
-        """End it, whatever it does."""
-        self.process.kill()
-        self.process.communicate()
-        os.close(self.controller)
-        os.close(self.end)
-
 
 @pytest.fixture
-def session(here: Path, environment: Callable[..., dict[str, str]]) -> Callable[..., Any]:
+def session(in_terminal: Callable[..., Any]) -> Callable[..., Any]:
     """Run ``attnviz walkthrough --interactive`` in a terminal of 24 lines and 80 columns."""
-
-    @contextmanager
-    def run(*arguments: str, lines: int = 24, columns: int = 80, **more: str) -> Iterator[Session]:
-        variables = environment(**{"TERM": "xterm-256color", "COLORFGBG": "15;0", **more})
-        del variables["COLUMNS"]
-        one = Session(["walkthrough", "--interactive", *arguments], here, variables, lines, columns)
-        try:
-            yield one
-        finally:
-            one.close()
-
-    return run
+    return partial(in_terminal, "walkthrough", "--interactive")
 
 
 def test_every_key(session: Callable[..., Any], here: Path) -> None:

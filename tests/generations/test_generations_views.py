@@ -1,0 +1,119 @@
+"""A generation as it is shown: drawn anew on a terminal, with the keyboard, in a pipe, as a film, as files."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import attnviz
+from attnviz.errors import OutputError, SelectionError
+from attnviz.generations.film import content
+from attnviz.generations.record import steps_of
+from attnviz.generations.terminal import View, draw_end, draw_line, draw_step, draw_table_head
+from attnviz.render.terminal.screen import Screen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from attnviz.attention import Attention
+    from tests.fixtures.command_line import Result
+
+RIGHT, LEFT = "\x1b[C", "\x1b[D"
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Attention]:
+    """What two home-built models generate."""
+    return {name: attnviz.generate("The big animal", name) for name in ("toy-decoder", "toy-seq2seq")}
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_views(made: dict[str, Attention], golden: Callable[[str], None], width: int) -> None:
+    """Each view fits the screen: the last step, with shades for colours, in Korean on the widest; lines of a pipe."""
+    screen = Screen(width=width, colour=False)
+    view = View(screen=screen, language="ko" if width == 120 else "en")
+    shown = []
+    for record in made.values():
+        steps = list(steps_of(record))
+        lines = [*draw_table_head(steps[0], view), *(draw_line(step, view) for step in steps)]
+        lines += [*draw_step(steps[-1], view, 20), *draw_end(record, view)]
+        assert max(line.cell_len for line in lines) <= width
+        shown += [line.plain.rstrip() for line in lines]
+    golden("\n".join(shown) + "\n")
+
+
+def test_a_long_text_shows_its_end(made: dict[str, Attention]) -> None:
+    """Where the window has no room for all lines, the newest token is seen all the same."""
+    step = list(steps_of(made["toy-decoder"]))[-2]
+    lines = draw_step(step, View(screen=Screen(width=20, colour=False)), 11)
+    assert len(lines) <= 11
+    text = "\n".join(line.plain for line in lines)
+    assert "…" in text
+    assert f"{step.token.text}█" in text
+
+
+def test_with_the_keyboard(in_terminal: Callable[..., Any], here: Path) -> None:
+    """A key generates a token, one looks back, one stops; what there is, is kept, and said to be cut."""
+    with in_terminal("generate", "The big animal", "--interactive", "-o", "a.npz") as one:
+        one.sees("The big animal didn't$")
+        one.press(RIGHT, RIGHT)
+        one.sees("token 3 .*q stop")
+        one.press(LEFT)
+        one.sees("token 2 ")
+        one.press("q")
+        assert one.ended() == (0, "wrote a.npz\n")
+        shown = one.shown
+    assert "cut: the keyboard stopped it after 3 tokens" in shown
+    assert attnviz.load(here / "a.npz").target == "didn't pass the"  # type: ignore[union-attr]  # a record
+
+
+def test_on_a_terminal(in_terminal: Callable[..., Any]) -> None:
+    """Each token is drawn over the one before; at the end its text stands once, and the receipt below."""
+    with in_terminal("generate", "I love", "-o", "a.png", columns=60) as one:
+        assert one.ended(screens=0) == (0, "wrote a.png\n")
+        shown = one.shown
+    assert sum(line.startswith("toy-decoder") for line in shown) == 1
+    assert sum(line.startswith("I love all you . <end>") for line in shown) == 1
+    assert b"\x1b[48;5;" in one.sent
+    assert any(line.startswith("verified: max difference") for line in shown)
+
+
+def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> None:
+    """A line a token; the record, its picture and its film; the record is loaded and drawn again."""
+    result = typed("generate", "I love", "--head", "2.1", "-o", "a.npz", "-o", "a.png", "-o", "a.gif", "--lang", "ko")
+    assert result.status == 0
+    assert len([line for line in result.output.splitlines() if line.lstrip()[:1].isdigit()]) == 4
+    record = attnviz.load(here / "a.npz")
+    assert isinstance(record, attnviz.Attention)
+    np.testing.assert_array_equal(record.weights, attnviz.generate("I love", layers=[2], heads=[1]).weights)
+    assert typed("heatmap", "--load", "a.npz", "-o", "b.png").status == 0
+    assert typed("generate", "I love", "--max-new-tokens", "0").status == 2
+    assert typed("generate", "I love", "--interactive").status == 2
+    assert typed("generate", "I love", "-m", "toy").status == 1
+    assert typed("generate", "I love", "--top-k", "3").status == 2
+
+
+@pytest.mark.parametrize("name", ["toy-decoder", "toy-seq2seq"])
+def test_a_film_has_a_picture_a_token(made: dict[str, Attention], name: str) -> None:
+    """Of an even size, each picture another one, and no character without a font."""
+    record = made[name]
+    film, missing = content(record, ".gif", language="ko")
+    assert missing == ""
+    with Image.open(BytesIO(film)) as images:
+        assert images.n_frames == len(list(steps_of(record)))  # type: ignore[attr-defined]  # of a GIF
+        assert images.size[0] % 2 == images.size[1] % 2 == 0
+    assert content(record, ".gif", language="ko")[0] == film
+
+
+def test_films_that_cannot_be_made(made: dict[str, Attention], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record in which nothing was generated; an mp4 without ffmpeg."""
+    with pytest.raises(SelectionError, match="no generated token"):
+        content(attnviz.attend("I love", "toy-decoder"), ".gif")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(OutputError, match="needs the program ffmpeg"):
+        content(made["toy-decoder"], ".mp4")
