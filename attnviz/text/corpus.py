@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 COREFERENCE = "coreference"
 """The relation of a mention to the mention before it of the same person or thing."""
+AGREEMENT = "agreement"
+"""The relation of a verb to the subject that it agrees with."""
 
 
 Span: TypeAlias = tuple[int, int]

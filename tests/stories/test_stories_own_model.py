@@ -11,6 +11,7 @@ import pytest
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, ModelError, SelectionError, TooLongError
 from attnviz.models.training import measure
+from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories import WITH_A_MODEL, own_model, tell
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import pairs, reference, word_order
@@ -169,6 +170,15 @@ def test_a_model_that_knows_no_word(zoo: Zoo) -> None:
         list(own_model.read_words(source, ["🙂 🙃"]))
     (half,) = own_model.read_words(source, ["🙂 love"])
     assert "read as unknown words: 🙂" in " ".join(own_model.notes_of([half]))
+
+
+def test_a_home_built_translator_translates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its encoder's attention needs no translation: not of the model, of its random weights, or at one place."""
+    monkeypatch.delattr(TranslationTransformer, "translate")
+    source = open_source("toy-transformer")
+    for one in (source, source.untrained(), own_model.AtOnePlace(source)):
+        (record,) = own_model.read_words(one, ["She is eating a green apple"])
+        assert [token.text for token in record.query_tokens][:2] == ["She", "is"]
 
 
 def test_the_command(typed: Callable[..., Result], refused: Callable[..., tuple[int, str]]) -> None:

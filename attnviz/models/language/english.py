@@ -22,6 +22,7 @@ from attnviz.models.language.lexicon import (
     FOOD,
     GIVES,
     GOES,
+    HELLO,
     HOW,
     LIQUIDS,
     MODALS,
@@ -44,6 +45,7 @@ from attnviz.models.language.lexicon import (
     SUBJECTS,
     SUBSTANCES,
     THINGS,
+    TIMES,
     TOOLS,
     TOWNS,
     TRAITS,
@@ -56,18 +58,9 @@ from attnviz.models.language.lexicon import (
     fitting,
     takes_plural,
     was_were,
+    with_article,
 )
-from attnviz.text.corpus import COREFERENCE, Link
-
-TIMES = {
-    "past": ("yesterday", "last night", "this morning"),
-    "plain": ("often", "every day", "every morning"),
-    "is": ("now", "today"),
-}
-"""What can stand at the end of a sentence, by the form of its verb."""
-HELLO = ("hello", "goodbye", "good morning", "good night", "thank you", "please", "sorry", "yes", "no")
-AGREEMENT = "agreement"
-"""The relation of a verb to the subject that it agrees with."""
+from attnviz.text.corpus import AGREEMENT, COREFERENCE, Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +118,6 @@ def _maybe(random: Random, adjectives: tuple[Adjective, ...], chance: float = 0.
     return random.choice(adjectives).english if random.random() < chance else ""
 
 
-def _a(phrase: str) -> str:
-    """With the article that its first sound takes."""
-    return f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"
-
-
 def _phrase(random: Random, noun: Noun, *, many: bool = False, definite: bool | None = None) -> str:
     """A noun with its article, number or owner, and perhaps an adjective."""
     bare = f"{_maybe(random, fitting(noun))} {noun.many if many else noun.one}".strip()
@@ -137,7 +125,7 @@ def _phrase(random: Random, noun: Noun, *, many: bool = False, definite: bool | 
         return f"{random.choice(('the', random.choice(NUMBERS)))} {bare}"
     if definite is None:
         definite = random.random() < 0.5
-    return f"the {bare}" if definite else _a(bare)
+    return f"the {bare}" if definite else with_article(bare)
 
 
 def _own(random: Random, nouns: tuple[Noun, ...], *, many: bool = False) -> str:

@@ -265,6 +265,18 @@ ALL = {"you": "너희", "them": "그들", "us": "우리"}
 HOW = {"too": "너무", "very": "매우"}
 FAILED = {"didn't": "않았다", "couldn't": "못했다"}
 """What did not happen, in one word: Korean after a verb's form in 지."""
+TIMES = {
+    "past": ("yesterday", "last night", "this morning"),
+    "plain": ("often", "every day", "every morning"),
+    "is": ("now", "today"),
+}
+"""What can stand at the end of a sentence, by the form of its verb."""
+HELLO = ("hello", "goodbye", "good morning", "good night", "thank you", "please", "sorry", "yes", "no")
+
+
+def with_article(phrase: str) -> str:
+    """With the article that its first sound takes."""
+    return f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"
 
 
 def am_is_are(subject: str, *, many: bool) -> str:

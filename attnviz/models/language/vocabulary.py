@@ -10,7 +10,6 @@ from unicodedata import normalize
 
 from attnviz.models.config import Language
 from attnviz.models.language import hangul, lexicon
-from attnviz.models.language.english import HELLO, TIMES
 from attnviz.models.language.hangul import PIECE
 from attnviz.models.language.korean import ANIMALS, FEELINGS, PEOPLE, PLACES, QUALITIES, SHAPES, VERBS
 from attnviz.models.language.lexicon import in_korean, with_particle
@@ -73,8 +72,8 @@ def english() -> Vocabulary:
     return _vocabulary(
         *alike(),
         *(lexicon.TOWNS, lexicon.NUMBERS, lexicon.OWNERS, lexicon.PREPOSITIONS, lexicon.ADVERBS, lexicon.MODALS),
-        *(time.split() for times in TIMES.values() for time in times),
-        *(hello.split() for hello in HELLO),
+        *(time.split() for times in lexicon.TIMES.values() for time in times),
+        *(hello.split() for hello in lexicon.HELLO),
         lexicon.PRONOUNS,
         (found for _, found, _, _ in lexicon.PRONOUNS.values()),
         *_EXAMS_AND_PROGRAMS,

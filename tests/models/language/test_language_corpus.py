@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from attnviz.models.language import english, lexicon, splits
-from attnviz.models.language.english import AGREEMENT
 from attnviz.models.language.splits import corpus_lines, line_of
-from attnviz.text.corpus import COREFERENCE, CorpusLine
+from attnviz.text.corpus import AGREEMENT, COREFERENCE, CorpusLine
 from attnviz.text.words import split_words
 from tests.models.language.conftest import seeded
 
