@@ -150,7 +150,7 @@ def _calculated(
     def open_model(_: ModelSettings, sentence: str) -> AbstractContextManager[Source]:
         from attnviz.capture.source import as_source
 
-        return nullcontext(as_source(model, tokenizer, reads=sentence, **loading))
+        return nullcontext(as_source(model, tokenizer, reads=sentence, generates=True, **loading))
 
     return calculate(
         text,
@@ -199,7 +199,7 @@ def calculate(
 
     chooses_query = selection.query is not None or selection.all_queries or selection.whole_layer
     with (
-        nullcontext(open_source(**loading.arguments, reads=sentence))
+        nullcontext(open_source(**loading.arguments, reads=sentence, generates=True))
         if open_model is None
         else open_model(loading, sentence)
     ) as source:

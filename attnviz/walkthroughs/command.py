@@ -98,7 +98,9 @@ def command(
     from attnviz.walkthroughs.api import calculate
 
     film = any(path.suffix.lower() in FILMS for path in output.output)
-    walks = calculate(text, model, selection, each_step=film, full=appearance.full, open_model=opened)
+    walks = calculate(
+        text, model, selection, each_step=film, full=appearance.full, open_model=partial(opened, generates=True)
+    )
     walk, view = walks[0], _view(walks[0], text, model, appearance)
     first = appearance.jump or 1
     if output.json:

@@ -262,7 +262,7 @@ class PretrainedSource:
         None of an encoder's, where the projection was not loaded, and where what it makes is bent or scaled afterwards.
         """
         config, head = self._model.config, None
-        whole = self._owner if self._whole is None else self._whole
+        whole = self._whole or self._speaks or self._owner
         bent = any(getattr(config, name, None) for name in ("final_logit_softcapping", "logit_scale", "logits_scaling"))
         if kind == "encoder" or bent or (self._generator is not None and not self._generator.has_head):
             return None
