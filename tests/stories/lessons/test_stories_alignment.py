@@ -20,7 +20,7 @@ from attnviz.stories.record import Matrix, Story, Table
 from tests.stories.lessons import by_hand_recurrent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from attnviz.models.language.korean import Pair
     from attnviz.models.training.files import ModelCard
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 SENTENCES = [sentence.split() for sentence in alignment.SENTENCES]
 RIGHT = [sentence.split() for sentence in alignment.RIGHT]
 RECURRENT, TRANSFORMER = alignment.RECURRENT, alignment.TRANSFORMER
-
-
-@pytest.fixture(scope="module")
-def story(told: Callable[[str], Story]) -> Story:
-    """The demo, told once."""
-    return told("alignment")
 
 
 def told(story: Story) -> str:

@@ -18,18 +18,10 @@ from attnviz.stories.record import Lines, Story, Table
 from tests.stories.lessons import by_hand, by_hand_recurrent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from attnviz.models.language.korean import Pair
 
 KINDS = ("with", "without")
 LONGER = len(bottleneck.LENGTHS) // 2
-
-
-@pytest.fixture(scope="module")
-def story(told: Callable[[str], Story]) -> Story:
-    """The demo, told once."""
-    return told("bottleneck")
 
 
 def told(story: Story) -> str:

@@ -19,19 +19,11 @@ from attnviz.stories.record import Lines, Matrix, Story, Table
 from tests.stories.lessons import by_hand_recurrent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from attnviz.models.language.korean import Pair
 
 RECURRENT = "toy-seq2seq"
 ENGLISH, FORCED = forcing.SENTENCE.split(), forcing.FORCED.split()
 END = "<end>"
-
-
-@pytest.fixture(scope="module")
-def story(told: Callable[[str], Story]) -> Story:
-    """The demo, told once."""
-    return told("forcing")
 
 
 def told(story: Story) -> str:

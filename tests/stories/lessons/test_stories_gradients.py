@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import torch
 
@@ -12,15 +10,6 @@ from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import open_model
 from attnviz.stories.lessons import gradients
 from attnviz.stories.record import Lines, Story, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-@pytest.fixture(scope="module")
-def story(told: Callable[[str], Story]) -> Story:
-    """The demo, told once."""
-    return told("gradients")
 
 
 def test_norms_of_a_known_jacobian(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,15 +11,6 @@ from attnviz.stories.common import words_of
 from attnviz.stories.lessons import layer
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories.lessons import by_hand
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-@pytest.fixture(scope="module")
-def story(told: Callable[[str], Story]) -> Story:
-    """The demo, told once."""
-    return told("layer")
 
 
 @pytest.fixture(scope="module")

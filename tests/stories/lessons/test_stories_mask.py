@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
@@ -12,17 +10,8 @@ from attnviz.stories.lessons import mask
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories.lessons import by_hand
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 WORDS = words_of(mask.SENTENCE)
 OTHER = words_of(mask.OTHER)
-
-
-@pytest.fixture(scope="module")
-def story(told: Callable[[str], Story]) -> Story:
-    """The demo, told once."""
-    return told("mask")
 
 
 def told(story: Story) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
@@ -12,17 +10,8 @@ from attnviz.stories.lessons import padding
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories.lessons import by_hand
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 WORDS = words_of(padding.SHORT)
 N_PADS = len(words_of(padding.LONG)) - len(WORDS)
-
-
-@pytest.fixture(scope="module")
-def story(told: Callable[[str], Story]) -> Story:
-    """The demo, told once."""
-    return told("padding")
 
 
 def padded() -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
@@ -14,16 +12,7 @@ from attnviz.stories.lessons import pairs
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories.lessons import by_hand
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 WORDS = words_of(pairs.SENTENCE)
-
-
-@pytest.fixture(scope="module")
-def story(told: Callable[[str], Story]) -> Story:
-    """The demo, told once."""
-    return told("pairs")
 
 
 @pytest.fixture(scope="module")

@@ -15,18 +15,10 @@ from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories.lessons import by_hand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from attnviz.models.language.english import English, Reference
 
 TIRED, WIDE = words_of(reference.TIRED), words_of(reference.WIDE)
 IT = TIRED.index("it")
-
-
-@pytest.fixture(scope="module")
-def story(told: Callable[[str], Story]) -> Story:
-    """The demo, told once."""
-    return told("reference")
 
 
 @pytest.fixture(scope="module")

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 import torch
 
 from attnviz.stories.lessons import rotary
 from attnviz.stories.record import Matrix, Story, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-@pytest.fixture(scope="module")
-def story(told: Callable[[str], Story]) -> Story:
-    """The demo, told once."""
-    return told("rotary")
 
 
 def complex_of(vector: torch.Tensor) -> np.ndarray:

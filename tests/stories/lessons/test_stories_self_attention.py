@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 import torch
@@ -12,17 +10,8 @@ from attnviz.stories.lessons import self_attention
 from attnviz.stories.lessons.self_attention import D_K, D_MODEL, N_HEADS, WORDS
 from attnviz.stories.record import Matrix, Story, Table
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 ROUNDING = D_MODEL * float(np.finfo(np.float32).eps)
 """Sums of 20 products, rounded to single precision; all numbers here are below 10."""
-
-
-@pytest.fixture(scope="module")
-def story(told: Callable[[str], Story]) -> Story:
-    """The demo, told once."""
-    return told("self-attention")
 
 
 def tables(story: Story) -> list[Table]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 import torch
@@ -11,15 +9,6 @@ import torch
 from attnviz.stories.lessons import self_attention, transpose
 from attnviz.stories.lessons.self_attention import WORDS
 from attnviz.stories.record import Matrix, Story, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-@pytest.fixture(scope="module")
-def story(told: Callable[[str], Story]) -> Story:
-    """The demo, told once."""
-    return told("transpose")
 
 
 def by_hand(words: tuple[str, ...] = WORDS) -> tuple[np.ndarray, np.ndarray]:
