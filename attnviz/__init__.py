@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from attnviz.heads.record import HeadComparison
     from attnviz.heatmaps.api import heatmap
     from attnviz.heatmaps.html import page
+    from attnviz.heatmaps.lines import heatmap_all
     from attnviz.heatmaps.words import hide_special, merge_words
     from attnviz.results import load, save
     from attnviz.walkthroughs.api import decoding_steps, walkthrough
@@ -47,6 +48,7 @@ _HOME = {
     "doctor": "attnviz.capture.doctor",
     "generate": "attnviz.generations.api",
     "heatmap": "attnviz.heatmaps.api",
+    "heatmap_all": "attnviz.heatmaps.lines",
     "hide_special": "attnviz.heatmaps.words",
     "load": "attnviz.results",
     "merge_words": "attnviz.heatmaps.words",
@@ -77,6 +79,7 @@ __all__ = [
     "doctor",
     "generate",
     "heatmap",
+    "heatmap_all",
     "hide_special",
     "load",
     "merge_words",

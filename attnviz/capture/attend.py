@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut
 from attnviz.capture.source import Loading, Model, Source, as_source
 from attnviz.errors import InputError
 from attnviz.text.display import check_text
+
+if TYPE_CHECKING:
+    from attnviz.capture.observers import Batch
 
 
 def attend(
@@ -84,10 +87,24 @@ def attend_all(
 
     The receipt of each record is that of the whole batch. Arguments and errors are those of `attend`.
     """
-    from attnviz.capture.observers import KeepWeights
-
     _check_texts(texts, pairs or [], targets or [])
     batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
+    return attend_batch(batch, source, layers=layers, heads=heads, rows=rows, keys=keys, memory=memory)
+
+
+def attend_batch(
+    batch: Batch,
+    source: Source,
+    *,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    rows: slice | None = None,
+    keys: slice | None = None,
+    memory: int = MEMORY,
+) -> list[Attention]:
+    """The same of sentences that are encoded already."""
+    from attnviz.capture.observers import KeepWeights
+
     labels = [cut(one.tokens, one.tokens if one.keys is None else one.keys, rows, keys) for one in batch.sentences]
     keep = KeepWeights(_from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=memory)
     receipt = source.stream(batch, [keep])

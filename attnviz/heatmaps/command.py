@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.commands import check_writable, opened, print_json, print_lines, read_text, write, write_picture
-from attnviz.errors import SettingsError
+from attnviz.commands import (
+    check_writable,
+    is_watched,
+    opened,
+    print_json,
+    print_lines,
+    read_text,
+    tell,
+    write,
+    write_picture,
+)
+from attnviz.errors import InputError, SettingsError
 from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapOutput, HeatmapSelection, HeatmapText
 from attnviz.render.names import picture_path
 from attnviz.settings import PAGE, RECORDS, FigureSettings, ModelSettings, changed, name_parts
+from attnviz.text.display import visible
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -28,6 +43,8 @@ attnviz heatmap -m toy-random "나는 너희 모두를 사랑해" --d-model 16 -
 
 attnviz heatmap "She is eating a green apple" -m bert-base-uncased --words -o apple.svg
 
+attnviz heatmap --toy --file sample_inputs/sentences.txt -o book.pdf
+
 attnviz heatmap --toy "I love all you" -o page.html --open"""
 
 
@@ -42,8 +59,12 @@ def command(
     """See where every head of a model looks in a sentence.
 
     First all heads as thumbnails, then the one whose pattern differs most from the others', large; all of them as one
-    sheet in outputs/. With --head 2.3: that head alone. Every picture says how it was verified.
+    sheet in outputs/. With --head 2.3: that head alone. Every picture says how it was verified. With --file, and a
+    folder or a PDF to write (-o), each line of the file is drawn.
     """
+    if (many := output.many(text)) is not None:
+        _draw_lines(many, text, model, selection, appearance, figure)
+        return
     record = _record(text, model, selection, output)
     if output.json:
         from attnviz.storage import to_json
@@ -77,6 +98,60 @@ def command(
 
             sheet = resolve(record, appearance.scale, appearance.lang)
             write_picture(path, draw(sheet, appearance.palette, title=figure.heading, style=figure.look))
+
+
+def _draw_lines(
+    path: Path,
+    text: HeatmapText,
+    model: ModelSettings,
+    selection: HeatmapSelection,
+    appearance: HeatmapAppearance,
+    figure: FigureSettings,
+) -> None:
+    """Draw each line of a file; what fails is told at the end.
+
+    Raises:
+        InputError: some lines failed.
+        SettingsError: an option of one sentence.
+    """
+    from attnviz.heatmaps.lines import heatmap_all
+
+    alone = (*changed(text, "pair", "target"), *changed(selection, "words", "hide_special", "rows", "keys", "full"))
+    if alone:
+        raise SettingsError(f"{' and '.join(alone)}: of one sentence; the lines of a file are drawn as they are")
+    lines = read_text(None, text.file).splitlines()
+    check_writable([path if path.suffix else path / "x.png"])
+    layers, heads = selection.layers, selection.heads
+    choose = {
+        "kind": selection.kind, "truncate": text.truncate,
+        "layers": layers.known() if layers else None, "heads": heads.known() if heads else None,
+    }  # fmt: skip
+    look = {one.name: getattr(figure, one.name) for one in fields(figure)}
+    with (
+        opened(model, next(filter(str.strip, lines), "")) as source,
+        _progress(sum(map(bool, map(str.strip, lines)))) as on_done,
+    ):
+        failures = heatmap_all(
+            lines, path, source, choose=choose, palette=appearance.palette, scale=appearance.scale,
+            lang=appearance.lang, on_done=on_done, **look,
+        )  # fmt: skip
+    n = sum(bool(line.strip()) for line in lines)
+    tell(f"wrote {visible(str(path))}{'' if path.suffix else '/'}: {n - len(failures)} of {n} lines")
+    for failure in failures:
+        sys.stderr.write(f"attnviz: {failure}\n")
+    if failures:
+        raise InputError(f"{len(failures)} of {n} lines could not be drawn")
+
+
+@contextmanager
+def _progress(n: int) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, where somebody likes to see it; it is told how many lines are done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not is_watched()) as bar:
+        task = bar.add_task("drawing lines", total=n)
+        yield lambda done: bar.update(task, completed=done)
 
 
 def _record(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection, output: HeatmapOutput) -> Attention:

@@ -22,6 +22,7 @@ from attnviz.settings import (
     Ranges,
     TextSettings,
     background_option,
+    check_endings,
     check_palette,
     head_option,
     kind_option,
@@ -118,3 +119,17 @@ class HeatmapOutput(OutputSettings):
     """The files to write: pictures, a page to explore, records; or JSON to print."""
 
     ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, PAGE, *RECORDS)
+
+    def __post_init__(self) -> None:
+        check_endings([path for path in self.output if path.suffix or len(self.output) > 1], self.ENDINGS)
+
+    def many(self, text: HeatmapText) -> Path | None:
+        """The folder, or the PDF, for the lines of a file; None where one sentence is drawn.
+
+        Raises:
+            SettingsError: a folder for one sentence.
+        """
+        if text.file is None or text.load is not None or len(self.output) != 1:
+            check_endings(self.output, self.ENDINGS)
+            return None
+        return self.output[0] if self.output[0].suffix.lower() in {"", ".pdf"} else None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.fixtures.command_line import Result
 
 SEE = "(see attnviz heatmap --help)"
-ENDINGS = "the ending must be one of png, svg, pdf, json, npz, safetensors"
+ENDINGS = "the ending must be one of png, svg, pdf, html, json, npz, safetensors"
 NAMES = "teal, magma, inferno, plasma, viridis, cividis, gray, mako, rocket, crest, flare"
 
 
@@ -298,7 +298,7 @@ def test_usage_of_the_whole(refused: Callable[..., tuple[int, str]]) -> None:
         "attnviz: there is no command 'heatmop': did you mean heatmap? (see attnviz --help)",
     )
     status, line = refused("\x1b[2J")
-    assert (status, r"there is no command '\x1b[2J': there are heatmap, walkthrough, " in line) == (2, True)
+    assert (status, r"there is no command '\x1b[2J': there are heatmap, generate, walkthrough, " in line) == (2, True)
 
 
 def test_nothing_typed(typed: Callable[..., Result]) -> None:
