@@ -111,6 +111,19 @@ def test_the_fused_implementation_gives_the_same(
     np.testing.assert_allclose(fused.weights, eager.weights, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["bloom", "falcon"])
+def test_models_with_attention_of_their_own(zoo: Zoo, name: str) -> None:
+    """Where attention does not pass through the library's interface, its rows are seen all the same."""
+    import transformers
+
+    record = attnviz.generate(PROMPT, zoo.folder(name), max_new_tokens=NEW)
+    model: Any = transformers.AutoModelForCausalLM.from_pretrained(zoo.folder(name), attn_implementation="eager")
+    numbers = torch.tensor([[token.id for token in record.query_tokens]])
+    whole = model(numbers, output_attentions=True)
+    np.testing.assert_allclose(record.weights, torch.cat(whole.attentions).detach().numpy(), rtol=0, atol=1e-6)
+    assert whole.logits[0, -NEW - 1 : -1].argmax(dim=-1).tolist() == numbers[0, -NEW:].tolist()
+
+
 @pytest.mark.parametrize("name", ["t5", "bart_wordpiece", "marian"])
 def test_translation_shows_cross_attention(zoo: Zoo, name: str) -> None:
     """Each row is that of the step that generates its token, as in the record of the whole."""

@@ -53,8 +53,10 @@ class Apart:
 
     def _expect(self, shape: tuple[int, ...]) -> None:
         """Refuse what is no attention of all tokens on all tokens."""
-        n_batch, n_tokens = self._run.batch.real.shape
-        if (shape[0], *shape[2:]) != (n_batch, n_tokens, n_tokens):
+        batch = self._run.batch
+        n_batch, n_rows = batch.real.shape
+        n_keys = n_rows if batch.real_keys is None else batch.real_keys.shape[1]
+        if (shape[0], *shape[2:]) != (n_batch, n_rows, n_keys):
             raise NoAttentionError(
                 f"{self._name} has no weights of all tokens on all tokens: a softmax that it multiplies by values has "
                 f"the shape {shape}"

@@ -18,11 +18,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.attention import Kind, Receipt, Token
+from attnviz.attention import SOFTMAX, Kind, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence
+from attnviz.capture.sources.apart import Apart
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.interface import show_layers, watch
 from attnviz.capture.sources.loading import keep_state, quiet
+from attnviz.capture.sources.modules import Eye, looking
 from attnviz.capture.sources.tokens import generated_tokens, meaning
 from attnviz.capture.stream import ForwardPass, LastRows
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
@@ -131,6 +133,7 @@ class PretrainedDecoding:
     _read: list[int] = field(default_factory=list)
     _cache: Any = None
     _encoded: Any = None
+    _is_apart: bool = False  # whether its attention does not pass through the library's interface
     _only_last: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -147,13 +150,27 @@ class PretrainedDecoding:
 
     def read(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Float[Tensor, " word"], Receipt]:
         """Read these tokens after all before; observers see their rows. How likely each token is next, as logits."""
+        is_first = not self._read
         self._read += numbers
+        if not self._is_apart:
+            try:
+                return self._watched(numbers, observers)
+            except NoAttentionError:
+                if not is_first or not self.cached or self.source is not None:
+                    raise
+                self._is_apart, self._cache = True, None
+        return self._watched(numbers, observers)
+
+    def _watched(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Tensor, Receipt]:
+        """One pass over these tokens; of a model that computes attention apart, with an eye on torch's functions."""
         n_keys = len(self._read) if self.source is None else self.source.shape[1]
         batch = batch_of(self.sentence, self.kind, len(numbers), n_keys)
-        run = ForwardPass(batch=batch, observers=observers, native=self.native)
+        native = SOFTMAX if self._is_apart else self.native
+        run = ForwardPass(batch=batch, observers=observers, native=native)
         shown = run if self.cached else LastRows(run, len(numbers))
+        seeing = looking(Eye(Apart(run, self.name))) if self._is_apart else show_layers(shown, self._is_shown)
         try:
-            with show_layers(shown, self._is_shown):
+            with seeing:
                 logits = self._forward(numbers)
         except AttnvizError:
             raise
@@ -161,11 +178,6 @@ class PretrainedDecoding:
             if run.observing:
                 raise
             raise ModelError(f"{self.name} cannot go on with this text: {first_line(error)}") from error
-        if run.dtype is None:
-            raise NoAttentionError(
-                f"{self.name} computes its attention by itself, so its rows cannot be followed while it generates; "
-                "attnviz heatmap shows them of a finished text"
-            )
         self.has_sinks |= run.has_sinks
         return logits.float().cpu(), run.receipt(self.name)
 
