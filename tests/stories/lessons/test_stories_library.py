@@ -7,21 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from attnviz.stories import tell
 from attnviz.stories.lessons.library import CONTENTS, SOUGHT, SPINES, TOPICS
 from attnviz.stories.record import Bars, Lines, Matrix, Story, Table
 
 
 @pytest.fixture(scope="module")
-def told() -> Story:
-    """The demo."""
-    return tell("library")
-
-
-@pytest.fixture(scope="module")
-def tables(told: Story) -> list[Table]:
+def tables(story: Story) -> list[Table]:
     """Its tables: keys, values, the two look-ups, and the one with scores multiplied."""
-    return [part for part in told.parts if isinstance(part, Table)]
+    return [part for part in story.parts if isinstance(part, Table)]
 
 
 def look_up(title: str, factor: float = 1.0) -> tuple[list[float], list[float], list[float]]:
@@ -76,12 +69,12 @@ def test_multiplied(tables: list[Table]) -> None:
     assert [f"{number:.2f}" for number in rows[-1][1:]] == [f"{number:.2f}" for number in dictionary[1:]]
 
 
-def test_sentences(told: Story) -> None:
+def test_sentences(story: Story) -> None:
     """What the dictionary finds and does not find, what comes back, and which books are nearest."""
     title = next(iter(SOUGHT))
     best, second = sorted(look_up(title)[1], reverse=True)[:2]
-    assert told.title == f"“{title}” is found with {best:.2f} of the weight; the next book gets {second:.2f}"
-    text = " ".join(part for part in told.parts if isinstance(part, str))
+    assert story.title == f"“{title}” is found with {best:.2f} of the weight; the next book gets {second:.2f}"
+    text = " ".join(part for part in story.parts if isinstance(part, str))
     exact, absent = SOUGHT
     assert exact in CONTENTS
     assert absent not in CONTENTS
@@ -98,9 +91,9 @@ def test_sentences(told: Story) -> None:
     assert f"Out come {mix[0]:.0f} pages of recipes, {mix[1]:.0f} of dates and {mix[2]:.0f} of animals." in text
 
 
-def test_picture(told: Story) -> None:
+def test_picture(story: Story) -> None:
     """The vectors, the weights of both look-ups, and how the weights change as scores are multiplied."""
-    matrix, bars, lines = told.picture
+    matrix, bars, lines = story.picture
     assert isinstance(matrix, Matrix)
     assert isinstance(bars, Bars)
     assert isinstance(lines, Lines)

@@ -8,16 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from attnviz.stories import tell
 from attnviz.stories.record import Lines, Matrix, Story, Table
 
 FREQUENCIES = 10_000.0 ** (-np.arange(0, 512, 2) / 512)
-
-
-@pytest.fixture(scope="module")
-def told() -> Story:
-    """The demo."""
-    return tell("positions")
 
 
 def formula(position: int, number: int, d: int) -> float:
@@ -36,9 +29,9 @@ def sentences(story: Story) -> str:
     return " ".join(part for part in story.parts if isinstance(part, str))
 
 
-def test_small_table(told: Story) -> None:
+def test_small_table(story: Story) -> None:
     """Four numbers for each of six positions, by the formula; columns are named after it."""
-    small, _ = tables(told)
+    small, _ = tables(story)
     assert small.columns == ("pos", "sin(pos)", "cos(pos)", "sin(pos / 100)", "cos(pos / 100)")
     for position, (counted, *row) in enumerate(small.rows):
         assert counted == position
@@ -46,9 +39,9 @@ def test_small_table(told: Story) -> None:
     assert len(small.rows) == 6
 
 
-def test_dot_products(told: Story) -> None:
+def test_dot_products(story: Story) -> None:
     """The dot product of two positions is the sum of the cosines of their distance, wherever they stand."""
-    _, dots = tables(told)
+    _, dots = tables(story)
     steps = [int(name.removeprefix("k = ")) for name in dots.columns[1:]]
     expected = [float(np.cos(step * FREQUENCIES).sum()) for step in steps]
     assert steps[0] == 0
@@ -58,9 +51,9 @@ def test_dot_products(told: Story) -> None:
         assert row == pytest.approx(expected, abs=1e-4)
 
 
-def test_picture(told: Story) -> None:
+def test_picture(story: Story) -> None:
     """Sines, cosines, how alike positions are, and three rows of that."""
-    sines, cosines, alike, rows = told.picture
+    sines, cosines, alike, rows = story.picture
     assert isinstance(sines, Matrix)
     assert isinstance(cosines, Matrix)
     assert isinstance(alike, Matrix)
@@ -78,9 +71,9 @@ def test_picture(told: Story) -> None:
     assert len(rows.series) == 3
 
 
-def test_stated_numbers(told: Story) -> None:
+def test_stated_numbers(story: Story) -> None:
     """How long a wave is, how long each vector, how alike neighbours and the two ends."""
-    text = sentences(told)
+    text = sentences(story)
     assert f"once in {2 * math.pi:.2f} positions, the second in {2 * math.pi * 100:,.0f}" in text
     assert f"there are 256, from {2 * math.pi:.2f} to {2 * math.pi / FREQUENCIES[-1]:,.0f} positions a round" in text
     assert "sqrt(d/2) = 16," in text
@@ -88,8 +81,8 @@ def test_stated_numbers(told: Story) -> None:
     assert f"({np.cos(63 * FREQUENCIES).mean():.3f})" in text
 
 
-def test_receipt(told: Story) -> None:
+def test_receipt(story: Story) -> None:
     """The difference from the sums of cosines is stated, and small beside dot products of 256."""
-    found = re.search(r"by (\S+) at most", told.receipt)
+    found = re.search(r"by (\S+) at most", story.receipt)
     assert found is not None
     assert 0 < float(found[1]) < 1e-4

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.stories import tell
 from attnviz.stories.lessons.scaling import experiment, measure
 from attnviz.stories.record import Lines, Story, Table
 
@@ -17,15 +16,9 @@ WIDTHS = [2**power for power in range(10)]
 
 
 @pytest.fixture(scope="module")
-def told() -> Story:
-    """The demo."""
-    return tell("scaling")
-
-
-@pytest.fixture(scope="module")
-def table(told: Story) -> Table:
+def table(story: Story) -> Table:
     """Its one table."""
-    (found,) = (part for part in told.parts if isinstance(part, Table))
+    (found,) = (part for part in story.parts if isinstance(part, Table))
     return found
 
 
@@ -95,9 +88,9 @@ def test_measure() -> None:
     assert found.largest.high - found.largest.mean == pytest.approx(found.largest.mean - found.largest.low)
 
 
-def test_stated_numbers(told: Story, table: Table) -> None:
+def test_stated_numbers(story: Story, table: Table) -> None:
     """The sentences state the last row of the table, and how often one key wins."""
-    text = " ".join(part for part in told.parts if isinstance(part, str))
+    text = " ".join(part for part in story.parts if isinstance(part, str))
     numbers = [float(cell) for cell in table.rows[-1]]
     assert f"At d_k = 512 the variance is {numbers[1]:.0f} without division" in text
     assert f"and {numbers[2]:.2f} with it" in text
@@ -125,10 +118,10 @@ def test_what_the_story_claims(table: Table) -> None:
     assert np.ptp(rows[:, 8]) < 0.1
 
 
-def test_picture(told: Story, table: Table) -> None:
+def test_picture(story: Story, table: Table) -> None:
     """The lines are the table's columns, each inside its interval, over d_k that doubles."""
     columns = list(zip(*table.rows, strict=True))
-    for lines, first in zip(told.picture, (1, 3, 7), strict=True):
+    for lines, first in zip(story.picture, (1, 3, 7), strict=True):
         assert isinstance(lines, Lines)
         assert lines.doubling
         assert lines.x == tuple(map(float, WIDTHS))
@@ -136,7 +129,7 @@ def test_picture(told: Story, table: Table) -> None:
             assert series.values == columns[column]
             for low, value, high in zip(series.low, series.values, series.high, strict=True):
                 assert low < value < high
-    assert told.picture[0].y_doubling  # type: ignore[union-attr]
+    assert story.picture[0].y_doubling  # type: ignore[union-attr]
 
 
 def test_same_again() -> None:
