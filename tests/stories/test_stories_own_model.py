@@ -15,7 +15,8 @@ from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories import WITH_A_MODEL, own_model, tell
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import pairs, reference, word_order
-from attnviz.stories.record import Bars, Matrix, Story, Table
+from attnviz.stories.record import Bars, Matrix, Table
+from tests.stories.parts import told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,11 +29,6 @@ if TYPE_CHECKING:
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few other sentences, so that tests are quick."""
     monkeypatch.setattr(own_model, "SENTENCES", 12)
-
-
-def told(story: Story) -> str:
-    """Its sentences."""
-    return " ".join(part for part in story.parts if isinstance(part, str))
 
 
 def by_words(zoo: Zoo, name: str, text: str) -> np.ndarray:

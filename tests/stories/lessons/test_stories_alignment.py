@@ -16,8 +16,9 @@ from attnviz.models.language import korean, splits
 from attnviz.models.training import files
 from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories.lessons import alignment
-from attnviz.stories.record import Matrix, Story, Table
+from attnviz.stories.record import Matrix, Story
 from tests.stories.lessons import by_hand_recurrent
+from tests.stories.parts import tables, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
 SENTENCES = [sentence.split() for sentence in alignment.SENTENCES]
 RIGHT = [sentence.split() for sentence in alignment.RIGHT]
 RECURRENT, TRANSFORMER = alignment.RECURRENT, alignment.TRANSFORMER
-
-
-def told(story: Story) -> str:
-    """Its sentences."""
-    return " ".join(part for part in story.parts if isinstance(part, str))
-
-
-def tables(story: Story) -> list[Table]:
-    """Its tables: the two sentences, the one with gold, the error rates."""
-    return [part for part in story.parts if isinstance(part, Table)]
 
 
 @cache

@@ -16,17 +16,13 @@ from attnviz.stories.common import Estimate
 from attnviz.stories.lessons import bottleneck
 from attnviz.stories.record import Lines, Story, Table
 from tests.stories.lessons import by_hand, by_hand_recurrent
+from tests.stories.parts import told
 
 if TYPE_CHECKING:
     from attnviz.models.language.korean import Pair
 
 KINDS = ("with", "without")
 LONGER = len(bottleneck.LENGTHS) // 2
-
-
-def told(story: Story) -> str:
-    """Its sentences."""
-    return " ".join(part for part in story.parts if isinstance(part, str))
 
 
 def table(story: Story, which: int) -> Table:

@@ -15,8 +15,9 @@ from attnviz.heads.tally import wilson
 from attnviz.models.language import splits
 from attnviz.models.training import files
 from attnviz.stories.lessons import forcing
-from attnviz.stories.record import Lines, Matrix, Story, Table
+from attnviz.stories.record import Lines, Matrix, Story
 from tests.stories.lessons import by_hand_recurrent
+from tests.stories.parts import tables, told
 
 if TYPE_CHECKING:
     from attnviz.models.language.korean import Pair
@@ -24,16 +25,6 @@ if TYPE_CHECKING:
 RECURRENT = "toy-seq2seq"
 ENGLISH, FORCED = forcing.SENTENCE.split(), forcing.FORCED.split()
 END = "<end>"
-
-
-def told(story: Story) -> str:
-    """Its sentences."""
-    return " ".join(part for part in story.parts if isinstance(part, str))
-
-
-def tables(story: Story) -> list[Table]:
-    """Its tables: the wrong word, the measure, one sentence."""
-    return [part for part in story.parts if isinstance(part, Table)]
 
 
 @cache

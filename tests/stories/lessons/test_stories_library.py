@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 from attnviz.stories.lessons.library import CONTENTS, SOUGHT, SPINES, TOPICS
-from attnviz.stories.record import Bars, Lines, Matrix, Story, Table
-
-
-@pytest.fixture(scope="module")
-def tables(story: Story) -> list[Table]:
-    """Its tables: keys, values, the two look-ups, and the one with scores multiplied."""
-    return [part for part in story.parts if isinstance(part, Table)]
+from attnviz.stories.record import Bars, Lines, Matrix, Story
+from tests.stories.parts import tables
 
 
 def look_up(title: str, factor: float = 1.0) -> tuple[list[float], list[float], list[float]]:
@@ -31,9 +26,9 @@ def look_up(title: str, factor: float = 1.0) -> tuple[list[float], list[float], 
     return scores, weights, mix
 
 
-def test_keys_and_values(tables: list[Table]) -> None:
+def test_keys_and_values(story: Story) -> None:
     """The first tables are the vectors made by hand, which are of one length, under the same titles."""
-    keys, values = tables[:2]
+    keys, values = tables(story)[:2]
     assert {title: tuple(row) for title, *row in keys.rows} == SPINES
     assert {title: tuple(row) for title, *row in values.rows} == CONTENTS
     assert list(SPINES) == list(CONTENTS)
@@ -41,11 +36,11 @@ def test_keys_and_values(tables: list[Table]) -> None:
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_look_ups(tables: list[Table], index: int) -> None:
+def test_look_ups(story: Story, index: int) -> None:
     """Each book's score, weight and share of pages; the last row is their sum."""
     title = list(SOUGHT)[index]
     scores, weights, mix = look_up(title)
-    table = tables[2 + index]
+    table = tables(story)[2 + index]
     assert table.title == f"sought: “{title}”"
     *rows, (name, blank, total, *context) = table.rows
     for row, spine, score, weight in zip(rows, SPINES, scores, weights, strict=True):
@@ -56,10 +51,10 @@ def test_look_ups(tables: list[Table], index: int) -> None:
     assert context == pytest.approx(mix)
 
 
-def test_multiplied(tables: list[Table]) -> None:
+def test_multiplied(story: Story) -> None:
     """Times 0 it is the average of the library, times 16 the dictionary's answer to the last printed digit."""
     title = next(iter(SOUGHT))
-    *rows, dictionary = tables[4].rows
+    *rows, dictionary = tables(story)[4].rows
     for factor, *numbers in rows:
         _, weights, mix = look_up(title, float(factor))
         assert numbers == pytest.approx([*weights, *mix])

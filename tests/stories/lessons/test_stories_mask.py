@@ -9,14 +9,10 @@ from attnviz.stories.common import words_of
 from attnviz.stories.lessons import mask
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories.lessons import by_hand
+from tests.stories.parts import told
 
 WORDS = words_of(mask.SENTENCE)
 OTHER = words_of(mask.OTHER)
-
-
-def told(story: Story) -> str:
-    """Its sentences."""
-    return " ".join(part for part in story.parts if isinstance(part, str))
 
 
 def head_that_looks(patterns: np.ndarray, way: int) -> tuple[int, int]:

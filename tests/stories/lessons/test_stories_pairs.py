@@ -9,8 +9,9 @@ from attnviz.models.language import lexicon
 from attnviz.models.language.splits import split_of
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import pairs
-from attnviz.stories.record import Bars, Matrix, Story, Table
+from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand
+from tests.stories.parts import tables, told
 
 WORDS = words_of(pairs.SENTENCE)
 
@@ -19,16 +20,6 @@ WORDS = words_of(pairs.SENTENCE)
 def patterns() -> np.ndarray:
     """The sentence's weights, by hand [layer, head, query, key]."""
     return by_hand.patterns("toy", WORDS)
-
-
-def tables(story: Story) -> list[Table]:
-    """Its tables."""
-    return [part for part in story.parts if isinstance(part, Table)]
-
-
-def told(story: Story) -> str:
-    """Its sentences."""
-    return " ".join(part for part in story.parts if isinstance(part, str))
 
 
 def counted(split: str) -> np.ndarray:

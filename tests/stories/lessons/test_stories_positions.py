@@ -8,7 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from attnviz.stories.record import Lines, Matrix, Story, Table
+from attnviz.stories.record import Lines, Matrix, Story
+from tests.stories.parts import tables, told
 
 FREQUENCIES = 10_000.0 ** (-np.arange(0, 512, 2) / 512)
 
@@ -17,16 +18,6 @@ def formula(position: int, number: int, d: int) -> float:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same)."""
     angle = position / 10_000 ** ((number - number % 2) / d)
     return math.cos(angle) if number % 2 else math.sin(angle)
-
-
-def tables(story: Story) -> list[Table]:
-    """The tables among its parts."""
-    return [part for part in story.parts if isinstance(part, Table)]
-
-
-def sentences(story: Story) -> str:
-    """All its sentences."""
-    return " ".join(part for part in story.parts if isinstance(part, str))
 
 
 def test_small_table(story: Story) -> None:
@@ -73,7 +64,7 @@ def test_picture(story: Story) -> None:
 
 def test_stated_numbers(story: Story) -> None:
     """How long a wave is, how long each vector, how alike neighbours and the two ends."""
-    text = sentences(story)
+    text = told(story)
     assert f"once in {2 * math.pi:.2f} positions, the second in {2 * math.pi * 100:,.0f}" in text
     assert f"there are 256, from {2 * math.pi:.2f} to {2 * math.pi / FREQUENCIES[-1]:,.0f} positions a round" in text
     assert "sqrt(d/2) = 16," in text

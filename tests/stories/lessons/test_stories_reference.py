@@ -13,6 +13,7 @@ from attnviz.stories.common import words_of
 from attnviz.stories.lessons import reference
 from attnviz.stories.record import Bars, Matrix, Story, Table
 from tests.stories.lessons import by_hand
+from tests.stories.parts import told
 
 if TYPE_CHECKING:
     from attnviz.models.language.english import English, Reference
@@ -34,11 +35,6 @@ def head() -> tuple[int, int]:
 def test_sentences() -> list[English]:
     """Unseen sentences."""
     return list(islice(splits.sentences("test", kind="reference"), reference.SENTENCES))
-
-
-def told(story: Story) -> str:
-    """Its sentences."""
-    return " ".join(part for part in story.parts if isinstance(part, str))
 
 
 def refers(sentence: English) -> Reference:

@@ -9,14 +9,10 @@ import torch
 from attnviz.stories.lessons import self_attention
 from attnviz.stories.lessons.self_attention import D_K, D_MODEL, N_HEADS, WORDS
 from attnviz.stories.record import Matrix, Story, Table
+from tests.stories.parts import tables
 
 ROUNDING = D_MODEL * float(np.finfo(np.float32).eps)
 """Sums of 20 products, rounded to single precision; all numbers here are below 10."""
-
-
-def tables(story: Story) -> list[Table]:
-    """Its tables."""
-    return [part for part in story.parts if isinstance(part, Table)]
 
 
 def words(story: Story) -> str:

@@ -12,18 +12,9 @@ from torch import nn
 from attnviz.models.attention import scaled_dot_product_attention
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import word_order
-from attnviz.stories.record import Bars, Matrix, Story, Table
+from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand
-
-
-def tables(story: Story) -> list[Table]:
-    """Its tables."""
-    return [part for part in story.parts if isinstance(part, Table)]
-
-
-def told(story: Story) -> str:
-    """Its sentences."""
-    return " ".join(part for part in story.parts if isinstance(part, str))
+from tests.stories.parts import tables, told
 
 
 def places(first: list[str], second: list[str]) -> list[int]:
