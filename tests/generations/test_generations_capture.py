@@ -204,7 +204,7 @@ def test_bad_input(zoo: Zoo, speaking: Callable[[str], tuple[Any, Any]]) -> None
     model, tokenizer = speaking("gpt2")
     for prompt, which, error, words in (
         ("", "toy-decoder", InputError, "the prompt is empty"),
-        ("I love", "toy", ModelError, "toy generates nothing: it is an encoder"),
+        ("I love", "toy", ModelError, "toy generates nothing: it only reads"),
         ("I love", "toy-random", ModelError, "generates nothing"),
         ("I love", zoo.source("distilbert"), ModelError, "generates nothing"),
         ("I love", torch.nn.Linear(2, 2), ModelError, "generates nothing"),

@@ -81,11 +81,16 @@ class Decoder(Protocol):
         """A context that gives the `Decoding` of a text by at most so many tokens."""
 
 
-def cannot_generate(name: str) -> ModelError:
-    """What is said of a model that only reads."""
+def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
+    """What is said of a model that only reads, or that could generate had its projection to words come with it."""
+    if lacks_words:
+        return ModelError(
+            f"{name} generates nothing: it came without its projection to words; take the model as it was trained to "
+            "generate (of transformers' classes AutoModelForCausalLM or AutoModelForSeq2SeqLM)"
+        )
     return ModelError(
-        f"{name} generates nothing: it is an encoder, or came without its projection to words; models that generate "
-        "are decoders such as toy-decoder, gpt2 and Llama, and those that translate, such as toy-seq2seq and T5"
+        f"{name} generates nothing: it only reads; models that generate are decoders, such as toy-decoder, gpt2 and "
+        "Llama, and those that translate, such as toy-seq2seq and T5"
     )
 
 

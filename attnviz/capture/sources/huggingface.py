@@ -224,7 +224,7 @@ class PretrainedSource:
         """
         model, is_whole = self._speaks if self._whole is None else self._whole, self._whole is not None
         if model is None or (self._generator is not None and not self._generator.has_head):
-            raise cannot_generate(self.name)
+            raise cannot_generate(self.name, lacks_words=is_whole or "decoder" in self.kinds)
         with in_one_line(self.name, "read this text"):
             sentence, encoded = self._prompt(text, chat=chat)
         numbers, limit = tuple(encoded["input_ids"]), self._limit

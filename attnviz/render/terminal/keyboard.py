@@ -138,7 +138,7 @@ def pressed(patience: float = 0.0) -> Iterator[Iterator[str]]:
     except ImportError:  # Windows
         yield repeat("")
         return
-    if sys.stdin is None or not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty() or (not patience and _is_behind()):
         yield repeat("")
         return
     keyboard = sys.stdin.fileno()
@@ -153,6 +153,14 @@ def pressed(patience: float = 0.0) -> Iterator[Iterator[str]]:
     finally:
         termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
         signal.signal(signal.SIGTERM, handler)
+
+
+def _is_behind() -> bool:
+    """Whether we run in the background, where to ask for keys would stop us."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp()
+    except OSError:
+        return True
 
 
 def _end(*_: object) -> NoReturn:
