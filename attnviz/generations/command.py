@@ -16,7 +16,7 @@ from attnviz.generations.settings import (
     Sampling,
 )
 from attnviz.render.names import FILMS, picture_path
-from attnviz.settings import RECORDS, name_parts
+from attnviz.settings import PAGE, RECORDS, name_parts
 from attnviz.text.display import check_text
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ def _write(record: Attention, path: Path, appearance: GenerationAppearance) -> N
     suffix = path.suffix.lower()
     if suffix in RECORDS:
         write(path, partial(record.save, path))
+    elif suffix == PAGE:
+        from attnviz.heatmaps.html import page
+
+        write(path, partial(page, record, path, palette=appearance.palette, lang=appearance.lang))
     elif suffix in FILMS:
         from attnviz.generations.film import content
 

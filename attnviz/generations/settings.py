@@ -11,6 +11,7 @@ from attnviz.render.names import FILMS, PICTURES
 from attnviz.settings import (
     INPUT,
     MODEL,
+    PAGE,
     RECORDS,
     SHOWN,
     Background,
@@ -162,6 +163,6 @@ class GenerationAppearance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationOutput(FileSettings):
-    """The files to write: a picture of the record, the record, a film of its steps."""
+    """The files to write: the record, its picture, a page to explore it, a film of its steps."""
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *FILMS, *RECORDS)
+    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, PAGE, *FILMS, *RECORDS)

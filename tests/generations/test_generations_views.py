@@ -85,9 +85,25 @@ def test_on_a_terminal(in_terminal: Callable[..., Any]) -> None:
 
 def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> None:
     """A line a token; the record, its picture and its film; the record is loaded and drawn again."""
-    result = typed("generate", "I love", "--head", "2.1", "-o", "a.npz", "-o", "a.png", "-o", "a.gif", "--lang", "ko")
+    result = typed(
+        "generate",
+        "I love",
+        "--head",
+        "2.1",
+        "-o",
+        "a.npz",
+        "-o",
+        "a.png",
+        "-o",
+        "a.gif",
+        "-o",
+        "a.html",
+        "--lang",
+        "ko",
+    )
     assert result.status == 0
     assert len([line for line in result.output.splitlines() if line.lstrip()[:1].isdigit()]) == 4
+    assert (here / "a.html").stat().st_size > 0
     record = attnviz.load(here / "a.npz")
     assert isinstance(record, attnviz.Attention)
     np.testing.assert_array_equal(record.weights, attnviz.generate("I love", layers=[2], heads=[1]).weights)
