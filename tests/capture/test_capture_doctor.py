@@ -68,8 +68,8 @@ class TestRefused:
         """A soft cap, a scale, a window, a bias or sinks overlooked: the first layer that has it is refused."""
         found = interface._scoring
 
-        def overlook(*given: Any) -> Scoring:
-            return replace(found(*given), **planted)
+        def overlook(*given: Any, **more: Any) -> Scoring:
+            return replace(found(*given, **more), **planted)
 
         monkeypatch.setattr(interface, "_scoring", overlook)
         diagnosis = diagnose(name, tmp_path)
@@ -182,7 +182,7 @@ class TestCommand:
     def test_refused(self, typed: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The verdict is the reason, the layers up to it are listed, and the status is 1."""
         found = interface._scoring
-        monkeypatch.setattr(interface, "_scoring", lambda *given: replace(found(*given), scaling=2.0))
+        monkeypatch.setattr(interface, "_scoring", lambda *given, **more: replace(found(*given, **more), scaling=2.0))
         result = typed("doctor", str(write_config("bert", tmp_path)), "--random")
         assert result.status == 1
         assert "refused, because layer 0 is not verified" in " ".join(result.output.split())

@@ -257,7 +257,7 @@ class TestRefused:
     def test_a_term_overlooked(self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
         """The receipt proves a decoder's layers as it does all others: without its bias T5 is refused."""
         found = interface._scoring
-        monkeypatch.setattr(interface, "_scoring", lambda *given: replace(found(*given), bias=None))
+        monkeypatch.setattr(interface, "_scoring", lambda *given, **more: replace(found(*given, **more), bias=None))
         with pytest.raises(NotVerifiedError, match="layer 0 is not verified"):
             attend(SENTENCES[0], zoo.source("t5"), target=TARGETS[1], kind="decoder")
         attend(SENTENCES[0], zoo.source("t5"), target=TARGETS[1], kind="cross")  # which has none
