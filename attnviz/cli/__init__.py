@@ -78,7 +78,8 @@ class _Command(NamedTuple):
 
 
 COMMANDS: dict[str, Any] = {
-    "heatmap": heatmap, "generate": generate, "walkthrough": walkthrough,
+    "heatmap": heatmap, "page": _Command(heatmap.page_command, heatmap.PAGE_EXAMPLES),
+    "generate": generate, "walkthrough": walkthrough,
     "verify": _Command(walkthrough.verify_command, walkthrough.VERIFY_EXAMPLES), "compare-heads": heads,
     "head": _Command(heads.head_command, heads.HEAD_EXAMPLES, HeadCommand),
     "merge": _Command(heads.merge_command, heads.MERGE_EXAMPLES), "demo": demo, "models": models,

@@ -22,7 +22,14 @@ from attnviz.commands import (
     write_picture,
 )
 from attnviz.errors import InputError, SettingsError
-from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapOutput, HeatmapSelection, HeatmapText
+from attnviz.heatmaps.settings import (
+    HeatmapAppearance,
+    HeatmapOutput,
+    HeatmapSelection,
+    HeatmapText,
+    TourOutput,
+    TourSettings,
+)
 from attnviz.render.names import picture_path
 from attnviz.settings import PAGE, RECORDS, FigureSettings, ModelSettings, changed, name_parts
 from attnviz.text.display import visible
@@ -46,6 +53,27 @@ attnviz heatmap "She is eating a green apple" -m bert-base-uncased --words -o ap
 attnviz heatmap --toy --file sample_inputs/sentences.txt -o book.pdf
 
 attnviz heatmap --toy "I love all you" -o page.html --open"""
+
+
+PAGE_EXAMPLES = """Examples:
+
+attnviz page --open
+
+attnviz page -m toy-ko --lang ko -o tour.html"""
+
+
+def page_command(tour: TourSettings, output: TourOutput) -> None:
+    """Write a page in which you type a sentence and a small model shows where it looks.
+
+    The model that comes with attnviz runs in the page itself, which needs no network. For a page of your own sentence
+    and model: attnviz heatmap "..." -o page.html.
+    """
+    paths = output.usual(tour.model)
+    check_writable(paths)
+    from attnviz.heatmaps.html import page
+
+    for path in paths:
+        write(path, partial(page, None, path, model=tour.model, palette=tour.palette, lang=tour.lang))
 
 
 def command(

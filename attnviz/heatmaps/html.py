@@ -13,7 +13,7 @@ from jaxtyping import UInt8
 
 from attnviz.attention import Attention, Note, Token
 from attnviz.heatmaps.words import merged_tokens, word_groups
-from attnviz.models.registry import HOME_BUILT
+from attnviz.models.registry import HOME_BUILT, TOY
 from attnviz.render.html import build, frame, palettes, planes
 from attnviz.render.palette import DEFAULT
 from attnviz.render.sheet import KINDS, Scale, Sheet, pool, resolve
@@ -28,6 +28,8 @@ _NAMES = (
     "controls.js", "main.js", "views.css",
 )  # fmt: skip
 OWN = tuple(SCRIPTS / name for name in _NAMES)
+MODEL = tuple(SCRIPTS / name for name in ("toy.js", "tour.js", "tour.css"))
+"""What a page has besides in which a model runs."""
 
 EXACT = 2**21
 """Bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for each."""
@@ -62,18 +64,21 @@ class Page:
 
 
 def page(
-    record: Attention,
+    record: Attention | None = None,
     path: str | os.PathLike[str] | None = None,
     *,
+    model: str = TOY,
     palette: str = DEFAULT,
     scale: Scale = "shared",
     lang: str = "en",
 ) -> Page:
-    """A record as one HTML page to explore, which needs no network and asks for none.
+    """A record as one HTML page to explore, which needs no network and asks for none; without one, a page to type in.
 
     Args:
-        record: what `attnviz.attend` returned, or what was loaded.
+        record: what `attnviz.attend` returned, or what was loaded; None for a page in which the reader types sentences
+            and a home-built encoder runs.
         path: where to write it; None writes nothing.
+        model: which one runs in a page without a record: ``toy`` or ``toy-ko``.
         palette: its colours, as for `attnviz.heatmap`.
         scale: where the colours end at first, likewise; the page can change it.
         lang: its language at first, English or Korean; likewise.
@@ -83,8 +88,27 @@ def page(
 
     Raises:
         OutputError: a path that does not end in ``.html``, or cannot be written.
-        SelectionError: a palette or a scale that is not there.
+        SelectionError: a palette, a scale or a model that is not there.
     """
+    made = _tour(model, palette, scale, lang) if record is None else _explore(record, palette, scale, lang)
+    if path is not None:
+        made.save(path)
+    return made
+
+
+def _tour(model: str, palette: str, scale: Scale, lang: str) -> Page:
+    """The page in which a model runs."""
+    from attnviz.heatmaps.tour import labels
+
+    told, data = labels(model)
+    told |= {"lang": lang, "scale": scale, "palette": palettes(palette)}
+    about = [(name, str(told[name][lang == "ko"])) for name in ("about", "proof")]  # type: ignore[index]
+    head = [("model", f"{model} · {about[0][1]}"), about[1]]
+    return Page(build(f"attnviz · {model}", head, labels=told, data=data, own=(*MODEL, *OWN), language=lang))
+
+
+def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Page:
+    """The page of a record."""
     most = int((MOST / record.weights[..., 0, 0].size) ** 0.5)
     sheet = pool(resolve(record, scale, lang), most, most)
     is_pooled = max(sheet.cell) > 1
@@ -108,12 +132,8 @@ def page(
         "notes": [[sentence(note, language) for note in _notes(record, sheet)] for language in LANGUAGES],
         "palette": palettes(palette),
     }  # fmt: skip
-    made = Page(
-        build(sheet.sentence or visible(record.model), _said(sheet), labels=labels, data=data, own=OWN, language=lang)
-    )
-    if path is not None:
-        made.save(path)
-    return made
+    title = sheet.sentence or visible(record.model)
+    return Page(build(title, _said(sheet), labels=labels, data=data, own=OWN, language=lang))
 
 
 def _walkthrough(record: Attention) -> str:

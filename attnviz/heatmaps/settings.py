@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from attnviz.errors import SettingsError
-from attnviz.render.names import PICTURES
+from attnviz.models.registry import TOY, TOY_KOREAN
+from attnviz.render.names import PICTURES, outputs
 from attnviz.settings import (
+    FILES,
     INPUT,
     LOOK,
+    MODEL,
     PAGE,
     RARE,
     RECORDS,
     SHOWN,
     Background,
+    FileSettings,
     Kind,
     OutputSettings,
     Ranges,
@@ -133,3 +137,34 @@ class HeatmapOutput(OutputSettings):
             check_endings(self.output, self.ENDINGS)
             return None
         return self.output[0] if self.output[0].suffix.lower() in {"", ".pdf"} else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TourSettings:
+    """Which model runs in the page, and how the page looks."""
+
+    model: Literal["toy", "toy-ko"] = option(
+        "--model", "-m", default=TOY, panel=MODEL, help=f"The model: {TOY} reads English, {TOY_KOREAN} Korean."
+    )
+    palette: str = palette_option()
+    lang: Literal["en", "ko"] = lang_option()
+
+    def __post_init__(self) -> None:
+        check_palette(self.palette)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TourOutput(FileSettings):
+    """The page to write."""
+
+    ENDINGS: ClassVar[tuple[str, ...]] = (PAGE,)
+
+    output: tuple[Path, ...] = option(
+        "--output", "-o", default=(), metavar="FILE", panel=FILES,
+        help="The page to write, by its ending: {endings}; repeatable [default: outputs/page-MODEL.html].",
+    )  # fmt: skip
+    show: bool = option("--open", default=False, help="Open the page when it is written.", panel=FILES)
+
+    def usual(self, model: str) -> tuple[Path, ...]:
+        """The files named, or else one in `outputs`."""
+        return self.output or (outputs() / f"page-{model}{PAGE}",)

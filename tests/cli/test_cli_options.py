@@ -318,6 +318,7 @@ def test_names_differ_by_kind_and_target(typed: Callable[..., Result], here: Pat
 
 NEEDED = {
     "heatmap": "text",
+    "page": "model",
     "generate": "chat",
     "doctor": "model",
     "train": "name",

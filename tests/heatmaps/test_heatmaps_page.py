@@ -511,7 +511,7 @@ def test_scripts_share_one_scope() -> None:
     """No two scripts say what one name means: they stand in the page one after the other."""
     from attnviz.render.html import SHARED
 
-    texts = [path.read_text("utf-8") for path in (*SHARED, *html.OWN) if path.suffix == ".js"]
+    texts = [path.read_text("utf-8") for path in (*SHARED, *html.MODEL, *html.OWN) if path.suffix == ".js"]
     names = [
         name
         for text in texts

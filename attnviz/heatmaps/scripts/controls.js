@@ -62,7 +62,8 @@ function controlsOf(app) {
     findNode,
     el("details", { class: "options" }, options, el("div", { class: "choices" },
       ...(sides.some((one) => one.special.length) ? [check("special", "special")] : []),
-      ...(sides.some((one) => Object.keys(one.names).length) ? [check("merge", "words")] : []),
+      ...(sides.some((one) => Object.keys(one.names).length) || labels.toy?.words.some((one) => one.startsWith(PIECE))
+        ? [check("merge", "words")] : []),
       ...(hasPair(labels)
         ? [choice("part", "part", [["", () => say("partAll")], ...["AA", "AB", "BA", "BB"].map(pair)])]
         : []),

@@ -1,9 +1,10 @@
 /** The page: its state, its views, and what the reader does. */
 class App {
-  /** @param {Labels} labels @param {Weights} weights */
-  constructor(labels, weights) {
+  /** @param {Labels} labels @param {Weights} weights @param {Tour | null} tour */
+  constructor(labels, weights, tour) {
     this.labels = labels;
     this.weights = weights;
+    this.tour = tour;
     this.state = read(location.hash, labels);
     this.hover = { row: -1, column: -1 };
     /** @type {{look: string, rows: Group[], columns: Group[]} | null} */
@@ -33,6 +34,10 @@ class App {
     this.dark.addEventListener("change", () => this.draw());
     this.node?.replaceChildren(this.text.node, this.controls.node, this.pattern.node, this.row.node,
       el("nav", { class: "heads", hidden: labels.tops.length === 1 }, this.overview.node), this.controls.help);
+    if (tour) {
+      tour.set = (change) => this.set(change);
+      document.querySelector("header")?.append(tour.node);
+    }
     this.node?.setAttribute("data-ready", "1");
     this.draw();
   }
@@ -41,6 +46,7 @@ class App {
   set(change) {
     const before = this.state;
     this.state = { ...before, ...change };
+    if (this.state.text !== before.text) this.reread(change);
     if (change.toward && change.toward !== before.toward && this.same && before.query < 0 !== before.key < 0) {
       Object.assign(this.state, { query: before.key, key: before.query });
     }
@@ -51,6 +57,23 @@ class App {
     if (change.head !== undefined && change.head !== before.head && this.overview.node.contains(document.activeElement)) {
       this.overview.places.get(this.state.head)?.button.focus();
     }
+  }
+
+  /** The model of the page reads what was typed; a word that is still there stays chosen. @param {Partial<State>} change */
+  reread(change) {
+    const { labels, state, tour } = this, before = labels.queries.texts;
+    const weights = tour?.read(state.text);
+    if (!weights) return;
+    this.weights = weights;
+    this.overview.renew(weights);
+    this.grouped = this.held = null;
+    this.laid = this.painted = "";
+    this.hover = { row: -1, column: -1 };
+    const kept = (/** @type {"query"|"key"} */ name) => {
+      const token = state[name], now = labels.queries.texts[token];
+      return now !== undefined && (Object.hasOwn(change, name) || now === before[token]) ? token : -1;
+    };
+    Object.assign(state, { query: kept("query"), key: kept("key"), rows: "", keys: "" });
   }
 
   /** A word or a cell that is pointed at; pinned, it stays. @param {{row: number, column: number}} place
@@ -144,6 +167,7 @@ class App {
     if (state.head) this.drawHead();
     this.overview.show(state, this.colours);
     this.controls.show();
+    this.tour?.show(state);
     node.querySelector("nav")?.setAttribute("aria-label", say("heads"));
     headings(labels);
     performance.measure("drawn", "draw");
@@ -200,9 +224,12 @@ async function openPage() {
   }
   wait.textContent = "";
   try {
-    const weights = new Weights(labels, await inflate(part("data").textContent ?? ""));
+    const bytes = await inflate(part("data").textContent ?? "");
+    const tour = labels.toy ? new Tour(labels, bytes) : null;
+    const weights = tour
+      ? tour.read(read(location.hash, labels).text) ?? tour.read(usual(labels).text) : new Weights(labels, bytes);
     part("data").remove();
-    new App(labels, weights);
+    new App(labels, /** @type {Weights} */ (weights), tour);
     performance.mark("shown");
   } catch (error) {
     wait.textContent = say("broken");

@@ -76,6 +76,14 @@ class Overview {
     this.node.style.setProperty("--across", String(columns.length));
   }
 
+  /** Shows other weights of the same heads. @param {Weights} weights */
+  renew(weights) {
+    this.weights = weights;
+    this.step = Math.ceil(Math.max(...this.labels.size) / MOST);
+    this.made = null;
+    this.look = "";
+  }
+
   /** The small matrix of each head and mean; made once. */
   get smalls() {
     if (!this.made) {

@@ -16,6 +16,7 @@
  * @property {string} rows the rows that are seen where the matrix is enlarged, such as "10-20"; "" all
  * @property {string} keys the columns, likewise
  * @property {"en"|"ko"} lang
+ * @property {string} text what is typed where a model runs in the page
  */
 
 /** What each part of a state may be, whoever wrote the address. @type {Record<string, RegExp>} */
@@ -35,6 +36,7 @@ const ALLOWED = {
   rows: /^\d{1,5}-\d{1,5}$/,
   keys: /^\d{1,5}-\d{1,5}$/,
   lang: /^(en|ko)$/,
+  text: /^[^\0]{1,1000}$/,
 };
 
 /** @param {Labels} labels @returns {State} */
@@ -45,7 +47,7 @@ function usual(labels) {
   return {
     head: only ? `${labels.layers[0]}.${labels.heads[0]}` : "", view: "matrix", query: -1, key: -1, toward: "from",
     special: false, words: false, part: "", scale, least: 0, find: "",
-    more: "", rows: "", keys: "", lang: labels.lang === "ko" ? "ko" : "en",
+    more: "", rows: "", keys: "", lang: labels.lang === "ko" ? "ko" : "en", text: labels.toy?.example ?? "",
   };
 }
 
@@ -64,6 +66,7 @@ function read(fragment, labels) {
   if (state.query >= labels.size[0]) state.query = -1;
   if (state.key >= labels.size[1]) state.key = -1;
   if (state.part && !hasPair(labels)) state.part = "";
+  if (!labels.toy) state.text = "";
   state.more = state.more.split(",").filter((/** @type {string} */ one) => headsOf(one, labels).length === 1).join();
   return state;
 }

@@ -4,12 +4,12 @@
  * @typedef {{lang: string, scale: string, model: string, kind: string[], about: string[], is: string, sentence: string,
  *   layers: number[], heads: number[], size: [number, number], tops: number[], links: number, queries: Side,
  *   keys: Side | null, first: [number, number], cell: [number, number], proof: string[], proved: boolean, command: string,
- *   notes: string[][], palette: {light: string, dark: string}}} Labels
+ *   notes: string[][], palette: {light: string, dark: string}, toy?: ToyPlan}} Labels
  */
 
 /** The weights of all heads, each a matrix of queries and keys. */
 class Weights {
-  /** @param {Labels} labels @param {Uint8Array} bytes */
+  /** @param {Labels} labels @param {Uint8Array|Float32Array} bytes packed, or the weights themselves */
   constructor(labels, bytes) {
     this.queries = labels.size[0];
     this.keys = labels.size[1];
@@ -18,9 +18,13 @@ class Weights {
     this.tops = labels.tops;
     this.links = labels.links;
     const n = this.heads * this.links * this.queries;
-    if (bytes.length !== (n ? n * 6 + this.heads * this.cells : this.heads * this.cells * 4)) throw new RangeError();
     /** @type {Map<string, Matrix>} */
     this.kept = new Map();
+    if (bytes instanceof Float32Array) {
+      this.exact = bytes;
+      return;
+    }
+    if (bytes.length !== (n ? n * 6 + this.heads * this.cells : this.heads * this.cells * 4)) throw new RangeError();
     if (this.links) {
       this.places = new Uint16Array(joined(bytes.subarray(0, n * 2), 2));
       this.exact = new Float32Array(joined(bytes.subarray(n * 2, n * 6), 4));
