@@ -432,6 +432,19 @@ def test_a_telephone(show: Open, fixed_record: Make, fragment: str) -> None:
         assert state(shown)["query"] == "4"
 
 
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_no_name_of_a_row_is_cut(show: Open, fixed_record: Make, lang: str) -> None:
+    """At 360 pixels each layer, and the word for the mean, has the room that its text takes."""
+    shown = show(fixed_record(SENTENCE, n_layers=12, n_heads=12), lang=lang, viewport={"width": 360, "height": 740})
+    widths = shown.locator(".thumbs th[scope=row]").evaluate_all("""all => all.map((one) => {
+      const text = document.createRange();
+      text.selectNodeContents(one);
+      return [one.textContent, text.getBoundingClientRect().width, one.clientWidth];
+    })""")
+    assert widths[-1][0] == ("mean" if lang == "en" else "평균")
+    assert [name for name, wanted, room in widths if wanted > room] == []
+
+
 @pytest.mark.parametrize("is_dark", [False, True])
 def test_zero_is_the_pages_colour(show: Open, fixed_record: Make, *, is_dark: bool) -> None:
     """Dark and light follow the reader's system; numbers stand on their cells with a contrast of 4.5 at least."""
