@@ -298,7 +298,10 @@ def test_usage_of_the_whole(refused: Callable[..., tuple[int, str]]) -> None:
         "attnviz: there is no command 'heatmop': did you mean heatmap? (see attnviz --help)",
     )
     status, line = refused("\x1b[2J")
-    assert (status, r"there is no command '\x1b[2J': there are heatmap, generate, walkthrough, " in line) == (2, True)
+    assert (status, r"there is no command '\x1b[2J': there are heatmap, page, generate, walkthrough, " in line) == (
+        2,
+        True,
+    )
 
 
 def test_nothing_typed(typed: Callable[..., Result]) -> None:
