@@ -41,8 +41,8 @@ class TestTerms:
         """Were one of them overlooked, the first layer would be refused."""
         found = interface._scoring
 
-        def overlook(*given: Any) -> Scoring:
-            return replace(found(*given), **without)  # type: ignore[arg-type]
+        def overlook(*given: Any, **more: Any) -> Scoring:
+            return replace(found(*given, **more), **without)  # type: ignore[arg-type]
 
         monkeypatch.setattr(interface, "_scoring", overlook)
         with pytest.raises(NotVerifiedError, match="layer 0 is not verified"):

@@ -39,7 +39,7 @@ def test_a_models_own(typed: Callable[..., Result], here: Path) -> None:
     assert result.status == 0
     lines = result.output.splitlines()
     assert "from the model's own concatenated, says the file: 1.0e-07" in lines
-    assert "given, so not computed: X, Wq, bq, Wk, bk, Wv, bv, B, mask, sink, Wo, gain and 6 more" in lines
+    assert "given, so not computed: X, Wq, bq, Wk, bk, Wv, bv, B, mask, sink, Wo, gain and 7 more" in lines
 
 
 def test_the_first_wrong_cell(refused: Callable[..., tuple[int, str]], here: Path) -> None:
