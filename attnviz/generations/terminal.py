@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.attention import Attention, Token
-from attnviz.generations.record import Step, running_text, whose
+from attnviz.generations.record import LEAST, Step, running_text, whose
 from attnviz.render.palette import levels
 from attnviz.render.sheet import KINDS, blank_below
 from attnviz.render.terminal.screen import Screen
@@ -45,7 +45,7 @@ class View:
         between = spell(" · ", self.screen)
         while room is not None and len(parts) > 1 and cell_len(between.join(parts)) > room:
             parts.pop()
-        return between.join(parts)
+        return between.join(parts) or self.say(f"no token by {LEAST} or more", f"{LEAST} 이상인 토큰 없음")
 
 
 def draw_head(step: Step, view: View) -> list[Text]:

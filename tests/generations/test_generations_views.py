@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
@@ -55,6 +56,17 @@ def test_a_long_text_shows_its_end(made: dict[str, Attention]) -> None:
     text = "\n".join(line.plain for line in lines)
     assert "…" in text
     assert f"{step.token.text}█" in text
+
+
+def test_a_row_spread_thin(made: dict[str, Attention]) -> None:
+    """Where no weight reaches what is named, that is said, and not nothing."""
+    step = list(steps_of(made["toy-decoder"]))[-1]
+    thin = replace(step, weights=np.full_like(step.weights, 0.004))
+    told: dict[Literal["en", "ko"], str] = {"en": "no token by 0.005 or more", "ko": "0.005 이상인 토큰 없음"}
+    for language, said in told.items():
+        view = View(screen=Screen(width=80, colour=False), language=language)
+        for lines in ([draw_line(thin, view)], draw_step(thin, view, 20)):
+            assert said in "\n".join(line.plain for line in lines)
 
 
 def test_with_the_keyboard(in_terminal: Callable[..., Any], here: Path) -> None:
