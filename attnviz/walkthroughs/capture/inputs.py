@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -53,6 +54,11 @@ class Inputs:
         self._calculation, self._walked = calculation, run
         self._there: dict[str, Float64[np.ndarray, "token d_model"]] = {}
         self._made: list[tuple[Float64[np.ndarray, "token d_model"], str, str]] = []
+
+    @cached_property
+    def makers(self) -> tuple[Made | None, Made | None, Made | None]:
+        """How query, keys and values of all heads are made: found once for all."""
+        return makers(self._walked.keep)
 
     def know(self, whole: Float64[np.ndarray, "token d_model"], name: str, row_name: str) -> None:
         """Name what a projection may be given, and its row of the query that is followed, made already or not."""
@@ -108,7 +114,7 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
     heads = (run.head, run.group, run.group)
     row_names = (run.looking, run.keys, run.keys)
     for name, own, rows, made, head, step, letter in zip(
-        run.names, run.own(), row_names, makers(run.keep), heads, STEPS, LETTERS, strict=True
+        run.names, run.own(), row_names, inputs.makers, heads, STEPS, LETTERS, strict=True
     ):
         row = run.row if step == "query" else None
         part = None if made is None else part_of(made, head, row)
