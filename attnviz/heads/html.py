@@ -10,7 +10,7 @@ from attnviz.heads.notes import how_sure, note_words, proof
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of, strongest_of
-from attnviz.heads.wording import described, sample, say
+from attnviz.heads.wording import described, narrow, sample, say
 from attnviz.render.html import build, palettes
 from attnviz.text.display import visible
 from attnviz.text.phrase import LANGUAGES
@@ -29,7 +29,8 @@ def page(comparison: HeadComparison, language: str = "en") -> str:
         "proof": [proof(comparison, one) for one in LANGUAGES],
         "notes": [[visible(note_words(note, one)) for note in comparison.notes] for one in LANGUAGES],
         "measures": [
-            {"name": visible(one.label), "unit": one.unit, "words": [visible(one.say(lang)) for lang in LANGUAGES]}
+            {"name": visible(one.label), "unit": one.unit, "narrow": one.narrow,
+             "words": [visible(one.say(lang)) for lang in LANGUAGES]}
             for one in measures
         ],
         "rules": [
@@ -39,7 +40,7 @@ def page(comparison: HeadComparison, language: str = "en") -> str:
         ],
         "profiles": [_profile(comparison, head, [comparison.names.index(one.name) for one in measures])
                      for head in comparison.heads],
-        "not": [say("not_explanation", one) for one in LANGUAGES],
+        "not": [[narrow(one), say("not_explanation", one)] for one in LANGUAGES],
         "palette": palettes(),
     }  # fmt: skip
     ko = language == "ko"
@@ -65,7 +66,8 @@ def _profile(comparison: HeadComparison, head: HeadProfile, chosen: list[int]) -
 def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str, Any]:
     return {
         "rule": role.name, "score": _number(role.score), "low": _number(role.low), "high": _number(role.high),
-        "least": role.rule.threshold, "sure": role.established, "why": [how_sure(role, one) for one in LANGUAGES],
+        "narrow": role.narrow, "least": role.rule.threshold, "sure": role.established,
+        "why": [how_sure(role, one) for one in LANGUAGES],
         "controls": [
             {"words": [CONTROLS[one.name].say(lang, one) for lang in LANGUAGES], "value": _number(one.value),
              "low": _number(one.low), "high": _number(one.high), "out": one.rules_out}

@@ -65,6 +65,7 @@ class Role:
     high: float  # the upper end
     controls: tuple[Control, ...]  # what the score is held against
     doubt: Note | None = None  # why it is not established; None where it is
+    narrow: bool = False  # whether its interval is not to be trusted
 
     @property
     def name(self) -> str:

@@ -237,7 +237,11 @@ def roles_of(
             even=1.0 if measure.family else float(counts.even[layer, at]), different=counts.different,
         )  # fmt: skip
         why = doubt(evidence, taken, threshold=rule.threshold, needs=set(rule.ruled_out_by) - {OFFSET})
-        roles.append(Role(rule=rule, measure=measure.name, score=score, low=low, high=high, controls=taken, doubt=why))
+        found = Role(
+            rule=rule, measure=measure.name, score=score, low=low, high=high, controls=taken, doubt=why,
+            narrow=measure.narrow,
+        )  # fmt: skip
+        roles.append(found)
     return clearest_first(roles)
 
 

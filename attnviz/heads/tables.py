@@ -23,7 +23,7 @@ from attnviz.heads.notes import note_words, proof, reason_of
 from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import by_role
-from attnviz.heads.wording import described, sample, say
+from attnviz.heads.wording import TOO_NARROW, described, ends, narrow, sample, say
 from attnviz.render.latex import document, escaped
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.storage.files import check_ending, write_whole
@@ -197,8 +197,9 @@ def _relation(one: Relation) -> dict[str, Any]:
     return {**fields, "established": one.established, "reason": reason_of(one.doubt)}
 
 
-def _meant(one: Measure) -> dict[str, str]:
-    return {"unit": one.unit, "meaning": one.meaning} if one.unit else {}
+def _meant(one: Measure) -> dict[str, object]:
+    narrow = {"narrow": True} if one.narrow else {}
+    return {"unit": one.unit, "meaning": one.meaning, **narrow} if one.unit else {}
 
 
 def _examples(
@@ -274,10 +275,12 @@ def to_latex(comparison: HeadComparison, language: str = "en") -> str:
             rows.append([escaped(say("no_role", language)), f"{len(row.heads)}", *[""] * 4])
         else:
             name = f"{MARKS[row.doubt is None]} {escaped(role.rule.short)}"
-            score = [f"{role.score:.2f}", _ends(role.low, role.high), _control(role, language)]
+            score = [f"{role.score:.2f}", _tex(ends(role.low, role.high, narrow=role.narrow)), _control(role, language)]
             rows.append([name, f"{len(row.heads)}", head.name, *score])
     lines = [f"{{{cells[0]}}} & {' & '.join(cells[1:])} \\\\" for cells in rows]
     marks = say("marks", language, yes="YES", no="NO", doubt="")
+    if any(role is not None and role.narrow for row in by_role(comparison) for _, role in row.heads[:1]):
+        marks += f"; {narrow(language)}"
     legend = escaped(marks).replace("YES", MARKS[True]).replace("NO", MARKS[False])
     body = [
         *(f"% {' '.join(visible(text).split())}" for text in [*about, proof(comparison, language)]),
@@ -287,8 +290,8 @@ def to_latex(comparison: HeadComparison, language: str = "en") -> str:
     return document("\n".join(body), PACKAGES, r"\setlength{\tabcolsep}{4pt}")
 
 
-def _ends(low: float, high: float) -> str:
-    return "" if math.isnan(low) else f"{low:.2f}--{high:.2f}"
+def _tex(interval: str) -> str:
+    return interval.replace("–", "--").replace(TOO_NARROW, r"\(\sim\)")  # noqa: RUF001
 
 
 def _control(role: Role, language: str) -> str:
@@ -297,7 +300,7 @@ def _control(role: Role, language: str) -> str:
     if not held:
         return ""
     one = max(held, key=lambda control: control.high)
-    return f"{_ends(one.low, one.high)} ({escaped(say(f'mark_{one.name}', language))})"
+    return f"{_tex(ends(one.low, one.high))} ({escaped(say(f'mark_{one.name}', language))})"
 
 
 WRITERS: Mapping[str, Callable[[Any, str], str]] = {

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.text.notes import Templates
 from attnviz.text.phrase import entries
 
 SAMPLES = "sentences shipped with attnviz"
 """What the sentences are called where none are given."""
+
+TOO_NARROW = "~"
+"""Before an interval that is not to be trusted."""
 
 OWN = "sentences of its own language that it never saw"
 """Likewise of a trained home-built model."""
@@ -77,6 +82,8 @@ pairs_axes | rows and columns: heads as layer.head, counted from 0, in the order
 pairs_colour | dark: alike · the largest distance here is {largest}; 0 is that of heads whose weights are always equal,
     {farthest} that of heads that never look at the same token | 진할수록 비슷함 · 여기서 가장 먼 거리는 {largest}; 0은
     가중치가 늘 같은 헤드, {farthest}는 같은 토큰을 보는 일이 없는 헤드 사이의 거리
+narrow | {mark} too narrow: on real text fewer than 92 of 100 such intervals hold the mean
+    | {mark} 너무 좁음: 실제 글에서 이런 구간 100개 가운데 92개 미만만 평균을 포함함
 count_from_0 | layers and heads count from 0 | 층과 헤드의 번호는 0부터
 # all heads
 title | What each head does · {model} | 각 헤드가 하는 일 · {model}
@@ -355,6 +362,16 @@ def say(phrase: str, /, language: str = "en", **fields: object) -> str:
     if phrase not in TEXTS:
         return phrase
     return TEXTS[phrase][language == "ko"].format(**fields)
+
+
+def ends(low: float, high: float, *, narrow: bool = False) -> str:
+    """An interval as ``0.12–0.34``, marked where it is not to be trusted; empty where there is none."""  # noqa: RUF002
+    return "" if math.isnan(low) else f"{TOO_NARROW if narrow else ''}{low:.2f}–{high:.2f}"  # noqa: RUF001
+
+
+def narrow(language: str = "en") -> str:
+    """What the mark of intervals that are not to be trusted says."""
+    return say("narrow", language, mark=TOO_NARROW)
 
 
 def counted(n: int, what: str) -> str:

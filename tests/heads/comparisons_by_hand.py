@@ -23,6 +23,7 @@ from attnviz.heads.relations import OTHER, WORDS, rule_of
 from attnviz.heads.similarity import cluster, cut, scaled_to_two
 
 TAKEN = measures_of()
+NARROW = {one.name for one in TAKEN if one.narrow}
 NAMES = tuple(one.name for one in TAKEN)
 SHARES = tuple(one.name for one in TAKEN if one.takes == "keys" and one.offset is None)
 RULES = {
@@ -100,6 +101,7 @@ def role_of(spec: tuple[str, str, bool], score: float) -> Role:
         low=score - 0.02,
         high=score + 0.02,
         controls=controls,
+        narrow=measure in NARROW,
         doubt=None
         if established
         else Note.of(

@@ -35,7 +35,7 @@ from attnviz.heads.selection import (
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.similarity import leaves
 from attnviz.render.palette import colours, pixels
-from tests.heads.comparisons_by_hand import COLOURS, KOREAN, RULES, made, similarity_of, with_chance
+from tests.heads.comparisons_by_hand import COLOURS, KOREAN, NARROW, RULES, made, similarity_of, with_chance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -359,7 +359,8 @@ def test_a_page_has_the_measures() -> None:
     ends = np.array([line.get_ydata() for line in offsets.lines], dtype=np.float64)
     assert np.allclose(ends, [(low, high) for _, low, high in values])
     names = shares(comparison)
-    assert [label.get_text() for label in measures.get_yticklabels()] == names
+    labels = [label.get_text() for label in measures.get_yticklabels()]
+    assert labels == [f"{'~' * (name in NARROW)}{name}" for name in names]
     found = {str(points.get_label()): np.asarray(points.get_offsets())[:, 0] for points in measures.collections}
     own = np.array([estimate_of(comparison, name, head)[0] for name in names])
     assert np.allclose(np.ma.filled(found["this head"], np.nan), own, equal_nan=True)

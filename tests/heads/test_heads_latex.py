@@ -72,7 +72,8 @@ def test_latex_is_printed_and_read_by_another_document(
             if role is not None:
                 (line,) = {one for one in lines if f"{role.rule.short} " in one and f" {head.name} " in one}
                 assert f"{role.score:.2f}" in line
-                assert f"{role.low:.2f}–{role.high:.2f}" in line  # noqa: RUF001 - as TeX prints it
+                between = f"{role.low:.2f}–{role.high:.2f}"  # noqa: RUF001 - as TeX prints it
+                assert f"{'∼' * role.narrow}{between}" in line.replace("∼ ", "∼")  # noqa: RUF001 - likewise
                 assert (line.count(".") >= 5) == any(one.rules_out for one in role.controls)
     assert ("확인됨" in alone) == (language == "ko")
 

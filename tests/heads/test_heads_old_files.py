@@ -36,7 +36,7 @@ TINY_SETTINGS = SurveySettings(max_offset=1, controls=200)
 THEN = tuple(one for one in MEASURES if getattr(one, "name", "") != "meaning")
 """What was measured then: a run that goes on measures no more."""
 JUDGED = {"low", "high", "established", "reason", "proof", "typical", "controls", "untrained", "relations",
-          "role_established", "beyond_nearest"}  # fmt: skip
+          "role_established", "beyond_nearest", "narrow"}  # fmt: skip
 """What is judged otherwise today: intervals by another method, and random weights of several seeds."""
 
 

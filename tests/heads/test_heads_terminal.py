@@ -32,7 +32,7 @@ from attnviz.heads.terminal.page import draw_head
 from attnviz.heads.terminal.table import draw_table
 from attnviz.render.palette import luminance, readable
 from attnviz.render.terminal.screen import Screen
-from tests.heads.comparisons_by_hand import COLOURS, KOREAN, NAMES, RULES, TAKEN, made, with_chance
+from tests.heads.comparisons_by_hand import COLOURS, KOREAN, NAMES, NARROW, RULES, TAKEN, made, with_chance
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -407,7 +407,8 @@ def test_a_heads_page() -> None:
         at = NAMES.index(name)
         value, low, high = (one[0, 0, at] for one in (e.value, e.low, e.high))
         words = next(line for line in lines if line.startswith(f"{name} ") and "“" not in line).split()
-        shown = ["—", "—"] if math.isnan(value) else [f"{value:.2f}", f"{low:.2f}{TO}{high:.2f}"]
+        doubted = "~" * (name in NARROW)
+        shown = ["—", "—"] if math.isnan(value) else [f"{value:.2f}", f"{doubted}{low:.2f}{TO}{high:.2f}"]
         held = [comparison.controls["shuffled"].value[0, 0, at], comparison.controls["untrained"].value[0, 0, at]]
         held += [comparison.controls[name].value[0, 0, at] for name in ("offset", "chance")]
         assert words[1:7] == [*shown, *("—" if math.isnan(one) else f"{one:.2f}" for one in held)]
@@ -423,6 +424,17 @@ def test_a_heads_page() -> None:
     ]
     row = comparison.similarity.divergences[0] if comparison.similarity is not None else np.zeros(0)
     assert [far for _, far in nearest(comparison, 0, 0, 5)] == sorted(row[1:])
+
+
+def test_intervals_that_are_too_narrow_are_marked() -> None:
+    """Those of a role that few sentences carry, and only those; what the mark means is said where it stands."""
+    for draw in (draw_overview, draw_table):
+        text = printed(draw(made(), PLAIN), PLAIN)
+        (induction,) = {line for line in text.splitlines() if "0.88" in line and "induction" in line}
+        assert f" ~0.88{TO}0.92" in induction
+        assert text.count("~0.88") == 1
+        assert "~ too narrow: on real text" in text
+        assert "~" not in printed(draw(made(1, 4), PLAIN), PLAIN)
 
 
 def test_without_similarity() -> None:

@@ -30,7 +30,7 @@ from attnviz.heads.terminal.cells import (
     role_style,
     rule_style,
 )
-from attnviz.heads.wording import counted, say
+from attnviz.heads.wording import TOO_NARROW, counted, narrow, say
 from attnviz.render.palette import LEVELS
 from attnviz.render.sheet import BLANK
 from attnviz.render.terminal.screen import Screen
@@ -189,7 +189,8 @@ def _measure(differences: Sequence[Difference], screen: Screen, language: str) -
     share = math.copysign(size(one), one.value)
     ends = ""
     if screen.width >= WITH_INTERVALS and not math.isnan(one.low):
-        ends = f" ({one.low:+.{digits}f} to {one.high:+.{digits}f})"
+        mark = TOO_NARROW if one.measure.narrow else ""
+        ends = f" ({mark}{one.low:+.{digits}f} to {one.high:+.{digits}f})"
     style = screen.paint_signed(share, 1.0) if one.established else Style(dim=True)
     return Text.assemble(
         (f"{spell(one.measure.label, screen)} ", "" if one.established else "dim"), (value, style), (ends, "dim")
@@ -253,6 +254,10 @@ def _notes(changes: Changes, screen: Screen, language: str, *, full: bool) -> It
     else:
         phrase = "map_measure" if changes.pattern is None else "map_pattern"
         legend = wording.how_to_read(changes, language, say(phrase, language, yes=yes, no=no, most=MAX_OFFSET))
+    if screen.width >= WITH_INTERVALS and any(
+        one.measure.narrow for change in changes.heads for one in most_changed(changes, change, 2)
+    ):
+        legend.append(narrow(language))
     for text in legend:
         yield from prose(text, screen, "dim")
     for note in changes.notes:

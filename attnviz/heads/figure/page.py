@@ -15,7 +15,7 @@ from attnviz.heads.notes import MINOR, closest_roles, how_sure, note_words, proo
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, own_card, strongest_of
-from attnviz.heads.wording import described, role_words, sample, say
+from attnviz.heads.wording import TOO_NARROW, described, ends, narrow, role_words, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, SMALL, TEXT, TITLE, Pen
@@ -146,7 +146,9 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, language: str) -> l
         return [(say("no_threshold", language), BLACK), *([(visible(close), GREY)] if close else [])]
     written = []
     for role in profile.roles:
-        score = f"{role.score:.2f}" + ("" if math.isnan(role.low) else f" ({role.low:.2f}–{role.high:.2f})")  # noqa: RUF001
+        score = f"{role.score:.2f}"
+        if role_ends := ends(role.low, role.high, narrow=role.narrow):
+            score += f" ({role_ends})"
         written.append((f"{visible(role.rule.short)} {score}: {visible(role.rule.say(language))}", BLACK))
         written.append((visible(how_sure(role, language)), GREY))
     return written
@@ -159,8 +161,8 @@ def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> l
         if measure.unit in {"nats", "tokens"}:
             value, low, high = estimate_of(comparison, measure.name, profile)
             if not math.isnan(value):
-                ends = "" if math.isnan(low) else f" ({low:.2f}–{high:.2f})"  # noqa: RUF001
-                others.append(f"{measure.name} {value:.2f} {measure.unit}{ends}")
+                between = ends(low, high, narrow=measure.narrow)
+                others.append(f"{measure.name} {value:.2f} {measure.unit}{between and f' ({between})'}")
     near = ", ".join(
         f"{other.name} ({visible(other.roles[0].rule.short) if other.roles else say('no_role', language)})"
         for other, _ in nearest(comparison, profile.layer, profile.head, 4)
@@ -173,7 +175,7 @@ def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> l
         *([" · ".join(others)] if others else []),
         *([say("most_alike", language, heads=near)] if near else []),
         *(note_words(note, language) for note in comparison.notes if note.code not in MINOR),
-        "; ".join([*how, *[say("halves", language)] * bool(own), say("not_explanation", language)]),
+        "; ".join([*how, *[say("halves", language)] * bool(own), narrow(language), say("not_explanation", language)]),
     ]
 
 
@@ -256,7 +258,9 @@ def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadP
         zorder=5,
     )
     ax.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
-    ax.set_yticks(rows, names, **pen.style(SMALL + 0.5))
+    doubted = {one.name for one in comparison.measures if one.narrow}
+    marked = [f"{TOO_NARROW}{name}" if name in doubted else name for name in names]
+    ax.set_yticks(rows, marked, **pen.style(SMALL + 0.5))
     ax.set_xticks(np.linspace(0, 1, 6), [f"{x:.1f}" for x in np.linspace(0, 1, 6)], **pen.style(SMALL))
     ax.set_title(say("measures_title", language), loc="left", pad=6, **pen.style(TEXT + 0.5))
     handles, labels = ax.get_legend_handles_labels()

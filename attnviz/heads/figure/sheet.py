@@ -14,7 +14,7 @@ from attnviz.heads.figure.card import ACROSS, SIDE, cards_of, draw_cards, measur
 from attnviz.heads.notes import MINOR, doubts, note_words, proof
 from attnviz.heads.record import HeadComparison
 from attnviz.heads.selection import RoleHeads, by_role, received_by_words, without_card
-from attnviz.heads.wording import counted, described, role_words, sample, say
+from attnviz.heads.wording import counted, described, ends, narrow, role_words, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT, Pen
@@ -136,6 +136,8 @@ def _notes(comparison: HeadComparison, language: str) -> list[str]:
         how = [say("solid", language)] * sure + [say("hatched", language, why=why)] * bool(why)
         if any(math.isfinite(role.low) for head in comparison.heads for role in head.roles):
             how.append(say("resampled", language))
+        if any(role.narrow for head in comparison.heads for role in head.roles[:1]):
+            how.append(narrow(language))
         if comparison.relations:
             how.append(say("halves", language))
     notes = [
@@ -182,13 +184,13 @@ def _draw_words(
 def _columns(rows: Sequence[RoleHeads], pen: Pen, room: float, language: str) -> grid.Columns:
     """The table of roles: what it has room for of name, number of heads, best head, its score, interval and words."""
     roles = [row.heads[0][1] for row in rows]
-    ends = ["" if role is None or math.isnan(role.low) else f"{role.low:.2f}–{role.high:.2f}" for role in roles]  # noqa: RUF001
+    intervals = ["" if role is None else ends(role.low, role.high, narrow=role.narrow) for role in roles]
     every = [
         (say("role", language), [say("no_role", language) if row.rule is None else row.rule.short for row in rows]),
         (say("n_heads", language), [f"{len(row.heads):,}" for row in rows]),
         (say("best", language), ["" if row.rule is None else row.heads[0][0].name for row in rows]),
         (say("score", language), ["" if role is None else f"{role.score:.2f}" for role in roles]),
-        ("95 %", ends),
+        ("95 %", intervals),
         (say("meaning", language), ["" if row.rule is None else row.rule.say(language) for row in rows]),
     ]
     return grid.fitting(pen, every, room - _keys(rows, pen))

@@ -1,13 +1,13 @@
 /**
  * What each head does: a map of roles, a table to sort, and of the chosen head how sure its roles are.
  * @typedef {{words: string[], value: number, low: number|null, high: number|null, out: boolean}} Held
- * @typedef {{rule: string, score: number, low: number|null, high: number|null, least: number, sure: boolean, why: string[],
+ * @typedef {{rule: string, score: number, low: number|null, high: number|null, narrow: boolean, least: number, sure: boolean, why: string[],
  *   controls: Held[], examples: {text: string, score: number}[]}} HeadRole
  * @typedef {{name: string, roles: HeadRole[], values: (number|null)[][]}} Profile
  * @typedef {{name: string, short: string, sign: string, colour: string, words: string[]}} Rule
  * @typedef {{lang: string, layers: number, heads: number, model: string, title: string[], about: string[], sample: string[],
- *   proof: string[], notes: string[][], measures: {name: string, unit: string, words: string[]}[], rules: Rule[],
- *   profiles: Profile[], not: string[], palette: {light: string, dark: string}}} HeadLabels
+ *   proof: string[], notes: string[][], measures: {name: string, unit: string, narrow: boolean, words: string[]}[], rules: Rule[],
+ *   profiles: Profile[], not: string[][], palette: {light: string, dark: string}}} HeadLabels
  */
 
 const HEAD_WORDS = {
@@ -121,7 +121,7 @@ class Heads {
     this.lang.textContent = this.ko ? "English" : "한국어";
     this.lang.lang = this.ko ? "en" : "ko";
     this.scroll.setAttribute("aria-label", this.say("table"));
-    this.notes.replaceChildren(...[this.in(labels.not), .../** @type {any} */ (labels.notes)[this.ko ? 1 : 0]]
+    this.notes.replaceChildren(...[labels.not, labels.notes].flatMap((one) => one[this.ko ? 1 : 0])
       .map((text) => el("p", { class: "faint" }, text)));
     this.showMap();
     this.showTable();
@@ -226,14 +226,14 @@ class Heads {
           el("th", { scope: "col" }, this.say(/** @type {"measure"} */ (name)))))),
         el("tbody", {}, ...profile.values.map(([value, low, high], at) => value === null ? "" : el("tr", {},
           el("th", { scope: "row", title: labels.measures[at].unit }, this.in(labels.measures[at].words)),
-          el("td", {}, value.toFixed(2)), el("td", {}, ends(low, high)))))));
+          el("td", {}, value.toFixed(2)), el("td", {}, ends(low, high, labels.measures[at].narrow)))))));
   }
 
   /** A role with its interval, what it is held against, why it is established or not, and sentences. @param {HeadRole} role */
   card(role) {
     const rule = /** @type {Rule} */ (this.rules.get(role.rule)), plot = drawing(), held = role.controls.filter((one) => one.out);
     plot.setAttribute("role", "img");
-    plot.setAttribute("aria-label", `${role.score.toFixed(2)} (${ends(role.low, role.high)})`);
+    plot.setAttribute("aria-label", `${role.score.toFixed(2)} (${ends(role.low, role.high, role.narrow)})`);
     this.plot(plot, role, held);
     return el("article", {}, el("h3", {}, this.sign(role), ` ${this.in(rule.words)}`), plot,
       el("p", {}, this.in(role.why)),
@@ -277,9 +277,10 @@ class Heads {
   }
 }
 
-/** An interval as a text. @param {number|null} low @param {number|null} high */
-function ends(low, high) {
-  return low === null || high === null ? "" : `${low.toFixed(2)}–${high.toFixed(2)}`;
+/** An interval as a text, marked where it is not to be trusted.
+ * @param {number|null} low @param {number|null} high @param {boolean} narrow */
+function ends(low, high, narrow) {
+  return low === null || high === null ? "" : `${narrow ? "~" : ""}${low.toFixed(2)}–${high.toFixed(2)}`;
 }
 
 new Heads(JSON.parse(document.getElementById("labels")?.textContent ?? ""));

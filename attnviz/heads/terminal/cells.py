@@ -13,7 +13,7 @@ from attnviz.attention import Note
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.notes import note_words, proof
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
-from attnviz.heads.wording import counted, say
+from attnviz.heads.wording import TOO_NARROW, counted, say
 from attnviz.render.palette import readable
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import behind, fit, spell, wrap
@@ -56,11 +56,12 @@ def number(value: float, screen: Screen, digits: int = 2) -> str:
     return text.removeprefix("-") if not text.strip("-0.") else text
 
 
-def interval(low: float, high: float, screen: Screen, digits: int = 2) -> str:
-    """Both ends, or a dash where there are none."""
+def interval(low: float, high: float, screen: Screen, digits: int = 2, *, narrow: bool = False) -> str:
+    """Both ends, marked where they are not to be trusted; a dash where there are none."""
     if math.isnan(low) or math.isnan(high):
         return spell(MISSING, screen)
-    return spell(f"{number(low, screen, digits)}–{number(high, screen, digits)}", screen)  # noqa: RUF001 - an en dash
+    start = TOO_NARROW if narrow else ""
+    return spell(f"{start}{number(low, screen, digits)}–{number(high, screen, digits)}", screen)  # noqa: RUF001 - an en dash
 
 
 def bar(share: float, width: int, screen: Screen) -> str:

@@ -14,7 +14,7 @@ from attnviz.heads.relations import FAMILY, terms_of
 from attnviz.heads.selection import RoleHeads, by_role
 from attnviz.heads.terminal.cells import draw_grid, draw_notes, interval, mark, number, prose, role_style, rule_style
 from attnviz.heads.terminal.sentence import draw_sentence
-from attnviz.heads.wording import counted, described, sample, say
+from attnviz.heads.wording import counted, described, narrow, sample, say
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import spell
@@ -80,7 +80,7 @@ def _roles(rows: Sequence[RoleHeads], screen: Screen, language: str) -> Iterator
         name = say("no_role", language) if row.rule is None else row.rule.short
         names.append(Text(spell(name, screen), rule_style(row.rule, screen)))
         scores.append("" if role is None else number(role.score, screen))
-        ends.append("" if role is None else interval(role.low, role.high, screen))
+        ends.append("" if role is None else interval(role.low, role.high, screen, narrow=role.narrow))
         rivals.append("" if role is None else _rival(role, screen, language))
     columns = [
         Column("", signs),
@@ -155,6 +155,8 @@ def _legend(rows: Sequence[RoleHeads], screen: Screen, language: str) -> Iterato
     marks = say("marks", language, yes=yes, no=no, doubt=doubtful)
     beat = say("to_beat_is", language) if screen.width >= WITH_CONTROLS else ""
     yield from prose(marks + beat, screen, "dim")
+    if any(role is not None and role.narrow for row in rows for _, role in row.heads[:1]):
+        yield from prose(narrow(language), screen, "dim")
     for why, names in _doubts(rows, language).items():
         yield from prose(say("because", language, role=", ".join(names), why=why), screen, "dim")
 

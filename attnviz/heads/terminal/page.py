@@ -37,7 +37,7 @@ from attnviz.heads.terminal.cells import (
     spark,
 )
 from attnviz.heads.terminal.table import by_offset, draw_relations
-from attnviz.heads.wording import counted, described, role_words, sample, say
+from attnviz.heads.wording import counted, described, narrow, role_words, sample, say
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
@@ -88,7 +88,8 @@ def draw_head(
     kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
     titles = [f"{kind.titles[screen.width >= NARROW]}: {kind.say(language)}" for kind in kinds]
     marks = say("marks", language, yes=ESTABLISHED, no=DOUBTFUL, doubt="")
-    for text in ("; ".join([marks, *titles, say("count_from_0", language)]), say("not_explanation", language)):
+    how = "; ".join([marks, *titles, say("count_from_0", language)])
+    for text in (how, narrow(language), say("not_explanation", language)):
         lines += prose(text, screen, "dim")
     return [*lines, *draw_notes(comparison, comparison.notes, screen, language)]
 
@@ -99,7 +100,7 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, screen: Screen, lan
         yield from prose(say("no_threshold", language), screen)
         yield from prose(closest_roles(comparison, profile, language), screen, indent=2)
     for role in profile.roles:
-        ends = "" if math.isnan(role.low) else f" ({interval(role.low, role.high, screen)})"
+        ends = "" if math.isnan(role.low) else f" ({interval(role.low, role.high, screen, narrow=role.narrow)})"
         start = f"{mark(screen, established=role.established)} {role.rule.short} {number(role.score, screen)}{ends}"
         words = role.rule.say(language)
         yield from prose(f"{start}: {words}", screen, role_style(role, screen) + _BOLD, indent=2)
@@ -198,10 +199,13 @@ def _measures(profile: HeadProfile, comparison: HeadComparison, screen: Screen, 
     measures = [one for one in comparison.measures if one.offset is None]
     names = [one.name for one in measures]
     estimates = [estimate_of(comparison, name, profile) for name in names]
+    ends = [
+        interval(low, high, screen, narrow=one.narrow) for one, (_, low, high) in zip(measures, estimates, strict=True)
+    ]
     columns = [
         Column(say("measure", language), names),
         Column(say("value", language), [number(value, screen) for value, _, _ in estimates], right=True),
-        Column("95 %", [interval(low, high, screen) for _, low, high in estimates], right=True),
+        Column("95 %", ends, right=True),
     ]
     is_wide = screen.width >= NARROW
     for control, kind in CONTROLS.items():

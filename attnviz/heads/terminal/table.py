@@ -35,7 +35,7 @@ from attnviz.heads.terminal.cells import (
     role_style,
     spark,
 )
-from attnviz.heads.wording import counted, described, sample, say
+from attnviz.heads.wording import counted, described, narrow, sample, say
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import spell
@@ -120,7 +120,9 @@ def _rows(view: _View, sort: str) -> Iterator[Text]:
     least = LEAST_ROLE[(wide >= WITH_CONTROLS) + (wide >= WITH_BARS)]
     reach = MAX_OFFSET if wide >= WITH_BARS else MAX_OFFSET // 2
     scores = [number(one.role.score if one.role else math.nan, screen) for one in heads]
-    intervals = [interval(one.role.low, one.role.high, screen) if one.role else "" for one in heads]
+    intervals = [
+        interval(one.role.low, one.role.high, screen, narrow=one.role.narrow) if one.role else "" for one in heads
+    ]
     columns = [
         Column(say("head", language), [one.profile.name for one in heads]),
         Column(f"  {say('role', language)}", [_role(one, screen, language) for one in heads], least=least),
@@ -227,7 +229,10 @@ def _legend(view: _View) -> list[str]:
         say("count_from_0", language),
     ]
     marks = say("marks", language, yes=ESTABLISHED, no=DOUBTFUL, doubt="")
-    return [words, marks, *([controls] if kinds else []), "; ".join(how), say("not_explanation", language)]
+    doubted = [narrow(language)] * any(one.role is not None and one.role.narrow for one in view.heads)
+    return [
+        words, marks, *([controls] if kinds else []), *doubted, "; ".join(how), say("not_explanation", language),
+    ]  # fmt: skip
 
 
 def _clusters(comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
