@@ -133,7 +133,33 @@ class Note:
 
 POOLED = "this record is pooled: it holds groups of tokens, and no token alone"
 
+NUMBERS = frozenset({"weights", "vectors"})
+"""The fields of a record that are no labels."""
+
 NO_RECEIPT = "not verified: this record came without a receipt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Vectors:
+    """What weights are computed from: softmax(query key^T * scaling), and what they are multiplied by.
+
+    Queries and keys are as the scores take them, after positions are applied; all float32.
+    """
+
+    query: Float32[np.ndarray, "layer head query d_k"]
+    key: Float32[np.ndarray, "layer head key d_k"]
+    value: Float32[np.ndarray, "layer head key d_v"]
+    scaling: tuple[float, ...]  # of each layer
+
+    def select(self, layers: Sequence[int], heads: Sequence[int]) -> Vectors:
+        """Those of some layers and heads, by their places here."""
+        chosen = np.ix_(layers, heads)
+        return Vectors(
+            query=self.query[chosen],
+            key=self.key[chosen],
+            value=self.value[chosen],
+            scaling=tuple(self.scaling[layer] for layer in layers),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -154,6 +180,7 @@ class Attention:
         heads: the number, in the model, of each head held; counted from 0.
         short_rows: why rows may not sum to 1; empty where they do.
         notes: what was done to the input or the weights; every view shows them.
+        vectors: what the weights were computed from, where that is small; files do not hold it.
 
     Of a long input the tokens may be groups of tokens (`cell` is then above 1): to a group the sum over its keys, from
     it the mean over its queries.
@@ -175,6 +202,7 @@ class Attention:
     heads: tuple[int, ...] = ()
     short_rows: tuple[ShortRows, ...] = ()
     notes: tuple[Note, ...] = field(default=())
+    vectors: Vectors | None = None
 
     def __post_init__(self) -> None:
         weights = np.asarray(self.weights)
@@ -202,7 +230,7 @@ class Attention:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Attention):
             return NotImplemented
-        labels = [one.name for one in fields(self) if one.name != "weights"]
+        labels = [one.name for one in fields(self) if one.name not in NUMBERS]
         return np.array_equal(self.weights, other.weights) and all(
             getattr(self, name) == getattr(other, name) for name in labels
         )
@@ -306,7 +334,9 @@ class Attention:
         labels = cut(self.query_tokens, self.key_tokens, rows, keys)
         labels["notes"] = (*self.notes, *labels["notes"])
         labels["short_rows"] = tuple(dict.fromkeys((*self.short_rows, *labels["short_rows"])))
-        return replace(self, weights=self.weights[:, :, rows or slice(None), keys or slice(None)], **labels)
+        return replace(
+            self, weights=self.weights[:, :, rows or slice(None), keys or slice(None)], vectors=None, **labels
+        )
 
     def select(self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Attention:
         """The same record with these layers and heads only; None keeps all, negative numbers count from the end.
@@ -324,6 +354,7 @@ class Attention:
         return replace(
             self,
             weights=self.weights[np.ix_(rows, columns)],
+            vectors=None if self.vectors is None else self.vectors.select(rows, columns),
             layers=tuple(self.layers[row] for row in rows),
             heads=tuple(self.heads[column] for column in columns),
         )

@@ -104,10 +104,12 @@ def attend_batch(
 ) -> list[Attention]:
     """The same of sentences that are encoded already."""
     from attnviz.capture.observers import KeepWeights
+    from attnviz.capture.stream import KeepVectors
 
     labels = [cut(one.tokens, one.tokens if one.keys is None else one.keys, rows, keys) for one in batch.sentences]
     keep = KeepWeights(_from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=memory)
-    receipt = source.stream(batch, [keep])
+    vectors = KeepVectors(keep)
+    receipt = source.stream(batch, [keep, vectors])
     sinks: dict[str, Any] = {"notes": (Note("sinks"),), "short_rows": ("sink",)} if source.has_sinks else {}
     records = []
     for index, (sentence, label) in enumerate(zip(batch.sentences, labels, strict=True)):
@@ -127,6 +129,7 @@ def attend_batch(
             heads=keep.heads,
             short_rows=(*sinks.get("short_rows", ()), *label["short_rows"]),
             notes=(*sentence.notes, *sinks.get("notes", ()), *label["notes"], *_pooled(label, keep.cell)),
+            vectors=vectors.of(index),
         )
         records.append(record.select(layers, heads))
     return records

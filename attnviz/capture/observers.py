@@ -156,13 +156,13 @@ class KeepWeights:
         if block.first_row == 0:
             self._seen.append(block.layer)
             self._n_heads, self._causal = n_heads, block.causal
-        if self._layers is not None and block.layer not in self._layers:
+        if not self.keeps(block.layer):
             return
         if block.layer not in self._kept:
             positions(self._heads or (), range(n_heads), "head")
             self._make_room(len(self.heads))
             self._kept[block.layer] = [torch.zeros(len(self.heads), *self._shape(spans)) for spans in self._spans]
-        chosen = slice(None) if self._heads is None else self._heads
+        chosen = self.heads_of(n_heads)
         whole, totals = (block.undivided, block.totals) if self.cell > 1 else (block.weights, None)
         for sentence, (kept, (rows, keys)) in enumerate(zip(self._kept[block.layer], self._spans, strict=True)):
             first, last = max(block.first_row, rows[0]), min(block.first_row + n_rows, rows[1])
@@ -189,7 +189,19 @@ class KeepWeights:
     @property
     def heads(self) -> tuple[int, ...]:
         """The heads kept."""
-        return tuple(range(self._n_heads)) if self._heads is None else tuple(self._heads)
+        return tuple(self.heads_of(self._n_heads))
+
+    def keeps(self, layer: int) -> bool:
+        """Whether a layer is kept."""
+        return self._layers is None or layer in self._layers
+
+    def heads_of(self, n_heads: int) -> list[int]:
+        """The heads kept of so many."""
+        return list(range(n_heads)) if self._heads is None else self._heads
+
+    def whole(self, index: int) -> tuple[tuple[int, int], ...] | None:
+        """The first and one-past-last row and column of a sentence of the batch; None where a part of it is kept."""
+        return self._spans[index] if self._window == (None, None) and self.cell == 1 else None
 
     def weights(self, index: int) -> Float32[np.ndarray, "layer head query key"]:
         """The weights of one sentence of the batch, without its padding; of groups of tokens where `cell` is above 1.

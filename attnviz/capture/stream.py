@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnviz.attention import Receipt
-from attnviz.capture.observers import Batch, Block, Observer
+from attnviz.attention import Receipt, Vectors
+from attnviz.capture.observers import Batch, Block, KeepWeights, Observer
 from attnviz.capture.receipt import check_layer, tolerance_of
 from attnviz.errors import NoAttentionError
 
@@ -67,6 +68,61 @@ class LayerObserver(Protocol):
 
     def observe(self, block: Block) -> None:
         """A block of rows has been computed."""
+
+
+SMALL = 96 * 2**10
+"""Bytes of queries, keys and values up to which a record has them."""
+
+
+class KeepVectors:
+    """Keeps the queries, keys and values of the heads whose weights are kept, where all of them are small.
+
+    Args:
+        keep: keeps the weights of whole sentences; of a part of one nothing is kept.
+    """
+
+    def __init__(self, keep: KeepWeights) -> None:
+        self._keep = keep
+
+    def begin(self, batch: Batch) -> None:  # noqa: ARG002 - what observers are given
+        """Forget what was kept of an earlier batch."""
+        self._size = 0
+        self._layers: list[Layer] = []
+
+    def observe_layer(self, layer: Layer) -> None:
+        """Keep a layer's, as long as there is room."""
+        if not self._keep.keeps(layer.number):
+            return
+        n_heads = len(self._keep.heads_of(layer.query.shape[1]))
+        sides = (layer.query, layer.key, layer.value)
+        self._size += 4 * n_heads * sum(one.shape[2] * one.shape[3] for one in sides)
+        if self._size <= SMALL:
+            self._layers.append(layer)
+        else:
+            self._layers.clear()
+
+    def observe(self, block: Block) -> None:
+        """There is nothing to see in weights."""
+
+    def of(self, index: int) -> Vectors | None:
+        """Those of one sentence of the batch, without its padding; None where there is too much, or nothing."""
+        spans = self._keep.whole(index)
+        if not self._layers or self._size > SMALL or spans is None:
+            return None
+        rows, keys = (slice(*span) for span in spans)
+        kept = []
+        for layer in self._layers:
+            n_heads = layer.query.shape[1]
+            heads = self._keep.heads_of(n_heads)
+            sides = layer.query[:, :, rows], for_each_head(layer.key, n_heads), for_each_head(layer.value, n_heads)
+            kept.append([
+                one[index, heads, span].float().numpy(force=True)
+                for one, span in zip(sides, (slice(None), keys, keys), strict=True)
+            ])  # fmt: skip
+        query, key, value = (np.stack(parts) for parts in zip(*kept, strict=True))
+        scaling = [layer.query.shape[-1] ** -0.5 if layer.scoring.scaling is None else layer.scoring.scaling
+                   for layer in self._layers]  # fmt: skip
+        return Vectors(query=query, key=key, value=value, scaling=tuple(scaling))
 
 
 def weights_in_blocks(

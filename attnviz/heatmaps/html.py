@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
-from attnviz.attention import Attention, Note, Token
+from attnviz.attention import Attention, Note, Token, Vectors
 from attnviz.heatmaps.words import merged_tokens, word_groups
 from attnviz.models.registry import HOME_BUILT, TOY
 from attnviz.render.html import build, frame, palettes, planes
@@ -20,12 +20,12 @@ from attnviz.render.sheet import KINDS, Scale, Sheet, pool, resolve
 from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
-from attnviz.text.phrase import LANGUAGES
+from attnviz.text.phrase import LANGUAGES, Phrase
 
 SCRIPTS = Path(__file__).parent / "scripts"
 _NAMES = (
-    "words.js", "weights.js", "state.js", "overview.js", "matrix.js", "lines.js", "text.js", "row.js", "pattern.js",
-    "controls.js", "main.js", "views.css",
+    "words.js", "weights.js", "state.js", "overview.js", "matrix.js", "lines.js", "text.js", "row.js",
+    "calculation.js", "pattern.js", "controls.js", "main.js", "views.css", "calculation.css",
 )  # fmt: skip
 OWN = tuple(SCRIPTS / name for name in _NAMES)
 MODEL = tuple(SCRIPTS / name for name in ("toy.js", "tour.js", "tour.css"))
@@ -33,8 +33,23 @@ MODEL = tuple(SCRIPTS / name for name in ("toy.js", "tour.js", "tour.css"))
 
 EXACT = 2**21
 """Bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for each."""
+HELD = Phrase(
+    """This page has no queries, keys and values: it has them for short texts and few heads (--layer, --head), and not
+    where a record was loaded from a file.""",
+    """이 페이지에는 쿼리, 키, 값 벡터가 없습니다. 짧은 글과 적은 헤드(--layer, --head)일 때만 있고, 파일에서 불러온
+    기록에는 없습니다.""",
+)
+MORE = Phrase(
+    """The scores of this model have more in them than q · k, such as relative positions or a cap: attnviz walkthrough
+    shows each step.""",
+    """이 모델의 점수에는 q · k 말고도 상대 위치나 상한 같은 것이 더 있습니다. attnviz walkthrough가 단계마다
+    보여 줍니다.""",
+)
+"""Why a page has no calculation."""
 LINKS = 120_000
 """About how many of the strongest weights such a page has as they are."""
+NEAR = 1e-5
+"""How near to the model's weights those must be that the page computes from queries and keys; else it has none."""
 MOST = 5 * 2**23
 """Weights of one page; where there are more, tokens go together."""
 
@@ -116,6 +131,14 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Page:
     if is_pooled:
         weights = np.stack([one.matrix for one in sheet.panels]).astype(np.float32)
     labels, data = _packed(weights.reshape(-1, *weights.shape[-2:]))
+    vectors, absent = (None, HELD) if is_pooled else _vectors(record)
+    if vectors is not None:
+        data += planes(
+            b"".join(part.astype("<f4").tobytes() for part in (vectors.query, vectors.key, vectors.value)), 4
+        )
+        labels["vectors"] = {
+            "d_k": vectors.query.shape[-1], "d_v": vectors.value.shape[-1], "scaling": vectors.scaling,
+        }  # fmt: skip
     same = record.query_tokens == record.key_tokens
     sides = (
         [_groups(sheet.query_labels), _groups(sheet.key_labels)]
@@ -128,12 +151,26 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Page:
         "sentence": sheet.sentence, "is": record.kind, "layers": record.layers, "heads": record.heads,
         "queries": sides[0], "keys": None if same else sides[1], "first": sheet.first, "cell": sheet.cell,
         "proof": [proof(record.receipt, language) for language in LANGUAGES], "proved": sheet.is_proved,
-        "command": "" if is_pooled else _walkthrough(record),
+        "absent": [absent, absent.ko], "command": "" if is_pooled else _walkthrough(record),
         "notes": [[sentence(note, language) for note in _notes(record, sheet)] for language in LANGUAGES],
         "palette": palettes(palette),
     }  # fmt: skip
     title = sheet.sentence or visible(record.model)
     return Page(build(title, _said(sheet), labels=labels, data=data, own=OWN, language=lang))
+
+
+def _vectors(record: Attention) -> tuple[Vectors | None, Phrase]:
+    """What the weights are computed from, where softmax(query key^T * scaling) alone gives them; else None, and why."""
+    vectors = record.vectors
+    if vectors is None or vectors.query.shape[:3] + vectors.key.shape[2:3] != record.weights.shape:
+        return None, HELD
+    scaling = np.array(vectors.scaling)[:, None, None, None]
+    scores = vectors.query.astype(np.float64) @ vectors.key.swapaxes(2, 3) * scaling
+    if record.kind == "decoder":
+        scores[..., np.triu(np.ones(scores.shape[2:], dtype=bool), 1)] = -np.inf
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return (vectors if np.allclose(weights, record.weights, rtol=0, atol=NEAR) else None), MORE
 
 
 def _walkthrough(record: Attention) -> str:

@@ -66,7 +66,8 @@ def labels(name: str) -> tuple[dict[str, object], bytes]:
         "layers": [*range(n_layers)], "heads": [*range(n_heads)], "tops": [0] * (n_layers * n_heads),
         "queries": {"texts": [], "words": [], "names": {}, "special": [],
                     "segments": [], "glued": []},
-        "keys": None, "first": [0, 0], "cell": [1, 1], "proof": [checked, checked.ko], "proved": False, "command": "",
+        "keys": None, "first": [0, 0], "cell": [1, 1], "proof": [checked, checked.ko], "proved": False,
+        "command": "", "absent": ["", ""],
         "notes": [[], []], "toy": toy,
     }  # fmt: skip
     return made, planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parts.values()), np.float32().itemsize)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.attention import AXES, ROUNDED_TOLERANCE, ROW_TOLERANCE, Attention, Kind, Note, Token, Weights
+from attnviz.attention import AXES, NUMBERS, ROUNDED_TOLERANCE, ROW_TOLERANCE, Attention, Kind, Note, Token, Weights
 from attnviz.errors import FileFormatError
 from attnviz.storage.encoding import decode, decode_fields, plain, show
 from attnviz.text.display import visible
@@ -26,8 +26,8 @@ _NAMES = ("weights", "attention", "attentions")
 
 
 def describe(record: Attention) -> dict[str, object]:
-    """Everything but the weights; a receipt brings a digest, which ties it to the weights and the labels."""
-    labels = {field.name: getattr(record, field.name) for field in fields(Attention) if field.name != "weights"}
+    """Everything but the numbers; a receipt brings a digest, which ties it to the weights and the labels."""
+    labels = {field.name: getattr(record, field.name) for field in fields(Attention) if field.name not in NUMBERS}
     labels["notes"] = [plain_note(note) for note in record.notes]
     described = {"format": FORMAT, "version": VERSION, **labels}
     return described if record.receipt is None else {**described, "digest": _digest(labels, record.weights)}
@@ -47,7 +47,7 @@ def rebuild(found: Mapping[str, object]) -> Attention:
     weights = _as_weights(found["weights"])
     if isinstance(notes := found.get("notes"), list):
         found = {**found, "notes": [full_note(note) for note in notes]}
-    labels = decode_fields(found, Attention, apart={"weights"}, later=_LATER)
+    labels = decode_fields(found, Attention, apart=NUMBERS, later=_LATER)
     digest = found.get("digest")
     signed = {**labels, "notes": [plain_note(note) for note in labels["notes"]]}
     if (labels["receipt"] is not None or digest is not None) and digest != _digest(signed, weights):

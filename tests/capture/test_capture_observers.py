@@ -303,3 +303,22 @@ def test_nothing_is_taken_from_groups_of_tokens(zoo: Zoo) -> None:
         with pytest.raises(SelectionError, match=r"^this record is pooled: it holds groups of tokens, and no token"):
             take(record)
     assert "each" in repr(record)
+
+
+@pytest.mark.parametrize(("name", "plain"), [("llama", True), ("distilbert", True), ("bart", True), ("gemma2", False)])
+def test_vectors_give_the_weights(zoo: Zoo, name: str, *, plain: bool) -> None:
+    """softmax(query key^T * scaling) is the weights, in a batch with padding too; a soft cap makes other ones."""
+    source = zoo.source(name)
+    alone = attend("I love all you", source)
+    for record in (alone, attend_all([TEXT, "I love all you"], source)[1]):
+        vectors = record.vectors
+        assert vectors is not None
+        scores = vectors.query @ vectors.key.swapaxes(2, 3) * np.array(vectors.scaling)[:, None, None, None]
+        if record.kind == "decoder":
+            scores[..., np.triu(np.ones(scores.shape[2:], dtype=bool), 1)] = -np.inf
+        weights = torch.softmax(torch.from_numpy(scores), dim=-1).numpy()
+        assert np.allclose(weights, record.weights, rtol=0, atol=1e-5) == plain
+        assert vectors.value.shape[:3] == (*record.weights.shape[:2], len(record.key_tokens))
+    kept = attend("I love all you", source, heads=[1]).vectors
+    assert kept is not None
+    np.testing.assert_allclose(kept.key[:, 0], alone.select(heads=[1]).vectors.key[:, 0], atol=1e-6)  # type: ignore[union-attr]

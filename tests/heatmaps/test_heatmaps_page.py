@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -225,15 +226,67 @@ def test_one_head_alone(show: Open, fixed_record: Make) -> None:
 
 
 def test_the_command_of_a_row(show: Open, fixed_record: Make, typed: Callable[..., Any]) -> None:
-    """A row of a home-built model names the command that computes it; another model's does not."""
-    record = attnviz.attend("I love all you", model="toy-decoder")
+    """A row of a home-built model whose vectors are not there names the command that computes it; no other does."""
+    record = replace(attnviz.attend("I love all you", model="toy-decoder"), vectors=None)
     shown = show(record, "head=1.2&query=2")
     words = shlex.split(shown.inner_text(".steps code"))
     done = typed(*words[1:], "-o", "x.md")
     assert done.status == 0, done
     weights = f"{record.weights[1, 2, 2].max():.3f}"
     assert weights in done.output
-    assert show(fixed_record(SENTENCE), "query=1").locator(".steps code").count() == 0
+    shown = show(fixed_record(SENTENCE), "head=0.0&query=1")
+    assert "no queries, keys and values" in shown.inner_text(".steps")
+    assert shown.locator(".steps code").count() == 0
+
+
+def numbers_of(cells: list[str]) -> list[float]:
+    """Numbers as they are read."""
+    return [float(cell.replace("\N{MINUS SIGN}", "-")) for cell in cells]
+
+
+@pytest.mark.parametrize(("model", "query", "key"), [("toy", 2, 1), ("toy-decoder", 2, 0), ("toy-transformer", 3, 1)])
+def test_the_calculation_is_the_models(show: Open, model: str, query: int, key: int) -> None:
+    """From q, K and V to each weight and the context, as numpy computes them; a key that is chosen is spelled out."""
+    record = attnviz.attend("I love all you", model=model)
+    vectors = record.vectors
+    assert vectors is not None
+    shown = show(record, f"head=1.2&query={query}&step=context")
+    n = query + 1 if model == "toy-decoder" else 4
+    q, k, v = vectors.query[1, 2, query], vectors.key[1, 2, :n], vectors.value[1, 2, :n]
+    weights = record[1, 2][query, :n]
+    rows = [row.split("\t") for row in shown.locator(".steps-table tbody tr").all_inner_texts()]
+    assert [row[0] for row in rows] == [token.text for token in record.key_tokens[:n]]
+    wanted = np.stack([k @ q, k @ q * vectors.scaling[1], weights], axis=1)
+    np.testing.assert_allclose([numbers_of(row[-3:]) for row in rows], wanted, atol=6e-4)
+    assert float(re.findall(r"at most (\S+) from", shown.inner_text(".calculation"))[0]) < html.NEAR
+    shown.get_by_role("button", name=record.key_tokens[key].text, exact=True).last.click()
+    assert state(shown)["key"] == str(key)
+    spelled = [row.split("\t")[1:] for row in shown.locator("details[open] .numbers tbody tr").all_inner_texts()]
+    wanted = np.stack([v[key], v[key] * weights[key], weights @ v])
+    np.testing.assert_allclose([numbers_of(row) for row in spelled], wanted, atol=6e-4)
+    shown.locator(".calculation summary").first.press("Enter")
+    shown.wait_for_function("location.hash.includes('step=score')")
+    spelled = [row.split("\t")[1:] for row in shown.locator("details[open] .numbers tbody tr").all_inner_texts()]
+    np.testing.assert_allclose([numbers_of(row) for row in spelled], np.stack([q, k[key], q * k[key]]), atol=6e-4)
+    shown.get_by_role("button", name=re.compile("How this row is computed")).click()
+    assert shown.evaluate("document.activeElement.id") == "calculation-title"
+    assert Axe().run(shown)["violations"] == []
+    shown.set_viewport_size({"width": 360, "height": 640})
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_calculation_that_is_not_all_is_not_shown(show: Open) -> None:
+    """Where more goes into the scores than q and k the page says so; of means, and of many heads, there is none."""
+    record = attnviz.attend("I love all you", model="toy")
+    assert record.vectors is not None
+    other = replace(record, vectors=replace(record.vectors, scaling=(0.5, 0.5, 0.5)))
+    shown = show(other, "head=1.2&query=2")
+    assert shown.locator(".calculation").is_hidden()
+    assert "more in them than q" in shown.inner_text(".steps")
+    assert show(record, "head=1.*&query=2").locator(".calculation").is_hidden()
+    assert attnviz.attend("I love all you " * 20, model="toy").vectors is None
+    assert record.select([1], [2]).vectors is not None
+    assert record.part(slice(1, 3)).vectors is None
 
 
 def test_lines_of_several_heads(show: Open, fixed_record: Make) -> None:
@@ -414,7 +467,7 @@ def test_an_old_browser_and_a_damaged_page(show: Open, fixed_record: Make) -> No
 def test_no_barriers(show: Open, fixed_record: Make, fragment: str, scheme: str) -> None:
     """axe-core finds no violation, in light and in dark, at either language."""
     shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3), fragment, color_scheme=scheme)
-    shown.locator("summary").click()
+    shown.locator(".options summary").click()
     found = Axe().run(shown)["violations"]
     assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found] == []
 

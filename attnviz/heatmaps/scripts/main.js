@@ -25,6 +25,7 @@ class App {
     this.overview = new Overview(labels, weights, (head) => this.set({ head }));
     this.text = new TextView((place, pinned) => this.point(this.turned(place), pinned));
     this.row = new RowView((place) => this.pin(place));
+    this.calculation = new Calculation((change) => this.set(change));
     this.controls = controlsOf(this);
     this.pattern = patternOf(this);
     this.node = document.getElementById("page");
@@ -33,7 +34,8 @@ class App {
     addEventListener("keydown", (event) => onKey(this, event));
     this.dark.addEventListener("change", () => this.draw());
     this.node?.replaceChildren(this.text.node, this.controls.node, this.pattern.node, this.row.node,
-      el("nav", { class: "heads", hidden: labels.tops.length === 1 }, this.overview.node), this.controls.help);
+      el("nav", { class: "heads", hidden: labels.tops.length === 1 }, this.overview.node), this.calculation.node,
+      this.controls.help);
     if (tour) {
       tour.set = (change) => this.set(change);
       document.querySelector("header")?.append(tour.node);
@@ -196,7 +198,8 @@ class App {
     const aimed = isTo ? { row: -1, column } : { row, column: -1 };
     this.text.show(this.shown, aimed, this.look, colours);
     this.row.show(this.shown, aimed, top, colours);
-    this.row.explain(labels.command, state, aimed.row < 0 ? -1 : this.shown.rows[aimed.row].first);
+    const has = this.calculation.show(this.weights, labels, state);
+    this.row.explain(labels, state, has ? this.calculation : null);
   }
 }
 

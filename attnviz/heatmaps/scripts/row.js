@@ -56,14 +56,21 @@ class RowView {
   }
 
   /**
-   * Tells where the numbers behind a row are: the page has the weights alone, not the queries, keys and values.
-   * @param {string} command that computes them; empty where there is none
-   * @param {State} state @param {number} query
+   * Tells where the numbers behind a row are: below, or why not; and the command that computes them.
+   * @param {Labels} labels @param {State} state @param {Calculation|null} calculation what shows them
    */
-  explain(command, state, query) {
+  explain(labels, state, calculation) {
     this.steps.replaceChildren();
-    if (!command || query < 0 || state.head.includes("*")) return;
-    this.steps.append(`${say("steps")} `, el("code", {}, `${command} --head ${state.head} --query ${query}`));
+    if (state.query < 0 || state.head.includes("*")) return;
+    if (calculation) {
+      this.steps.append(el("button", { type: "button", class: "link", click: () => {
+        calculation.node.scrollIntoView();
+        calculation.title.focus({ preventScroll: true });
+      } }, `${stepWords("look")} ↓`));
+    } else this.steps.append(spoken(labels.absent));
+    if (labels.command) {
+      this.steps.append(" ", el("code", {}, `${labels.command} --head ${state.head} --query ${state.query}`));
+    }
   }
 
   /** @param {Shown} shown @param {number} i @param {number} j @param {(number|null)[]} named @param {number} top

@@ -15,6 +15,7 @@
  * @property {string} more other heads whose lines are shown, such as "1.4,1.5"
  * @property {string} rows the rows that are seen where the matrix is enlarged, such as "10-20"; "" all
  * @property {string} keys the columns, likewise
+ * @property {""|"score"|"scale"|"softmax"|"context"} step of the calculation that is open
  * @property {"en"|"ko"} lang
  * @property {string} text what is typed where a model runs in the page
  */
@@ -35,6 +36,7 @@ const ALLOWED = {
   more: /^\d{1,4}\.\d{1,4}(,\d{1,4}\.\d{1,4}){0,63}$/,
   rows: /^\d{1,5}-\d{1,5}$/,
   keys: /^\d{1,5}-\d{1,5}$/,
+  step: /^(score|scale|softmax|context)$/,
   lang: /^(en|ko)$/,
   text: /^[^\0]{1,1000}$/,
 };
@@ -47,7 +49,7 @@ function usual(labels) {
   return {
     head: only ? `${labels.layers[0]}.${labels.heads[0]}` : "", view: "matrix", query: -1, key: -1, toward: "from",
     special: false, words: false, part: "", scale, least: 0, find: "",
-    more: "", rows: "", keys: "", lang: labels.lang === "ko" ? "ko" : "en", text: labels.toy?.example ?? "",
+    more: "", rows: "", keys: "", step: "", lang: labels.lang === "ko" ? "ko" : "en", text: labels.toy?.example ?? "",
   };
 }
 

@@ -16,7 +16,7 @@ class TextView {
     const sides = same ? [shown.rows] : [shown.rows, shown.columns];
     this.same = same;
     this.words = sides.map((groups, side) => groups.map((group, i) => this.word(group, i, side)));
-    this.heads = sides.map((_, side) => el("h3", {}, same ? "" : say(side ? "keys" : "queries")));
+    this.heads = sides.map((_, side) => el("h2", { class: "side" }, same ? "" : say(side ? "keys" : "queries")));
     this.node.classList.toggle("long", sides[0].length > 60);
     this.node.replaceChildren(...sides.flatMap((groups, side) => {
       const line = el("p", { class: "words" });

@@ -61,12 +61,12 @@ class Tour {
       if (i && tokens[i - 1].end === start) side.glued.push(i);
       if (i && tokens[i - 1].word === word) side.names[i - 1] = tokens[i - 1].piece + piece.slice(PIECE.length);
     });
-    const values = this.toy.weigh(tokens.map((one) => one.number)), cells = tokens.length ** 2;
-    const tops = this.labels.tops.map((_, head) => topOf(values.subarray(head * cells, (head + 1) * cells), false));
+    const { weights, vectors } = this.toy.weigh(tokens.map((one) => one.number)), cells = tokens.length ** 2;
+    const tops = this.labels.tops.map((_, head) => topOf(weights.subarray(head * cells, (head + 1) * cells), false));
     const quoted = `'${text.replaceAll("'", "'\"'\"'")}'`;
     Object.assign(this.labels, { sentence: text, queries: side, size: [tokens.length, tokens.length], tops,
       command: this.cut ? "" : `attnviz walkthrough -m ${this.labels.model} ${quoted}` });
-    return new Weights(this.labels, values);
+    return Object.assign(new Weights(this.labels, weights), { vectors });
   }
 
   /** @param {State} state */

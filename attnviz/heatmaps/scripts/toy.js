@@ -49,14 +49,19 @@ class Toy {
     return [word];
   }
 
-  /** The weights of every head: layer by layer, head by head, a row for each query. @param {number[]} words */
+  /** The weights of every head, layer by layer, head by head, a row for each query; and what they come from.
+   * @param {number[]} words */
   weigh(words) {
     const { n_heads, n_layers } = this.plan, cells = words.length ** 2;
-    const all = new Float32Array(n_layers * n_heads * cells);
+    const all = new Float32Array(n_layers * n_heads * cells), d = this.plan.d_model / n_heads;
+    const made = ["query", "key", "value"].map(() => new Float64Array(all.length / words.length * d));
     let x = this.embed(words);
     for (let layer = 0; layer < n_layers; layer++) {
       const name = `encoder.layers.${layer}`;
-      const { context, weights } = this.attend(x, `${name}.attention`);
+      const { context, weights, vectors } = this.attend(x, `${name}.attention`);
+      vectors.forEach((rows, which) => rows.forEach((row, token) => row.forEach((one, i) => {
+        made[which][((layer * n_heads + Math.floor(i / d)) * words.length + token) * d + (i % d)] = one;
+      })));
       weights.forEach((one, head) => all.set(one, (layer * n_heads + head) * cells));
       // y = LayerNorm(x + MultiHead(x)), then LayerNorm(y + FFN(y))
       x = this.norm(sum(x, this.project(context, `${name}.attention.output_map`)), `${name}.attention_norm`);
@@ -64,7 +69,8 @@ class Toy {
       const wide = this.project(x, `${name}.feed_forward.widen`).map((row) => row.map((one) => Math.max(0, one)));
       x = this.norm(sum(x, this.project(wide, `${name}.feed_forward.narrow`)), `${name}.feed_forward_norm`);
     }
-    return all;
+    const [query, key, value] = made, size = { queries: words.length, keys: words.length, d_k: d, d_v: d };
+    return { weights: all, vectors: new Vectors(size, Array(n_layers * n_heads).fill(1 / Math.sqrt(d)), query, key, value) };
   }
 
   /** x = sqrt(d) E[word] + PE; PE(pos, 2i) = sin(pos / 10000^(2i / d)), PE(pos, 2i + 1) = cos(the same).
@@ -97,7 +103,7 @@ class Toy {
       }
       return rows;
     });
-    return { context, weights };
+    return { context, weights, vectors: [query, key, value] };
   }
 
   /** y = x W^T + b, for each token. @param {Float64Array[]} x @param {string} name */

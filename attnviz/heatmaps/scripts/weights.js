@@ -3,7 +3,8 @@
  *   glued: number[]}} Side the tokens of the rows, or of the columns
  * @typedef {{lang: string, scale: string, model: string, kind: string[], about: string[], is: string, sentence: string,
  *   layers: number[], heads: number[], size: [number, number], tops: number[], links: number, queries: Side,
- *   keys: Side | null, first: [number, number], cell: [number, number], proof: string[], proved: boolean, command: string,
+ *   keys: Side | null, first: [number, number], cell: [number, number], proof: string[], proved: boolean, command: string, absent: string[],
+ *   vectors?: {d_k: number, d_v: number, scaling: number[]},
  *   notes: string[][], palette: {light: string, dark: string}, toy?: ToyPlan}} Labels
  */
 
@@ -20,10 +21,13 @@ class Weights {
     const n = this.heads * this.links * this.queries;
     /** @type {Map<string, Matrix>} */
     this.kept = new Map();
+    /** @type {Vectors | null} */
+    this.vectors = null;
     if (bytes instanceof Float32Array) {
       this.exact = bytes;
       return;
     }
+    if (labels.vectors) bytes = this.unpack(labels, bytes);
     if (bytes.length !== (n ? n * 6 + this.heads * this.cells : this.heads * this.cells * 4)) throw new RangeError();
     if (this.links) {
       this.places = new Uint16Array(joined(bytes.subarray(0, n * 2), 2));
@@ -32,6 +36,19 @@ class Weights {
     } else {
       this.exact = new Float32Array(joined(bytes, 4));
     }
+  }
+
+  /** Takes queries, keys and values from behind the weights. @param {Labels} labels @param {Uint8Array} bytes */
+  unpack(labels, bytes) {
+    const { d_k, d_v, scaling } = /** @type {NonNullable<Labels["vectors"]>} */ (labels.vectors);
+    const sizes = [this.queries * d_k, this.keys * d_k, this.keys * d_v].map((one) => one * this.heads);
+    const from = bytes.length - 4 * total(sizes);
+    if (from < 0) throw new RangeError();
+    const numbers = new Float32Array(joined(bytes.subarray(from), 4)), [query, key] = sizes;
+    this.vectors = new Vectors({ queries: this.queries, keys: this.keys, d_k, d_v },
+      labels.tops.map((_, head) => scaling[Math.floor(head / labels.heads.length)]), numbers.subarray(0, query),
+      numbers.subarray(query, query + key), numbers.subarray(query + key));
+    return bytes.subarray(0, from);
   }
 
   /** One head, or the mean of several. @param {number[]} heads by their place in the record @returns {Matrix} */

@@ -24,10 +24,6 @@ const WORDS = {
   query: ["query", "쿼리"],
   key: ["key", "키"],
   weight: ["weight", "가중치"],
-  steps: [
-    "This page holds no queries, keys and values. How they make this row, number by number:",
-    "이 페이지에는 쿼리, 키, 값 벡터가 없습니다. 이 행이 계산되는 과정을 하나하나 보려면:",
-  ],
   sum: ["sum", "합"],
   all: ["Show all {0}", "{0}개 모두 보기"],
   fewer: ["Show the strongest", "강한 것만 보기"],
