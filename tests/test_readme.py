@@ -12,7 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +23,7 @@ from PIL import Image
 
 import attnviz
 from attnviz.capture.receipt import tolerance_of
+from tests.fixtures.ready import Ready
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "options.md"
@@ -115,6 +116,7 @@ class Clone:
 
     folder: Path
     done: dict[str, subprocess.CompletedProcess[str]]
+    ready: dict[str, Ready]  # by the cache of models that its commands have
 
     def run(self, line: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
         """What a line of a page does with the attnviz under test; the same line is not run twice.
@@ -129,24 +131,28 @@ class Clone:
                 if word not in written(line) and not (self.folder / word).exists():  # a test may run alone
                     for maker in [one for one in COMMANDS if word in written(one)][:1]:
                         self.run(maker, environment)
-            self.done[line] = subprocess.run(
-                [sys.executable, "-m", name, *words],
-                cwd=ROOT if tests else self.folder,
-                env=environment,
-                capture_output=True,
-                encoding="utf-8",
-                timeout=300,
-                check=False,
-            )
+            if tests:
+                self.done[line] = subprocess.run(
+                    [sys.executable, "-m", name, *words], cwd=ROOT, env=environment, capture_output=True,
+                    encoding="utf-8", timeout=300, check=False,
+                )  # fmt: skip
+            else:
+                home = environment["HF_HOME"]
+                if home not in self.ready:
+                    self.ready[home] = Ready.start(environment)
+                self.done[line] = self.ready[home].run(words, self.folder, environment, seconds=300)
         return self.done[line]
 
 
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     """One for all pages."""
     folder = tmp_path_factory.mktemp("clone")
     shutil.copytree(ROOT / "sample_inputs", folder / "sample_inputs")
-    return Clone(folder, {})
+    made = Clone(folder, {}, {})
+    yield made
+    for one in made.ready.values():
+        one.close()
 
 
 @pytest.fixture
