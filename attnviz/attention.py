@@ -131,6 +131,9 @@ class Note:
         return cls(code, tuple(fields.items()))
 
 
+GENERATED = 2
+"""The segment of what a model generates."""
+
 POOLED = "this record is pooled: it holds groups of tokens, and no token alone"
 
 NUMBERS = frozenset({"weights", "vectors"})

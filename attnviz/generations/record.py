@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from attnviz.attention import Attention, Kind, Token
+from attnviz.attention import GENERATED, Attention, Kind, Token
 from attnviz.errors import SelectionError
 
 LEAST = 0.005
 """The least weight that is named."""
-GENERATED = 2
-"""The segment of generated tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
-from attnviz.attention import Attention, Note, Token, Vectors
+from attnviz.attention import GENERATED, Attention, Note, Token, Vectors
 from attnviz.heatmaps.words import merged_tokens, word_groups
 from attnviz.models.registry import HOME_BUILT, TOY
 from attnviz.render.html import build, frame, palettes, planes
@@ -25,7 +25,8 @@ from attnviz.text.phrase import LANGUAGES, Phrase
 SCRIPTS = Path(__file__).parent / "scripts"
 _NAMES = (
     "words.js", "weights.js", "state.js", "overview.js", "matrix.js", "lines.js", "text.js", "row.js",
-    "calculation.js", "pattern.js", "controls.js", "main.js", "views.css", "calculation.css",
+    "calculation.js", "generation.js", "pattern.js", "controls.js", "main.js", "views.css", "calculation.css",
+    "generation.css",
 )  # fmt: skip
 OWN = tuple(SCRIPTS / name for name in _NAMES)
 MODEL = tuple(SCRIPTS / name for name in ("toy.js", "tour.js", "tour.css"))
@@ -151,6 +152,7 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Page:
         "sentence": sheet.sentence, "is": record.kind, "layers": record.layers, "heads": record.heads,
         "queries": sides[0], "keys": None if same else sides[1], "first": sheet.first, "cell": sheet.cell,
         "proof": [proof(record.receipt, language) for language in LANGUAGES], "proved": sheet.is_proved,
+        "steps": [] if is_pooled or record.kind == "encoder" else _steps(record),
         "absent": [absent, absent.ko], "command": "" if is_pooled else _walkthrough(record),
         "notes": [[sentence(note, language) for note in _notes(record, sheet)] for language in LANGUAGES],
         "palette": palettes(palette),
@@ -171,6 +173,11 @@ def _vectors(record: Attention) -> tuple[Vectors | None, Phrase]:
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     return (vectors if np.allclose(weights, record.weights, rtol=0, atol=NEAR) else None), MORE
+
+
+def _steps(record: Attention) -> list[int]:
+    """The rows of what the model generated, one a step."""
+    return [place for place, token in enumerate(record.query_tokens) if token.segment == GENERATED]
 
 
 def _walkthrough(record: Attention) -> str:

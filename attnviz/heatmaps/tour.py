@@ -67,7 +67,7 @@ def labels(name: str) -> tuple[dict[str, object], bytes]:
         "queries": {"texts": [], "words": [], "names": {}, "special": [],
                     "segments": [], "glued": []},
         "keys": None, "first": [0, 0], "cell": [1, 1], "proof": [checked, checked.ko], "proved": False,
-        "command": "", "absent": ["", ""],
+        "command": "", "absent": ["", ""], "steps": [],
         "notes": [[], []], "toy": toy,
     }  # fmt: skip
     return made, planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parts.values()), np.float32().itemsize)

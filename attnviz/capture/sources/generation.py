@@ -14,13 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnviz.attention import Kind, Note, Token
+from attnviz.attention import GENERATED, Kind, Note, Token
 from attnviz.capture.batching import Generation, join_generations
 from attnviz.capture.observers import Batch
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.interface import watch
 from attnviz.capture.sources.loading import limit_of, quiet
-from attnviz.capture.sources.tokens import GENERATED, generated_tokens, meaning
+from attnviz.capture.sources.tokens import generated_tokens, meaning
 from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
 

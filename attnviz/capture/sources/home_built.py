@@ -14,13 +14,12 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from attnviz.attention import Kind, Note, Receipt, Token
+from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
 from attnviz.capture.batching import Generation, join_generations
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources.decoding import HomeBuiltDecoding, cannot_generate, no_template, room_of
-from attnviz.capture.sources.tokens import GENERATED
 from attnviz.capture.stream import ForwardPass, LastRows, Scoring
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention

@@ -9,12 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from attnviz.attention import Token
+from attnviz.attention import GENERATED, Token
 from attnviz.text.display import HANGUL, token_text, visible
 from attnviz.text.words import assign_words
-
-GENERATED = 2
-"""The segment of what a model generates."""
 
 
 def read_tokens(tokenizer: Any, encoded: Any, text: str, pair: str | None = None) -> tuple[Token, ...]:

@@ -42,7 +42,7 @@ function controlsOf(app) {
     least.value = String(app.state.least);
     leastValue.textContent = String(app.state.least);
   });
-  const { help, helpNode } = helpOf(shows);
+  const { help, helpNode } = helpOf(shows, labels.steps.length > 0);
   const sides = [labels.queries, labels.keys ?? labels.queries];
   const pair = (/** @type {string} */ one) => /** @type {[string, () => string]} */ ([one, () => one.split("").join(" → ")]);
   const save = el("span", { class: "saves" });
@@ -108,10 +108,10 @@ function finder(app, shows) {
   return { find, findNode: el("div", { class: "find" }, find, count) };
 }
 
-/** The list of keys. @param {(() => void)[]} shows */
-function helpOf(shows) {
+/** The list of keys. @param {(() => void)[]} shows @param {boolean} steps whether there is something to play */
+function helpOf(shows, steps) {
   const keys = [
-    ["← → ↑ ↓", "keyArrows"], ["Shift ← → ↑ ↓", "keyShift"], ["m  l", "keyWords"], ["d", "keyToward"], ["s  w", "keyHide"],
+    ...(steps ? [["p", "keyPlay"]] : []), ["← → ↑ ↓", "keyArrows"], ["Shift ← → ↑ ↓", "keyShift"], ["m  l", "keyWords"], ["d", "keyToward"], ["s  w", "keyHide"],
     ["/", "keyFind"], ["+ − 0", "keyZoom"], ["Esc", "keyBack"], ["?", "keyHelp"],
   ];
   const title = el("h2", { id: "help-title" }), table = el("table", {});
@@ -169,6 +169,7 @@ function onKey(app, event) {
     "?": app.controls.openHelp,
     m: () => app.set({ view: "matrix" }),
     l: () => app.set({ view: "lines" }),
+    p: () => app.labels.steps.length && app.generation.play(!app.generation.timer),
     d: () => app.set({ toward: state.toward === "from" ? "to" : "from" }),
     s: () => app.set({ special: !state.special }),
     w: () => app.set({ words: !state.words }),

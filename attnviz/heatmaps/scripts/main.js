@@ -24,8 +24,9 @@ class App {
     this.frame = 0;
     this.overview = new Overview(labels, weights, (head) => this.set({ head }));
     this.text = new TextView((place, pinned) => this.point(this.turned(place), pinned));
-    this.row = new RowView((place) => this.pin(place));
+    this.row = new RowView((place) => this.pin(place), labels.is === "decoder" && labels.keys === null);
     this.calculation = new Calculation((change) => this.set(change));
+    this.generation = new Generation(labels, (change) => this.set(change));
     this.controls = controlsOf(this);
     this.pattern = patternOf(this);
     this.node = document.getElementById("page");
@@ -33,7 +34,7 @@ class App {
     addEventListener("resize", () => this.draw());
     addEventListener("keydown", (event) => onKey(this, event));
     this.dark.addEventListener("change", () => this.draw());
-    this.node?.replaceChildren(this.text.node, this.controls.node, this.pattern.node, this.row.node,
+    this.node?.replaceChildren(el("div", { class: "reading" }, this.text.node, this.generation.node), this.controls.node, this.pattern.node, this.row.node,
       el("nav", { class: "heads", hidden: labels.tops.length === 1 }, this.overview.node), this.calculation.node,
       this.controls.help);
     if (tour) {
@@ -196,7 +197,8 @@ class App {
     this.pattern.show();
     const { row, column } = this.chosen, isTo = column >= 0 && (row < 0 || state.toward === "to");
     const aimed = isTo ? { row: -1, column } : { row, column: -1 };
-    this.text.show(this.shown, aimed, this.look, colours);
+    this.generation.show(state);
+    this.text.show(this.shown, aimed, { ...this.look, until: this.generation.until(state) }, colours);
     this.row.show(this.shown, aimed, top, colours);
     const has = this.calculation.show(this.weights, labels, state);
     this.row.explain(labels, state, has ? this.calculation : null);

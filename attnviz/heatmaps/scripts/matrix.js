@@ -17,7 +17,7 @@ function layOut(shown, rows, keys, room, tall) {
   const across = keys[1] - keys[0], down = rows[1] - rows[0];
   const widest = (/** @type {Group[]} */ groups) => {
     const names = groups.length > 300 ? groups.filter((_, i) => i % 8 === 0) : groups;
-    return Math.min(WIDEST, Math.max(...names.map((one) => widthOf(clip(one.name, 24), LABEL))));
+    return Math.min(WIDEST, Math.max(...names.map((one) => widthOf(clip(one.name, 24), LABEL, true))));
   };
   const left = Math.min(widest(shown.rows.slice(...rows)), room * 0.3) + 10, name = widest(shown.columns.slice(...keys));
   const even = Math.min((room - left - 2) / across, LARGEST), flat = even >= name + 6;

@@ -22,9 +22,9 @@
 
 /** What each part of a state may be, whoever wrote the address. @type {Record<string, RegExp>} */
 const ALLOWED = {
-  head: /^(\d{1,4}|\*)\.(\d{1,4}|\*)$/,
+  head: /^$|^(\d{1,4}|\*)\.(\d{1,4}|\*)$/,
   view: /^(matrix|lines)$/,
-  query: /^\d{1,5}$/,
+  query: /^(-1|\d{1,5})$/,
   key: /^\d{1,5}$/,
   toward: /^(from|to)$/,
   special: /^1$/,
@@ -46,8 +46,9 @@ function usual(labels) {
   const only = labels.tops.length === 1, long = Math.min(...labels.size) >= MOST;
   // Of a long text the largest weight of all heads is far above what most heads have.
   const scale = /** @type {State["scale"]} */ (long && labels.scale === "shared" ? "panel" : labels.scale);
+  const mean = labels.steps.length ? "*.*" : "";
   return {
-    head: only ? `${labels.layers[0]}.${labels.heads[0]}` : "", view: "matrix", query: -1, key: -1, toward: "from",
+    head: only ? `${labels.layers[0]}.${labels.heads[0]}` : mean, view: "matrix", query: labels.steps[0] ?? -1, key: -1, toward: "from",
     special: false, words: false, part: "", scale, least: 0, find: "",
     more: "", rows: "", keys: "", step: "", lang: labels.lang === "ko" ? "ko" : "en", text: labels.toy?.example ?? "",
   };

@@ -57,7 +57,7 @@ class TextView {
 
   /**
    * @param {Shown} shown @param {{row: number, column: number}} chosen
-   * @param {{top: number, least: number, found: (group: Group) => boolean}} look @param {Colours} colours
+   * @param {{top: number, least: number, until: number, found: (group: Group) => boolean}} look @param {Colours} colours
    */
   show(shown, chosen, look, colours) {
     const n = shown.columns.length, { row, column } = chosen;
@@ -74,6 +74,7 @@ class TextView {
         word.style.color = level ? colours.inks[level] : "";
         const self = side ? i === column : i === row || (this.same && i === column);
         word.classList.toggle("chosen", self);
+        word.classList.toggle("later", !side && groups[i].first > look.until);
         word.classList.toggle("found", look.found(groups[i]));
         word.setAttribute("aria-pressed", String(self));
       });

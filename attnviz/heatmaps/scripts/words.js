@@ -69,6 +69,7 @@ const WORDS = {
     "{0}의 행렬. 화살표 키: 다른 헤드나 층. Shift와 화살표 키: 다른 칸.",
   ],
   aboutLines: ["Lines of {0}: queries on the left, keys on the right", "{0}의 선: 왼쪽이 쿼리, 오른쪽이 키"],
+  keyPlay: ["play the generation, pause", "생성 과정 재생, 일시 정지"],
   keyArrows: ["another head, another layer", "다른 헤드, 다른 층"],
   keyShift: ["another cell of the matrix", "행렬의 다른 칸"],
   keyWords: ["matrix, lines", "행렬, 선"],
