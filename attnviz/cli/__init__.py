@@ -25,7 +25,8 @@ from attnviz.errors import AttnvizError, AttnvizWarning, OutputError
 from attnviz.generations import command as generate
 from attnviz.heads import command as heads
 from attnviz.heatmaps import command as heatmap
-from attnviz.settings import RARE, ShellSettings, option
+from attnviz.options import RARE, option
+from attnviz.settings import ShellSettings
 from attnviz.stories import command as demo
 from attnviz.text.display import visible
 from attnviz.text.names import did_you_mean

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from attnviz.commands import Notices, print_lines
-from attnviz.settings import RARE, REQUIRED, option
+from attnviz.options import RARE, REQUIRED, option
 
 if TYPE_CHECKING:
     from rich.text import Text

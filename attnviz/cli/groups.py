@@ -18,8 +18,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from attnviz import commands
 from attnviz.errors import SettingsError
+from attnviz.options import INPUT, PANELS, RARE, REQUIRED, SIZES, Option
 from attnviz.render.names import PALETTES
-from attnviz.settings import INPUT, PANELS, RARE, REQUIRED, SIZES, FileSettings, Option, ShellSettings
+from attnviz.settings import FileSettings, ShellSettings
 from attnviz.text.names import did_you_mean
 
 

@@ -11,8 +11,8 @@ import typer
 
 from attnviz.errors import FileFormatError, InputError
 from attnviz.models.registry import BOTTLENECK, HOME_BUILT, SEEDS, is_random, names, trained
+from attnviz.options import option
 from attnviz.render.names import outputs
-from attnviz.settings import option
 from attnviz.text.display import visible
 
 EXAMPLES = """Examples:

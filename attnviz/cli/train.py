@@ -14,8 +14,8 @@ import typer
 from attnviz.commands import is_watched, tell
 from attnviz.errors import SettingsError
 from attnviz.models.registry import trained
+from attnviz.options import FILES, REQUIRED, option
 from attnviz.render.names import outputs
-from attnviz.settings import FILES, REQUIRED, option
 from attnviz.text.display import visible
 from attnviz.text.names import did_you_mean
 

@@ -15,8 +15,9 @@ from attnviz.generations.settings import (
     Prompt,
     Sampling,
 )
+from attnviz.options import name_parts
 from attnviz.render.names import FILMS, picture_path
-from attnviz.settings import PAGE, RECORDS, name_parts
+from attnviz.settings import PAGE, RECORDS
 from attnviz.text.display import check_text
 
 if TYPE_CHECKING:

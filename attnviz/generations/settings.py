@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from attnviz.errors import SettingsError
+from attnviz.options import INPUT, MODEL, SHOWN, option
 from attnviz.render.names import FILMS, PICTURES
 from attnviz.settings import (
-    INPUT,
-    MODEL,
     PAGE,
     RECORDS,
-    SHOWN,
     Background,
     FileSettings,
     LoadingSettings,
@@ -25,7 +23,6 @@ from attnviz.settings import (
     lang_option,
     layer_option,
     layers_and_heads,
-    option,
     palette_option,
 )
 

@@ -40,8 +40,9 @@ from attnviz.heads.settings import (
     ViewSettings,
     check_together,
 )
+from attnviz.options import changed, name_parts
 from attnviz.render.names import PICTURES, picture_path
-from attnviz.settings import ModelSettings, PageSettings, changed, check_endings, name_parts
+from attnviz.settings import ModelSettings, PageSettings, check_endings
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:

@@ -7,27 +7,21 @@ from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
 from attnviz.errors import SelectionError, SettingsError
+from attnviz.options import FILES, INPUT, RARE, REQUIRED, SHOWN, changed, option
 from attnviz.render.names import PICTURES
 from attnviz.settings import (
-    FILES,
-    INPUT,
-    RARE,
-    REQUIRED,
-    SHOWN,
     Background,
     FileSettings,
     Kind,
     ModelSettings,
     Ranges,
     background_option,
-    changed,
     check_sentence,
     head_option,
     kind_option,
     lang_option,
     layer_option,
     layers_and_heads,
-    option,
 )
 
 Specials: TypeAlias = Literal["keep", "exclude"]

@@ -30,8 +30,9 @@ from attnviz.heatmaps.settings import (
     TourOutput,
     TourSettings,
 )
+from attnviz.options import changed, name_parts
 from attnviz.render.names import picture_path
-from attnviz.settings import PAGE, RECORDS, FigureSettings, ModelSettings, changed, name_parts
+from attnviz.settings import PAGE, RECORDS, FigureSettings, ModelSettings
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:

@@ -9,16 +9,11 @@ from typing import ClassVar, Literal
 
 from attnviz.errors import SettingsError
 from attnviz.models.registry import TOY, TOY_KOREAN
+from attnviz.options import FILES, INPUT, LOOK, MODEL, RARE, SHOWN, option
 from attnviz.render.names import PICTURES, outputs
 from attnviz.settings import (
-    FILES,
-    INPUT,
-    LOOK,
-    MODEL,
     PAGE,
-    RARE,
     RECORDS,
-    SHOWN,
     Background,
     FileSettings,
     Kind,
@@ -33,7 +28,6 @@ from attnviz.settings import (
     lang_option,
     layer_option,
     layers_and_heads,
-    option,
     palette_option,
 )
 

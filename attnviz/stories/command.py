@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from attnviz.commands import check_writable, print_json, print_lines, write, write_picture
 from attnviz.errors import SelectionError, SettingsError
+from attnviz.options import FILES, MODEL, name_parts, option
 from attnviz.render.names import PICTURES, outputs
 from attnviz.settings import (
-    FILES,
-    MODEL,
     Background,
     OutputSettings,
     PageSettings,
     background_option,
     check_palette,
     lang_option,
-    name_parts,
-    option,
     palette_option,
 )
 from attnviz.stories import CHAPTERS, DEMOS, WITH_A_MODEL, check_model

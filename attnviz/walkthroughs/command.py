@@ -20,8 +20,9 @@ from attnviz.commands import (
     write_content,
 )
 from attnviz.errors import SettingsError
+from attnviz.options import name_parts
 from attnviz.render.names import FILMS, picture_path
-from attnviz.settings import PageSettings, name_parts
+from attnviz.settings import PageSettings
 from attnviz.text.display import visible
 from attnviz.walkthroughs.settings import (
     VerifySettings,

@@ -7,24 +7,19 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from attnviz.errors import SettingsError
+from attnviz.options import INPUT, LOOK, REQUIRED, SHOWN, changed, option
 from attnviz.render.names import FILMS, PICTURES
 from attnviz.settings import (
-    INPUT,
-    LOOK,
-    REQUIRED,
-    SHOWN,
     Background,
     Kind,
     ModelSettings,
     OutputSettings,
     TextSettings,
     background_option,
-    changed,
     check_palette,
     kind_option,
     lang_option,
     layers_and_heads,
-    option,
     palette_option,
 )
 

@@ -12,7 +12,8 @@ from attnviz.cli import COMMANDS, app
 from attnviz.cli.groups import as_command, groups_of
 from attnviz.errors import SettingsError
 from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapOutput, HeatmapSelection, HeatmapText
-from attnviz.settings import ModelSettings, Ranges, TextSettings, changed, layers_and_heads, option
+from attnviz.options import changed, option
+from attnviz.settings import ModelSettings, Ranges, TextSettings, layers_and_heads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
