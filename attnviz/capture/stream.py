@@ -105,9 +105,9 @@ class KeepVectors:
         """There is nothing to see in weights."""
 
     def of(self, index: int) -> Vectors | None:
-        """Those of one sentence of the batch, without its padding; None where there is too much, or nothing."""
+        """Those of one sentence of the batch, without its padding; None where there is too much, or not all."""
         spans = self._keep.whole(index)
-        if not self._layers or self._size > SMALL or spans is None:
+        if not self._layers or len(self._layers) < len(self._keep.layers) or spans is None:
             return None
         rows, keys = (slice(*span) for span in spans)
         kept = []

@@ -322,3 +322,9 @@ def test_vectors_give_the_weights(zoo: Zoo, name: str, *, plain: bool) -> None:
     kept = attend("I love all you", source, heads=[1]).vectors
     assert kept is not None
     np.testing.assert_allclose(kept.key[:, 0], alone.select(heads=[1]).vectors.key[:, 0], atol=1e-6)  # type: ignore[union-attr]
+
+
+def test_a_model_that_computes_apart_has_no_vectors(zoo: Zoo) -> None:
+    """Its weights are seen, what they come from is not: the record goes without, and so does a long one."""
+    assert attend(TEXT, zoo.source("mpt")).vectors is None
+    assert attend(TEXT * 40, zoo.source("llama")).vectors is None

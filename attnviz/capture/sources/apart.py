@@ -7,7 +7,7 @@ from torch import Tensor
 
 from attnviz.attention import SOFTMAX
 from attnviz.capture.observers import Batch, Block
-from attnviz.capture.stream import ForwardPass, Layer, LayerObserver
+from attnviz.capture.stream import ForwardPass, KeepVectors, Layer, LayerObserver
 from attnviz.errors import NoAttentionError
 
 
@@ -42,7 +42,8 @@ class Apart:
 
     def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - likewise
         """Weights of the model's own."""
-        if any(isinstance(observer, LayerObserver) for observer in self._run.observers):
+        needed = [one for one in self._run.observers if not isinstance(one, KeepVectors)]  # a record goes without
+        if any(isinstance(one, LayerObserver) for one in needed):
             raise NoAttentionError(
                 f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
             )
