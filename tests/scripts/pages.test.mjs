@@ -68,7 +68,7 @@ test("a row from q, K and V", () => {
   const share = 1 / (1 + Math.exp(-1));
   assert.ok(Math.abs(made.weights[1] - share) < 1e-12);
   assert.ok(Math.abs(made.context[0] - (10 * (1 - share) + 20 * share)) < 1e-12);
-  assert.deepEqual([1, -0.25, 2.2e-4, 0].map(of("figure")), ["1.000", "−0.250", "2.2e−4", "0.000"]);
+  assert.deepEqual([1, -0.25, -2.2e-4, 0].map(of("figure")), ["1.000", "−0.250", "−2.2e−4", "0.000"]);
 });
 
 test("a sentence as the model of the page reads it", () => {

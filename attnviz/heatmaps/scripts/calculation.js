@@ -174,7 +174,7 @@ function numbers(vectors, end) {
 /** A number as it is read: three decimals, or as many digits of one that is smaller. @param {number} value */
 function figure(value) {
   const text = value !== 0 && Math.abs(value) < 0.0005 ? value.toExponential(1) : value.toFixed(3);
-  return text.replace("-", "−");
+  return text.replaceAll("-", "−");
 }
 
 /** The colour of a signed number: red above 0, blue below, more of it the larger it is. @param {number} value
