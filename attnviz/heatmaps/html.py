@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import UInt8
@@ -21,6 +22,9 @@ from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import LANGUAGES, Phrase
+
+if TYPE_CHECKING:
+    from attnviz.heatmaps.tour import Told
 
 SCRIPTS = Path(__file__).parent / "scripts"
 _NAMES = (
@@ -112,15 +116,24 @@ def page(
     return made
 
 
-def _tour(model: str, palette: str, scale: Scale, lang: str) -> Page:
+def _tour(model: str, palette: str, scale: Scale, lang: str, told: Told | None = None) -> Page:
     """The page in which a model runs."""
     from attnviz.heatmaps.tour import labels
 
-    told, data = labels(model)
-    told |= {"lang": lang, "scale": scale, "palette": palettes(palette)}
-    about = [(name, str(told[name][lang == "ko"])) for name in ("about", "proof")]  # type: ignore[index]
+    known, data = labels(model, told)
+    known |= {"lang": lang, "scale": scale, "palette": palettes(palette)}
+    about = [(name, str(known[name][lang == "ko"])) for name in ("about", "proof")]  # type: ignore[index]
     head = [("model", f"{model} · {about[0][1]}"), about[1]]
-    return Page(build(f"attnviz · {model}", head, labels=told, data=data, own=(*MODEL, *OWN), language=lang))
+    return Page(build(f"attnviz · {model}", head, labels=known, data=data, own=(*MODEL, *OWN), language=lang))
+
+
+def story(told: Told, *, palette: str = DEFAULT, lang: str = "en") -> Page:
+    """A story as a page in which `toy` runs: its title, what comes first, and sentences that set the views.
+
+    Raises:
+        SelectionError: a palette that is not there.
+    """
+    return _tour(TOY, palette, "shared", lang, told)
 
 
 def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Page:

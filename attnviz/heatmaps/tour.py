@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +32,17 @@ _IT = {TOY: ("it", "animal", "street", 7, 1), TOY_KOREAN: ("그것", "동물", "
 """The pronoun, what it stands for with the first last word and with the second, and where the first two stand."""
 
 
-def labels(name: str) -> tuple[dict[str, object], bytes]:
-    """What the page of a model must know to run it, and the bytes of its weights.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A story that a page tells; every text in English and in Korean."""
+
+    title: Sequence[str]
+    introduction: Sequence[str]
+    views: Sequence[tuple[Sequence[str], Mapping[str, object]]]  # sentences, each with the state that shows it
+
+
+def labels(name: str, told: Told | None = None) -> tuple[dict[str, object], bytes]:
+    """What the page of a model must know to run it, and to tell a story or to show the model; and its weights.
 
     Raises:
         SelectionError: no model of this name runs in a page.
@@ -48,7 +59,7 @@ def labels(name: str) -> tuple[dict[str, object], bytes]:
         }
     config = card["config"]
     n_layers, n_heads = config["n_layers"], config["n_heads"]
-    example = EXAMPLES[name].format(_LAST[name][0])
+    example = str(told.views[0][1]["text"]) if told else EXAMPLES[name].format(_LAST[name][0])
     checked = Phrase(
         f"""the model runs in this page; on {SENTENCES} sentences its weights were Python's within {TOLERANCE:g};
         for a receipt: attnviz heatmap -m {name} "..." """,
@@ -58,7 +69,9 @@ def labels(name: str) -> tuple[dict[str, object], bytes]:
     toy = {
         "words": card["source"], "sizes": [[part, tensor.size] for part, tensor in parts.items()],
         "d_model": config["d_model"], "n_heads": n_heads, "n_layers": n_layers, "unknown": config["unknown"],
-        "most": config["max_length"], "example": example, "guide": _guide(name),
+        "most": config["max_length"], "example": example,
+        "told": [told.title, told.introduction] if told else [],
+        "guide": [{"texts": texts, "state": state} for texts, state in told.views] if told else _guide(name),
     }  # fmt: skip
     made: dict[str, object] = {
         "model": name, "kind": KINDS["encoder"], "is": "encoder", "sentence": example, "size": [0, 0], "links": 0,

@@ -85,6 +85,18 @@ class Bars:
     y_title: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A sentence of a page in which the model runs, and the view that it speaks of."""
+
+    text: str
+    sentence: str  # what the model reads
+    head: str = ""  # ``layer.head``; empty for all of them
+    query: int | None = None  # the word whose row is looked at
+    key: int | None = None  # the word that it looks at
+    step: str = ""  # of the calculation that is open
+
+
 Panel: TypeAlias = Matrix | Lines | Bars
 
 
@@ -97,6 +109,7 @@ class Story:
     parts: tuple[str | Table, ...]  # paragraphs and tables, in the order to be read
     picture: tuple[Panel, ...]  # from left to right
     receipt: str  # how the numbers were proved, or from which formula they are computed, in one line
+    views: tuple[View, ...] = ()  # what its page shows; none of a story that no page can tell
     language: str = "en"
 
     def say(self, english: str, korean: str) -> str:

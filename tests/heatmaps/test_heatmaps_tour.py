@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from attnviz.errors import SelectionError
 from attnviz.heatmaps.html import page
 from attnviz.heatmaps.tour import EXAMPLES, SENTENCES, TOLERANCE, TOURS, labels
 from attnviz.models.language.splits import sentences
+from attnviz.stories import tell
 from tests.fixtures.browser import state
 
 if TYPE_CHECKING:
@@ -180,3 +182,38 @@ def test_the_command(typed: Callable[..., Any], tmp_path: Path) -> None:
     assert typed("page", "-o", "x.png").status == 2
     with pytest.raises(SelectionError, match="no model toy-decoder runs in a page"):
         attnviz.page(model="toy-decoder")
+
+
+@pytest.mark.parametrize("name", ["reference", "pairs", "word-order"])
+def test_a_story_sets_the_views(
+    name: str, typed: Callable[..., Any], show_page: Callable[..., Page], here: Path, refused: Callable[..., Any]
+) -> None:
+    """Each sentence opens the view that it speaks of: its words and its weight are what is seen there."""
+    assert typed("demo", name, "-o", "story.html").status == 0
+    told = tell(name)
+    shown = show_page((here / "story.html").read_text(encoding="utf-8"))
+    assert shown.inner_text("h1") == told.title
+    assert shown.inner_text(".told") == told.parts[0]
+    for button, view in zip(shown.locator(".tour ol button").all(), told.views, strict=True):
+        assert button.inner_text() == view.text
+        button.click()
+        assert shown.input_value("#typed") == view.sentence
+        if not view.head:
+            assert shown.locator("#page .pattern").is_hidden()
+            continue
+        assert shown.inner_text(".pattern h2") == f"head {view.head}"
+        row = attnviz.attend(view.sentence, model="toy")[tuple(map(int, view.head.split(".")))][view.query]  # type: ignore[index]
+        key = int(row.argmax()) if view.key is None else view.key
+        words = shown.locator(".word").all_inner_texts()
+        assert f"“{words[key].strip()}”" in view.text
+        lines = [line.split() for line in shown.locator("table.row tbody tr").all_inner_texts()]
+        assert [words[key].strip(), f"{row[key]:.3f}"] in lines
+        if numbers := re.findall(r"0[.][0-9][0-9]\b", view.text):
+            assert f"{row[key]:.2f}" in numbers
+        assert shown.locator("details[open] > summary").count() == bool(view.step)
+    assert Axe().run(shown)["violations"] == []
+    shown.set_viewport_size({"width": 360, "height": 640})
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 360
+    status, line = refused("demo", "mask", "-o", "x.html")
+    assert status == 2
+    assert "as a page there are" in line

@@ -51,6 +51,7 @@ function usual(labels) {
     head: only ? `${labels.layers[0]}.${labels.heads[0]}` : mean, view: "matrix", query: labels.steps[0] ?? -1, key: -1, toward: "from",
     special: false, words: false, part: "", scale, least: 0, find: "",
     more: "", rows: "", keys: "", step: "", lang: labels.lang === "ko" ? "ko" : "en", text: labels.toy?.example ?? "",
+    ...(labels.toy?.told.length ? labels.toy.guide[0].state : {}), // a story opens on its first view
   };
 }
 

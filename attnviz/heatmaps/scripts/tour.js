@@ -35,9 +35,11 @@ class Tour {
     this.summary = el("summary");
     this.told = "";
     this.steps = this.plan.guide.map(({ state }) => el("button", { type: "button", class: "link",
-      click: () => this.set({ query: -1, key: -1, ...state }) }));
+      click: () => this.set({ query: -1, key: -1, step: "", ...state }) }));
+    this.story = el("p", { class: "told", hidden: this.plan.told.length < 2 });
     this.guide = el("h2", { id: "guide" });
-    this.node = el("section", { class: "tour", "aria-labelledby": "guide" },
+    if (this.plan.told.length) document.querySelector("header")?.classList.add("story");
+    this.node = el("section", { class: "tour", "aria-labelledby": "guide" }, this.story,
       el("div", {}, this.name, this.field, this.said,
         el("details", {}, this.summary, this.search, this.listed)),
       el("div", {}, this.guide, el("ol", {}, ...this.steps.map((step) => el("li", {}, step)))));
@@ -72,8 +74,10 @@ class Tour {
   /** @param {State} state */
   show(state) {
     const title = document.querySelector("h1");
-    if (title) title.textContent = tell("title");
-    document.title = tell("title");
+    const [name, first] = this.plan.told;
+    document.title = name ? spoken(name) : tell("title");
+    if (title) title.textContent = document.title;
+    if (first) this.story.textContent = spoken(first);
     this.name.textContent = tell("type");
     if (this.field.value !== state.text) this.field.value = state.text;
     this.guide.textContent = tell("guide");

@@ -25,7 +25,7 @@ from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories import own_model
 from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, words_of
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
-from attnviz.stories.record import Bars, Matrix, Series, Story, Table
+from attnviz.stories.record import Bars, Matrix, Series, Story, Table, View
 from attnviz.text.phrase import Phrase, Texts, joined
 
 TOY = "toy"
@@ -112,6 +112,9 @@ random | random weights | 무작위 가중치
 mean | mean over all heads | 모든 헤드의 평균
 bars | how often the largest weight goes there | 가장 큰 가중치가 그리로 가는 비율
 share | share of unseen sentences | 학습에 쓰지 않은 문장에서의 비율
+view | In head {head}, “{one}” gives {weight:.2f} of its weight to “{other}”.
+    | 헤드 {head}에서 “{one}”이 “{other}”에 주는 가중치는 {weight:.2f}입니다.
+view_all | All heads at once. | 모든 헤드를 한눈에.
 """, globals())  # fmt: skip
 
 
@@ -204,8 +207,20 @@ def tell(model: Model = None) -> Story:
             *notes_of([record]),
         ),
         picture=_picture(record.weights, words, heads, tried, beside, name=name),
+        views=_views(record.weights, words, heads, tried) if is_toy else (),
         receipt=proved(record),
     )
+
+
+def _views(weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates) -> tuple[View, ...]:
+    """Each pair in the head that links it best; then all heads."""
+    views = []
+    for way in better_ways(tried):
+        (one, other), head = WAYS[way], "{}.{}".format(*heads[way])
+        weight = between(weights[heads[way]], words, WAYS[way])[0]
+        text = TEXTS("view", head=head, one=one, other=other, weight=weight)
+        views.append(View(text=text, sentence=SENTENCE, head=head, query=words.index(one), key=words.index(other)))
+    return *views, View(text=TEXTS("view_all"), sentence=SENTENCE)
 
 
 def _chosen(

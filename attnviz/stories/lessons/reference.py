@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -21,7 +21,7 @@ from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories import own_model
 from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, words_of
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
-from attnviz.stories.record import Bars, Matrix, Series, Story, Table
+from attnviz.stories.record import Bars, Matrix, Series, Story, Table, View
 from attnviz.text.phrase import Phrase, Texts, joined
 
 TOY = "toy"
@@ -80,6 +80,12 @@ row | the row of “it”: where it looks | “it”의 행: 어디를 보는가
 word | word | 단어
 weight | weight | 가중치
 pattern | {name}: ... {end} | {name}: ... {end}
+view | With “{end}”, “it” gives {weight:.2f} of its weight to “{word}”.
+    | “{end}”이면 “it”이 “{word}”에 주는 가중치는 {weight:.2f}입니다.
+view_step | How “it” comes to that: q and k of “it” and “{word}”, number by number.
+    | 그 가중치가 나오는 과정: “it”의 q와 “{word}”의 k, 성분 하나하나.
+view_all | All heads at once: which others turn with the last word?
+    | 모든 헤드: 마지막 단어를 바꾸면 함께 달라지는 헤드는?
 bars | {name}: the row of “it” | {name}: “it”의 행
 """, globals())  # fmt: skip
 
@@ -196,6 +202,7 @@ def tell(model: Model = None) -> Story:
             *notes_of(records),
         ),
         picture=_picture(records, shares.head, words, rows),
+        views=_views(shares.head, words, rows) if name == TOY else (),
         receipt=proved(records[0]),
     )
 
@@ -215,6 +222,18 @@ def _looks(words: list[list[str]], rows: list[np.ndarray], nouns: Sequence[str])
         looks.append(say("looks_and_names" if noun else "looks"))
     found = joined(looks, "; ", " ")
     return joined([Phrase(f"{found[0].upper()}{found[1:]}.", found.ko), TEXTS("one_word")])
+
+
+def _views(head: Head, words: list[list[str]], rows: list[np.ndarray]) -> tuple[View, ...]:
+    """The row in both sentences; how its weight comes about; all heads."""
+    views = []
+    for text, sentence, row in zip((TIRED, WIDE), words, rows, strict=True):
+        most = int(row.argmax())
+        say = TEXTS.given(end=sentence[-2], weight=row[most], word=sentence[most])
+        at = View(text=say("view"), sentence=text, head="{}.{}".format(*head), query=sentence.index(IT))
+        views += [at, replace(at, text=say("view_step"), key=most, step="score")]
+    first, step, second, _ = views
+    return first, second, step, View(text=TEXTS("view_all"), sentence=TIRED)
 
 
 def _row(words: list[list[str]], rows: list[np.ndarray]) -> Table:

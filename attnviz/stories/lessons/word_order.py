@@ -32,7 +32,7 @@ from attnviz.stories.common import (
     words_of,
 )
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, without_positions, written
-from attnviz.stories.record import Bars, Matrix, Series, Story, Table
+from attnviz.stories.record import Bars, Matrix, Series, Story, Table, View
 from attnviz.text.phrase import Phrase, Texts
 
 SHORT = ("There is a prince", "Is there a prince")
@@ -117,6 +117,9 @@ left | {once} is left. | 차이는 {once}만 남습니다.
 which | first (did not get); second (could not get) | 첫째 (did not get); 둘째 (could not get)
 pattern | {name}: {what} | {name}: {what}
 length | share of the vector's length | 벡터 길이에 대한 비율
+views | In head {head}, “{word}” at place {place} looks most at “{at}” (places count from 0).
+    | 헤드 {head}: 위치 {place}의 “{word}”이(가) 가장 많이 보는 단어는 “{at}”입니다 (위치는 0부터).
+view_all | All heads on “{pair}”. | “{pair}”의 모든 헤드.
 """, globals())  # fmt: skip
 PAIRS = TEXTS.names("pairs")
 
@@ -320,6 +323,7 @@ def _of_toy(head: Head) -> Story:
         ),
         picture=(*_patterns(head, first, second), bars),
         receipt=say("receipt"),
+        views=_views(shares, first, second),
     )  # fmt: skip
 
 
@@ -349,6 +353,19 @@ def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, sec
         at = (f"{words[keys[0]]} ({keys[0]})", f"{others[keys[1]]} ({keys[1]})")
         rows.append((f"{layer}.{head}", f"{words[query]} ({query})", percent(float(shares[layer, head, query])), *at))
     return Table(title=TEXTS("rows"), columns=TEXTS.names("row_columns"), rows=tuple(rows))
+
+
+def _views(shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[View, ...]:
+    """The row that differs most, in both sentences; then all heads."""
+    words = [words_of(text) for text in LONG]
+    layer, head, query = (int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
+    views = []
+    for number, weights in enumerate((first, second)):
+        place = same_words(*words)[query] if number else query
+        key = int(weights[layer, head, place].argmax())
+        text = TEXTS("views", head=f"{layer}.{head}", word=words[number][place], place=place, at=words[number][key])
+        views.append(View(text=text, sentence=LONG[number], head=f"{layer}.{head}", query=place))
+    return *views, *(View(text=TEXTS("view_all", pair=text), sentence=text) for text in SHORT)
 
 
 def _most_moved(shares: np.ndarray, head: Head) -> Phrase:
