@@ -119,6 +119,8 @@ class KeepVectors:
                 one[index, heads, span].float().numpy(force=True)
                 for one, span in zip(sides, (slice(None), keys, keys), strict=True)
             ])  # fmt: skip
+        if len({tuple(one.shape for one in parts) for parts in kept}) > 1:  # heads of some layers may be wider
+            return None
         query, key, value = (np.stack(parts) for parts in zip(*kept, strict=True))
         scaling = [layer.query.shape[-1] ** -0.5 if layer.scoring.scaling is None else layer.scoring.scaling
                    for layer in self._layers]  # fmt: skip

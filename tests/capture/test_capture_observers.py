@@ -328,3 +328,17 @@ def test_a_model_that_computes_apart_has_no_vectors(zoo: Zoo) -> None:
     """Its weights are seen, what they come from is not: the record goes without, and so does a long one."""
     assert attend(TEXT, zoo.source("mpt")).vectors is None
     assert attend(TEXT * 40, zoo.source("llama")).vectors is None
+
+
+def test_layers_whose_heads_are_not_alike_have_no_vectors() -> None:
+    """Heads of 4 numbers in one layer and of 6 in the next stand in no one array; their weights do."""
+    batch = Batch(sentences=(), inputs={}, real=torch.ones(1, 3, dtype=torch.bool))
+    keep = KeepWeights()
+    vectors = stream.KeepVectors(keep)
+    run = stream.ForwardPass(batch=batch, observers=[keep, vectors], native="sdpa")
+    for width in (4, 6):
+        query, key, value = torch.randn(3, 1, 2, 3, width)
+        output = torch.nn.functional.scaled_dot_product_attention(query, key, value)
+        run.layer(query, key, value, output.transpose(1, 2), stream.Scoring())
+    assert keep.weights(0).shape == (2, 2, 3, 3)
+    assert vectors.of(0) is None
