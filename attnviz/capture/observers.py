@@ -162,7 +162,7 @@ class KeepWeights:
             positions(self._heads or (), range(n_heads), "head")
             self._make_room(len(self.heads))
             self._kept[block.layer] = [torch.zeros(len(self.heads), *self._shape(spans)) for spans in self._spans]
-        chosen = self.heads_of(n_heads)
+        chosen = slice(None) if self._heads is None else self._heads  # numbers of all heads would copy the block
         whole, totals = (block.undivided, block.totals) if self.cell > 1 else (block.weights, None)
         for sentence, (kept, (rows, keys)) in enumerate(zip(self._kept[block.layer], self._spans, strict=True)):
             first, last = max(block.first_row, rows[0]), min(block.first_row + n_rows, rows[1])
