@@ -262,6 +262,7 @@ def test_the_calculation_is_the_models(show: Open, model: str, query: int, key: 
     assert float(re.findall(r"at most (\S+) from", shown.inner_text(".calculation"))[0]) < html.NEAR
     shown.get_by_role("button", name=record.key_tokens[key].text, exact=True).last.click()
     assert state(shown)["key"] == str(key)
+    assert shown.evaluate("document.activeElement.closest('.steps-table tr[aria-current]') !== null")  # the focus stays
     spelled = [row.split("\t")[1:] for row in shown.locator("details[open] .numbers tbody tr").all_inner_texts()]
     wanted = np.stack([v[key], v[key] * weights[key], weights @ v])
     np.testing.assert_allclose([numbers_of(row) for row in spelled], wanted, atol=6e-4)

@@ -87,6 +87,8 @@ class Calculation {
       el("div", { class: "wide-table", tabindex: 0, role: "group", "aria-labelledby": "calculation-title" }, this.table),
       el("div", { class: "steps-list" }, ...this.steps.map((one) => one.node)));
     this.step = "";
+    /** @type {unknown[]} */
+    this.shown = []; // what the view was last made of
   }
 
   /** A step that the reader opened or closed is told in the address. @param {string} name @param {boolean} open */
@@ -102,6 +104,9 @@ class Calculation {
     const [head] = state.head.includes("*") ? [] : headsOf(state.head, labels);
     this.node.hidden = !weights.vectors || head === undefined || state.query < 0;
     if (!weights.vectors || this.node.hidden) return false;
+    const wanted = [weights, head, state.query, state.key, state.step, state.lang];
+    if (wanted.every((one, i) => one === this.shown[i])) return true; // a new table would take the reader's focus away
+    this.shown = wanted;
     const n = labels.is === "decoder" ? state.query + 1 : weights.keys;
     const made = weights.vectors.steps(Number(head), state.query, n);
     const own = weights.of([Number(head)]).values.subarray(state.query * weights.keys, state.query * weights.keys + n);
@@ -125,6 +130,7 @@ class Calculation {
     const largest = Math.max(...made.keys.flatMap((k) => k.map((one, i) => Math.abs(one * made.q[i]))));
     const shown = [...made.weights.keys()].sort((a, b) => made.weights[b] - made.weights[a]).slice(0, FEW);
     if (!shown.includes(at)) shown.push(at);
+    const inside = this.table.contains(document.activeElement);
     const titles = ["key", "products", "dot", "scaled", "weight"].map((one) => el("th", { scope: "col" }, stepWords(one, by)));
     this.table.replaceChildren(el("thead", {}, el("tr", {}, ...titles)),
       el("tbody", {}, ...shown.sort((a, b) => a - b).map((j) => {
@@ -135,6 +141,7 @@ class Calculation {
             el("bdi", {}, clip(sides.texts[j], 40)))),
           el("td", {}, strip), ...[made.dots[j], made.scores[j], made.weights[j]].map((one) => el("td", {}, figure(one))));
       })));
+    if (inside) /** @type {HTMLElement | null} */ (this.table.querySelector("[aria-current] button"))?.focus();
   }
 
   /** The steps of one key. @param {ReturnType<Vectors["steps"]>} made @param {string} key @param {string} name
