@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
+from torch.nn.functional import pad
 
 from attnviz.attention import Kind, Note, Token, positions
 from attnviz.errors import InputError, NoAttentionError, SelectionError
@@ -53,16 +54,14 @@ class Block:
     first_row: int  # the number of the first query row held
     n_rows: int  # how many query rows the layer has in all
     causal: bool  # whether queries may look at earlier keys only
-    undivided: Float[Tensor, "batch head rows keys"]  # the softmax, 0 for padding
-    totals: Float[Tensor, "batch head rows 1"] | None = None  # what its rows are still to be divided by
+    n_keys: int  # how many keys it has
+    seen: Float[Tensor, "batch head rows seen"]  # after the softmax, 0 for padding: the first keys, all others are 0
 
     @property
     def weights(self) -> Float[Tensor, "batch head rows keys"]:
-        """After the softmax; divided now, if they were not before."""
-        if self.totals is not None:
-            self.undivided.div_(self.totals)
-            self.totals = None
-        return self.undivided
+        """After the softmax, of all keys."""
+        ahead = self.n_keys - self.seen.shape[-1]
+        return pad(self.seen, (0, ahead)) if ahead else self.seen
 
 
 @runtime_checkable  # the shape checks of the tests need it
@@ -152,7 +151,7 @@ class KeepWeights:
             InputError: not even one cell for each head fits in the memory.
             SelectionError: a chosen head is not there.
         """
-        n_heads, n_rows = block.undivided.shape[1:3]
+        n_heads, n_rows, n_seen = block.seen.shape[1:]
         if block.first_row == 0:
             self._seen.append(block.layer)
             self._n_heads, self._causal = n_heads, block.causal
@@ -163,18 +162,16 @@ class KeepWeights:
             self._make_room(len(self.heads))
             self._kept[block.layer] = [torch.zeros(len(self.heads), *self._shape(spans)) for spans in self._spans]
         chosen = slice(None) if self._heads is None else self._heads  # numbers of all heads would copy the block
-        whole, totals = (block.undivided, block.totals) if self.cell > 1 else (block.weights, None)
         for sentence, (kept, (rows, keys)) in enumerate(zip(self._kept[block.layer], self._spans, strict=True)):
             first, last = max(block.first_row, rows[0]), min(block.first_row + n_rows, rows[1])
-            here = slice(first - block.first_row, last - block.first_row)
-            own = whole[sentence, chosen, here, slice(*keys)].float()
-            if first < last and self.cell == 1:
-                kept[:, first - rows[0] : last - rows[0]] = own.cpu()
-            elif first < last:
-                sums = _grouped(own, self.cell)
-                if totals is not None:
-                    sums /= totals[sentence, chosen, here].float()
-                kept.index_add_(1, (torch.arange(first, last) - rows[0]) // self.cell, sums.cpu())
+            if first >= last or keys[0] >= n_seen:
+                continue
+            own = block.seen[sentence, chosen, first - block.first_row : last - block.first_row, slice(*keys)].float()
+            if self.cell == 1:
+                kept[:, first - rows[0] : last - rows[0], : own.shape[-1]] = own.cpu()
+            else:
+                sums = _grouped(own, self.cell).cpu()
+                kept[..., : sums.shape[-1]].index_add_(1, (torch.arange(first, last) - rows[0]) // self.cell, sums)
 
     @property
     def layers(self) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
@@ -132,14 +133,13 @@ def weights_in_blocks(
     key: Float[Tensor, "batch group key d_k"],
     scoring: Scoring,
     block_bytes: int | None = None,
-) -> Iterator[tuple[int, Float[Tensor, "batch head rows key"], Float[Tensor, "batch head rows 1"] | None]]:
-    """The attention weights, softmax(q k^T * scaling + mask), as (first row, block of rows, what to divide them by).
+) -> Iterator[tuple[int, Float[Tensor, "batch head rows seen"]]]:
+    """The attention weights, softmax(q k^T * scaling + mask), as (first row, block of rows).
 
-    Computed in float32, or float64 where the model is; the scores in the model's own format where it rounds them, and
-    the softmax is then the library's, with nothing left to divide by. Else the weights are exponentials, and their
-    totals are divided by once it is known what is kept. All blocks stand in one buffer: each is gone with the next.
-    Where there are fewer key heads than query heads, each serves a group of them (Ainslie et al. 2023, grouped-query
-    attention). A row that may look nowhere is all zeros.
+    Of the keys a block has the first, up to the last that its rows may see: all others are 0. Computed in float32, or
+    float64 where the model is; the scores in the model's own format where it rounds them. All blocks stand in one
+    buffer: each is gone with the next. Where there are fewer key heads than query heads, each serves a group of them
+    (Ainslie et al. 2023, grouped-query attention). A row that may look nowhere is all zeros.
     """
     dtype = torch.promote_types(query.dtype, torch.float32)
     n_batch, n_heads, n_queries, d_k = query.shape
@@ -148,16 +148,14 @@ def weights_in_blocks(
     own = query.dtype if scoring.rounded else dtype
     keys = for_each_head(key.to(own), n_heads).transpose(2, 3)  # (B, H, d, K)
     size = max(1, (block_bytes or BLOCK_BYTES) // (n_batch * n_heads * n_keys * dtype.itemsize))
-    sinks = None if scoring.sinks is None else scoring.sinks.to(own).reshape(1, -1, 1, 1)
-    whole = query.new_empty(n_batch, n_heads, min(size, n_queries), n_keys, dtype=own)
+    buffer = query.new_empty(n_batch * n_heads * min(size, n_queries) * n_keys, dtype=own)
     for first in range(0, n_queries, size):
         last = min(first + size, n_queries)
-        block = whole[:, :, : last - first]
-        n_seen = _n_seen(scoring, last, n_keys)
-        scores = block[..., :n_seen]
-        block[..., n_seen:] = 0.0
+        n_seen = min(last, n_keys) if scoring.causal and scoring.mask is None else n_keys
+        shape = n_batch, n_heads, last - first, n_seen
+        scores = buffer[: math.prod(shape)].view(shape)
         if scoring.rounded:
-            torch.matmul(query[:, :, first:last].to(own), keys, out=scores)
+            torch.matmul(query[:, :, first:last].to(own), keys[..., :n_seen], out=scores)
             scores *= scaling
         else:
             torch.matmul(query[:, :, first:last].to(own) * scaling, keys[..., :n_seen], out=scores)
@@ -165,35 +163,40 @@ def weights_in_blocks(
             scores.div_(scoring.softcap).tanh_().mul_(scoring.softcap)
         if scoring.bias is not None:
             scores += _rows(scoring.bias, first, last)[..., :n_seen]
-        visible = _mask_of(scoring, first, last, n_seen, scores.device)
-        if visible is not None and visible.dtype == torch.bool:
-            scores.masked_fill_(~visible, -torch.inf)
-        elif visible is not None:
-            scores += visible
-        if scoring.rounded:
-            if sinks is not None:
-                scores = torch.cat([scores, sinks.expand(n_batch, n_heads, last - first, 1)], dim=-1)
-            weights = torch.softmax(scores, dim=-1, dtype=dtype)[..., :n_keys]
-            if visible is not None and visible.dtype == torch.bool:
-                weights.masked_fill_(~visible.any(dim=-1, keepdim=True), 0.0)
-            yield first, weights, None
-            continue
-        top = scores.amax(dim=-1, keepdim=True).clamp_(min=torch.finfo(dtype).min)  # finite where nothing is seen
-        top = top if sinks is None else torch.maximum(top, sinks)
-        scores.sub_(top).exp_()
-        totals = scores.sum(dim=-1, keepdim=True).clamp_(min=torch.finfo(dtype).tiny)
-        yield first, block, totals if sinks is None else totals + (sinks - top).exp()
+        blind = _hide(scores, scoring, first, last)
+        if scoring.sinks is not None:
+            sinks = scoring.sinks.to(own).reshape(1, -1, 1, 1).expand(n_batch, n_heads, last - first, 1)
+            weights = torch.softmax(torch.cat([scores, sinks], dim=-1), dim=-1, dtype=dtype)[..., :-1]
+        elif own == dtype:
+            weights = torch.softmax(scores, dim=-1, out=scores)
+        else:
+            weights = torch.softmax(scores, dim=-1, dtype=dtype)
+        yield first, weights if blind is None else weights.masked_fill_(blind, 0.0)
+
+
+def _hide(
+    scores: Float[Tensor, "batch head rows seen"], scoring: Scoring, first: int, last: int
+) -> Bool[Tensor, "#batch #head #rows 1"] | None:
+    """Hide the keys that these rows may not see, in place; which rows then see none, where there are such rows."""
+    if scoring.mask is None:
+        if scoring.causal:  # of the keys before the first row nothing is hidden
+            ahead = scores[..., first:]
+            ahead.masked_fill_(~_causal(first, last, first, scores.shape[-1], scores.device), -torch.inf)
+        return None
+    mask = _rows(scoring.mask, first, last)[..., : scores.shape[-1]]
+    if mask.dtype == torch.bool:
+        scores.masked_fill_(~mask, -torch.inf)
+        blind = ~mask.any(dim=-1, keepdim=True)
+    else:
+        scores += mask
+        blind = (mask == -torch.inf).all(dim=-1, keepdim=True)
+    return blind if blind.any() else None
 
 
 def for_each_head(shared: Float[Tensor, "batch group token d"], n_heads: int) -> Float[Tensor, "batch head token d"]:
     """The keys or values of each head, where a group of heads may share some; nothing is copied where none does."""
     n_groups = shared.shape[1]
     return shared if n_groups == n_heads else shared.repeat_interleave(n_heads // n_groups, dim=1)
-
-
-def _n_seen(scoring: Scoring, last: int, n_keys: int) -> int:
-    """How many keys are computed for the rows before the last: where none looks ahead, half of all need not be."""
-    return min(last, n_keys) if scoring.causal and scoring.mask is None and not scoring.rounded else n_keys
 
 
 def _rows(whole: Tensor, first: int, last: int) -> Tensor:
@@ -205,22 +208,20 @@ def visible_keys(
     scoring: Scoring, first: int, last: int, n_keys: int, device: torch.device
 ) -> Bool[Tensor, "#batch #head #rows key"]:
     """Where these rows may look; padding may be seen where nothing says otherwise."""
-    mask = _mask_of(scoring, first, last, n_keys, device)
-    if mask is None:
+    if scoring.mask is None:
+        if scoring.causal:
+            return _causal(first, last, 0, n_keys, device)[None, None]
         return torch.ones(1, 1, 1, n_keys, dtype=torch.bool, device=device)
+    mask = _rows(scoring.mask, first, last)[..., :n_keys]
     # What is added to hide a key is minus infinity, or the lowest number of the format.
     seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
     return seen.reshape((1,) * (4 - seen.ndim) + seen.shape)
 
 
-def _mask_of(scoring: Scoring, first: int, last: int, n_keys: int, device: torch.device) -> Tensor | None:
-    """The mask of these rows: bool (may look), float (added to the scores), or None (all may be seen)."""
-    if scoring.mask is not None:
-        return _rows(scoring.mask, first, last)[..., :n_keys]
-    if not scoring.causal:
-        return None
+def _causal(first: int, last: int, first_key: int, last_key: int, device: torch.device) -> Bool[Tensor, "rows key"]:
+    """Whether each key is the row's own token or an earlier one."""
     rows: Bool[Tensor, "rows 1"] = torch.arange(first, last, device=device)[:, None]
-    return torch.arange(n_keys, device=device) <= rows
+    return torch.arange(first_key, last_key, device=device) <= rows
 
 
 @dataclass(slots=True, kw_only=True)
@@ -270,19 +271,17 @@ class ForwardPass:
         dtype = torch.promote_types(query.dtype, torch.float32)
         values = for_each_head(value.to(dtype), query.shape[1])  # (B, H, K, d)
         largest, scale = 0.0, 1.0
-        for first, weights, totals in weights_in_blocks(query, key, scoring):
-            rows = slice(first, first + weights.shape[2])
+        for first, seen in weights_in_blocks(query, key, scoring):
+            rows = slice(first, first + seen.shape[2])
             native = output[:, rows].to(dtype)  # (B, rows, H, d)
-            n_seen = _n_seen(scoring, rows.stop, key.shape[2])
-            context = torch.matmul(weights[..., :n_seen], values[:, :, :n_seen])  # (B, H, rows, d)
-            context = (context if totals is None else context.div_(totals)).transpose(1, 2)  # (B, rows, H, d)
+            context = torch.matmul(seen, values[:, :, : seen.shape[3]]).transpose(1, 2)  # (B, rows, H, d)
             off = (context - native).abs().amax(dim=(2, 3))  # (B, rows)
             real = self.batch.real[:, rows].to(off.device)
             largest = _larger(largest, off[real])
             scale = _larger(scale, native.abs().amax(dim=(2, 3))[real])
             block = Block(
-                layer=layer, first_row=first, n_rows=query.shape[2], causal=scoring.causal, undivided=weights,
-                totals=totals,
+                layer=layer, first_row=first, n_rows=query.shape[2], n_keys=key.shape[2], causal=scoring.causal,
+                seen=seen,
             )  # fmt: skip
             self.observing = True
             for observer in self.observers:
@@ -296,9 +295,10 @@ class ForwardPass:
         layer = max(self._differences, default=-1) + 1
         self.dtype = weights.dtype
         self.observing = True
-        n_rows = weights.shape[2]
+        n_rows, n_keys = weights.shape[2:]
+        block = Block(layer=layer, first_row=0, n_rows=n_rows, n_keys=n_keys, causal=False, seen=weights)
         for observer in self.observers:
-            observer.observe(Block(layer=layer, first_row=0, n_rows=n_rows, causal=False, undivided=weights))
+            observer.observe(block)
         self.observing = False
         self._differences[layer] = 0.0
 

@@ -189,7 +189,7 @@ class TestKeepWeights:
     def block(layer: int, heads: int = 3, n_tokens: int = 5) -> Block:
         weights = torch.full((1, heads, n_tokens, n_tokens), 1 / n_tokens)
         weights *= torch.arange(heads)[None, :, None, None]  # not weights any more, but each head knows its number
-        return Block(layer=layer, first_row=0, n_rows=n_tokens, causal=False, undivided=weights)
+        return Block(layer=layer, first_row=0, n_rows=n_tokens, n_keys=n_tokens, causal=False, seen=weights)
 
     def kept(self, *layers: int, **choice: Any) -> KeepWeights:
         """What was kept of these layers."""

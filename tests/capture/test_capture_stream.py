@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from attnviz.capture import stream
 from attnviz.capture.observers import Batch, Block, Sentence
@@ -26,8 +27,8 @@ def numbers(*shape: int, seed: int = 5) -> Tensor:
 def whole(query: Tensor, key: Tensor, scoring: Scoring, block_bytes: int | None = None) -> Tensor:
     """All rows put together again, after a look at where each block says it begins."""
     blocks = [
-        (first, weights.clone() if totals is None else weights / totals)
-        for first, weights, totals in weights_in_blocks(query, key, scoring, block_bytes)
+        (first, pad(seen, (0, key.shape[2] - seen.shape[3])).clone())
+        for first, seen in weights_in_blocks(query, key, scoring, block_bytes)
     ]
     starts = [first for first, _ in blocks]
     lengths = [block.shape[2] for _, block in blocks]

@@ -92,7 +92,7 @@ def shown(
         )
         for first in range(0, n, rows):
             part = torch.tensor(weights[:, :, first : first + rows], dtype=torch.float32)
-            observer.observe(Block(layer=number, first_row=first, n_rows=n, causal=False, undivided=part))
+            observer.observe(Block(layer=number, first_row=first, n_rows=n, n_keys=n, causal=False, seen=part))
     return observer.found()
 
 
