@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Int32
 
 from attnviz.errors import RecordError, SelectionError
 
@@ -136,8 +136,14 @@ GENERATED = 2
 
 POOLED = "this record is pooled: it holds groups of tokens, and no token alone"
 
-NUMBERS = frozenset({"weights", "vectors"})
+NUMBERS = frozenset({"weights", "vectors", "exact"})
 """The fields of a record that are no labels."""
+
+NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
+"""Statistics of a head that are its share on one token, as seen from the query."""
+
+STATISTICS = ("entropy", "first", *NEIGHBOURS, "distance")
+"""All: entropy of a row (nats), its share on the first token and on those, and how far its keys are (tokens)."""
 
 NO_RECEIPT = "not verified: this record came without a receipt"
 
@@ -165,6 +171,38 @@ class Vectors:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Exact:
+    """What a pooled record has of each token: the strongest links of each query, and of each head its statistics."""
+
+    query_tokens: tuple[Token, ...]
+    key_tokens: tuple[Token, ...]
+    # each of `STATISTICS` that there is, a mean over queries: of each layer, of each head
+    statistics: dict[str, tuple[tuple[float, ...], ...]]
+    link_keys: Int32[np.ndarray, "layer head token link"]  # numbers of keys, from the strongest
+    link_weights: Float32[np.ndarray, "layer head token link"]  # 0 where no key is left
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Exact):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]  # equal by value, and too large to hash
+
+    def select(self, layers: Sequence[int], heads: Sequence[int]) -> Exact:
+        """That of some layers and heads, by their places here."""
+        chosen = np.ix_(layers, heads)
+        return replace(
+            self,
+            statistics={
+                name: tuple(tuple(values[layer][head] for head in heads) for layer in layers)
+                for name, values in self.statistics.items()
+            },
+            link_keys=self.link_keys[chosen],
+            link_weights=self.link_weights[chosen],
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Attention:
     """The attention of one run of a model on one input.
@@ -184,6 +222,7 @@ class Attention:
         short_rows: why rows may not sum to 1; empty where they do.
         notes: what was done to the input or the weights; every view shows them.
         vectors: what the weights were computed from, where that is small; files do not hold it.
+        exact: of a pooled record what is known of each token.
 
     Of a long input the tokens may be groups of tokens (`cell` is then above 1): to a group the sum over its keys, from
     it the mean over its queries.
@@ -206,6 +245,7 @@ class Attention:
     short_rows: tuple[ShortRows, ...] = ()
     notes: tuple[Note, ...] = field(default=())
     vectors: Vectors | None = None
+    exact: Exact | None = None
 
     def __post_init__(self) -> None:
         weights = np.asarray(self.weights)
@@ -221,6 +261,8 @@ class Attention:
         object.__setattr__(self, "layers", tuple(self.layers) or tuple(range(weights.shape[0])))
         object.__setattr__(self, "heads", tuple(self.heads) or tuple(range(weights.shape[1])))
         _check_labels(self)
+        if self.exact is not None:
+            _check_exact(self.exact, *weights.shape[:2])
         _check_rows(self)
 
     def __repr__(self) -> str:
@@ -233,7 +275,7 @@ class Attention:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Attention):
             return NotImplemented
-        labels = [one.name for one in fields(self) if one.name not in NUMBERS]
+        labels = [one.name for one in fields(self) if one.name not in {"weights", "vectors"}]
         return np.array_equal(self.weights, other.weights) and all(
             getattr(self, name) == getattr(other, name) for name in labels
         )
@@ -319,6 +361,34 @@ class Attention:
         pattern: np.ndarray = self.weights[row, column]
         return pattern
 
+    def links(self, layer: int, head: int, n: int = 8) -> list[tuple[int, int, float]]:
+        """The strongest links of a head, each to another key: query, key (numbers of tokens) and weight.
+
+        Special tokens, and what a token gives to itself, are left out. Of a pooled record those alone that are certain:
+        a weight that is not larger than the smallest that was kept of some row may not be among the largest.
+
+        Raises:
+            SelectionError: this record does not hold that layer or head.
+        """
+        weights, least, of = np.array(self.pattern(layer, head)), 0.0, self.exact or self
+        keys = np.broadcast_to(np.arange(weights.shape[1]), weights.shape)
+        if self.exact is not None:
+            at = self.layers.index(layer), self.heads.index(head)
+            weights, keys = np.array(self.exact.link_weights[at]), self.exact.link_keys[at]
+            # What a row has beside its links is no larger than the last of them, nor than all that is left.
+            least = max(0.0, float(np.minimum(weights.min(axis=1, initial=1), 1 - weights.sum(axis=1)).max()))
+        special = [np.array([token.special for token in tokens]) for tokens in (of.query_tokens, of.key_tokens)]
+        weights[special[0][:, None] | special[1][keys]] = 0
+        if self.kind != "cross":
+            first = dict(next((note.fields for note in self.notes if note.code == "part"), ()))
+            ahead = int(first.get("query_first", 0)) - int(first.get("key_first", 0))
+            weights[np.arange(len(weights))[:, None] + ahead == keys] = 0
+        best = np.zeros(len(special[1]), dtype=np.float32)
+        np.maximum.at(best, keys, weights)
+        chosen = [key for key in np.argsort(-best, kind="stable")[:n].tolist() if best[key] > least]
+        queries = [int(np.nonzero((keys == key) & (weights == best[key]))[0][0]) for key in chosen]
+        return [(query, key, float(best[key])) for query, key in zip(queries, chosen, strict=True)]
+
     @property
     def cell(self) -> int:
         """How many tokens go together along both sides; 1 where each has a row and a column of its own."""
@@ -358,6 +428,7 @@ class Attention:
             self,
             weights=self.weights[np.ix_(rows, columns)],
             vectors=None if self.vectors is None else self.vectors.select(rows, columns),
+            exact=None if self.exact is None else self.exact.select(rows, columns),
             layers=tuple(self.layers[row] for row in rows),
             heads=tuple(self.heads[column] for column in columns),
         )
@@ -425,6 +496,17 @@ def _check_labels(record: Attention) -> None:
     for reason in record.short_rows:
         if reason not in get_args(ShortRows):
             raise RecordError(f"rows may be short for {', '.join(get_args(ShortRows))}, not {reason!r}")
+
+
+def _check_exact(exact: Exact, layers: int, heads: int) -> None:
+    """Refuse links and statistics of other heads, or of tokens that are not there."""
+    shape = layers, heads, len(exact.query_tokens)
+    if exact.link_keys.shape[:-1] != shape or exact.link_weights.shape != exact.link_keys.shape:
+        raise RecordError(f"links must be of (layer, head, token) {shape}, not {exact.link_keys.shape[:-1]}")
+    if exact.link_keys.size and not 0 <= exact.link_keys.min() <= exact.link_keys.max() < len(exact.key_tokens):
+        raise RecordError(f"links must be to the keys 0 to {len(exact.key_tokens) - 1}")
+    if any(np.shape(values) != (layers, heads) for values in exact.statistics.values()):
+        raise RecordError(f"statistics must be of {layers} layers and {heads} heads")
 
 
 def _check_rows(record: Attention) -> None:

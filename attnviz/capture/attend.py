@@ -130,6 +130,7 @@ def attend_batch(
             short_rows=(*sinks.get("short_rows", ()), *label["short_rows"]),
             notes=(*sentence.notes, *sinks.get("notes", ()), *label["notes"], *_pooled(label, keep.cell)),
             vectors=vectors.of(index),
+            exact=keep.exact(index, label["query_tokens"], label["key_tokens"]),
         )
         records.append(record.select(layers, heads))
     return records

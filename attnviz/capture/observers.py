@@ -18,7 +18,8 @@ from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 from torch.nn.functional import pad
 
-from attnviz.attention import Kind, Note, Token, positions
+from attnviz.attention import STATISTICS, Exact, Kind, Note, Token, positions
+from attnviz.capture.exact import LINKS, ExactRows
 from attnviz.errors import InputError, NoAttentionError, SelectionError
 
 
@@ -106,7 +107,8 @@ class KeepWeights:
     """Keeps the weights of every head of every layer, or of those chosen, within a memory.
 
     Once they would take more, tokens that follow one another go together, as many as fit: to a group the sum over its
-    keys, from it the mean over its queries. Each such cell is exact: its rows are added up as they stream by.
+    keys, from it the mean over its queries. Each such cell is exact: its rows are added up as they stream by. The
+    strongest links of each row are kept beside them, and statistics of each head.
 
     Args:
         layers: numbers from 0; None keeps all.
@@ -130,6 +132,7 @@ class KeepWeights:
         self._window = rows, keys
         self._memory = memory
         self._kept: dict[int, list[Float32[Tensor, "head group keys"]]] = {}
+        self._exact: dict[int, list[ExactRows]] = {}
 
     def begin(self, batch: Batch) -> None:
         """Forget what was kept of an earlier batch."""
@@ -137,7 +140,8 @@ class KeepWeights:
         self._seen: list[int] = []
         self._n_heads, self._causal = 0, False
         self._kept.clear()
-        self.cell = 1  # tokens that go together, along both sides
+        self._exact.clear()
+        self.cell, self._n_links = 1, LINKS  # tokens that go together, along both sides; links of a row
         real_keys = batch.real if batch.real_keys is None else batch.real_keys
         self._spans = [  # of each sentence the first and one-past-last row and column kept, padding included
             tuple(_span(real, window) for real, window in zip(both, self._window, strict=True))
@@ -161,6 +165,8 @@ class KeepWeights:
             positions(self._heads or (), range(n_heads), "head")
             self._make_room(len(self.heads))
             self._kept[block.layer] = [torch.zeros(len(self.heads), *self._shape(spans)) for spans in self._spans]
+            if self.cell > 1:
+                self._exact[block.layer] = [self._rows(*spans) for spans in self._spans]
         chosen = slice(None) if self._heads is None else self._heads  # numbers of all heads would copy the block
         for sentence, (kept, (rows, keys)) in enumerate(zip(self._kept[block.layer], self._spans, strict=True)):
             first, last = max(block.first_row, rows[0]), min(block.first_row + n_rows, rows[1])
@@ -172,6 +178,7 @@ class KeepWeights:
             else:
                 sums = _grouped(own, self.cell).cpu()
                 kept[..., : sums.shape[-1]].index_add_(1, (torch.arange(first, last) - rows[0]) // self.cell, sums)
+                self._exact[block.layer][sentence].add(first, own)
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -217,6 +224,20 @@ class KeepWeights:
             weights /= _grouped(torch.ones(last - first), self.cell)[:, None]
         return weights.numpy()
 
+    def exact(self, index: int, queries: tuple[Token, ...], keys: tuple[Token, ...]) -> Exact | None:
+        """What is known of each token of a sentence of the batch; None where the weights are not pooled."""
+        if self.cell == 1:
+            return None
+        layers = [self._exact[layer][index] for layer in self.layers]
+        means = [layer.statistics() for layer in layers]
+        return Exact(
+            query_tokens=queries,
+            key_tokens=keys,
+            statistics={name: tuple(tuple(one[name]) for one in means) for name in means[0]},
+            link_keys=torch.stack([layer.link_keys for layer in layers]).numpy(),
+            link_weights=torch.stack([layer.link_weights for layer in layers]).numpy(),
+        )
+
     def kind(self, weights: Float32[np.ndarray, "layer head query key"]) -> Kind:
         """Which attention it is: as the batch says, or causal or bidirectional as the weights show."""
         if self._batch.kind is not None:
@@ -230,22 +251,51 @@ class KeepWeights:
         """Rows and columns kept of a sentence."""
         return tuple(-(-(last - first) // self.cell) for first, last in spans)
 
+    def _rows(self, rows: tuple[int, int], keys: tuple[int, int]) -> ExactRows:
+        """What is to be exact of a layer of a sentence; of a part of its keys, and of two texts, not all is meant."""
+        if self._window[1] is not None:
+            names: tuple[str, ...] = ()
+        else:
+            names = STATISTICS[:2] if self._batch.kind == "cross" else STATISTICS
+        return ExactRows(len(self.heads), rows, keys, self._n_links, names)
+
     def _make_room(self, n_heads: int) -> None:
-        """See that another layer of so many heads fits in the memory: larger groups of tokens, where it does not."""
+        """See that another layer of so many heads fits in the memory: larger groups of tokens, where it does not.
+
+        Links take half of the memory at most; where not even one of each row fits in it, there are none.
+        """
+        n_layers, n_rows = len(self._kept) + 1, sum(last - first for (first, last), _ in self._spans)
         while self._memory is not None:
-            size = 4 * n_heads * sum(math.prod(self._shape(spans)) for spans in self._spans)
-            if size * (len(self._kept) + 1) <= self._memory:
+            pictures = 4 * n_heads * n_layers * sum(math.prod(self._shape(spans)) for spans in self._spans)
+            links = 8 * n_heads * n_layers * n_rows * self._n_links if self.cell > 1 else 0
+            if pictures + links <= self._memory:
                 return
+            if links > self._memory / 2:
+                self._n_links //= 2
+                for layer in self._exact.values():
+                    for one in layer:
+                        one.cut(self._n_links)
+                continue
             longest = max(last - first for spans in self._spans for first, last in spans)
             if self.cell >= longest:
                 raise InputError(
-                    f"{self._memory:,} bytes are too few for {n_heads} heads of {len(self._kept) + 1} layers: at least "
-                    f"{size * (len(self._kept) + 1):,} are needed (--memory)"
+                    f"{self._memory:,} bytes are too few for {n_heads} heads of {n_layers} layers: at least "
+                    f"{pictures:,} are needed (--memory)"
                 )
+            if self.cell == 1:
+                self._exact = {number: self._exactly(layer) for number, layer in self._kept.items()}
             more = -(-longest // CELLS) if self.cell == 1 and longest > CELLS else 2
             self.cell *= more
             for layers in self._kept.values():
                 layers[:] = [_grouped(_grouped(one, more).mT, more).mT.contiguous() for one in layers]
+
+    def _exactly(self, layer: Sequence[Float32[Tensor, "head _query _key"]]) -> list[ExactRows]:
+        """What is exact of a layer all of whose weights were kept."""
+        found = [self._rows(*spans) for spans in self._spans]
+        for one, (rows, _), weights in zip(found, self._spans, layer, strict=True):
+            for first in range(0, weights.shape[1], CELLS):
+                one.add(rows[0] + first, weights[:, first : first + CELLS])
+        return found
 
 
 def _span(real: Bool[Tensor, " token"], window: slice | None) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from attnviz.capture.observers import Batch, Block, KeepWeights, Observer
 from attnviz.capture.receipt import check_layer, tolerance_of
 from attnviz.errors import NoAttentionError
 
-BLOCK_BYTES = 64 * 2**20
+BLOCK_BYTES, BLOCK_ROWS = 256 * 2**20, 256
 """How large a block of weights may be: large enough to keep the cores busy, small beside any model."""
 
 
@@ -147,7 +147,7 @@ def weights_in_blocks(
     scaling = d_k**-0.5 if scoring.scaling is None else scoring.scaling
     own = query.dtype if scoring.rounded else dtype
     keys = for_each_head(key.to(own), n_heads).transpose(2, 3)  # (B, H, d, K)
-    size = max(1, (block_bytes or BLOCK_BYTES) // (n_batch * n_heads * n_keys * dtype.itemsize))
+    size = max(1, min(BLOCK_ROWS, (block_bytes or BLOCK_BYTES) // (n_batch * n_heads * n_keys * dtype.itemsize)))
     buffer = query.new_empty(n_batch * n_heads * min(size, n_queries) * n_keys, dtype=own)
     for first in range(0, n_queries, size):
         last = min(first + size, n_queries)

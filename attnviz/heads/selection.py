@@ -331,17 +331,7 @@ def strongest_link(record: Attention, layer: int, head: int) -> tuple[int, int, 
 
     Special tokens are left out.
     """
-    weights = record.weights[layer, head].copy()
-    for at, token in enumerate(record.query_tokens):
-        if token.special:
-            weights[at] = -1.0
-    for at, token in enumerate(record.key_tokens):
-        if token.special:
-            weights[:, at] = -1.0
-    if record.kind != "cross":
-        np.fill_diagonal(weights, -1.0)
-    query, key = (int(one) for one in np.unravel_index(int(weights.argmax()), weights.shape))
-    return (query, key, float(weights[query, key])) if weights[query, key] > 0 else None
+    return next(iter(record.links(record.layers[layer], record.heads[head], 1)), None)
 
 
 def strongest_links(record: Attention) -> list[tuple[tuple[int, int], tuple[float, int, int]]]:

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from attnviz.attention import GENERATED, Attention, Note, Token, Vectors
+from attnviz.heatmaps.exact import exactly
 from attnviz.heatmaps.words import merged_tokens, word_groups
 from attnviz.models.registry import HOME_BUILT, TOY
 from attnviz.render.html import build, frame, palettes, planes
@@ -21,7 +22,7 @@ from attnviz.render.sheet import KINDS, Scale, Sheet, pool, resolve
 from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
-from attnviz.text.phrase import LANGUAGES, Phrase
+from attnviz.text.phrase import LANGUAGES, Phrase, joined
 
 if TYPE_CHECKING:
     from attnviz.heatmaps.tour import Told
@@ -170,6 +171,9 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Page:
         "notes": [[sentence(note, language) for note in _notes(record, sheet)] for language in LANGUAGES],
         "palette": palettes(palette),
     }  # fmt: skip
+    if is_pooled:
+        said = (joined(exactly(record, panel.layer, panel.head), " · ") for panel in sheet.panels)
+        labels["exact"] = [[one, one.ko] for one in said]
     title = sheet.sentence or visible(record.model)
     return Page(build(title, _said(sheet), labels=labels, data=data, own=OWN, language=lang))
 

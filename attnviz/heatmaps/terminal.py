@@ -16,6 +16,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
+from attnviz.heatmaps.exact import exactly
 from attnviz.render.palette import levels
 from attnviz.render.sheet import AXES, BLANK, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
@@ -63,7 +64,7 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     sheet = replace(sheet, query_labels=query_labels, key_labels=key_labels)
     if full or len(sheet.panels) == 1:
         scaled, cell = (_fit_one if len(sheet.panels) == 1 else _fit_many)(sheet, screen)
-        body = list(_bands(scaled, screen, cell))
+        body = [*_bands(scaled, screen, cell), *_exactly(scaled, screen)]
         return [*_head(sheet, screen, sheet.size), *body, *_foot(sheet, scaled, cell, screen)]
     one = sheet.distinct
     large = replace(sheet, panels=(one,), layers=(one.layer,), heads=(one.head,))
@@ -77,7 +78,7 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     title = sheet.say(
         f"head {place}: its pattern differs most from the others'", f"헤드 {place}: 다른 헤드와 가장 다른 패턴"
     )
-    below = [*_wrap(title, screen, "bold"), *list(_bands(scaled, screen, cell))[1:]]
+    below = [*_wrap(title, screen, "bold"), *list(_bands(scaled, screen, cell))[1:], *_exactly(scaled, screen)]
     more = [
         sheet.say(
             f"more: --head {place} one head; --full every head, one by one",
@@ -88,6 +89,14 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     thumbnails, note = _thumbnails(sheet, screen, room)
     foot = _foot(sheet, scaled, cell, screen, [*note, *more])
     return [*above, *thumbnails, Text(), *below, *foot]
+
+
+def _exactly(scaled: Sheet, screen: Screen) -> list[Text]:
+    """What is known of single tokens of the one head shown, where its pattern shows groups of them."""
+    if len(scaled.panels) > 1 or max(scaled.cell) == 1:
+        return []
+    said = exactly(scaled.record, scaled.panels[0].layer, scaled.panels[0].head)
+    return [Text(), *(line for one in said for line in _wrap(scaled.say(one, one.ko), screen))] if said else []
 
 
 def _head(sheet: Sheet, screen: Screen, size: str) -> list[Text]:

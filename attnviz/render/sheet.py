@@ -55,6 +55,7 @@ class Panel:
 class Sheet:
     """All that a picture of a record shows."""
 
+    record: Attention  # what it is of
     panels: tuple[Panel, ...]  # layer by layer, head by head
     layers: tuple[int, ...]  # the layers shown
     heads: tuple[int, ...]  # the heads shown
@@ -170,6 +171,7 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
     if record.target is not None:
         text += f" → “{visible(record.target)}”"
     return Sheet(
+        record=record,
         panels=panels,
         layers=record.layers,
         heads=record.heads,

@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from attnviz.attention import Attention, Weights
 from attnviz.errors import FileFormatError
 from attnviz.storage.encoding import from_text, to_text
-from attnviz.storage.record import describe
+from attnviz.storage.record import arrays, describe
 
 _WHAT = "a label of the record"
 
@@ -25,14 +25,17 @@ _PACKED = 200
 
 
 def to_json(record: Attention) -> str:
-    """The record as JSON, on one line: its labels, and its weights as nested lists.
+    """The record as JSON, on one line: its labels, and its numbers as nested lists.
 
     Each weight is the shortest number that gives back the same float32.
 
     Raises:
         RecordError: a label holds half a character or a number that is not finite.
     """
-    return to_text({**describe(record), "weights": _shortest(record.weights).tolist()}, _WHAT)
+    numbers = {
+        name: (_shortest(one) if one.dtype == np.float32 else one).tolist() for name, one in arrays(record).items()
+    }
+    return to_text({**describe(record), **numbers}, _WHAT)
 
 
 def _shortest(weights: Weights) -> Float64[np.ndarray, "layer head query key"]:
@@ -49,13 +52,13 @@ def _write_json(record: Attention, path: Path) -> None:
 
 def _write_npz(record: Attention, path: Path) -> None:
     with path.open("wb") as file:
-        np.savez(file, weights=record.weights, meta=np.array(to_text(describe(record), _WHAT)))
+        np.savez(file, allow_pickle=False, **arrays(record), meta=np.array(to_text(describe(record), _WHAT)))
 
 
 def _write_safetensors(record: Attention, path: Path) -> None:
     from safetensors.numpy import save  # a library that few commands need
 
-    path.write_bytes(save({"weights": record.weights}, {"meta": to_text(describe(record), _WHAT)}))
+    path.write_bytes(save(arrays(record), {"meta": to_text(describe(record), _WHAT)}))
 
 
 def _read_json(path: Path) -> dict[str, object]:
@@ -71,7 +74,8 @@ def _read_safetensors(path: Path) -> dict[str, object]:
             raise FileFormatError(
                 "it holds no record of attnviz's; attention made elsewhere is read from .npz and .json"
             )
-        return {**from_text(metadata["meta"]), "weights": file.get_tensor("weights")}
+        numbers = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  as above
+        return {**from_text(metadata["meta"]), **numbers}
 
 
 def _read_npz(path: Path) -> dict[str, object]:

@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
 
-from attnviz.attention import AXES, NUMBERS, ROUNDED_TOLERANCE, ROW_TOLERANCE, Attention, Kind, Note, Token, Weights
+from attnviz.attention import (
+    AXES,
+    NUMBERS,
+    ROUNDED_TOLERANCE,
+    ROW_TOLERANCE,
+    Attention,
+    Exact,
+    Kind,
+    Note,
+    Token,
+    Weights,
+)
 from attnviz.errors import FileFormatError
 from attnviz.storage.encoding import decode, decode_fields, plain, show
 from attnviz.text.display import visible
 
 FORMAT = "attnviz"
-VERSION = 1
+VERSION, WITH_LINKS = 1, 2
+"""Of files, and of those of pooled records, which have links and statistics."""
+
+LINKS = {"link_keys": np.int32, "link_weights": np.float32}
+"""The arrays of a pooled record beside its weights."""
 
 _LATER = frozenset({"target"})
 """Labels that files have had since, and may lack: they then are what a record has by default."""
@@ -26,11 +41,25 @@ _NAMES = ("weights", "attention", "attentions")
 
 
 def describe(record: Attention) -> dict[str, object]:
-    """Everything but the numbers; a receipt brings a digest, which ties it to the weights and the labels."""
+    """Everything but the numbers; a receipt brings a digest, which ties it to the numbers and the labels."""
+    version = VERSION if record.exact is None else WITH_LINKS
+    described = {"format": FORMAT, "version": version, **_labels(record)}
+    return described if record.receipt is None else {**described, "digest": _digest(record)}
+
+
+def _labels(record: Attention) -> dict[str, object]:
+    """All that is no array, by name."""
     labels = {field.name: getattr(record, field.name) for field in fields(Attention) if field.name not in NUMBERS}
     labels["notes"] = [plain_note(note) for note in record.notes]
-    described = {"format": FORMAT, "version": VERSION, **labels}
-    return described if record.receipt is None else {**described, "digest": _digest(labels, record.weights)}
+    if (exact := record.exact) is not None:
+        labels["exact"] = {one.name: getattr(exact, one.name) for one in fields(exact) if one.name not in LINKS}
+    return labels
+
+
+def arrays(record: Attention) -> dict[str, np.ndarray]:
+    """The numbers: the weights, and of a pooled record the links."""
+    exact = {} if record.exact is None else {name: getattr(record.exact, name) for name in LINKS}
+    return {"weights": record.weights, **exact}
 
 
 def rebuild(found: Mapping[str, object]) -> Attention:
@@ -40,27 +69,45 @@ def rebuild(found: Mapping[str, object]) -> Attention:
         RecordError: a label is missing, of another type or does not fit, or was changed after the receipt.
     """
     version = decode(found.get("version"), int, "version")
-    if version != VERSION:
-        raise FileFormatError(f"it is of version {version}, but this attnviz reads version {VERSION}: update attnviz")
+    if version not in {VERSION, WITH_LINKS}:
+        raise FileFormatError(
+            f"it is of version {version}, but this attnviz reads versions {VERSION} and {WITH_LINKS}: update attnviz"
+        )
     if "weights" not in found:
         raise FileFormatError("it lacks weights")
     weights = _as_weights(found["weights"])
     if isinstance(notes := found.get("notes"), list):
         found = {**found, "notes": [full_note(note) for note in notes]}
     labels = decode_fields(found, Attention, apart=NUMBERS, later=_LATER)
-    digest = found.get("digest")
-    signed = {**labels, "notes": [plain_note(note) for note in labels["notes"]]}
-    if (labels["receipt"] is not None or digest is not None) and digest != _digest(signed, weights):
+    exact = _exact(found) if "exact" in found else None
+    record, digest = Attention(weights=weights, exact=exact, **labels), found.get("digest")
+    if (record.receipt is not None or digest is not None) and digest != _digest(record):
         raise FileFormatError("its weights or labels were changed after the receipt was issued")
-    return Attention(weights=weights, **_harmless(labels))
+    if exact is not None:
+        queries, keys = (_harmless_tokens(side) for side in (exact.query_tokens, exact.key_tokens))
+        exact = replace(exact, query_tokens=queries, key_tokens=keys)
+    return replace(record, **_harmless(labels), exact=exact)
 
 
-def _digest(labels: Mapping[str, object], weights: Weights) -> str:
-    """What differs whenever a label or a weight does, whichever program wrote them down."""
-    text = json.dumps([labels, weights.shape], default=plain)
+def _exact(found: Mapping[str, object]) -> Exact:
+    """What a pooled record has of each token."""
+    labels = decode(found["exact"], dict[str, Any], "exact")
+    numbers: dict[str, Any] = {}
+    for name, kind in LINKS.items():
+        array = np.asarray(found.get(name))
+        if array.dtype.kind not in "fiu" or array.ndim != len(AXES):
+            raise FileFormatError(f"its {name} must be numbers of a layer, head, query and link")
+        numbers[name] = array.astype(kind)
+    return Exact(**decode_fields(labels, Exact, apart=frozenset(LINKS)), **numbers)
+
+
+def _digest(record: Attention) -> str:
+    """What differs whenever a label or a number does, whichever program wrote them down."""
+    text = json.dumps([_labels(record), record.weights.shape], default=plain)
     canonical = json.dumps(json.loads(text, parse_int=float), sort_keys=True)  # to some, 1.0 is 1
     digest = hashlib.sha256(canonical.encode())
-    digest.update(weights.astype("<f4").tobytes())
+    for array in arrays(record).values():
+        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()
 
 
@@ -70,11 +117,15 @@ def _harmless(labels: dict[str, Any]) -> dict[str, Any]:
     attnviz writes none, but a file with an escape sequence for a token is easily made and sent to someone.
     """
     shown = dict(labels, model=visible(labels["model"]), notes=tuple(map(harmless_note, labels["notes"])))
-    for name in ("query_tokens", "key_tokens"):
-        shown[name] = tuple(replace(token, text=visible(token.text)) for token in labels[name])
+    shown |= {name: _harmless_tokens(labels[name]) for name in ("query_tokens", "key_tokens")}
     if (receipt := labels["receipt"]) is not None:
         shown["receipt"] = replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype))
     return shown
+
+
+def _harmless_tokens(tokens: Sequence[Token]) -> tuple[Token, ...]:
+    """The tokens with nothing in their texts that a terminal would obey."""
+    return tuple(replace(token, text=visible(token.text)) for token in tokens)
 
 
 def harmless_note(note: Note) -> Note:

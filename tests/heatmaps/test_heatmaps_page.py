@@ -612,6 +612,11 @@ def test_long_texts_go_together(show: Open, fixed_record: Make, monkeypatch: pyt
     assert "pooled" in shown.inner_text("header")
     assert matrix(shown).shape == (20, 20)
     np.testing.assert_allclose(matrix(shown).sum(axis=1), 1, atol=1e-5)
+    (query, key, weight), *_ = record.links(0, 1)
+    assert f"strongest links between tokens: w{query} ({query}) → w{key} ({key}) {weight:.2f}" in shown.inner_text(
+        ".steps"
+    )
+    assert show(record, "head=0.*").inner_text(".steps") == ""
 
 
 def test_scripts_share_one_scope() -> None:

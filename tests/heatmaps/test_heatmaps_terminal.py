@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
+import attnviz
 from attnviz.attention import Attention, Note
 from attnviz.heatmaps.api import record_of
 from attnviz.heatmaps.terminal import draw
@@ -142,6 +143,14 @@ def test_a_long_sentence_is_pooled(fixed_sheet: MakeSheet, printed: Printed, gol
     """Sixty tokens and two heads on 60 columns: neighbours share a cell, and a note says so."""
     words = [f"word{i}" for i in range(60)]
     golden(printed(fixed_sheet(words, n_heads=2), Screen(width=60, colour=False)))
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_a_pooled_record_has_its_links(lang: str, printed: Printed, golden: Golden) -> None:
+    """Of groups of tokens the strongest links between tokens are named, and what a query does on average."""
+    record = attnviz.attend("the animal crossed the street " * 9, model="toy", memory=40_000)
+    assert record.cell > 1
+    golden(printed(resolve(record.select([1], [2]), language=lang), Screen(width=60, colour=False)))
 
 
 # That what it says is true.

@@ -60,6 +60,7 @@ def sheet_of(matrix: np.ndarray, scale: Scale = "shared") -> Sheet:
         for head, values in enumerate((matrix, matrix[::-1] / 2))
     )
     return Sheet(
+        record=small(),
         panels=panels,
         layers=(0,),
         heads=(0, 1),

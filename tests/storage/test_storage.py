@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save as pack_safetensors
 
+import attnviz
 from attnviz.attention import Attention, Kind, Note, Receipt, ShortRows, Token
 from attnviz.errors import FileFormatError, OutputError, RecordError
 from attnviz.storage import check_ending, check_writable, load, save, to_json, write_whole
@@ -169,6 +170,43 @@ def test_a_record_comes_back_as_it_went(
     found = load(path)
     assert found == record
     assert found.weights.tobytes() == record.weights.tobytes()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_pooled_record_comes_back(tmp_path: Path, suffix: str) -> None:
+    """With its links and statistics, which cannot be changed either."""
+    record = attnviz.attend("I love all you " * 9, model="toy", memory=20_000)
+    assert record.exact is not None
+    path = record.save(tmp_path / f"record{suffix}")
+    found = load(path)
+    assert found == record
+    assert found.exact == record.exact
+    assert found.links(1, 2) == record.links(1, 2)
+    fields = json.loads(to_json(record))
+    fields["link_weights"][0][0][0][0] /= 2
+    (tmp_path / "other.json").write_text(json.dumps(fields), "utf-8")
+    with pytest.raises(FileFormatError, match="were changed after the receipt was issued"):
+        load(tmp_path / "other.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"link_keys": [[1]]}, "its link_keys must be numbers of a layer, head, query and link"),
+        ({"link_keys": ...}, "its link_keys must be numbers"),
+        ({"exact": 3}, "exact must be an object, not 3"),
+        ({"exact": {}}, "it lacks query_tokens"),
+        ({"link_keys": [[[[0]]]], "link_weights": [[[[0.5]]]]}, "links must be of"),
+    ],
+)
+def test_links_that_do_not_fit(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    """Each is one line that says what is wrong."""
+    record = attnviz.attend("I love all you " * 9, model="toy", memory=20_000)
+    fields = json.loads(record.save(tmp_path / "whole.json").read_text("utf-8"))
+    path = tmp_path / "bad.json"
+    path.write_bytes(changed(fields, **change))
+    with pytest.raises(FileFormatError, match=message):
+        load(path)
 
 
 @settings(deadline=None)
@@ -544,7 +582,7 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
     "model a number": (changed(MINE, model=7), "model must be text, not 7"),
     "format a number": (changed(MINE, format=7, weights=7), "its weights must be numbers, not 7"),
     # ours
-    "newer": (changed(OURS, version=2), "it is of version 2, but this attnviz reads version 1"),
+    "newer": (changed(OURS, version=3), "it is of version 3, but this attnviz reads versions 1 and 2"),
     "no version": (changed(OURS, version=...), "version must be a whole number, not null"),
     "version true": (changed(OURS, version=True), "version must be a whole number, not true"),
     "ours without weights": (changed(OURS, weights=...), "it lacks weights"),

@@ -58,11 +58,14 @@ class RowView {
   }
 
   /**
-   * Tells where the numbers behind a row are: below, or why not; and the command that computes them.
+   * Tells what is known of single tokens where these are groups of tokens; and of a row where the numbers behind it
+   * are: below, or why not, and the command that computes them.
    * @param {Labels} labels @param {State} state @param {Calculation|null} calculation what shows them
    */
   explain(labels, state, calculation) {
-    this.steps.replaceChildren();
+    const [head, ...others] = headsOf(state.head, labels);
+    this.steps.replaceChildren(labels.exact && !others.length ? spoken(labels.exact[head]) : "");
+    if (labels.exact) return;
     if (state.query < 0 || state.head.includes("*")) return;
     if (calculation) {
       this.steps.append(el("button", { type: "button", class: "link", click: () => {

@@ -3,7 +3,8 @@
  *   glued: number[]}} Side the tokens of the rows, or of the columns
  * @typedef {{lang: string, scale: string, model: string, kind: string[], about: string[], is: string, sentence: string,
  *   layers: number[], heads: number[], size: [number, number], tops: number[], links: number, queries: Side,
- *   keys: Side | null, first: [number, number], cell: [number, number], proof: string[], proved: boolean, command: string, absent: string[], steps: number[],
+ *   keys: Side | null, first: [number, number], cell: [number, number], proof: string[], proved: boolean,
+ *   command: string, absent: string[], steps: number[], exact?: string[][],
  *   vectors?: {d_k: number, d_v: number, scaling: number[]},
  *   notes: string[][], palette: {light: string, dark: string}, toy?: ToyPlan}} Labels
  */
