@@ -334,12 +334,12 @@ def draw(
     return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=style).fitted(style)
 
 
-def frame_of(shown: HeadComparison) -> str:
+def frame_of(shown: HeadComparison | Changes) -> str:
     """Its page as a notebook shows it."""
-    from attnviz.heads.html import page
+    from attnviz.heads.tables import WRITERS
     from attnviz.render.html import frame
 
-    return frame(page(shown))
+    return frame(WRITERS[".html"](shown, "en"))
 
 
 def png_of(shown: HeadComparison | Changes) -> bytes:

@@ -269,7 +269,7 @@ def _check(
     other, above, chosen = against.against, against.fail_above, changed(table, "sort", "role", "layer", "head")
     what = "--json has all heads" if output.json else "--against has another: all heads, the largest change first"
     choose = "chooses" if len(chosen) == 1 else "choose"
-    one_model = next((path for path in output.output if path.suffix.lower() in {STATS, ".tex", ".html"}), Path())
+    one_model = next((path for path in output.output if path.suffix.lower() in {STATS, ".tex"}), Path())
     view = next(iter(output.views), "")
     for is_refused, words in (
         (

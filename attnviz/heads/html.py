@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from attnviz.text.display import visible
 from attnviz.text.phrase import LANGUAGES
 
 SCRIPTS = Path(__file__).parent / "scripts"
-OWN = (SCRIPTS / "heads.js", SCRIPTS / "heads.css")
+OWN = tuple(SCRIPTS / name for name in ("heads.js", "changes.js", "heads.css"))
 
 
 def page(comparison: HeadComparison, language: str = "en") -> str:
@@ -33,11 +34,7 @@ def page(comparison: HeadComparison, language: str = "en") -> str:
              "words": [visible(one.say(lang)) for lang in LANGUAGES]}
             for one in measures
         ],
-        "rules": [
-            {"name": rule.name, "short": rule.short, "sign": rule.sign, "colour": rule.colour,
-             "words": [rule.say(one) for one in LANGUAGES]}
-            for rule in dict.fromkeys(role.rule for head in comparison.heads for role in head.roles)
-        ],
+        "rules": rules_of([role for head in comparison.heads for role in head.roles]),
         "profiles": [_profile(comparison, head, [comparison.names.index(one.name) for one in measures])
                      for head in comparison.heads],
         "not": [[narrow(one), say("not_explanation", one)] for one in LANGUAGES],
@@ -52,6 +49,15 @@ def page(comparison: HeadComparison, language: str = "en") -> str:
     )  # fmt: skip
 
 
+def rules_of(roles: Sequence[Role]) -> list[dict[str, object]]:
+    """What roles mean, and how they are drawn, each once."""
+    return [
+        {"name": rule.name, "short": rule.short, "sign": rule.sign, "colour": rule.colour,
+         "words": [rule.say(one) for one in LANGUAGES]}
+        for rule in dict.fromkeys(role.rule for role in roles)
+    ]  # fmt: skip
+
+
 def _profile(comparison: HeadComparison, head: HeadProfile, chosen: list[int]) -> dict[str, Any]:
     """One head: its roles, the clearest first, and each measure with its interval."""
     estimates = comparison.estimates
@@ -59,18 +65,18 @@ def _profile(comparison: HeadComparison, head: HeadProfile, chosen: list[int]) -
     return {
         "name": head.name,
         "roles": [_role(comparison, head, role) for role in head.roles],
-        "values": [[_number(part[head.layer, head.head, at]) for part in values] for at in chosen],
+        "values": [[number(part[head.layer, head.head, at]) for part in values] for at in chosen],
     }
 
 
 def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str, Any]:
     return {
-        "rule": role.name, "score": _number(role.score), "low": _number(role.low), "high": _number(role.high),
+        "rule": role.name, "score": number(role.score), "low": number(role.low), "high": number(role.high),
         "narrow": role.narrow, "least": role.rule.threshold, "sure": role.established,
         "why": [how_sure(role, one) for one in LANGUAGES],
         "controls": [
-            {"words": [CONTROLS[one.name].say(lang, one) for lang in LANGUAGES], "value": _number(one.value),
-             "low": _number(one.low), "high": _number(one.high), "out": one.rules_out}
+            {"words": [CONTROLS[one.name].say(lang, one) for lang in LANGUAGES], "value": number(one.value),
+             "low": number(one.low), "high": number(one.high), "out": one.rules_out}
             for one in role.controls
         ],
         "examples": [
@@ -80,9 +86,9 @@ def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str
 
 
 def _example(example: Example) -> dict[str, object]:
-    return {"text": visible(example.text), "score": _number(example.score)}
+    return {"text": visible(example.text), "score": number(example.score)}
 
 
-def _number(value: float) -> float | None:
+def number(value: float) -> float | None:
     """A number as it is measured, in 6 digits; None where there is none."""
     return float(f"{value:.6g}") if math.isfinite(value) else None

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.errors import RecordError
+from attnviz.heads.changes.html import page as changes_page
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.html import page
 from attnviz.heads.measures import Measure
@@ -307,13 +308,13 @@ WRITERS: Mapping[str, Callable[[Any, str], str]] = {
     ".csv": lambda found, _: to_csv(found),
     ".json": lambda found, _: to_json(found) + "\n",
     ".tex": to_latex,
-    ".html": page,
+    ".html": lambda found, language: (changes_page if isinstance(found, Changes) else page)(found, language),
 }
-"""What makes a file, by its ending: from a comparison, or changes, and the language; changes have no LaTeX, no page."""
+"""What makes a file, by its ending: from a comparison, or changes, and the language; changes have no LaTeX."""
 
 
 def save(found: HeadComparison | Changes, path: str | os.PathLike[str], language: str = "en") -> Path:
-    """Write a comparison as ``.csv``, ``.json`` or ``.tex``, changes as one of the first two, whole or not at all.
+    """Write a comparison as ``.csv``, ``.json``, ``.html`` or ``.tex``, changes as one of the first three, whole.
 
     Returns:
         The path.
@@ -323,9 +324,7 @@ def save(found: HeadComparison | Changes, path: str | os.PathLike[str], language
         RecordError: a text holds half a character.
     """
     if isinstance(found, Changes):
-        make = WRITERS[
-            check_ending(path, [ending for ending in WRITERS if ending not in {".tex", ".html"}], "changes are")
-        ]
+        make = WRITERS[check_ending(path, [ending for ending in WRITERS if ending != ".tex"], "changes are")]
     else:
         make = WRITERS[check_ending(path, WRITERS, "a comparison is")]
     try:

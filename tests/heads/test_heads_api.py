@@ -143,6 +143,7 @@ def test_two_models(tmp_path: Path) -> None:
 
     random = ModelSettings(model="toy-random", seed=1)
     changes = attnviz.compare_models("toy-random", random, sentences(6), settings=FEW)
+    assert changes._repr_html_().startswith("<iframe sandbox=")
     assert (changes.matrix > 0).all()
     frame = changes.to_frame()
     assert np.allclose(frame["change"], changes.matrix.ravel())

@@ -458,5 +458,5 @@ def test_files_are_written_by_their_ending(cases: dict[str, Changes], tmp_path: 
     """And no other."""
     for name in ("a.csv", "b.JSON"):
         assert save(cases["one"], tmp_path / name).read_text(encoding="utf-8").endswith("\n")
-    with pytest.raises(OutputError, match=r"\.csv or \.json"):
+    with pytest.raises(OutputError, match=r"\.csv, \.json or \.html"):
         save(cases["one"], tmp_path / "a.parquet")

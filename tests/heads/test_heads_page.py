@@ -12,8 +12,11 @@ from axe_core_python.sync_playwright import Axe
 
 import attnviz
 from attnviz.errors import OutputError
+from attnviz.heads.changes import wording
+from attnviz.heads.changes.html import page as changes_page
 from attnviz.heads.html import page
 from attnviz.heads.record import Example, HeadComparison
+from attnviz.heads.settings import CorpusSettings, SurveySettings
 from tests.fixtures.browser import downloaded, state
 
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Page
+
+    from attnviz.heads.changes.record import Changes
 
 SENTENCES = [
     "the animal didn't cross the street because it was too tired",
@@ -109,11 +114,82 @@ def test_hostile_texts_are_texts(show_page: Callable[..., Page], comparison: Hea
 
 
 def test_the_file(comparison: HeadComparison, tmp_path: Path) -> None:
-    """The same comparison makes the same bytes; two models have no page."""
+    """The same comparison makes the same bytes."""
     comparison.save(tmp_path / "heads.html")
     assert (tmp_path / "heads.html").read_text(encoding="utf-8") == page(comparison)
     comparison.save(tmp_path / "ko.html", lang="ko")
     assert '<html lang="ko">' in (tmp_path / "ko.html").read_text(encoding="utf-8")
-    changes = attnviz.compare_models("toy-random", "toy-random", SENTENCES[:2])
+
+
+@pytest.fixture(scope="module")
+def changes() -> Changes:
+    """What a model and its twin of other random weights do otherwise, with relations between words."""
+    lines = CorpusSettings(treebank="sample_inputs/treebank.conllu")
+    return attnviz.compare_models(
+        "toy", attnviz.open_source("toy").untrained(), lines, settings=SurveySettings(controls=8)
+    )
+
+
+def test_two_models_beside_each_other(show_page: Callable[..., Page], changes: Changes) -> None:
+    """The map, the saved table and the page of one head are the change's own numbers, before and after."""
+    shown = show_page(changes_page(changes))
+    assert shown.locator(".map button").all_inner_texts() == [f"{one.pattern:.2f}"[1:] for one in changes.heads]
+    frames = [
+        bool(shown.locator(f".map button >> nth={at}").locator(".moved").count()) for at in range(len(changes.heads))
+    ]
+    assert frames == [one.role_changed for one in changes.heads]
+    rows = [*csv.DictReader(io.StringIO(downloaded(shown, "Save CSV").decode("utf-8-sig"), newline=""))]
+    for row, one in zip(rows, changes.heads, strict=True):
+        assert row["head"] == one.name
+        assert [row["role_before"], row["role_after"]] == ["" if role is None else role.name for role in one.roles]
+        assert float(row["change"]) == pytest.approx(one.pattern, rel=1e-5)
+        previous = changes.difference("previous", one.before.layer, one.before.head)
+        assert float(row["prev"]) == pytest.approx(previous.value, rel=1e-5)
+        assert float(row["prev_after"]) == pytest.approx(previous.after, rel=1e-5)
+    one = max(changes.heads, key=lambda change: change.pattern)
+    shown.get_by_role("button", name="change", exact=True).click()
+    assert shown.locator(".all-heads tbody th").first.inner_text() == one.name
+    shown.locator(".map button").nth(changes.heads.index(one)).click()
+    assert state(shown) == {"sort": "-score", "head": one.name}
+    assert f"{one.pattern:.3f} nats" in shown.inner_text(".detail")
+    line = shown.locator(".detail tr").filter(has_text="prev").first.inner_text().split("\t")
+    previous = changes.difference("previous", one.before.layer, one.before.head)
+    assert line[:3] == ["prev", f"{previous.before:.2f}", f"{previous.after:.2f}"]
+    relations = shown.locator("footer table tbody tr").all_inner_texts()
+    assert [text.split("\t")[0] for text in relations] == [found.name for found in wording.relations(changes)]
+    shown.get_by_role("button", name="한국어").click()
+    assert "각 헤드에서 바뀐 것" in shown.inner_text("h1")
+
+
+def test_a_role_leaves_heads_that_had_or_have_it(show_page: Callable[..., Page], changes: Changes) -> None:
+    """Before or after; the address is that of the same view."""
+    role = next(role for one in changes.heads for role in one.roles if role is not None)
+    shown = show_page(changes_page(changes), f"role={role.name}")
+    having = [one.name for one in changes.heads if role.name in {had.name for had in one.roles if had is not None}]
+    assert shown.locator(".all-heads tbody th").all_inner_texts() == having
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("saved", [False, True])
+def test_two_models_without_barriers(
+    show_page: Callable[..., Page], changes: Changes, scheme: str, *, saved: bool
+) -> None:
+    """axe-core finds no violation, also where only saved numbers were compared, and nothing stands beyond the edge."""
+    made = changes_page(replace(changes, pattern=None) if saved else changes, "ko")
+    for width in (1280, 360):
+        shown = show_page(made, "head=1.2", color_scheme=scheme, viewport={"width": width, "height": 800})
+        assert shown.evaluate("document.documentElement.scrollWidth") == width
+    found = Axe().run(shown)["violations"]
+    assert [(one["id"], [node["html"][:160] for node in one["nodes"]]) for one in found] == []
+
+
+def test_hostile_names_of_two_models(show_page: Callable[..., Page], changes: Changes, tmp_path: Path) -> None:
+    """They are shown as text; the file is the page."""
+    bad = "</script><img src=x onerror=alert(1)>"
+    hostile = replace(changes, before=replace(changes.before, model=bad, corpus=bad))
+    shown = show_page(changes_page(hostile))
+    assert shown.locator("img").count() == 0
+    assert bad in shown.inner_text("h1")
+    assert changes.save(tmp_path / "changes.html").read_text(encoding="utf-8") == changes_page(changes)
     with pytest.raises(OutputError, match="changes are saved as"):
-        changes.save(tmp_path / "changes.html")
+        changes.save(tmp_path / "changes.tex")

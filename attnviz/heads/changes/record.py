@@ -206,7 +206,7 @@ class Changes:
         return draw(self, **view).figure
 
     def save(self, path: str | Path, **view: Any) -> Path:
-        """Write it, whole or not at all, by its ending: png, svg, pdf, csv or json; `view` as of `figure`.
+        """Write it, whole or not at all, by its ending: png, svg, pdf, html, csv or json; `view` as of `figure`.
 
         Raises:
             OutputError: another ending, or the file cannot be written.
@@ -215,8 +215,14 @@ class Changes:
 
         return save(self, Path(path), **view)
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: as a page to explore, in a frame of its own."""
+        from attnviz.heads.api import frame_of
+
+        return frame_of(self)
+
     def _repr_png_(self) -> bytes:
-        """How a notebook shows it."""
+        """How it shows it where nothing can be explored."""
         from attnviz.heads.api import png_of
 
         return png_of(self)

@@ -7,7 +7,8 @@
  * @typedef {{name: string, short: string, sign: string, colour: string, words: string[]}} Rule
  * @typedef {{lang: string, layers: number, heads: number, model: string, title: string[], about: string[], sample: string[],
  *   proof: string[], notes: string[][], measures: {name: string, unit: string, narrow: boolean, words: string[]}[], rules: Rule[],
- *   profiles: Profile[], not: string[][], palette: {light: string, dark: string}}} HeadLabels
+ *   profiles: Profile[], not: string[][], caption?: string[], pattern?: boolean, relations?: Relation[],
+ *   titles?: string[][], palette: {light: string, dark: string}}} HeadLabels
  */
 
 const HEAD_WORDS = {
@@ -145,28 +146,43 @@ class Heads {
     return made;
   }
 
-  /** @param {HeadRole|undefined} role */
-  words(role) {
+  /** What a head does, in words. @param {Profile} profile */
+  words(profile) {
+    const role = this.role(profile);
     if (!role) return this.say("none");
     return `${this.in(/** @type {Rule} */ (this.rules.get(role.rule)).words)}, ${this.say(role.sure ? "sure" : "unsure")}`;
+  }
+
+  /** Its cell on the map. @param {Profile} profile */
+  cell(profile) {
+    return this.sign(this.role(profile));
+  }
+
+  /** What the map shows. */
+  get caption() {
+    return this.say("map");
   }
 
   showMap() {
     const { labels, state } = this, across = [...Array(labels.heads).keys()];
     const focused = this.map.contains(document.activeElement);
-    this.map.replaceChildren(el("caption", {}, this.say("map")),
+    this.map.replaceChildren(el("caption", {}, this.caption),
       el("thead", {}, el("tr", {}, el("td"), ...across.map((head) => el("th", { scope: "col" }, String(head))))),
       el("tbody", {}, ...[...Array(labels.layers).keys()].map((layer) => el("tr", {}, el("th", { scope: "row" }, String(layer)),
         ...across.map((head) => {
-          const profile = labels.profiles[layer * labels.heads + head], role = this.role(profile);
+          const profile = labels.profiles[layer * labels.heads + head], words = `${profile.name}: ${this.words(profile)}`;
           const isHere = profile.name === state.head;
           return el("td", {}, el("button", {
             type: "button", "aria-pressed": String(isHere), tabindex: isHere || (!state.head && !layer && !head) ? 0 : -1,
-            "aria-label": `${profile.name}: ${this.words(role)}`, title: `${profile.name}: ${this.words(role)}`,
-            click: () => this.set({ head: isHere ? "" : profile.name }),
-          }, this.sign(role)));
+            "aria-label": words, title: words, click: () => this.set({ head: isHere ? "" : profile.name }),
+          }, this.cell(profile)));
         })))));
     if (focused) this.map.querySelector("[tabindex='0']")?.focus();
+  }
+
+  /** The number that stands first. @param {Profile} profile @returns {number|null|undefined} */
+  score(profile) {
+    return this.role(profile)?.score;
   }
 
   /** The rows of the table in their order. */
@@ -176,7 +192,7 @@ class Heads {
     const short = (/** @type {Profile} */ one) => rules.get(this.role(one)?.rule ?? "")?.short ?? "\uffff";
     /** @type {(one: Profile) => number|string} */
     const value = by === "head" ? place : by === "role" ? short
-      : by === "score" ? (one) => this.role(one)?.score ?? -Infinity : (one) => one.values[Number(by)]?.[0] ?? -Infinity;
+      : by === "score" ? (one) => this.score(one) ?? -Infinity : (one) => one.values[Number(by)]?.[0] ?? -Infinity;
     const shown = labels.profiles.filter((one) => !state.role || this.role(one));
     return shown.sort((a, b) => {
       const [x, y] = [value(a), value(b)], order = x < y ? -1 : x > y ? 1 : 0;
@@ -185,9 +201,9 @@ class Heads {
   }
 
   showTable() {
-    const { labels, state } = this, colours = /** @type {Colours} */ (this.colours);
+    const { labels, state } = this;
     const columns = [
-      ...["head", "role", "score"].map((name) => ({ name, text: this.say(/** @type {"head"} */ (name)), title: "" })),
+      ...this.titles.map(([name, text]) => ({ name, text, title: "" })),
       ...labels.measures.map((one, at) => ({ name: String(at), text: one.name, title: `${this.in(one.words)} (${one.unit})` })),
     ];
     const titles = columns.map(({ name, text, title }) => {
@@ -198,21 +214,34 @@ class Heads {
         el("button", { type: "button", class: "link", title, click: sort }, `${text}${down ? " ▾" : up ? " ▴" : ""}`));
     });
     const focused = [...this.table.querySelectorAll("thead button")].indexOf(document.activeElement);
-    this.table.replaceChildren(el("thead", {}, el("tr", {}, ...titles)), el("tbody", {}, ...this.rows.map((profile) => {
-      const role = this.role(profile), rule = role && this.rules.get(role.rule);
-      const cells = profile.values.map(([value], at) => {
-        const cell = el("td", {}, value === null ? "" : value.toFixed(2));
-        const level = labels.measures[at].unit === "share" && value !== null && value >= 0.005 ? colours.level(value, 1) : 0;
-        if (level) Object.assign(cell.style, { background: colours.css[level], color: colours.inks[level] });
-        return cell;
-      });
-      return el("tr", { "aria-current": profile.name === state.head },
+    this.table.replaceChildren(el("thead", {}, el("tr", {}, ...titles)), el("tbody", {}, ...this.rows.map((profile) =>
+      el("tr", { "aria-current": profile.name === state.head },
         el("th", { scope: "row" }, el("button", { type: "button", class: "link", click: () => this.set({ head: profile.name }) },
           profile.name)),
-        el("td", { class: "name" }, this.sign(role), ` ${rule ? rule.short : ""}`),
-        el("td", {}, role ? role.score.toFixed(2) : ""), ...cells);
-    })));
+        ...this.cells(profile)))));
     if (focused >= 0) this.table.querySelectorAll("thead button")[focused]?.focus();
+  }
+
+  /** The first columns: what sorts by each, and its title. */
+  get titles() {
+    return ["head", "role", "score"].map((name) => [name, this.say(/** @type {"head"} */ (name))]);
+  }
+
+  /** What a line of the table has: role, score, measures. @param {Profile} profile */
+  cells(profile) {
+    const role = this.role(profile), rule = role && this.rules.get(role.rule);
+    return [el("td", { class: "name" }, this.sign(role), ` ${rule ? rule.short : ""}`), el("td", {}, role ? role.score.toFixed(2) : ""),
+      ...profile.values.map(([value], at) => {
+        const isShown = this.labels.measures[at].unit === "share" && value !== null && value >= 0.005;
+        return this.shaded(el("td", {}, value === null ? "" : value.toFixed(2)), isShown ? value : 0);
+      })];
+  }
+
+  /** A node in the colour of a number from 0 to 1. @template {HTMLElement} T @param {T} node @param {number|null} value */
+  shaded(node, value) {
+    const colours = /** @type {Colours} */ (this.colours), level = value ? colours.level(value, 1) : 0;
+    if (level) Object.assign(node.style, { background: colours.css[level], color: colours.inks[level] });
+    return node;
   }
 
   showDetail() {
@@ -278,9 +307,7 @@ class Heads {
 }
 
 /** An interval as a text, marked where it is not to be trusted.
- * @param {number|null} low @param {number|null} high @param {boolean} narrow */
-function ends(low, high, narrow) {
-  return low === null || high === null ? "" : `${narrow ? "~" : ""}${low.toFixed(2)}–${high.toFixed(2)}`;
+ * @param {number|null} low @param {number|null} high @param {boolean} narrow @param {number} [digits] */
+function ends(low, high, narrow, digits = 2) {
+  return low === null || high === null ? "" : `${narrow ? "~" : ""}${low.toFixed(digits)}–${high.toFixed(digits)}`;
 }
-
-new Heads(JSON.parse(document.getElementById("labels")?.textContent ?? ""));
