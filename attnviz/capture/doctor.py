@@ -14,7 +14,7 @@ from attnviz.attention import SOFTMAX, Kind, Receipt
 from attnviz.capture.observers import Batch, Block
 from attnviz.capture.source import Loading, Model, Source, as_source, open_source
 from attnviz.capture.sources.huggingface import PretrainedSource
-from attnviz.capture.stream import Layer, Scoring, visible_keys
+from attnviz.capture.stream import Layer, MaskRows, Scoring, visible_keys
 from attnviz.errors import NoAttentionError, NotVerifiedError
 
 N_TOKENS, N_SHORTER = 24, 17
@@ -225,7 +225,7 @@ def _extras(layer: Layer) -> Sequence[str]:
 def _adds(scoring: Scoring) -> bool:
     """Whether a mask adds to the scores of keys that may be seen."""
     mask = scoring.mask
-    if mask is None or mask.dtype == torch.bool:
+    if mask is None or isinstance(mask, MaskRows) or mask.dtype == torch.bool:
         return False
     return bool(mask[mask > torch.finfo(mask.dtype).min / 2].any())
 

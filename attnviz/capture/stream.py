@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -25,6 +25,36 @@ LOAD_INSTEAD = "weights that you saved with their tokens as .npz or .json are dr
 """What can be done where a model is refused."""
 
 
+@dataclass(frozen=True, slots=True)
+class MaskRows:
+    """A mask of which a block of rows is made at a time; what else wants to use it gets the whole, as a tensor."""
+
+    make: Callable[..., Any]  # of `q_length` queries from `q_offset` on
+    n_rows: int
+    offset: Any = 0  # of the first query
+
+    def rows(self, first: int, last: int) -> Bool[Tensor, "#batch #head rows key"]:
+        """Where these queries may look."""
+        made: Tensor = self.make(q_length=last - first, q_offset=self.offset + first)
+        return made
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        function: Callable[..., Any],
+        types: object,
+        given: tuple[object, ...] = (),
+        named: Any = None,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401 - whatever the function returns
+        return function(*(one.rows(0, one.n_rows) if isinstance(one, cls) else one for one in given), **(named or {}))
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a tensor has
+        return getattr(self.rows(0, self.n_rows), name)
+
+    def __getitem__(self, places: Any) -> Tensor:  # noqa: ANN401 - likewise
+        return self.rows(0, self.n_rows)[places]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoring:
     """How a layer turns queries and keys into weights, beyond the dot product.
@@ -33,7 +63,7 @@ class Scoring:
     """
 
     scaling: float | None = None  # what the dot product is multiplied by; None for 1 / sqrt(d_k)
-    mask: Tensor | None = None  # True (or 0) where a query may look; a float mask is added to the scores
+    mask: Tensor | MaskRows | None = None  # True (or 0) where a query may look; a float mask is added to the scores
     causal: bool = False  # whether queries look at earlier keys only, where no mask says so
     softcap: float | None = None  # tanh keeps the scores in (-softcap, softcap)
     bias: Tensor | None = None  # added to the scores, such as relative positions
@@ -133,13 +163,13 @@ def weights_in_blocks(
     key: Float[Tensor, "batch group key d_k"],
     scoring: Scoring,
     block_bytes: int | None = None,
-) -> Iterator[tuple[int, Float[Tensor, "batch head rows seen"]]]:
-    """The attention weights, softmax(q k^T * scaling + mask), as (first row, block of rows).
+) -> Iterator[tuple[int, int, Float[Tensor, "batch head rows seen"]]]:
+    """The attention weights, softmax(q k^T * scaling + mask), as (first row, first key, block of rows).
 
-    Of the keys a block has the first, up to the last that its rows may see: all others are 0. Computed in float32, or
-    float64 where the model is; the scores in the model's own format where it rounds them. All blocks stand in one
-    buffer: each is gone with the next. Where there are fewer key heads than query heads, each serves a group of them
-    (Ainslie et al. 2023, grouped-query attention). A row that may look nowhere is all zeros.
+    Of the keys a block has all up to the last that its rows may see; those after it, and those before the first key,
+    are 0. Computed in float32, or float64 where the model is; the scores in the model's own format where it rounds
+    them. All blocks stand in one buffer: each is gone with the next. Where there are fewer key heads than query heads,
+    each serves a group of them (Ainslie et al. 2023, grouped-query attention). A row that sees nothing is all zeros.
     """
     dtype = torch.promote_types(query.dtype, torch.float32)
     n_batch, n_heads, n_queries, d_k = query.shape
@@ -151,19 +181,27 @@ def weights_in_blocks(
     buffer = query.new_empty(n_batch * n_heads * min(size, n_queries) * n_keys, dtype=own)
     for first in range(0, n_queries, size):
         last = min(first + size, n_queries)
-        n_seen = min(last, n_keys) if scoring.causal and scoring.mask is None else n_keys
-        shape = n_batch, n_heads, last - first, n_seen
-        scores = buffer[: math.prod(shape)].view(shape)
+        mask = None if scoring.mask is None else rows_of(scoring.mask, first, last)[..., :n_keys]
+        low, high = (0, min(last, n_keys) if scoring.causal and mask is None else n_keys)
+        if mask is not None and isinstance(scoring.mask, MaskRows):
+            low, high = span_of(mask)
+            mask = mask[..., low:high]
+        shape = n_batch, n_heads, last - first, high
+        block = buffer[: math.prod(shape)].view(shape)
+        block[..., :low] = 0.0
+        scores = block[..., low:]
         if scoring.rounded:
-            torch.matmul(query[:, :, first:last].to(own), keys[..., :n_seen], out=scores)
+            torch.matmul(query[:, :, first:last].to(own), keys[..., low:high], out=scores)
             scores *= scaling
         else:
-            torch.matmul(query[:, :, first:last].to(own) * scaling, keys[..., :n_seen], out=scores)
+            torch.matmul(query[:, :, first:last].to(own) * scaling, keys[..., low:high], out=scores)
         if scoring.softcap is not None:
             scores.div_(scoring.softcap).tanh_().mul_(scoring.softcap)
         if scoring.bias is not None:
-            scores += _rows(scoring.bias, first, last)[..., :n_seen]
-        blind = _hide(scores, scoring, first, last)
+            scores += rows_of(scoring.bias, first, last)[..., low:high]
+        if mask is None and scoring.causal:  # of the keys before the first row nothing is hidden
+            scores[..., first:].masked_fill_(~_causal(first, last, first, high, scores.device), -torch.inf)
+        blind = None if mask is None else _hide(scores, mask)
         if scoring.sinks is not None:
             sinks = scoring.sinks.to(own).reshape(1, -1, 1, 1).expand(n_batch, n_heads, last - first, 1)
             weights = torch.softmax(torch.cat([scores, sinks], dim=-1), dim=-1, dtype=dtype)[..., :-1]
@@ -171,19 +209,20 @@ def weights_in_blocks(
             weights = torch.softmax(scores, dim=-1, out=scores)
         else:
             weights = torch.softmax(scores, dim=-1, dtype=dtype)
-        yield first, weights if blind is None else weights.masked_fill_(blind, 0.0)
+        weights = weights if blind is None else weights.masked_fill_(blind, 0.0)
+        if low:
+            scores.copy_(weights)
+        yield first, low, block if low else weights
 
 
-def _hide(
-    scores: Float[Tensor, "batch head rows seen"], scoring: Scoring, first: int, last: int
-) -> Bool[Tensor, "#batch #head #rows 1"] | None:
+def span_of(mask: Bool[Tensor, "#batch #head rows key"]) -> tuple[int, int]:
+    """The first and one-past-last key that one of the rows may see; all where none sees any."""
+    seen = mask.flatten(0, 2).any(dim=0).nonzero()[:, 0]
+    return (int(seen[0]), int(seen[-1]) + 1) if len(seen) else (0, mask.shape[-1])
+
+
+def _hide(scores: Float[Tensor, "batch head rows seen"], mask: Tensor) -> Bool[Tensor, "#batch #head #rows 1"] | None:
     """Hide the keys that these rows may not see, in place; which rows then see none, where there are such rows."""
-    if scoring.mask is None:
-        if scoring.causal:  # of the keys before the first row nothing is hidden
-            ahead = scores[..., first:]
-            ahead.masked_fill_(~_causal(first, last, first, scores.shape[-1], scores.device), -torch.inf)
-        return None
-    mask = _rows(scoring.mask, first, last)[..., : scores.shape[-1]]
     if mask.dtype == torch.bool:
         scores.masked_fill_(~mask, -torch.inf)
         blind = ~mask.any(dim=-1, keepdim=True)
@@ -199,8 +238,10 @@ def for_each_head(shared: Float[Tensor, "batch group token d"], n_heads: int) ->
     return shared if n_groups == n_heads else shared.repeat_interleave(n_heads // n_groups, dim=1)
 
 
-def _rows(whole: Tensor, first: int, last: int) -> Tensor:
+def rows_of(whole: Tensor | MaskRows, first: int, last: int) -> Tensor:
     """These rows of a mask or bias, which may be one row for all."""
+    if isinstance(whole, MaskRows):
+        return whole.rows(first, last)
     return whole if whole.shape[-2] == 1 else whole[..., first:last, :]
 
 
@@ -212,7 +253,7 @@ def visible_keys(
         if scoring.causal:
             return _causal(first, last, 0, n_keys, device)[None, None]
         return torch.ones(1, 1, 1, n_keys, dtype=torch.bool, device=device)
-    mask = _rows(scoring.mask, first, last)[..., :n_keys]
+    mask = rows_of(scoring.mask, first, last)[..., :n_keys]
     # What is added to hide a key is minus infinity, or the lowest number of the format.
     seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
     return seen.reshape((1,) * (4 - seen.ndim) + seen.shape)
@@ -271,10 +312,12 @@ class ForwardPass:
         dtype = torch.promote_types(query.dtype, torch.float32)
         values = for_each_head(value.to(dtype), query.shape[1])  # (B, H, K, d)
         largest, scale = 0.0, 1.0
-        for first, seen in weights_in_blocks(query, key, scoring):
+        for first, low, seen in weights_in_blocks(query, key, scoring):
             rows = slice(first, first + seen.shape[2])
             native = output[:, rows].to(dtype)  # (B, rows, H, d)
-            context = torch.matmul(seen, values[:, :, : seen.shape[3]]).transpose(1, 2)  # (B, rows, H, d)
+            context = torch.matmul(seen[..., low:], values[:, :, low : seen.shape[3]]).transpose(
+                1, 2
+            )  # (B, rows, H, d)
             off = (context - native).abs().amax(dim=(2, 3))  # (B, rows)
             real = self.batch.real[:, rows].to(off.device)
             largest = _larger(largest, off[real])

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from attnviz.capture import stream
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.source import open_source
 from attnviz.capture.sources import huggingface as pretrained
@@ -38,6 +39,50 @@ def test_without_the_mask(zoo: Zoo, native: str, monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose(attend(zoo.sentences[0], source).weights, alone, rtol=0, atol=1e-6)
     with pytest.raises(RecordError, match=r"^each row must sum to 1: layer 0, head 0, row 0 sums to 0"):
         attend_all(zoo.sentences, source)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["distilbert", "roberta", "llama", "mistral", "modernbert", "phi3", "qwen3", "starcoder2", "gpt2", "olmo2", "bart"],
+)
+def test_masks_of_rows_are_those_of_all(zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Padded and with windows: masks that are made a block of rows at a time give what whole masks do, and receipts."""
+    monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
+    source = zoo.source(name)
+    wholes = attend_all(zoo.sentences, source)
+    made: list[tuple[int, int]] = []
+
+    def rows(self: stream.MaskRows, first: int, last: int, own: Any = stream.MaskRows.rows) -> torch.Tensor:
+        made.append((first, last))
+        return own(self, first, last)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(stream.MaskRows, "rows", rows)
+    monkeypatch.setattr(interface, "LARGE", 0)
+    monkeypatch.setattr(interface, "ROWS", 3)
+    monkeypatch.setattr(stream, "BLOCK_ROWS", 2)
+    for whole, record in zip(wholes, attend_all(zoo.sentences, source), strict=True):
+        np.testing.assert_allclose(record.weights, whole.weights, rtol=0, atol=1e-6)
+    assert {last - first for first, last in made} <= {1, 2, 3}
+    assert made
+    assert len(attend(zoo.sentences[0], source).key_tokens) == len(wholes[0].key_tokens)
+
+
+def test_a_mask_of_rows_is_a_mask() -> None:
+    """Whatever else a model does with a mask, it does with the whole."""
+    whole = torch.ones(1, 1, 5, 5, dtype=torch.bool).tril()
+
+    def make(q_length: int, q_offset: int) -> torch.Tensor:
+        return whole[:, :, q_offset : q_offset + q_length]
+
+    mask: Any = stream.MaskRows(make, 5)
+    assert torch.equal(mask.rows(1, 3), whole[:, :, 1:3])
+    assert mask.shape == whole.shape
+    assert torch.equal(mask[:, :, 2], whole[:, :, 2])
+    assert torch.equal(torch.where(mask, 1, 0), torch.where(whole, 1, 0))
+    assert torch.equal(mask.float(), whole.float())
+    assert stream.span_of(whole[:, :, 1:3]) == (0, 3)
+    assert stream.span_of(~whole[:, :, 1:3]) == (2, 5)
+    assert stream.span_of(whole & ~whole) == (0, 5)
 
 
 class TestConfig:

@@ -28,7 +28,7 @@ def whole(query: Tensor, key: Tensor, scoring: Scoring, block_bytes: int | None 
     """All rows put together again, after a look at where each block says it begins."""
     blocks = [
         (first, pad(seen, (0, key.shape[2] - seen.shape[3])).clone())
-        for first, seen in weights_in_blocks(query, key, scoring, block_bytes)
+        for first, _, seen in weights_in_blocks(query, key, scoring, block_bytes)
     ]
     starts = [first for first, _ in blocks]
     lengths = [block.shape[2] for _, block in blocks]

@@ -92,7 +92,7 @@ def test_terms(terms: dict[str, float]) -> None:
         sinks=torch.tensor([0.4], dtype=torch.float64) if "sink" in terms else None,
     )
     query, key = (torch.from_numpy(grid.values.copy())[None, None] for grid in (QUERIES, KEYS))
-    ((_, weights),) = weights_in_blocks(query, key, scoring)
+    ((_, _, weights),) = weights_in_blocks(query, key, scoring)
     np.testing.assert_allclose(walk.grids["weights"].values, weights[0, 0].numpy(), rtol=1e-12)
     names = [step.name for step in walk.steps]
     assert ("scaled" in names) == (terms.get("scaling") != 1)

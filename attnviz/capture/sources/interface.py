@@ -6,6 +6,9 @@ pass stays the model's own.
 
 Two traps (each gives numbers that are wrong and says nothing): a registered function also needs a registered
 mask, or padding is attended to; and `from_config(attn_implementation=...)` writes into the config it was given.
+
+Of a long text no mask of all queries and keys is made, which would be larger than all else: the library makes it for a
+block of queries at a time, and its fused implementation runs on those.
 """
 
 from __future__ import annotations
@@ -15,11 +18,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.capture.stream import ForwardPass, LastRows, Scoring
+from attnviz.capture.stream import ForwardPass, LastRows, MaskRows, Scoring, span_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +37,9 @@ class Watching:
 
 
 _watching: ContextVar[Watching | None] = ContextVar("attnviz_watching", default=None)
+
+LARGE, ROWS = 2**22, 256
+"""Pairs of a query and a key (2,048 tokens) up to which a mask is made whole; queries whose mask is made at once."""
 
 NATIVE = ("sdpa", "eager")
 """The native implementations that attnviz can look on at."""
@@ -50,7 +59,8 @@ def register() -> None:
 
     for native in NATIVE:
         AttentionInterface.register(f"attnviz_{native}", _watch(native))
-        AttentionMaskInterface.register(f"attnviz_{native}", ALL_MASK_ATTENTION_FUNCTIONS[native])
+        made = ALL_MASK_ATTENTION_FUNCTIONS[native]
+        AttentionMaskInterface.register(f"attnviz_{native}", partial(_mask, made) if native == "sdpa" else made)
 
 
 @contextmanager
@@ -71,10 +81,14 @@ def _watch(native: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        attention_mask: Tensor | None,
+        attention_mask: Tensor | MaskRows | None,
         **given: Any,
     ) -> tuple[Tensor, Tensor | None]:
-        output, weights = _native(native, module)(module, query, key, value, attention_mask, **given)
+        run = _native(native, module)
+        if isinstance(attention_mask, MaskRows):
+            output, weights = _in_rows(run, module, query, key, value, attention_mask, **given)
+        else:
+            output, weights = run(module, query, key, value, attention_mask, **given)
         watching = _watching.get()
         if watching is not None and (watching.is_shown is None or watching.is_shown(module, query, key)):
             number = getattr(module, "layer_idx", None)
@@ -92,6 +106,46 @@ def _watch(native: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
     return attention
 
 
+class _MaskNeededError(Exception):
+    """Raised in place of what a mask would hold."""
+
+
+def _mask(make: Callable[..., Tensor | None], *, q_length: int, kv_length: int, **given: Any) -> object:
+    """What the library's function makes, or where that would be large what makes its rows."""
+    if q_length * kv_length <= LARGE:
+        return make(q_length=q_length, kv_length=kv_length, **given)
+
+    def needed(*_: object) -> Tensor:
+        raise _MaskNeededError
+
+    try:  # the library knows when it needs none
+        return make(q_length=q_length, kv_length=kv_length, **{**given, "mask_function": needed})
+    except _MaskNeededError:
+        skip = {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+        return MaskRows(partial(make, kv_length=kv_length, **{**given, **skip}), q_length, given.pop("q_offset", 0))
+
+
+def _in_rows(  # noqa: PLR0917 - as the library calls them
+    run: Callable[..., tuple[Tensor, Tensor | None]],
+    module: nn.Module,
+    query: Float[Tensor, "batch head query d_k"],
+    key: Float[Tensor, "batch group key d_k"],
+    value: Float[Tensor, "batch group key d_v"],
+    mask: MaskRows,
+    **given: Any,
+) -> tuple[Float[Tensor, "batch query head d_v"], None]:
+    """The native implementation on a block of queries at a time, and the keys that one of them may see."""
+    bias, parts = given.pop("position_bias", None), []
+    for first in range(0, query.shape[2], ROWS):
+        rows = slice(first, min(first + ROWS, query.shape[2]))
+        part = mask.rows(rows.start, rows.stop)
+        keys = slice(*span_of(part))
+        more = {} if bias is None else {"position_bias": bias[:, :, rows, keys]}
+        made, _ = run(module, query[:, :, rows], key[:, :, keys], value[:, :, keys], part[..., keys], **given, **more)
+        parts.append(made)
+    return torch.cat(parts, dim=1), None
+
+
 def _native(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
     """The implementation that the model would have used: the library's, or the eager one of the model's own file."""
     if name == "eager":
@@ -105,7 +159,7 @@ def _native(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor 
 
 
 def _scoring(
-    native: str, module: nn.Module, mask: Tensor | None, given: Mapping[str, Any], *, is_one: bool = False
+    native: str, module: nn.Module, mask: Tensor | MaskRows | None, given: Mapping[str, Any], *, is_one: bool = False
 ) -> Scoring:
     """How the layer computes its weights. Without a mask, ``sdpa`` goes by the layer's flag, ``eager`` by none.
 

@@ -12,7 +12,7 @@ from attnviz.attention import Kind
 from attnviz.capture.observers import Batch
 from attnviz.capture.projections import KeepProjections
 from attnviz.capture.source import Source
-from attnviz.capture.stream import Layer
+from attnviz.capture.stream import Layer, rows_of
 from attnviz.walkthroughs.calculation import Calculation, Score, Terms, write_attention
 from attnviz.walkthroughs.record import Grid
 
@@ -100,7 +100,7 @@ def terms_of(run: HeadRun, score: Score = "scaled_dot", *, causal: bool = False)
     bias = None if scoring.bias is None else _of_head(scoring.bias, run)
     may_look: Tensor | None = None
     if scoring.mask is not None:
-        mask = _of_head(scoring.mask, run)
+        mask = _of_head(rows_of(scoring.mask, 0, n_queries), run)
         if mask.dtype == torch.bool:
             may_look = mask
         else:  # added to the scores: the most negative number hides, any other is a bias
