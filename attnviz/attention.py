@@ -380,9 +380,7 @@ class Attention:
         special = [np.array([token.special for token in tokens]) for tokens in (of.query_tokens, of.key_tokens)]
         weights[special[0][:, None] | special[1][keys]] = 0
         if self.kind != "cross":
-            first = dict(next((note.fields for note in self.notes if note.code == "part"), ()))
-            ahead = int(first.get("query_first", 0)) - int(first.get("key_first", 0))
-            weights[np.arange(len(weights))[:, None] + ahead == keys] = 0
+            weights[np.arange(len(weights))[:, None] + self.first[0] - self.first[1] == keys] = 0
         best = np.zeros(len(special[1]), dtype=np.float32)
         np.maximum.at(best, keys, weights)
         chosen = [key for key in np.argsort(-best, kind="stable")[:n].tolist() if best[key] > least]
@@ -393,6 +391,12 @@ class Attention:
     def cell(self) -> int:
         """How many tokens go together along both sides; 1 where each has a row and a column of its own."""
         return next((int(dict(note.fields)["cell"]) for note in self.notes if note.code == "pooled"), 1)
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """The number of its first query token, and of its first key token: not 0 where it is a part of a record."""
+        part = dict(next((note.fields for note in self.notes if note.code == "part"), ()))
+        return int(part.get("query_first", 0)), int(part.get("key_first", 0))
 
     def part(self, rows: slice | None = None, keys: slice | None = None) -> Attention:
         """The same record with these rows and columns only; what rows then lack went to other keys.

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Float32
 from torch import Tensor
 
-from attnviz.attention import MEMORY, Attention, Note, Receipt, Token, positions
+from attnviz.attention import MEMORY, Attention, Note, Receipt, Token, cut, positions
 from attnviz.capture.observers import KeepWeights
 from attnviz.capture.sources.decoding import Decoding
 from attnviz.errors import InputError
@@ -53,6 +53,7 @@ class Generation:
     rows: list[Float32[np.ndarray, "layer head row key"]] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
     kept: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    first: int = 0  # the first token whose row is kept
 
     def read(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
         """Read tokens, keep their rows, and return the logits of the next.
@@ -60,28 +61,45 @@ class Generation:
         Raises:
             InputError: all rows together would not fit in the memory.
         """
-        keep = KeepWeights()
-        logits, receipt = self.decoding.read(numbers, [keep])
-        weights = keep.weights(0)
-        layers, heads = (
-            list(range(len(held))) if wanted is None else positions(wanted, held, what)
-            for wanted, held, what in ((self.layers, keep.layers, "layer"), (self.heads, keep.heads, "head"))
-        )
-        if self.layers is not None or self.heads is not None:
-            weights = weights[np.ix_(layers, heads)]
+        chosen = [
+            wanted
+            if self.rows or all(number >= 0 for number in wanted or ())
+            else None  # from the end: once it is known
+            for wanted in (self.kept if self.rows else (self.layers, self.heads))
+        ]
+        # Of the text that is read at first, the rows of all its tokens may be too many: then its last alone is kept.
+        keep, last = KeepWeights(*chosen, memory=MEMORY), KeepWeights(*chosen, rows=slice(-1, None))
+        logits, receipt = self.decoding.read(numbers, [keep] if self.rows else [keep, last])
         if not self.rows:
-            n_rows = len(numbers) + self.most
-            n_keys = len(self.decoding.sentence.tokens) if self.decoding.kind == "cross" else n_rows
-            size = 4 * weights.shape[0] * weights.shape[1] * n_rows * n_keys
-            if size > MEMORY:
+            self.kept = tuple(
+                held if wanted is None else tuple(held[at] for at in positions(wanted, held, what))
+                for wanted, held, what in ((self.layers, keep.layers, "layer"), (self.heads, keep.heads, "head"))
+            )  # type: ignore[assignment]  # of the layers and of the heads
+            is_whole = keep.cell == 1 and self._size(len(numbers) + self.most) <= MEMORY
+            self.first = 0 if is_whole else len(numbers) - 1
+            if (size := self._size(len(numbers) - self.first + self.most)) > MEMORY:
                 raise InputError(
-                    f"the attention of {n_rows:,} tokens takes {size:,} bytes, and at most {MEMORY:,} are kept: choose "
-                    "heads, as in --head 2.3, or fewer --max-new-tokens"
+                    f"the attention of {self.most:,} new tokens takes {size:,} bytes, and at most {MEMORY:,} are kept: "
+                    "choose heads, as in --head 2.3, or fewer --max-new-tokens"
                 )
-            self.kept = tuple(keep.layers[i] for i in layers), tuple(keep.heads[i] for i in heads)
+            keep = keep if is_whole else last
+        weights = keep.weights(0)
+        if (keep.layers, keep.heads) != self.kept:
+            places = (
+                [held.index(one) for one in some]
+                for some, held in zip(self.kept, (keep.layers, keep.heads), strict=True)
+            )
+            weights = weights[np.ix_(*places)]
         self.rows.append(weights)
         self.receipts.append(receipt)
         return logits
+
+    def _size(self, n_rows: int) -> int:
+        """Bytes of the weights of so many rows of the whole text."""
+        n_layers, n_heads = map(len, self.kept)
+        decoding = self.decoding
+        n_keys = len(decoding.sentence.tokens) + (0 if decoding.kind == "cross" else self.most)
+        return 4 * n_layers * n_heads * n_rows * n_keys
 
     def step(self, number: int, logits: Float[Tensor, " word"], weights: np.ndarray) -> Step:
         """The step that gave a token of this number."""
@@ -96,27 +114,27 @@ class Generation:
         )  # fmt: skip
 
     def record(self, notes: Sequence[Note]) -> Attention:
-        """All rows as one record; of a decoder the whole lower triangle."""
+        """All rows as one record; of a decoder the whole lower triangle, or where that is too large its last rows."""
         decoding, sentence = self.decoding, self.decoding.sentence
-        n_first = len(decoding.begin) if decoding.kind == "decoder" else 0
         tokens = decoding.tokens(self.numbers)
-        n_rows = n_first + len(tokens)
         queries = (*sentence.tokens, *tokens) if decoding.kind == "decoder" else tokens
         keys = queries if decoding.kind == "decoder" else sentence.tokens
-        weights = np.zeros((*self.rows[0].shape[:2], n_rows, len(keys)), dtype=np.float32)
+        labels = cut(queries, keys, slice(self.first, None) if self.first else None, None)
+        weights = np.zeros((*self.rows[0].shape[:2], len(queries) - self.first, len(keys)), dtype=np.float32)
         first = 0
         for rows in self.rows:
-            last = min(first + rows.shape[2], n_rows)
+            last = min(first + rows.shape[2], weights.shape[2])
             weights[:, :, first:last, : rows.shape[3]] = rows[:, :, : last - first]
             first = last
         unit = "word" if self.receipts[0].native == "home-built" else "token"
         more = () if decoding.kind == "decoder" else (Note(f"row_generates_{unit}"),)
         sinks = (Note("sinks"),) if decoding.has_sinks else ()
         return Attention(
-            weights=weights, query_tokens=queries, key_tokens=keys, kind=decoding.kind, model=decoding.name,
-            text=sentence.text, target=decoding.text(self.numbers), receipt=_together(self.receipts),
-            layers=self.kept[0], heads=self.kept[1], short_rows=("sink",) if sinks else (),
-            notes=(*sentence.notes, *more, *sinks, *notes),
+            weights=weights, query_tokens=labels["query_tokens"], key_tokens=keys, kind=decoding.kind,
+            model=decoding.name, text=sentence.text, target=decoding.text(self.numbers),
+            receipt=_together(self.receipts), layers=self.kept[0], heads=self.kept[1],
+            short_rows=("sink",) if sinks else (),
+            notes=(*sentence.notes, *more, *sinks, *notes, *labels["notes"]),
         )  # fmt: skip
 
 

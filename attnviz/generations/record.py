@@ -65,7 +65,7 @@ def steps_of(record: Attention) -> Iterator[Step]:
         raise SelectionError("this record holds no generated token: attnviz generate makes one that does")
     generated = tuple(record.query_tokens[place] for place in places)
     for number, place in enumerate(places, start=1):
-        n_keys = len(record.key_tokens) if record.kind == "cross" else place + 1
+        n_keys = len(record.key_tokens) if record.kind == "cross" else place + 1 + record.first[0] - record.first[1]
         yield Step(
             number=number, most=len(places), token=record.query_tokens[place], chance=None,
             keys=record.key_tokens[:n_keys], so_far=generated[:number], weights=record.weights[:, :, place, :n_keys],

@@ -16,7 +16,7 @@ from attnviz.generations.record import LEAST, Step, running_text, whose
 from attnviz.render.palette import levels
 from attnviz.render.sheet import KINDS, blank_below
 from attnviz.render.terminal.screen import Screen
-from attnviz.render.terminal.text import fit, legend, spell, wrap
+from attnviz.render.terminal.text import fit, legend, shortened, spell, wrap
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
 
@@ -109,9 +109,12 @@ def draw_keys(step: Step, view: View, *, grows: bool) -> str:
 
 def draw_end(record: Attention, view: View) -> list[Text]:
     """What was generated, what must be said of it, and the receipt."""
-    arrow = spell("→", view.screen)
-    text = f"“{visible(record.text)}” {arrow} “{visible(record.target or '')}”"
-    lines = wrap(text, view.screen, "bold", most=view.screen.width)
+    read, made = f"“{visible(record.text)}”", f"{spell('→', view.screen)} “{visible(record.target or '')}”"
+    lines = wrap(read, view.screen, "bold", most=view.screen.width)
+    if len(short := shortened(lines, view.screen)) < len(lines):  # a prompt of any length
+        lines = [*short, *wrap(made, view.screen, "bold", most=view.screen.width)]
+    else:
+        lines = wrap(f"{read} {made}", view.screen, "bold", most=view.screen.width)
     for note in record.notes:
         lines += wrap(sentence(note, view.language), view.screen, "dim", most=view.screen.width)
     return [*lines, *wrap(proof(record.receipt, view.language), view.screen, "bold", most=view.screen.width)]

@@ -27,13 +27,13 @@ def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
 
     Special tokens are left out of the links, which are each to another key; tokens are counted from 0.
     """
-    of, first = record.exact or record, dict(next((note.fields for note in record.notes if note.code == "part"), ()))
+    of = record.exact or record
 
-    def name(tokens: Sequence[Token], at: int, side: str) -> str:
-        return f"{clip(tokens[at].text, 12)} ({int(first.get(f'{side}_first', 0)) + at:,})"
+    def name(tokens: Sequence[Token], at: int, side: int) -> str:
+        return f"{clip(tokens[at].text, 12)} ({record.first[side] + at:,})"
 
     links = ", ".join(
-        f"{name(of.query_tokens, query, 'query')} → {name(of.key_tokens, key, 'key')} {_figure(weight)}"
+        f"{name(of.query_tokens, query, 0)} → {name(of.key_tokens, key, 1)} {_figure(weight)}"
         for query, key, weight in record.links(layer, head, SHOWN)
     )
     said = [Phrase(f"strongest links between tokens: {links}", f"토큰 사이의 가장 강한 연결: {links}")] if links else []

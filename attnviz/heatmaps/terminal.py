@@ -20,7 +20,7 @@ from attnviz.heatmaps.exact import exactly
 from attnviz.render.palette import levels
 from attnviz.render.sheet import AXES, BLANK, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
-from attnviz.render.terminal.text import centre, fit, legend, spell, wrap
+from attnviz.render.terminal.text import centre, fit, legend, shortened, spell, wrap
 
 LABEL_WIDTH = 14
 """Cells that a token's label may take beside a matrix."""
@@ -32,8 +32,6 @@ SCREEN_LINES = 48
 """Lines of a usual window of 50, less the one typed and the next."""
 LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16
 """Rows and columns of a thumbnail."""
-SENTENCE_LINES = 4
-"""Lines of a long text that are shown: its first ones and its last."""
 STAIRS = 3
 """Lines over which the keys' names may be spread, step by step, where one has no room for them."""
 FEW = 32
@@ -101,9 +99,7 @@ def _exactly(scaled: Sheet, screen: Screen) -> list[Text]:
 
 def _head(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
     """The sentence, the model and how much is shown, where that is not said below."""
-    lines = _wrap(sheet.sentence, screen, "bold")
-    if len(lines) > SENTENCE_LINES:  # a text of any length
-        lines = [*lines[: SENTENCE_LINES - 1], *_wrap("…", screen, "bold"), lines[-1]]
+    lines = shortened(_wrap(sheet.sentence, screen, "bold"), screen)
     return [*lines, *_wrap(" · ".join(filter(None, [sheet.model, size])), screen)]
 
 

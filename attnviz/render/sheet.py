@@ -165,7 +165,7 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
         for (layer, head), matrix, top in zip(places, matrices, tops, strict=True)
     )
     text = f"“{visible(record.text)}”" if record.text else ""
-    parts, pooled = ([one for one in record.notes if one.code == code] for code in ("part", "pooled"))
+    pooled = [one for one in record.notes if one.code == "pooled"]
     if record.pair is not None:
         text += f" + “{visible(record.pair)}”"
     if record.target is not None:
@@ -183,8 +183,8 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
         notes=tuple(sentence(note, language) for note in record.notes),
         proof=proof(record.receipt, language),
         is_proved=record.receipt is not None,
-        tokens=_pair(pooled, "n_queries", "n_keys") if pooled else (len(record.query_tokens), len(record.key_tokens)),
-        first=_pair(parts, "query_first", "key_first") if parts else (0, 0),
+        tokens=_tokens(pooled[0]) if pooled else (len(record.query_tokens), len(record.key_tokens)),
+        first=record.first,
         cell=(record.cell, record.cell),
         language=language,
     )
@@ -228,10 +228,10 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
     )
 
 
-def _pair(notes: Sequence[Note], rows: str, columns: str) -> tuple[int, int]:
-    """Two numbers of a note: of the rows and of the columns."""
-    fields = dict(notes[0].fields)
-    return int(fields[rows]), int(fields[columns])
+def _tokens(pooled: Note) -> tuple[int, int]:
+    """How many tokens the rows stand for, and the columns."""
+    fields = dict(pooled.fields)
+    return int(fields["n_queries"]), int(fields["n_keys"])
 
 
 def _pooled(sheet: Sheet, cell: tuple[int, int]) -> Note:

@@ -10,6 +10,7 @@ import torch
 
 import attnviz
 from attnviz.errors import InputError, ModelError, SelectionError, SettingsError, TooLongError
+from attnviz.generations import capture
 from attnviz.generations.record import steps_of
 
 if TYPE_CHECKING:
@@ -197,6 +198,32 @@ def test_chosen_heads() -> None:
     np.testing.assert_array_equal(part.weights, whole.weights[2:, [2, 4]])
     with pytest.raises(SelectionError, match="there is no head 9"):
         attnviz.generate("I love", heads=[9])
+
+
+@pytest.mark.parametrize("name", ["gpt2", "toy-decoder"])
+def test_of_a_long_prompt_the_last_rows_are_kept(
+    name: str, speaking: Callable[[str], tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all rows would be too many: those of the last token read and of the new ones, as in the whole record."""
+    model, tokenizer = (name, None) if name == "toy-decoder" else speaking(name)
+    prompt = "the king loves you and I love all"
+    whole = attnviz.generate(prompt, model, tokenizer, max_new_tokens=4)
+    monkeypatch.setattr(capture, "MEMORY", 6 * 4 * whole.weights[:, :, 0].size)
+    record = attnviz.generate(prompt, model, tokenizer, max_new_tokens=4)
+    n = len(record.query_tokens)
+    assert record.first == (len(whole.query_tokens) - n, 0)
+    assert n == len([*steps_of(whole)]) + 1
+    assert record.key_tokens == whole.key_tokens
+    np.testing.assert_allclose(record.weights, whole.weights[:, :, -n:], rtol=0, atol=1e-6)
+    for step, other in zip(steps_of(record), steps_of(whole), strict=True):
+        assert (step.token, step.keys, step.so_far) == (other.token, other.keys, other.so_far)
+        np.testing.assert_allclose(step.weights, other.weights, rtol=0, atol=1e-6)
+    part = attnviz.generate(prompt, model, tokenizer, max_new_tokens=4, layers=[-1], heads=[1])
+    assert part.first == (0, 0)  # of fewer heads all rows fit
+    np.testing.assert_allclose(part.weights, whole.select([-1], [1]).weights, rtol=0, atol=1e-6)
+    monkeypatch.setattr(capture, "MEMORY", 4 * whole.weights[:, :, 0].size)
+    with pytest.raises(InputError, match=r"^the attention of 4 new tokens takes [0-9,]+ bytes, and at most"):
+        attnviz.generate(prompt, model, tokenizer, max_new_tokens=4)
 
 
 def test_bad_input(zoo: Zoo, speaking: Callable[[str], tuple[Any, Any]]) -> None:

@@ -145,3 +145,12 @@ def test_films_that_cannot_be_made(made: dict[str, Attention], monkeypatch: pyte
     monkeypatch.setenv("PATH", "")
     with pytest.raises(OutputError, match="needs the program ffmpeg"):
         content(made["toy-decoder"], ".mp4")
+
+
+def test_a_long_prompt_is_shortened() -> None:
+    """The first lines and the last of what was read; all that was generated stands below."""
+    record = replace(attnviz.generate("I love all", "toy-decoder"), text="I love all you " * 200)
+    lines = [line.plain for line in draw_end(record, View(screen=Screen(width=60)))]
+    assert lines[3] == "…"
+    assert lines[5] == f"→ “{record.target}”"
+    assert len(lines) <= 8

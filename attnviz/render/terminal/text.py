@@ -17,6 +17,8 @@ from rich.text import Text
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.display import visible
 
+SENTENCE_LINES = 4
+"""Lines of a long text that are shown: its first ones and its last."""
 READABLE = 100
 """Cells that a line of prose may have; longer lines are hard to come back from."""
 MARKS = str.maketrans({
@@ -106,3 +108,10 @@ def legend(text: str, screen: Screen, *, cells: int = 16, indent: int = 0, most:
 def behind(start: Text, lines: Sequence[Text]) -> list[Text]:
     """The lines, with something in the cells that were left free for it before the first."""
     return [Text.assemble(start, lines[0][start.cell_len :], no_wrap=True), *lines[1:]]
+
+
+def shortened(lines: list[Text], screen: Screen, most: int = SENTENCE_LINES) -> list[Text]:
+    """The lines of a text of any length, at most so many: its first ones and its last."""
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], Text(spell("…", screen), lines[0].style), lines[-1]]
