@@ -61,8 +61,9 @@ class Block:
     @property
     def weights(self) -> Float[Tensor, "batch head rows keys"]:
         """After the softmax, of all keys."""
-        ahead = self.n_keys - self.seen.shape[-1]
-        return pad(self.seen, (0, ahead)) if ahead else self.seen
+        if ahead := self.n_keys - self.seen.shape[-1]:
+            self.seen = pad(self.seen, (0, ahead))
+        return self.seen
 
 
 @runtime_checkable  # the shape checks of the tests need it
