@@ -288,7 +288,7 @@ class TestRealModel:
         assert n_checked > 20_000
 
     def test_some_heads_are_named_and_lost_links_said(self, zoo: Zoo) -> None:
-        found = survey_corpus(read_corpus(TREEBANK), zoo.source("real"), replace(QUICK, controls=10))
+        found = survey_corpus([*read_corpus(TREEBANK)][:220], zoo.source("real"), replace(QUICK, controls=10))
         made = compare(found, corpus="treebank")
         assert {one.name for one in made.relations} > {"nsubj", "obj", "det", "coreference"}
         (nsubj,) = [one for one in made.relations if one.name == "nsubj"]

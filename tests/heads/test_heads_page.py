@@ -11,12 +11,16 @@ import pytest
 from axe_core_python.sync_playwright import Axe
 
 import attnviz
+from attnviz.capture.source import open_source
 from attnviz.errors import OutputError
+from attnviz.heads.capture.pairs import survey_pair
 from attnviz.heads.changes import wording
+from attnviz.heads.changes.compare import changes as compared
 from attnviz.heads.changes.html import page as changes_page
 from attnviz.heads.html import page
 from attnviz.heads.record import Example, HeadComparison
-from attnviz.heads.settings import CorpusSettings, SurveySettings
+from attnviz.heads.settings import SurveySettings
+from attnviz.models.language.splits import corpus_lines
 from tests.fixtures.browser import downloaded, state
 
 if TYPE_CHECKING:
@@ -124,10 +128,9 @@ def test_the_file(comparison: HeadComparison, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def changes() -> Changes:
     """What a model and its twin of other random weights do otherwise, with relations between words."""
-    lines = CorpusSettings(treebank="sample_inputs/treebank.conllu")
-    return attnviz.compare_models(
-        "toy", attnviz.open_source("toy").untrained(), lines, settings=SurveySettings(controls=8)
-    )
+    source = open_source("toy")
+    made = survey_pair(corpus_lines(60), source, source.untrained(), SurveySettings(controls=8))
+    return compared(made.before, made.after, made.divergences, corpus="60 sentences")
 
 
 def test_two_models_beside_each_other(show_page: Callable[..., Page], changes: Changes) -> None:
