@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import UInt8
 
-from attnviz.attention import GENERATED, Attention, Note, Token, Vectors
+from attnviz.attention import GENERATED, Attention, Exact, Note, Token, Vectors
 from attnviz.heatmaps.exact import exactly
 from attnviz.heatmaps.words import merged_tokens, word_groups
 from attnviz.models.registry import HOME_BUILT, TOY
@@ -174,6 +174,10 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Page:
     if is_pooled:
         said = (joined(exactly(record, panel.layer, panel.head), " · ") for panel in sheet.panels)
         labels["exact"] = [[one, one.ko] for one in said]
+        if record.exact is not None and record.exact.link_keys.size:
+            texts = [[token.text for token in side] for side in (record.exact.query_tokens, record.exact.key_tokens)]
+            labels["tokens"] = {"queries": texts[0], "keys": None if texts[0] == texts[1] else texts[1]}
+            data += _token_links(record.exact, None if record.kind == "cross" else record.first[0] - record.first[1])
     title = sheet.sentence or visible(record.model)
     return Page(build(title, _said(sheet), labels=labels, data=data, own=OWN, language=lang))
 
@@ -250,6 +254,21 @@ def _packed(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
         planes(by_rank[1].astype("<f4").tobytes(), 4),
         codes.transpose(0, 2, 1).tobytes(),  # key by key: a key that all queries look at packs best
     ])  # fmt: skip
+
+
+def _token_links(found: Exact, itself: int | None) -> bytes:
+    """Of each token of a pooled record its strongest link to another that is no special one: keys, then weights.
+
+    `itself` is how far ahead of a query's number that of the same token is among the keys; None where there is none.
+    """
+    queries, keys = (np.array([token.special for token in side]) for side in (found.query_tokens, found.key_tokens))
+    hidden = queries[:, None] | keys[found.link_keys]
+    if itself is not None:
+        hidden |= found.link_keys == np.arange(len(queries))[:, None] + itself
+    weights = np.where(hidden, np.float32(0), found.link_weights)
+    best = weights.argmax(axis=-1)[..., None]
+    sides = np.take_along_axis(found.link_keys, best, -1), np.take_along_axis(weights, best, -1)
+    return b"".join(planes(one.astype(kind).tobytes(), 4) for one, kind in zip(sides, ("<u4", "<f4"), strict=True))
 
 
 def _codes(weights: np.ndarray, tops: np.ndarray) -> UInt8[np.ndarray, "head query key"]:

@@ -619,6 +619,34 @@ def test_long_texts_go_together(show: Open, fixed_record: Make, monkeypatch: pyt
     assert show(record, "head=0.*").inner_text(".steps") == ""
 
 
+@pytest.mark.parametrize("name", ["toy", "toy-decoder", "toy-seq2seq"])
+def test_a_group_shows_what_its_tokens_look_at(show: Open, name: str) -> None:
+    """Of a pooled record the strongest link of each token of the chosen group, as all weights have it."""
+    text = "the animal crossed the street " * 9
+    more: dict[str, Any] = {"target": "동물이 길을 건넜다"} if name == "toy-seq2seq" else {}
+    whole = attnviz.attend(text, model=name, **more)
+    record = attnviz.attend(text, model=name, memory=whole.weights.nbytes // 2, **more)
+    assert record.exact is not None
+    shown = show(record, "head=1.2&query=1" if name != "toy-seq2seq" else "head=0.0&query=1")
+    layer, head = (1, 2) if name != "toy-seq2seq" else (0, 0)
+    weights = whole[layer, head].copy()
+    if name != "toy-seq2seq":
+        np.fill_diagonal(weights, 0)
+    weights[:, [token.special for token in whole.key_tokens]] = 0
+    weights[[token.special for token in whole.query_tokens]] = 0
+    rows = [row.split("\t") for row in shown.locator(".tokens tbody tr").all_inner_texts()]
+    places = [at for at in range(record.cell, min(2 * record.cell, len(weights))) if weights[at].any()]
+    places.sort(key=lambda at: -weights[at].max())
+    assert [row[0] for row in rows] == [f"{whole.query_tokens[at].text} ({at})" for at in places]
+    for row, at in zip(rows, places, strict=True):
+        assert float(row[2]) == pytest.approx(weights[at].max(), abs=6e-4)
+        key = int(re.findall(r"\((\d+)\)$", row[1])[0])
+        assert weights[at, key] == pytest.approx(weights[at].max(), abs=1e-6)
+    assert Axe().run(shown)["violations"] == []
+    shown.set_viewport_size({"width": 360, "height": 640})
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 360
+
+
 def test_scripts_share_one_scope() -> None:
     """No two scripts say what one name means: they stand in the page one after the other."""
     from attnviz.render.html import SHARED

@@ -201,7 +201,7 @@ class App {
     this.text.show(this.shown, aimed, { ...this.look, until: this.generation.until(state) }, colours);
     this.row.show(this.shown, aimed, top, colours);
     const has = this.calculation.show(this.weights, labels, state);
-    this.row.explain(labels, state, has ? this.calculation : null);
+    this.row.explain(labels, state, has ? this.calculation : null, this.weights);
   }
 }
 

@@ -18,9 +18,10 @@ class RowView {
     } });
     this.hint = el("p", { class: "faint" });
     this.steps = el("p", { class: "faint steps" });
+    this.tokens = el("table", { class: "row tokens", hidden: true });
     this.node = el("section", { class: "panel", "aria-labelledby": "row-title" },
       this.title, this.hint, el("div", { class: "scroll", tabindex: 0, role: "group", "aria-labelledby": "row-title" },
-        this.table), this.more, this.steps);
+        this.table), this.more, this.tokens, this.steps);
     this.again = () => {};
   }
 
@@ -61,9 +62,14 @@ class RowView {
    * Tells what is known of single tokens where these are groups of tokens; and of a row where the numbers behind it
    * are: below, or why not, and the command that computes them.
    * @param {Labels} labels @param {State} state @param {Calculation|null} calculation what shows them
+   * @param {Weights} weights
    */
-  explain(labels, state, calculation) {
+  explain(labels, state, calculation, weights) {
     const [head, ...others] = headsOf(state.head, labels);
+    const [tall] = labels.cell, links = others.length || state.query < 0 ? []
+      : weights.linksOf(head, state.query * tall, (state.query + 1) * tall);
+    this.tokens.hidden = !links.length;
+    if (links.length) this.showTokens(labels, links);
     this.steps.replaceChildren(labels.exact && !others.length ? spoken(labels.exact[head]) : "");
     if (labels.exact) return;
     if (state.query < 0 || state.head.includes("*")) return;
@@ -76,6 +82,17 @@ class RowView {
     if (labels.command) {
       this.steps.append(" ", el("code", {}, `${labels.command} --head ${state.head} --query ${state.query}`));
     }
+  }
+
+  /** The tokens of a group and what each looks at most. @param {Labels} labels @param {[number, number, number][]} links */
+  showTokens(labels, links) {
+    const { queries, keys } = /** @type {NonNullable<Labels["tokens"]>} */ (labels.tokens), [row, column] = labels.first;
+    const name = (/** @type {string} */ text, /** @type {number} */ at) => [el("bdi", {}, clip(text, 24)), ` (${at.toLocaleString("en")})`];
+    this.tokens.replaceChildren(el("caption", {}, say("eachToken")),
+      el("thead", {}, el("tr", {}, ...["query", "key", "weight"].map((one) => el("th", { scope: "col" }, say(one))))),
+      el("tbody", {}, ...links.slice(0, FEW).map(([query, key, weight]) => el("tr", {},
+        el("th", { scope: "row" }, ...name(queries[query], row + query)),
+        el("td", {}, ...name((keys ?? queries)[key], column + key)), el("td", {}, number(weight, true))))));
   }
 
   /** @param {Shown} shown @param {number} i @param {number} j @param {(number|null)[]} named @param {number} top

@@ -4,7 +4,7 @@
  * @typedef {{lang: string, scale: string, model: string, kind: string[], about: string[], is: string, sentence: string,
  *   layers: number[], heads: number[], size: [number, number], tops: number[], links: number, queries: Side,
  *   keys: Side | null, first: [number, number], cell: [number, number], proof: string[], proved: boolean,
- *   command: string, absent: string[], steps: number[], exact?: string[][],
+ *   command: string, absent: string[], steps: number[], exact?: string[][], tokens?: {queries: string[], keys: string[] | null},
  *   vectors?: {d_k: number, d_v: number, scaling: number[]},
  *   notes: string[][], palette: {light: string, dark: string}, toy?: ToyPlan}} Labels
  */
@@ -24,10 +24,13 @@ class Weights {
     this.kept = new Map();
     /** @type {Vectors | null} */
     this.vectors = null;
+    /** @type {{keys: Uint32Array, weights: Float32Array, n: number} | null} */
+    this.tokens = null; // of groups of tokens, the strongest link of each token
     if (bytes instanceof Float32Array) {
       this.exact = bytes;
       return;
     }
+    if (labels.tokens) bytes = this.unpackLinks(labels.tokens.queries.length, bytes);
     if (labels.vectors) bytes = this.unpack(labels, bytes);
     if (bytes.length !== (n ? n * 6 + this.heads * this.cells : this.heads * this.cells * 4)) throw new RangeError();
     if (this.links) {
@@ -50,6 +53,26 @@ class Weights {
       labels.tops.map((_, head) => scaling[Math.floor(head / labels.heads.length)]), numbers.subarray(0, query),
       numbers.subarray(query, query + key), numbers.subarray(query + key));
     return bytes.subarray(0, from);
+  }
+
+  /** Takes the links of single tokens from behind the weights. @param {number} n @param {Uint8Array} bytes */
+  unpackLinks(n, bytes) {
+    const size = 4 * this.heads * n, from = bytes.length - 2 * size;
+    if (from < 0) throw new RangeError();
+    this.tokens = { n, keys: new Uint32Array(joined(bytes.subarray(from, from + size), 4)),
+      weights: new Float32Array(joined(bytes.subarray(from + size), 4)) };
+    return bytes.subarray(0, from);
+  }
+
+  /** Of the tokens from one to another the strongest link each, the strongest first: query, key, weight.
+   * @param {number} head @param {number} first @param {number} last @returns {[number, number, number][]} */
+  linksOf(head, first, last) {
+    if (!this.tokens) return [];
+    const { n, keys, weights } = this.tokens, from = head * n;
+    /** @type {[number, number, number][]} */
+    const links = [];
+    for (let at = first; at < Math.min(last, n); at++) links.push([at, keys[from + at], weights[from + at]]);
+    return links.filter((link) => link[2] > 0).sort((a, b) => b[2] - a[2]);
   }
 
   /** One head, or the mean of several. @param {number[]} heads by their place in the record @returns {Matrix} */

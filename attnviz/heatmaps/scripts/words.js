@@ -19,6 +19,7 @@ const WORDS = {
   to: ["Who looks at it", "누가 보는가"],
   fromWord: ["“{0}” looks at", "“{0}”에서 보는 곳"],
   toWord: ["“{0}” is looked at by", "“{0}”을(를) 보는 토큰"],
+  eachToken: ["What each token of this group looks at most, itself and special tokens left out", "이 묶음의 토큰마다 가장 많이 보는 토큰 (자기 자신과 특수 토큰 제외)"],
   strongest: ["Strongest links of this head", "이 헤드에서 가장 강한 연결"],
   pointHint: ["Point at a word, or press Tab and the arrow keys.", "단어를 가리키거나 Tab과 화살표 키를 누르세요."],
   query: ["query", "쿼리"],
