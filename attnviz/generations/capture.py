@@ -61,19 +61,16 @@ class Generation:
         Raises:
             InputError: all rows together would not fit in the memory.
         """
-        chosen = [
-            wanted
-            if self.rows or all(number >= 0 for number in wanted or ())
-            else None  # from the end: once it is known
-            for wanted in (self.kept if self.rows else (self.layers, self.heads))
-        ]
+        wanted = self.kept if self.rows else (self.layers, self.heads)
+        # What is counted from the end is chosen when the end is known.
+        chosen = [None if any(number < 0 for number in some or ()) else some for some in wanted]
         # Of the text that is read at first, the rows of all its tokens may be too many: then its last alone is kept.
         keep, last = KeepWeights(*chosen, memory=MEMORY), KeepWeights(*chosen, rows=slice(-1, None))
         logits, receipt = self.decoding.read(numbers, [keep] if self.rows else [keep, last])
         if not self.rows:
             self.kept = tuple(
-                held if wanted is None else tuple(held[at] for at in positions(wanted, held, what))
-                for wanted, held, what in ((self.layers, keep.layers, "layer"), (self.heads, keep.heads, "head"))
+                held if some is None else tuple(held[at] for at in positions(some, held, what))
+                for some, held, what in ((self.layers, keep.layers, "layer"), (self.heads, keep.heads, "head"))
             )  # type: ignore[assignment]  # of the layers and of the heads
             is_whole = keep.cell == 1 and self._size(len(numbers) + self.most) <= MEMORY
             self.first = 0 if is_whole else len(numbers) - 1
