@@ -27,6 +27,7 @@ pytest_plugins = [
     "tests.fixtures.browser",
     "tests.fixtures.command_line",
     "tests.fixtures.drawn",
+    "tests.fixtures.firefox",
     "tests.fixtures.terminal",
     "tests.fixtures.zoo",
 ]

@@ -20,11 +20,15 @@ PACKAGES = {
     "pdftotext": "poppler-utils",
     "pdfinfo": "poppler-utils",
     "chromium": "chromium-headless-shell",
+    "firefox": "firefox-esr",
     "cmark-gfm": "cmark-gfm",
 }
 """Each program with the Debian packages that it comes in, with all that the tests need of it."""
 
-_NAMES = {"chromium": ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")}
+_NAMES = {
+    "chromium": ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"),
+    "firefox": ("firefox-esr", "firefox"),
+}
 """Programs that do the same under other names."""
 
 _QUIET = (

@@ -1,0 +1,115 @@
+"""The pages in a real Firefox: the same numbers, views and keys as in Chromium, and nothing gets out."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import attnviz
+from attnviz.attention import Attention
+from attnviz.heads.html import page as heads_page
+from attnviz.heads.record import HeadComparison
+from attnviz.heatmaps.html import page
+from attnviz.heatmaps.tour import EXAMPLES, TOLERANCE
+from attnviz.walkthroughs.pages.html import html
+from tests.heatmaps.test_heatmaps_tour import READ
+
+if TYPE_CHECKING:
+    from tests.fixtures.firefox import Firefox
+
+BUTTON = "[...document.querySelectorAll('button')].find((one) => one.textContent === '{}').click()"
+STEPS = ".steps-table tbody tr"
+
+
+def rows(firefox: Firefox, selector: str) -> list[list[str]]:
+    """The cells of the lines of a table."""
+    lines = firefox.see(f"[...document.querySelectorAll('{selector}')].map((one) => one.innerText)")
+    return [line.split("\t") for line in lines]
+
+
+def test_weights(firefox: Firefox) -> None:
+    """What is listed, and saved as a table, is the record."""
+    record = attnviz.attend("I love all you", model="toy")
+    firefox.open(page(record).html, "head=1.2&query=2")
+    listed = [(name.strip(), float(weight)) for name, weight in rows(firefox, "table.row tbody tr")]
+    weights = zip(["I", "love", "all", "you"], record[1, 2][2].tolist(), strict=True)
+    wanted = sorted(weights, key=lambda one: -one[1])
+    assert [name for name, _ in listed] == [name for name, _ in wanted]
+    np.testing.assert_allclose([one for _, one in listed], [one for _, one in wanted], atol=6e-4)
+    firefox.see(BUTTON.format("CSV"))
+    saved = csv.DictReader(io.StringIO(firefox.file("*.csv").decode("utf-8-sig"), newline=""))
+    assert [np.float32(row["weight"]) for row in saved] == record[1, 2].ravel().tolist()
+
+
+def test_views(firefox: Firefox) -> None:
+    """A thumbnail opens its head, keys move to others, lines and text follow; the address keeps it."""
+    record = attnviz.attend("I love all you", model="toy")
+    firefox.open(page(record).html)
+    firefox.click("button[aria-label='head 1.1']")
+    firefox.press("\ue014")  # the arrow to the right
+    firefox.press("l")
+    assert firefox.see("document.querySelector('.title h2').innerText") == "head 1.2"
+    assert firefox.see("document.querySelectorAll('svg.lines path').length") == int((record[1, 2] >= 0.005).sum())
+    firefox.click(".word", 1)
+    address = firefox.see("location.hash").removeprefix("#")
+    assert sorted(address.split("&")) == ["head=1.2", "query=1", "view=lines"]
+    shaded = firefox.see("[...document.querySelectorAll('.word')].map((word) => word.style.background)")
+    assert len(set(shaded)) == len(shaded) == 4
+    firefox.press("m")
+    drawn = "[...document.querySelector('.drawing canvas').getContext('2d').getImageData(0, 0, 999, 999).data]"
+    assert len(set(firefox.see(drawn))) > 50
+
+
+def test_calculation(firefox: Firefox) -> None:
+    """Of the chosen row each score and weight, as numpy computes them."""
+    record = attnviz.attend("I love all you", model="toy")
+    vectors = record.vectors
+    assert vectors is not None
+    firefox.open(page(record).html, "head=1.2&query=2&step=context")
+    products = vectors.key[1, 2] @ vectors.query[1, 2, 2]
+    wanted = np.stack([products, products * vectors.scaling[1], record[1, 2][2]], axis=1)
+    shown = [[float(one.replace("\N{MINUS SIGN}", "-")) for one in row[-3:]] for row in rows(firefox, STEPS)]
+    np.testing.assert_allclose(shown, wanted, atol=6e-4)
+
+
+def test_the_model_in_the_page(firefox: Firefox) -> None:
+    """The toy runs in the page: sentences that are typed have Python's weights."""
+    firefox.open(page().html)
+    typed = [EXAMPLES["toy"].format("tired"), "A QUOKKA chased the Dog, didn't it?", "나는 the dog"]
+    for text, (_, weights) in zip(typed, firefox.run(READ, typed), strict=True):
+        record = attnviz.attend(text, model="toy")
+        assert isinstance(record, Attention)
+        theirs = np.array(weights).reshape(record.weights.shape)
+        np.testing.assert_allclose(theirs, record.weights, rtol=0, atol=TOLERANCE)
+
+
+def test_other_pages(firefox: Firefox) -> None:
+    """Heads, a generation and a walkthrough are drawn."""
+    found = attnviz.compare_heads(["the animal didn't cross the street because it was too tired"] * 3, model="toy")
+    made = attnviz.generate("I love", model="toy-decoder", max_new_tokens=3)
+    steps = attnviz.walkthrough("I love all you", model="toy", query="love")
+    assert isinstance(found, HeadComparison)
+    for text, wanted in (
+        (heads_page(found), "head 0.0"), (page(made).html, "love"), (html(steps), "softmax"),
+    ):  # fmt: skip
+        firefox.open(text, "head=0.0")
+        assert wanted in firefox.see("document.body.innerText")
+
+
+def test_nothing_can_be_asked_of_the_network(firefox: Firefox) -> None:
+    """The page's own policy refuses every request and script that is not its own."""
+    firefox.open(page(attnviz.attend("I love all you", model="toy")).html)
+    refused = """async () => {
+      const said = [];
+      document.addEventListener("securitypolicyviolation", (event) => said.push(event.effectiveDirective));
+      await fetch("https://example.org/").catch(() => 0);
+      document.body.append(Object.assign(new Image(), { src: "https://example.org/x.png" }));
+      document.body.append(Object.assign(document.createElement("script"), { textContent: "alert(1)" }));
+      await new Promise((done) => setTimeout(done, 200));
+      return said.sort();
+    }"""
+    assert firefox.run(refused) == ["connect-src", "img-src", "script-src-elem"]
+    assert all("Content-Security-Policy" in error for error in firefox.errors())
