@@ -73,14 +73,18 @@ class Receipt:
     """Proof that the captured weights are what the model computed.
 
     In the same forward pass, for every layer, the captured weights times the values were compared with the
-    output of the model's native implementation.
+    output of the model's native implementation: every number of every row, or, of a long text, random sums of each row
+    (Freivalds 1977, "Probabilistic machines can use less running time").
 
     Attributes:
         native: the native implementation, such as ``sdpa`` or ``eager``; of `SOFTMAX` there is nothing to compare.
         dtype: the model's number format, such as ``float32``.
-        tolerance: the largest difference accepted, relative to the layer's largest output where that exceeds 1.
+        tolerance: the largest difference accepted, relative to a layer's largest output (or sum) where that exceeds 1.
         layers: the layers that were compared.
         differences: the largest absolute difference in each of them, in the units of the layer's output.
+        sums: how many random sums of each row were compared, each of all its numbers with random signs: a wrong number
+            changes each by its own size, several cancel out in one with a chance of a half at most. None: every number
+            was compared.
     """
 
     native: str
@@ -88,6 +92,7 @@ class Receipt:
     tolerance: float
     layers: tuple[int, ...]
     differences: tuple[float, ...]
+    sums: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.layers) != len(self.differences) or not self.layers:
@@ -110,7 +115,8 @@ class Receipt:
         if self.native == SOFTMAX:
             return f"verified: the model's own softmax in {n} layer{'' if n == 1 else 's'}"
         difference = f"{largest:.1e}" if largest else "0"
-        return f"verified: max difference {difference} over {n} layer{'' if n == 1 else 's'}"
+        sums = f", in {self.sums} random sums of each row" if self.sums else ""
+        return f"verified: max difference {difference} over {n} layer{'' if n == 1 else 's'}{sums}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor
@@ -58,8 +60,8 @@ class ExactRows:
     ) -> Float32[Tensor, "head row"]:
         """Of each row its entropy, how far its keys are, or what falls on the key that a statistic is about."""
         if name == "entropy":
-            tiny = torch.finfo(rows.dtype).tiny  # nothing beside any weight but 0, whose logarithm there is not
-            return torch.stack([-torch.add(head, tiny, out=spare).log_().mul_(head).sum(dim=1) for head in rows])
+            bits = [-torch.log2(head, out=spare).mul_(head).nansum(dim=1) for head in rows]  # NaN where a weight is 0
+            return torch.stack(bits) * math.log(2)
         if name == "first":
             return rows[..., 0]
         queries = torch.arange(first, first + rows.shape[1], device=rows.device)[:, None] - self._keys[0]

@@ -177,8 +177,12 @@ class KeepWeights:
             if self.cell == 1:
                 kept[:, first - rows[0] : last - rows[0], : own.shape[-1]] = own.cpu()
             else:
-                sums = _grouped(own, self.cell).cpu()
-                kept[..., : sums.shape[-1]].index_add_(1, (torch.arange(first, last) - rows[0]) // self.cell, sums)
+                start = first - rows[0]
+                begun = min(-start % self.cell, last - first)  # rows of a group that an earlier block began
+                parts = [own[:, :begun].sum(1, keepdim=True)] if begun else []
+                groups = torch.cat([*parts, _grouped(own[:, begun:], self.cell, -2)], 1)
+                cells, group = _grouped(groups, self.cell).cpu(), start // self.cell
+                kept[:, group : group + cells.shape[1], : cells.shape[2]] += cells
                 self._exact[block.layer][sentence].add(first, own)
 
     @property
@@ -306,8 +310,9 @@ def _span(real: Bool[Tensor, " token"], window: slice | None) -> tuple[int, int]
     return int(places[0]) + first, int(places[0]) + last
 
 
-def _grouped(rows: Float[Tensor, "*rows key"], size: int) -> Float[Tensor, "*rows group"]:
-    """Sums over so many neighbours each; the last over those that are left."""
-    whole = rows.shape[-1] // size * size
-    sums = rows[..., :whole].reshape(*rows.shape[:-1], -1, size).sum(-1)
-    return sums if whole == rows.shape[-1] else torch.cat([sums, rows[..., whole:].sum(-1, keepdim=True)], -1)
+def _grouped(weights: Float[Tensor, "*weights"], size: int, dim: int = -1) -> Float[Tensor, "*sums"]:
+    """Sums over so many neighbours each, along a dimension counted from the last; the last over those left."""
+    left = weights.shape[dim] % size
+    whole = weights.shape[dim] - left
+    sums = torch.unflatten(weights.narrow(dim, 0, whole), dim, (-1, size)).sum(dim)
+    return torch.cat([sums, weights.narrow(dim, whole, left).sum(dim, keepdim=True)], dim) if left else sums

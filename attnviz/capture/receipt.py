@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 import torch
-from torch import nn
+from jaxtyping import Float32
+from torch import Tensor, nn
 
 from attnviz.errors import NotVerifiedError
 
@@ -18,7 +19,17 @@ TOLERANCE = {
     torch.bfloat16: 3e-2,
 }
 """The largest difference accepted between weights times values and the native output, per number format: about ten
-times what rounding alone makes. It is relative to the layer's largest output where that exceeds 1."""
+times what rounding alone makes. It is relative to the layer's largest output, or sum, where that exceeds 1."""
+
+EVERY_NUMBER, SUMS = 4096, 8
+"""Keys up to which every number of an output is compared; beyond, this many random sums of each row. Wrong numbers of a
+row cancel out in one sum with a chance of a half at most, and so in all of them once in 2**8 times."""
+
+
+def signs(width: int, layer: int) -> Float32[Tensor, "d_v sums"]:
+    """With which signs the numbers of a row are added up, for each sum: at random, of a layer always the same."""
+    chance = torch.Generator().manual_seed(layer)
+    return torch.randint(0, 2, (width, SUMS), generator=chance).float() * 2 - 1
 
 
 def tolerance_of(dtype: torch.dtype) -> float:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnviz.attention import Receipt, Vectors
 from attnviz.capture.observers import Batch, Block, KeepWeights, Observer
-from attnviz.capture.receipt import check_layer, tolerance_of
+from attnviz.capture.receipt import EVERY_NUMBER, SUMS, check_layer, signs, tolerance_of
 from attnviz.errors import NoAttentionError
 
 BLOCK_BYTES, BLOCK_ROWS = 256 * 2**20, 256
@@ -176,7 +176,8 @@ def weights_in_blocks(
     n_keys = key.shape[2]
     scaling = d_k**-0.5 if scoring.scaling is None else scoring.scaling
     own = query.dtype if scoring.rounded else dtype
-    keys = for_each_head(key.to(own), n_heads).transpose(2, 3)  # (B, H, d, K)
+    keys = for_each_head(key.to(own), n_heads).mT  # (B, H, d, K)
+    keys = keys.contiguous() if n_keys > EVERY_NUMBER else keys
     size = max(1, min(BLOCK_ROWS, (block_bytes or BLOCK_BYTES) // (n_batch * n_heads * n_keys * dtype.itemsize)))
     buffer = query.new_empty(n_batch * n_heads * min(size, n_queries) * n_keys, dtype=own)
     for first in range(0, n_queries, size):
@@ -276,10 +277,16 @@ class ForwardPass:
     dtype: torch.dtype | None = None  # of the layers so far
     observing: bool = False  # whether an observer runs now: an error is then its own, not the model's
     _differences: dict[int, float] = field(default_factory=dict)
+    _sums: bool = False  # whether a layer was compared by sums
 
     def __post_init__(self) -> None:
         for observer in self.observers:
             observer.begin(self.batch)
+
+    @property
+    def _records(self) -> bool:
+        """Whether all that comes of the pass is a record, whose receipt says how it was taken."""
+        return all(isinstance(observer, KeepWeights | KeepVectors) for observer in self.observers)
 
     def layer(
         self,
@@ -303,6 +310,8 @@ class ForwardPass:
         layer = number if number is not None and number > last else last + 1
         self.dtype = query.dtype
         self.has_sinks |= scoring.sinks is not None
+        by_sums = key.shape[2] > EVERY_NUMBER and value.shape[3] > SUMS and self._records
+        self._sums |= by_sums
         whole = Layer(number=layer, query=query, key=key, value=value, output=output, scoring=scoring)
         self.observing = True
         for observer in self.observers:
@@ -311,13 +320,17 @@ class ForwardPass:
         self.observing = False
         dtype = torch.promote_types(query.dtype, torch.float32)
         values = for_each_head(value.to(dtype), query.shape[1])  # (B, H, K, d)
+        output = output.to(dtype)
+        if by_sums:
+            added = signs(value.shape[3], layer).to(values)
+            values, output = (values @ added).contiguous(), output @ added
         largest, scale = 0.0, 1.0
         for first, low, seen in weights_in_blocks(query, key, scoring):
             rows = slice(first, first + seen.shape[2])
-            native = output[:, rows].to(dtype)  # (B, rows, H, d)
-            context = torch.matmul(seen[..., low:], values[:, :, low : seen.shape[3]]).transpose(
-                1, 2
-            )  # (B, rows, H, d)
+            native = output[:, rows]  # (B, rows, H, d or sums)
+            weights, summed = seen[..., low:], values[:, :, low : seen.shape[3]]
+            # Few columns are added up faster, and in float32 more exactly, as rows.
+            context = ((summed.mT @ weights.mT).mT if by_sums else weights @ summed).transpose(1, 2)
             off = (context - native).abs().amax(dim=(2, 3))  # (B, rows)
             real = self.batch.real[:, rows].to(off.device)
             largest = _larger(largest, off[real])
@@ -362,6 +375,7 @@ class ForwardPass:
             tolerance=tolerance_of(self.dtype),
             layers=tuple(self._differences),
             differences=tuple(self._differences.values()),
+            sums=SUMS if self._sums else None,
         )
 
 

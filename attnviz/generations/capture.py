@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -193,8 +193,5 @@ def _notes(made: Generation, most: int, sampling: Sampling, *, is_cut: bool) -> 
 def _together(receipts: Sequence[Receipt]) -> Receipt:
     """The proof of several passes: the largest difference of each layer."""
     differences = np.max([receipt.differences for receipt in receipts], axis=0)
-    one = receipts[0]
-    return Receipt(
-        native=one.native, dtype=one.dtype, tolerance=one.tolerance, layers=one.layers,
-        differences=tuple(differences.tolist()),
-    )  # fmt: skip
+    sums = next((receipt.sums for receipt in receipts if receipt.sums), None)
+    return replace(receipts[0], differences=tuple(differences.tolist()), sums=sums)

@@ -85,4 +85,5 @@ def proof(receipt: Receipt | None, language: str = "en") -> str:
     if receipt.native == SOFTMAX:
         return f"검증됨: 층 {len(receipt.layers)}개에서 모델 자신의 소프트맥스"
     largest = receipt.max_difference
-    return f"검증됨: 층 {len(receipt.layers)}개에서 최대 차이 {f'{largest:.1e}' if largest else '0'}"
+    sums = f" (각 행의 무작위 합 {receipt.sums}개로)" if receipt.sums else ""
+    return f"검증됨: 층 {len(receipt.layers)}개에서 최대 차이 {f'{largest:.1e}' if largest else '0'}{sums}"

@@ -17,7 +17,7 @@ import numpy as np
 from attnviz.attention import Receipt
 from attnviz.errors import FileFormatError, RecordError
 from attnviz.settings import PageSettings
-from attnviz.storage.encoding import decode_fields, to_text
+from attnviz.storage.encoding import decode_fields, plain, to_text
 from attnviz.storage.files import check_ending
 from attnviz.storage.record import full_note, harmless_note, plain_note
 from attnviz.text.display import visible
@@ -44,7 +44,7 @@ def to_json(walk: Walkthrough) -> str:
     fields: dict[str, object] = {"format": FORMAT, "version": VERSION}
     fields |= {name: getattr(walk, name) for name in get_type_hints(Walkthrough)}
     fields["title"], fields["notes"] = plain_note(walk.title), list(map(plain_note, walk.notes))
-    fields["receipt"] = None if walk.receipt is None else asdict(walk.receipt)
+    fields["receipt"] = None if walk.receipt is None else plain(walk.receipt)
     fields["steps"] = [asdict(step) for step in walk.steps]
     fields["grids"] = {
         name: {"rows": grid.rows, "columns": grid.columns, "values": _rows(grid, name)}

@@ -5,22 +5,27 @@ from __future__ import annotations
 import math
 import pkgutil
 import re
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 
 from attnviz.capture.attend import attend
-from attnviz.capture.observers import Batch
-from attnviz.capture.receipt import check_layer, tolerance_of
+from attnviz.capture.observers import Batch, Block, KeepWeights
+from attnviz.capture.receipt import EVERY_NUMBER, SUMS, check_layer, signs, tolerance_of
 from attnviz.capture.source import open_source
 from attnviz.capture.sources import huggingface as pretrained
+from attnviz.capture.stream import ForwardPass, Scoring
 from attnviz.errors import NotVerifiedError
+from attnviz.text.notes import proof
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from attnviz.attention import Receipt
     from tests.fixtures.zoo import Zoo
 
 TEXT = "The animal didn't cross the street because it was too tired"
@@ -168,3 +173,74 @@ def test_nothing_finite_passes(difference: float, scale: float) -> None:
     """Neither NaN nor infinity is ever below a tolerance, not even an infinite one."""
     with pytest.raises(NotVerifiedError, match=r"^refused, because layer 7 is not verified"):
         check_layer(7, difference, scale, torch.float32)
+
+
+class TestLong:
+    """Beyond some keys random sums of each row are compared, and the receipt says so."""
+
+    @staticmethod
+    def run(change: Callable[[Tensor], Tensor], n: int = EVERY_NUMBER + 1, width: int = 32) -> Receipt:
+        """The receipt of a layer whose output was changed."""
+        torch.manual_seed(0)
+        query, key, value = torch.randn(1, 2, 40, width), *(torch.randn(1, 2, n, width) for _ in range(2))
+        output = scaled_dot_product_attention(query, key, value + 3)
+        batch = Batch(sentences=(), inputs={}, real=torch.ones(1, 40, dtype=torch.bool), real_keys=torch.ones(1, n) > 0)
+        run = ForwardPass(batch=batch, observers=[KeepWeights(memory=2**20)], native="sdpa")
+        run.layer(query, key, value + 3, change(output.transpose(1, 2).clone()), Scoring())
+        return run.receipt("")
+
+    def test_said(self) -> None:
+        """In English and in Korean; of fewer keys every number is compared."""
+        receipt = self.run(lambda output: output)
+        assert receipt.sums == SUMS
+        assert re.fullmatch(
+            r"verified: max difference \d\.\de-0[56] over 1 layer, in 8 random sums of each row", str(receipt)
+        )
+        assert proof(receipt, "ko").endswith(" (각 행의 무작위 합 8개로)")
+        assert self.run(lambda output: output, n=EVERY_NUMBER).sums is None
+        assert self.run(lambda output: output, width=SUMS).sums is None
+
+    @pytest.mark.parametrize("number", range(0, 32, 5))
+    def test_one_number(self, number: int) -> None:
+        """A single wrong number is in every sum."""
+
+        def change(output: Tensor) -> Tensor:
+            output[0, 39, 1, number] += 0.01
+            return output
+
+        with pytest.raises(NotVerifiedError, match=r"differ by 1\.0e-02"):
+            self.run(change)
+
+    def test_many(self) -> None:
+        """All numbers wrong by as much, two rows exchanged, two heads exchanged, one number not finite."""
+        for change in (
+            lambda output: output + 0.01,
+            lambda output: output[:, [1, 0, *range(2, 40)]],
+            lambda output: output[:, :, [1, 0]],
+            lambda output: output.index_put((*map(torch.tensor, ([0], [7], [1], [3])),), torch.tensor(math.nan)),
+        ):
+            with pytest.raises(NotVerifiedError):
+                self.run(change)
+
+    def test_chance(self) -> None:
+        """Two numbers wrong by as much cancel out in some sums, hardly ever in all: of 496 pairs in few."""
+        added = signs(32, 0)
+        missed = sum(
+            not (added[one] + sign * added[other]).any()
+            for one, other in combinations(range(32), 2) for sign in (1, -1)
+        )  # fmt: skip
+        assert missed <= 3 * 2 * 496 / 2**SUMS
+
+    def test_others_see_every_number(self) -> None:
+        """What looks on for more than a record has its receipt of every number."""
+
+        class Nothing:
+            def begin(self, batch: Batch) -> None:
+                pass
+
+            def observe(self, block: Block) -> None:
+                pass
+
+        batch = Batch(sentences=(), inputs={}, real=torch.ones(1, 1, dtype=torch.bool))
+        assert ForwardPass(batch=batch, observers=[KeepWeights()], native="")._records
+        assert not ForwardPass(batch=batch, observers=[KeepWeights(), Nothing()], native="")._records

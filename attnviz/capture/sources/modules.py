@@ -423,4 +423,5 @@ def _receipt(numbers: Sequence[int], layers: Sequence[SeenLayer]) -> Receipt:
         tolerance=max(proof.tolerance for proof in proofs),
         layers=tuple(numbers),
         differences=tuple(proof.differences[0] for proof in proofs),
+        sums=next((proof.sums for proof in proofs if proof.sums), None),
     )
