@@ -14,6 +14,7 @@ from torch.nn.functional import scaled_dot_product_attention as by_another_name
 
 import attnviz
 from attnviz.attention import Note
+from attnviz.capture import stream
 from attnviz.capture.sources import modules
 from attnviz.capture.stream import Scoring
 from attnviz.errors import InputError, ModelError, NoAttentionError, NotVerifiedError, RecordError, SelectionError
@@ -239,6 +240,28 @@ def test_training_goes_on_as_without(x: Tensor) -> None:
     assert torch.equal(gradients[0], gradients[1])
 
 
+def test_weights_are_computed_where_a_record_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the module runs nothing is computed for it, of the batch one input then; it may write over its own."""
+    q, k, v = torch.randn(3, 2, 4, 5, 8)
+    want = Fused(is_causal=True)(q, k, torch.eye(5).expand(2, 4, 5, 5))
+    computed: list[Tensor] = []
+    compute = stream.weights_in_blocks
+
+    def counted(query: Tensor, key: Tensor, scoring: Scoring) -> Any:
+        computed.append(query)
+        return compute(query, key, scoring)
+
+    monkeypatch.setattr(stream, "weights_in_blocks", counted)
+    model = Fused(is_causal=True)
+    with attnviz.watch(model) as seen:
+        for one in (*(model(q, k, v) for _ in range(3)), q, k, v):
+            one.zero_()
+    assert str(seen) == "0: Fused, decoder, 4 heads, 5 queries x 5 keys"
+    assert computed == []
+    np.testing.assert_allclose(seen.attention(index=-1).weights[0], want[1], atol=1e-6)
+    assert [tuple(one.shape) for one in computed] == [(1, 4, 5, 8)]
+
+
 class TestRefused:
     """What cannot be shown is said, where the record is asked for."""
 
@@ -283,7 +306,7 @@ class TestRefused:
         model = ByHand()
         with attnviz.watch(model) as seen:
             model(x)
-        with pytest.raises(InputError, match="watch fewer layers"):
+        with pytest.raises(InputError, match="choose fewer layers="):
             seen.attention()
 
     def test_what_does_not_fit(self, x: Tensor) -> None:

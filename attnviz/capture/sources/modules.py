@@ -15,27 +15,25 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, cast, final, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float32
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, positions
 from attnviz.capture.observers import Batch, KeepWeights
-from attnviz.capture.stream import ForwardPass, Layer, Scoring
-from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, RecordError, SelectionError
+from attnviz.capture.stream import ForwardPass, Layer, Scoring, visible_keys
+from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
 
 AXES = 4
 """Of weights: batch, head, query, key."""
-UNKNOWN: Kind = "encoder"
-"""What layers are called whose weights are refused."""
 FUSED = functional.scaled_dot_product_attention
 QKV = ("query", "key", "value")
 FUSED_PARAMETERS = (*QKV, "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
@@ -49,30 +47,67 @@ SAME = {
 PRODUCTS = {"matmul", "bmm", "__matmul__", "baddbmm", "einsum"}
 """Functions that multiply weights by values."""
 KEEP_AT_MOST = 4 * 2**30
-"""Bytes of weights that are kept of a run."""
+"""Bytes of weights that are kept of a run, and that a record may have."""
 PENDING = 8
 """So many results of a softmax are waited for: one that no product takes soon is no attention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLayer:
-    """One computation of attention.
+    """One computation of attention; its weights are computed, and proved, where they are asked for.
 
     Attributes:
         path: the module it happened in, as ``decoder.layers.0.self_attn``; empty for the watched one itself.
-        kind: which attention it is.
         shape: batch, head, query, key.
+        cross: whether the queries are of another sequence than the keys.
         dropped: whether dropout then left some weights out, of those that the module used.
-        proof: that the weights are the module's own, or why they are refused.
-        keep: the weights.
+        held: what the fused function was given and returned, or the weights themselves; None where these are too large.
     """
 
     path: str
-    kind: Kind
     shape: tuple[int, ...]
+    cross: bool
     dropped: bool
-    proof: Receipt | AttnvizError
-    keep: KeepWeights
+    held: Layer | Float[Tensor, "batch head query key"] | None
+
+    @property
+    def kind(self) -> Kind:
+        """Which attention it is: causal where no query of the first input sees a later key."""
+        n_queries, n_keys = self.shape[2:]
+        if self.cross:
+            return "cross"
+        if not isinstance(self.held, Layer):
+            seen = None if self.held is None else self.held[:1] > 0
+        elif self.held.scoring.mask is None:
+            return "decoder" if self.held.scoring.causal else "encoder"
+        else:
+            found = visible_keys(self.held.scoring, 0, n_queries, n_keys, self.held.query.device)
+            seen = found[:1].expand(-1, -1, n_queries, -1)
+        return "encoder" if n_queries == 1 or seen is None or seen.triu(1).any() else "decoder"
+
+    def show(self, index: int) -> tuple[Float32[np.ndarray, "head query key"], Receipt]:
+        """The weights of one input of the batch, and that they are the module's own.
+
+        Raises:
+            NotVerifiedError: they are not.
+        """
+        keep, one = KeepWeights(), slice(index, index + 1)
+        real, real_keys = (torch.ones(1, n, dtype=torch.bool) for n in self.shape[2:])
+        batch = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys, kind=self.kind)
+        run = ForwardPass(batch=batch, observers=[keep], native="sdpa" if isinstance(self.held, Layer) else SOFTMAX)
+        if isinstance(self.held, Layer):
+            query, key, value, output = (getattr(self.held, name)[one] for name in (*QKV, "output"))
+            scoring = self.held.scoring
+            if isinstance(scoring.mask, Tensor) and scoring.mask.ndim == AXES and len(scoring.mask) > 1:
+                scoring = replace(scoring, mask=scoring.mask[one])
+            if self.dropped:  # what was returned has lost some
+                given: dict[str, Any] = {"attn_mask": scoring.mask, "is_causal": scoring.causal}
+                given |= {"scale": scoring.scaling, "enable_gqa": key.shape[1] < query.shape[1]}
+                output = FUSED(query, key, value, **given).transpose(1, 2)
+            run.layer(query, key, value, output, scoring, number=0)
+        elif self.held is not None:
+            run.own(self.held[one])
+        return keep.weights(0)[0], run.receipt("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +124,7 @@ class Shown(Protocol):
     """What is shown of each computation of attention, in the order in which they run."""
 
     def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
-        """The fused function was called; its output without dropout, from which its weights can be proved."""
+        """The fused function was called; by its output its weights can be proved, where dropout left none out."""
 
     def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:
         """A softmax was multiplied by values: its result, before dropout."""
@@ -154,16 +189,14 @@ class Eye(TorchFunctionMode):
         """Call the fused function, and show what it was given."""
         given = dict(zip(FUSED_PARAMETERS, args, strict=False)) | named
         output = FUSED(**given)
-        dropped = bool(given.pop("dropout_p", 0.0))
         with torch.no_grad():
-            native = FUSED(**given) if dropped else output
-            query, key, value, native = (_four(one.detach()) for one in (*(given[name] for name in QKV), native))
+            query, key, value, native = (_four(one.detach()) for one in (*(given[name] for name in QKV), output))
             mask = given.get("attn_mask")
             if mask is not None and mask.ndim == given["query"].ndim == AXES - 1:
                 mask = mask[:, None]
             scoring = Scoring(scaling=given.get("scale"), mask=mask, causal=given.get("is_causal", False))
             layer = Layer(number=0, query=query, key=key, value=value, output=native.transpose(1, 2), scoring=scoring)
-            self._shown.fused(layer, cross=cross, dropped=dropped)
+            self._shown.fused(layer, cross=cross, dropped=bool(given.get("dropout_p")))
         return output
 
     def _multi_head(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
@@ -268,9 +301,6 @@ class Watched:
         """
         numbers = self._chosen(kind, layers)
         chosen = [self.layers[number] for number in numbers]
-        for layer in chosen:
-            if isinstance(layer.proof, AttnvizError):
-                raise layer.proof
         shape = chosen[0].shape
         if len({layer.shape for layer in chosen}) > 1:
             raise SelectionError(f"the layers have different shapes: choose layers= from\n{self}")
@@ -279,10 +309,17 @@ class Watched:
         queries = _tokens(tokens, shape[2], "queries")
         same = key_tokens is None and (chosen[0].kind != "cross" or shape[2] == shape[3])
         keys = queries if same else _tokens(key_tokens, shape[3], "keys")
-        weights = np.stack([layer.keep.weights(index)[0] for layer in chosen])[:, :, : len(queries), : len(keys)]
+        size = 4 * len(chosen) * math.prod(shape[1:])
+        if size > KEEP_AT_MOST or any(layer.held is None for layer in chosen):
+            raise InputError(
+                f"the weights of {len(chosen)} layers take {size / 2**30:.1f} GiB an input, more than attnviz keeps "
+                f"({KEEP_AT_MOST / 2**30:.0f} GiB for all of a run): choose fewer layers=, or give the module less"
+            )
+        weights, proofs = zip(*(layer.show(index % shape[0]) for layer in chosen), strict=True)
         return Attention(
-            weights=weights, query_tokens=queries, key_tokens=keys, kind=chosen[0].kind, layers=numbers,
-            model=type(self._module).__name__, receipt=_receipt(numbers, chosen),
+            weights=np.stack(weights)[:, :, : len(queries), : len(keys)],
+            query_tokens=queries, key_tokens=keys, kind=chosen[0].kind, layers=numbers,
+            model=type(self._module).__name__, receipt=_receipt(numbers, proofs),
             text=" ".join(token.text for token in queries) if tokens is not None else "",
             notes=(Note("dropout"),) if any(layer.dropped for layer in chosen) else (),
         )  # fmt: skip
@@ -295,43 +332,20 @@ class Watched:
         )
 
     def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:
-        """Keep weights that the module computed itself."""
-
-        def show(keep: KeepWeights) -> Receipt:
-            run = ForwardPass(batch=_batch(weights.shape, cross=cross), observers=[keep], native=SOFTMAX)
-            run.own(weights)
-            return run.receipt("")
-
-        self._keep(tuple(weights.shape), show, dropped=dropped)
+        """Keep weights that the module computed itself, as long as they fit."""
+        size = weights.nbytes + sum(one.held.nbytes for one in self.layers if isinstance(one.held, Tensor))
+        held = weights.clone() if size <= KEEP_AT_MOST else None
+        self._keep(weights.shape, held, cross=cross, dropped=dropped)
 
     def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
-        """Compute the weights of the fused function again, and keep them."""
-        shape = (*layer.query.shape[:3], layer.key.shape[2])
+        """Keep what the weights of the fused function are computed from; the module may write over its own."""
+        held = replace(layer, **{name: getattr(layer, name).clone() for name in (*QKV, "output")})
+        self._keep((*layer.query.shape[:3], layer.key.shape[2]), held, cross=cross, dropped=dropped)
 
-        def show(keep: KeepWeights) -> Receipt:
-            run = ForwardPass(batch=_batch(shape, cross=cross), observers=[keep], native="sdpa")
-            run.layer(layer.query, layer.key, layer.value, layer.output, layer.scoring, number=0)
-            return run.receipt("")
-
-        self._keep(shape, show, dropped=dropped)
-
-    def _keep(self, shape: tuple[int, ...], show: Callable[[KeepWeights], Receipt], *, dropped: bool) -> None:
-        """Keep what is shown; a refusal is raised where the record is asked for, not amid the caller's own code."""
-        keep, kind = KeepWeights(), UNKNOWN
-        proof: Receipt | AttnvizError
-        size = 4 * sum(math.prod(other) for other in (shape, *(layer.shape for layer in self.layers))) / 2**30
-        try:
-            if size * 2**30 > KEEP_AT_MOST:
-                raise InputError(
-                    f"the weights of {len(self.layers) + 1} layers take {size:.1f} GiB, more than attnviz keeps "
-                    f"({KEEP_AT_MOST / 2**30:.0f} GiB in all): watch fewer layers, or give the module a shorter input"
-                )
-            proof = show(keep)
-            kind = keep.kind(keep.weights(0))
-        except AttnvizError as error:
-            proof = error
+    def _keep(self, shape: Sequence[int], held: Layer | Tensor | None, *, cross: bool | None, dropped: bool) -> None:
+        is_cross = shape[2] != shape[3] if cross is None else cross
         path = self._path[-1] if self._path else ""
-        self.layers.append(SeenLayer(path=path, kind=kind, shape=shape, keep=keep, proof=proof, dropped=dropped))
+        self.layers.append(SeenLayer(path=path, shape=tuple(shape), cross=is_cross, dropped=dropped, held=held))
 
     def _chosen(self, kind: Kind | None, layers: Sequence[int] | None) -> tuple[int, ...]:
         if not self.layers:
@@ -386,14 +400,6 @@ def watch(module: nn.Module) -> Watched:
     return Watched(module)
 
 
-def _batch(shape: Sequence[int], *, cross: bool | None) -> Batch:
-    """What tells `KeepWeights` how many rows there are, and that this is cross-attention where that is known."""
-    n_batch, _, n_queries, n_keys = shape
-    real, real_keys = (torch.ones(n_batch, n, dtype=torch.bool) for n in (n_queries, n_keys))
-    is_cross = n_queries != n_keys if cross is None else cross
-    return Batch(sentences=(), inputs={}, real=real, real_keys=real_keys, kind="cross" if is_cross else None)
-
-
 def _four(tensor: Tensor) -> Tensor:
     """As (batch, head, token, number): a single head where there are three axes, further axes as a batch."""
     if tensor.ndim == AXES - 1:
@@ -414,9 +420,8 @@ def _tokens(given: Sequence[str | Token] | None, n: int, what: str) -> tuple[Tok
     return tuple(Token(text=one, piece=one) if isinstance(one, str) else one for one in labels)
 
 
-def _receipt(numbers: Sequence[int], layers: Sequence[SeenLayer]) -> Receipt:
+def _receipt(numbers: Sequence[int], proofs: Sequence[Receipt]) -> Receipt:
     """The proofs of some layers as one."""
-    proofs = [layer.proof for layer in layers if isinstance(layer.proof, Receipt)]
     return Receipt(
         native=" and ".join(sorted({proof.native for proof in proofs})),
         dtype=proofs[0].dtype,
