@@ -39,7 +39,8 @@ def generate(
 ) -> Attention:
     """Let a model go on with a text, or translate it, and return the attention of all that it read and generated.
 
-    Each token is read once, its keys and values are kept, and its row of weights is proved as it comes. Ctrl-C, or a
+    Each token is read once, its keys and values are kept (a torch module of one's own reads the whole text anew), and
+    its row of weights is proved as it comes. Ctrl-C, or a
     ``KeyboardInterrupt`` from `on_step`, stops it; what there is, is kept, with a note.
 
     Args:

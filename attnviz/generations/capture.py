@@ -13,7 +13,7 @@ from torch import Tensor
 from attnviz.attention import MEMORY, Attention, Note, Receipt, Token, cut, positions
 from attnviz.capture.observers import KeepWeights
 from attnviz.capture.sources.decoding import Decoding
-from attnviz.errors import InputError
+from attnviz.errors import InputError, TooLongError
 from attnviz.generations.record import Step
 from attnviz.generations.settings import Sampling
 
@@ -148,13 +148,14 @@ def follow(
 
     Raises:
         KeyboardInterrupt: it was stopped before the first token.
+        TooLongError: the model cannot read the first token that it generates.
     """
     whole = most if decoding.room is None else min(most, decoding.room)
     made = Generation(decoding=decoding, most=whole, layers=layers, heads=heads)
     never = torch.tensor(decoding.never, dtype=torch.long)
     random = torch.Generator().manual_seed(sampling.seed)
     own = decoding.kind == "decoder"  # a token's row is that of its own query; else that of the step that generates it
-    is_cut = False
+    stop: BaseException | None = None
     try:
         logits = made.read(decoding.begin)
         while len(made.numbers) < whole:
@@ -172,19 +173,21 @@ def follow(
                 break
             if not own and len(made.numbers) < whole:
                 logits = made.read([number])
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, TooLongError) as error:
         if not made.numbers:
             raise
-        is_cut = True
-    return made.record(_notes(made, most, sampling, is_cut=is_cut))
+        stop = error
+    return made.record(_notes(made, most, sampling, stop))
 
 
-def _notes(made: Generation, most: int, sampling: Sampling, *, is_cut: bool) -> list[Note]:
+def _notes(made: Generation, most: int, sampling: Sampling, stop: BaseException | None) -> list[Note]:
     """How tokens were chosen, and why there are no more of them."""
     n = len(made.numbers)
     notes = [Note.of("sampled", how=sampling.how)] if sampling.sample else []
-    if is_cut:
+    if isinstance(stop, KeyboardInterrupt):
         notes.append(Note.of("generation_cut", n=n))
+    elif stop is not None:
+        notes.append(Note.of("reads_no_more", n=n, why=str(stop)))
     elif made.numbers[-1] not in made.decoding.ends:
         notes.append(Note.of("generation_stopped" if n == most else "positions_end", n=n))
     return notes

@@ -32,6 +32,7 @@ generation_stopped | stopped after {n:,} tokens: it had not come to an end
 generation_cut | cut: the keyboard stopped it after {n:,} tokens | 중단됨: 토큰 {n:,}개에서 키보드로 멈춤
 positions_end | stopped after {n:,} tokens, where the model's positions end
     | 토큰 {n:,}개에서 멈춤: 모델의 위치가 거기서 끝남
+reads_no_more | stopped after {n:,} tokens: {why} | 토큰 {n:,}개에서 멈춤: {why}
 sampled | sampled: {how} | 표본 추출: {how}
 syllables_broken | the vocabulary lacks Korean syllables: it has only their letters or bytes ({syllable} is {n} tokens)
     | 어휘에 없는 한글 음절은 낱글자나 바이트로 나누어 읽음 ({syllable}: 토큰 {n}개)

@@ -233,11 +233,11 @@ def running(decoding: PretrainedDecoding, owner: Any) -> Iterator[PretrainedDeco
 
 
 @dataclass(slots=True, kw_only=True)
-class HomeBuiltDecoding:
-    """A home-built model that goes on with a text; it is small, and reads the text anew at each step.
+class UncachedDecoding:
+    """A model that goes on with a text, which it reads anew at each step: a home-built one, or a module of one's own.
 
     `forward` is given what was read so far and a run, shows the run its rows, and gives the logits of what is next;
-    `label` gives generated tokens by their numbers.
+    `label` gives generated tokens by their numbers, `meaning` what they mean.
     """
 
     name: str
@@ -249,6 +249,8 @@ class HomeBuiltDecoding:
     never: tuple[int, ...]
     forward: Callable[[Sequence[int], LastRows], Tensor]
     label: Callable[[Sequence[int]], tuple[Token, ...]]
+    meaning: Callable[[Sequence[int]], str]
+    native: str = "home-built"
     first: int | None = None
     cached: bool = False
     has_sinks: bool = False
@@ -259,14 +261,14 @@ class HomeBuiltDecoding:
         self._read += numbers
         n_keys = len(self._read) if self.kind == "decoder" else len(self.sentence.tokens)
         batch = batch_of(self.sentence, self.kind, len(numbers), n_keys)
-        run = ForwardPass(batch=batch, observers=observers, native="home-built")
+        run = ForwardPass(batch=batch, observers=observers, native=self.native)
         with torch.inference_mode():
             logits = self.forward(self._read, LastRows(run, len(numbers)))
         return logits.float().cpu(), run.receipt(self.name)
 
     def text(self, numbers: Sequence[int]) -> str:
         """What generated tokens mean."""
-        return " ".join(token.piece for token in self.tokens(numbers) if not token.special)
+        return self.meaning(numbers)
 
     def tokens(self, numbers: Sequence[int]) -> tuple[Token, ...]:
         """Generated tokens as a person reads them."""

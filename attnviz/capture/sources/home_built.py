@@ -19,7 +19,7 @@ from attnviz.capture.batching import Generation, join_generations
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
-from attnviz.capture.sources.decoding import HomeBuiltDecoding, cannot_generate, no_template, room_of
+from attnviz.capture.sources.decoding import UncachedDecoding, cannot_generate, no_template, room_of
 from attnviz.capture.stream import ForwardPass, LastRows, Scoring
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
@@ -319,7 +319,7 @@ class TrainedSource(_HomeBuilt):
         return tuple(tokens)
 
     @contextmanager
-    def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[HomeBuiltDecoding]:
+    def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
         """The model going on with a text, or translating it.
 
         Raises:
@@ -339,11 +339,14 @@ class TrainedSource(_HomeBuilt):
         def label(generated: Sequence[int]) -> tuple[Token, ...]:
             return self._labelled(vocabulary.decode(list(generated)))
 
-        yield HomeBuiltDecoding(
+        def meaning(generated: Sequence[int]) -> str:
+            return " ".join(token.piece for token in label(generated) if not token.special)
+
+        yield UncachedDecoding(
             name=self.name, sentence=sentence, kind=kind,
             begin=(config.start,) if self.generates else numbers,
             room=room_of(sentence, config.max_length, 0 if self.generates else len(numbers), self.name),
-            ends=frozenset({config.end}), never=(config.pad, config.start), label=label,
+            ends=frozenset({config.end}), never=(config.pad, config.start), label=label, meaning=meaning,
             forward=partial(self._next, torch.tensor([numbers], device=self._device)),
         )  # fmt: skip
 

@@ -5,24 +5,27 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
-from torch import nn
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
 
 from attnviz.attention import SOFTMAX, Kind, Note, Receipt
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import show_calls
 from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources.apart import Apart, LooksAhead
+from attnviz.capture.sources.decoding import UncachedDecoding, no_template
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.modules import Eye, looking
-from attnviz.capture.sources.tokens import broken_syllable, own_tokens
-from attnviz.capture.stream import ForwardPass
-from attnviz.errors import AttnvizError, InputError, ModelError, UnknownModelError
+from attnviz.capture.sources.tokens import broken_syllable, n_tokens, own_generated, own_meaning, own_tokens
+from attnviz.capture.stream import ForwardPass, LastRows
+from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.text.display import visible
 from attnviz.text.names import did_you_mean
 
@@ -109,13 +112,18 @@ class ModuleSource:
         ids[real] = torch.tensor([token.id for sentence in sentences for token in sentence.tokens])
         inputs, real = {"input_ids": ids.to(self._device)}, real.to(self._device)
         batch = Batch(sentences=tuple(sentences), inputs=inputs, real=real)
-        if not self._has_run and lengths[0] > 1:
-            self._has_run, ahead = True, LooksAhead()
-            alone = {"input_ids": inputs["input_ids"][:1, : lengths[0]]}
-            self.stream(Batch(sentences=batch.sentences[:1], inputs=alone, real=real[:1, : lengths[0]]), [ahead])
-            self.kinds = ("encoder",) if ahead.found else ("decoder",)
+        if lengths[0] > 1:
+            self._find_kind(ids[:1, : lengths[0]])
         expect_kind(self, kind, targets)
         return batch
+
+    def _find_kind(self, ids: Int64[Tensor, "1 token"]) -> None:
+        """Run the module once, to see whether any token looks at a later one."""
+        if not self._has_run:
+            self._has_run, ahead = True, LooksAhead()
+            real = torch.ones(ids.shape, dtype=torch.bool, device=self._device)
+            self.stream(Batch(sentences=(), inputs={"input_ids": ids.to(self._device)}, real=real), [ahead])
+            self.kinds = ("encoder",) if ahead.found else ("decoder",)
 
     def _sentence(self, text: str) -> Sentence:
         try:
@@ -144,17 +152,15 @@ class ModuleSource:
                 "length, or one alone"
             )
         run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX)
-        with ExitStack() as stack:
-            eye = Eye(Apart(run, self.name))
-            for context in (
-                _evaluated(self._module),
-                torch.no_grad(),
-                show_calls(self._module, observers),
-                looking(eye),
-            ):
-                stack.enter_context(context)
+        with show_calls(self._module, observers):
+            self._run(batch.inputs["input_ids"], run, Apart(run, self.name))
+        return run.receipt(self.name)
+
+    def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass, apart: Apart) -> Any:
+        """What the module returns, while its attention is shown."""
+        with _evaluated(self._module), torch.no_grad(), looking(Eye(apart)):
             try:
-                self._module(batch.inputs["input_ids"])
+                return self._module(ids)
             except AttnvizError:
                 raise
             except Exception as error:
@@ -163,7 +169,67 @@ class ModuleSource:
                 raise ModelError(
                     f"{self.name} cannot be run on this text: {type(error).__name__}: {first_line(error)}"
                 ) from error
-        return run.receipt(self.name)
+
+    @contextmanager
+    def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
+        """The module going on with a text, by the logits that it gives of the last token.
+
+        Raises:
+            ModelError: it gives no logits, or its tokens look at later ones.
+            InputError: a text that it cannot read, or that is to be a chat.
+        """
+        del most  # how much it can read, only the module knows
+        if chat:
+            raise no_template(self.name)
+        sentence = self._sentence(text)
+        numbers = [token.id or 0 for token in sentence.tokens]
+        self._find_kind(torch.tensor([numbers if len(numbers) > 1 else numbers * 2]))
+        if self.kinds != ("decoder",):
+            raise ModelError(
+                f"{self.name} generates nothing: its tokens look at later ones too; models that generate are decoders, "
+                "in which each token looks at those before it"
+            )
+        end = getattr(self._tokenizer, "eos_token_id", None)
+        yield UncachedDecoding(
+            name=self.name, sentence=sentence, kind="decoder", begin=tuple(numbers), room=None,
+            ends=frozenset(() if end is None else (end,)), never=(), native=SOFTMAX,
+            label=partial(own_generated, self._tokenizer), meaning=partial(own_meaning, self._tokenizer),
+            forward=partial(self._next, len(numbers)),
+        )  # fmt: skip
+
+    def _next(self, n_first: int, read: Sequence[int], last: LastRows) -> Float[Tensor, " word"]:
+        """The logits of the token after those read, of which so many are the prompt's; the run sees the last rows.
+
+        Raises:
+            TooLongError: it read the prompt, but no more than what came before.
+        """
+        ids = torch.tensor([read], device=self._device)
+        try:
+            made = self._run(ids, last.run, Apart(last.run, self.name, anew=True))
+        except ModelError as error:
+            if error.__cause__ is None or len(read) == n_first:
+                raise
+            why = f"{type(error.__cause__).__name__}: {first_line(error.__cause__)}"
+            raise TooLongError(f"{self.name} reads no more than {len(read) - 1:,} tokens ({why})") from error
+        return self._logits(made)
+
+    def _logits(self, made: Any) -> Float[Tensor, " word"]:
+        """The logits of the last token in what the module returns: a tensor, the first of several, or named so.
+
+        Raises:
+            ModelError: there are none over the vocabulary.
+        """
+        first = made[0] if isinstance(made, tuple | list) and made else made
+        logits = getattr(first, "logits", first)
+        known = n_tokens(self._tokenizer)
+        # Some models have more numbers than their vocabulary has tokens: as many as they have vectors of tokens.
+        tables = {one.num_embeddings for one in self._module.modules() if isinstance(one, nn.Embedding)}
+        sizes = {known} | {size for size in tables if known is None or size > known}
+        if not isinstance(logits, Tensor) or logits.ndim != 3 or logits.shape[-1] not in sizes:  # noqa: PLR2004 - batch, token, word
+            seen = f"the shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
+            size = "" if known is None else f" of {known:,} tokens"
+            raise ModelError(f"{self.name} generates nothing: it returns {seen}, no logits over its vocabulary{size}")
+        return logits[0, -1, :known]
 
     def digest(self) -> str:
         """A digest of the bytes of all weights: another model has another one."""

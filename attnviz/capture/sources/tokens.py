@@ -58,15 +58,47 @@ def numbered(numbers: Sequence[int]) -> tuple[Token, ...]:
 
 def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
     """The tokens of a text as somebody's own tokenizer makes them; without one, its bytes."""
-    if hasattr(tokenizer, "convert_ids_to_tokens"):
+    if is_of_library(tokenizer):
         more = {"return_offsets_mapping": tokenizer.is_fast, "return_special_tokens_mask": True}
         return read_tokens(tokenizer, tokenizer(text, verbose=False, **more), text)
-
-    def decode(ids: Sequence[int]) -> str:
-        return bytes(ids).decode(errors="replace") if tokenizer is None else str(tokenizer.decode(list(ids)))
-
     made = text.encode() if tokenizer is None else tokenizer.encode(text)
-    ids = [int(number) for number in getattr(made, "ids", made)]
+    return _placed(tokenizer, [int(number) for number in getattr(made, "ids", made)], text)
+
+
+def own_generated(tokenizer: Any, ids: Sequence[int]) -> tuple[Token, ...]:
+    """The tokens that a module generates, of somebody's own tokenizer; without one, bytes."""
+    text = own_meaning(tokenizer, ids)
+    if is_of_library(tokenizer):
+        return generated_tokens(tokenizer, ids, text)
+    return tuple(replace(token, segment=GENERATED) for token in _placed(tokenizer, ids, text))
+
+
+def own_meaning(tokenizer: Any, ids: Sequence[int]) -> str:
+    """The text that tokens of somebody's own tokenizer mean; without one they are bytes."""
+    if is_of_library(tokenizer):
+        return meaning(tokenizer, ids)
+    return bytes(ids).decode(errors="replace") if tokenizer is None else str(tokenizer.decode(list(ids)))
+
+
+def n_tokens(tokenizer: Any) -> int | None:
+    """How many tokens somebody's own tokenizer knows; None where it does not say. Without one there are 256 bytes."""
+    if tokenizer is None:
+        return 256
+    if hasattr(tokenizer, "__len__"):
+        return len(tokenizer)
+    if hasattr(tokenizer, "get_vocab_size"):  # of tokenizers
+        return int(tokenizer.get_vocab_size())
+    return getattr(tokenizer, "n_vocab", None)  # of tiktoken
+
+
+def is_of_library(tokenizer: Any) -> bool:
+    """Whether a tokenizer is one of transformers."""
+    return hasattr(tokenizer, "convert_ids_to_tokens")
+
+
+def _placed(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+    """Tokens that mean a text, each with its place in it."""
+    decode = partial(own_meaning, tokenizer)
     decoded = [decode([number]) for number in ids]
     spans = _grown(decode, ids, text) if decode(ids) == text else _sought(decoded, text)
     tokens = [
