@@ -137,11 +137,15 @@ class Clone:
                     encoding="utf-8", timeout=300, check=False,
                 )  # fmt: skip
             else:
-                home = environment["HF_HOME"]
-                if home not in self.ready:
-                    self.ready[home] = Ready.start(environment)
-                self.done[line] = self.ready[home].run(words, self.folder, environment, seconds=300)
+                self.done[line] = self.process([name, *words], self.folder, environment)
         return self.done[line]
+
+    def process(self, words: list[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        """What a program does in a folder, in a process of its own."""
+        home = environment["HF_HOME"]
+        if home not in self.ready:
+            self.ready[home] = Ready.start(environment)
+        return self.ready[home].run(words, folder, environment, seconds=300)
 
 
 @pytest.fixture(scope="module")
@@ -246,19 +250,12 @@ def test_sessions_show_what_is_printed(
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.fences("python")], ids=str)
-def test_python_runs(page: Page, tmp_path: Path, hub: Path, environment: Environment) -> None:
+def test_python_runs(page: Page, clone: Clone, tmp_path: Path, hub: Path, environment: Environment) -> None:
     """The Python of a page runs from top to bottom as one program, and prints what its comments say."""
     program = "\n".join(page.fences("python"))
     shutil.copytree(ROOT / "sample_inputs", tmp_path / "sample_inputs")
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=environment(HF_HOME=str(hub)),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=300,
-        check=False,
-    )
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    done = clone.process(["program.py"], tmp_path, environment(HF_HOME=str(hub)))
     assert done.returncode == 0, done.stderr
     left = done.stdout
     for said in re.findall(r"^ *print\(.*\)  # (.+)$", program, flags=re.MULTILINE):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import threading
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.fixtures.ready import BARE, Ready
 
 if TYPE_CHECKING:
     import subprocess
@@ -224,12 +227,20 @@ def online(hub: Hub, environment: Callable[..., dict[str, str]]) -> Callable[...
     return make
 
 
+@pytest.fixture(scope="session")
+def ready() -> Iterator[Ready]:
+    """A process that knows nothing of any hub yet."""
+    made = Ready.start(dict(os.environ), BARE)
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def heatmap(attnviz: Run, online: Callable[..., dict[str, str]]) -> Run:
+def heatmap(ready: Ready, online: Callable[..., dict[str, str]], tmp_path: Path) -> Run:
     """Run ``attnviz heatmap`` on such a machine; environment variables can be added."""
 
     def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return attnviz("heatmap", *arguments, env=online(**more))
+        return ready.run(["attnviz", "heatmap", *arguments], tmp_path, online(**more), seconds=120)
 
     return run
 
