@@ -19,7 +19,7 @@ from attnviz.errors import InputError, NoAttentionError, SelectionError
 from attnviz.walkthroughs.calculation import largest_difference
 from attnviz.walkthroughs.capture.walks import chosen_query
 from tests.walkthroughs.by_hand import recomputed
-from tests.walkthroughs.followed import decoding_steps, walk
+from tests.walkthroughs.followed import decoding_steps, once, walk
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
@@ -64,6 +64,7 @@ def check_every(text: str, source: Source, kind: Kind | None = None) -> None:
     """Every layer, head and query: close to the model's own, and made of the walkthrough's own numbers."""
     record = attend(text, source, kind=kind)
     n_layers, n_heads, n_queries, _ = record.weights.shape
+    source = once(source)
     for layer, head in itertools.product(range(n_layers), range(n_heads)):
         every = walk(text, source, layer=layer, head=head, every=True, kind=kind)
         assert every.own == "context"
@@ -78,6 +79,7 @@ def check_every(text: str, source: Source, kind: Kind | None = None) -> None:
 
 def check_alone(text: str, source: Source, layer: int, head: int, kind: Kind | None = None) -> None:
     """Each query alone has the numbers that it has among all."""
+    source = once(source)
     every = walk(text, source, layer=layer, head=head, every=True, kind=kind)
     for row in range(len(every.grids["context"].values)):
         one = walk(text, source, layer=layer, head=head, query=row, kind=kind)
@@ -106,8 +108,9 @@ class TestHomeBuilt:
 
     def test_all_is_made_of_the_input(self, name: str, kind: Kind) -> None:
         """Query, keys and values are steps; the input is the sum of words and positions where it is one."""
+        source = once(home(name))
         for layer in range(sizes(SENTENCES[0], home(name), kind)[0]):
-            walked = walk(SENTENCES[0], home(name), layer=layer, query=1, kind=kind)
+            walked = walk(SENTENCES[0], source, layer=layer, query=1, kind=kind)
             steps = {step.result: step.operands for step in walked.steps}
             memory = "M" if kind == "cross" else "X"
             assert steps["q"] == ("x", "Wq", "bq")
@@ -130,8 +133,9 @@ class TestHomeBuilt:
         last = max(number for number, token in enumerate(tokens) if not token.special)
         every = {"cross": [*range(len(tokens))], "decoder": [last], "encoder": [0]}
         assert [one.query for one in walks] == every[kind]
+        again = once(source)
         for one in walks:
-            alone = walk(SENTENCES[0], source, kind=kind, layer=-1, head=-1, query=one.query)
+            alone = walk(SENTENCES[0], again, kind=kind, layer=-1, head=-1, query=one.query)
             assert one.title == alone.title
             assert {name: grid.values.tolist() for name, grid in one.grids.items()} == {
                 name: grid.values.tolist() for name, grid in alone.grids.items()

@@ -13,7 +13,8 @@ from PIL import Image
 from rich.cells import cell_len
 
 from attnviz.capture.source import open_source
-from attnviz.walkthroughs.files import load, to_json
+from attnviz.walkthroughs.files import FORMATS, load, to_json
+from attnviz.walkthroughs.view import View
 from tests.fixtures.command_line import files
 from tests.walkthroughs.followed import walk
 
@@ -33,6 +34,12 @@ STEPS = "input, row, query, keys, values, scores, scaled, softmax, alignment, co
 WHOLE = "a whole layer is walked as the model computed it, with no other score and no other mask"
 ENDINGS = "the ending must be one of png, svg, pdf, gif, mp4, json, md, tex, csv, html"
 NUMBERS = '{"query": [[1, 0]], "keys": [[1, 2], [3, 4]], "values": [[5], [6]]}'
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures without anything on them, for tests to which their names are all that matters."""
+    monkeypatch.setitem(FORMATS, ".png", lambda *_: (b"", ""))
 
 
 def test_toy_alone(typed: Typed, here: Path) -> None:
@@ -137,21 +144,35 @@ def test_jump(typed: Typed) -> None:
     assert re.findall(r"^(\d+)\. ", some, re.MULTILINE) == ["8"]
 
 
-def test_film(typed: Typed, here: Path) -> None:
+FILMS = [
+    ("toy", (), 12),
+    ("toy-seq2seq", (), 5 * 12),
+    ("toy-seq2seq", ("--steps", "softmax,context"), 5 * 2),
+    ("toy-seq2seq", ("--query", "1", "--steps", "softmax"), 1),
+]
+
+
+@pytest.mark.parametrize(("model", "more", "n_pictures"), FILMS)
+def test_film_has_the_steps(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, model: str, more: tuple[str, ...], n_pictures: int
+) -> None:
     """The steps one after another; of a decoder that looks at another sentence each word that it says."""
-    for model, more, n_pictures in (
-        ("toy", (), 12),
-        ("toy-seq2seq", (), 5 * 12),
-        ("toy-seq2seq", ("--steps", "softmax,context"), 5 * 2),
-        ("toy-seq2seq", ("--query", "1", "--steps", "softmax"), 1),
-    ):
-        result = typed("walkthrough", "-m", model, "I love all you", *more, "-o", "a.gif", "-o", "a.json")
-        assert (result.status, result.errors) == (0, "wrote a.gif\nwrote a.json\n")
-        with Image.open(here / "a.gif") as film:
-            assert getattr(film, "n_frames", 1) == n_pictures
-        assert load(here / "a.json").query == ("--query" in more)
-        (here / "a.gif").unlink()
-        (here / "a.json").unlink()
+    given: list[Any] = []
+    monkeypatch.setitem(FORMATS, ".gif", lambda walks, _, view: (given.append((walks, view)) or b"", ""))
+    assert typed("walkthrough", "-m", model, "I love all you", *more, "-o", "a.gif").status == 0
+    ((walks, view),) = given
+    assert sum(len(View(walk=one, steps=view["steps"]).shown()) for one in walks) == n_pictures
+    assert walks[0].query == ("--query" in more)
+
+
+def test_film(typed: Typed, here: Path) -> None:
+    """Each of these steps is a picture of the film; what is no film shows the first word."""
+    model, more, n_pictures = FILMS[2]
+    result = typed("walkthrough", "-m", model, "I love all you", *more, "-o", "a.gif", "-o", "a.json")
+    assert (result.status, result.errors) == (0, "wrote a.gif\nwrote a.json\n")
+    with Image.open(here / "a.gif") as film:
+        assert getattr(film, "n_frames", 1) == n_pictures
+    assert load(here / "a.json").query == 0
 
 
 def test_film_without_ffmpeg(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,6 +215,7 @@ def test_several_files_and_the_same_again(typed: Typed, here: Path) -> None:
     assert files(here) == before
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_names_differ(typed: Typed, here: Path) -> None:
     """Another sentence, head, query, score, language or step never overwrites a picture; the same command does."""
     commands: list[list[str]] = [
@@ -206,6 +228,7 @@ def test_names_differ(typed: Typed, here: Path) -> None:
     assert len(list((here / "outputs").iterdir())) == len(commands)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_names_differ_by_kind_and_target(typed: Typed, here: Path) -> None:
     """Nor does another kind of attention, or another translation of the same sentence."""
     commands: list[list[str]] = [
@@ -219,6 +242,7 @@ def test_names_differ_by_kind_and_target(typed: Typed, here: Path) -> None:
     assert any("i-love-all-you-나는-너를-" in name for name in names)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_names_of_own_numbers(typed: Typed, here: Path) -> None:
     """Numbers typed by hand are named after their file, examples after themselves; and the row that is followed."""
     numbers = NUMBERS.replace("[[1, 0]]", "[[1, 0], [0, 1]]")

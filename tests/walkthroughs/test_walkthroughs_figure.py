@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
     from matplotlib.transforms import Bbox
 
+    from attnviz.render.figure.export import Picture
+
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
+Sheets = Callable[..., tuple["Figure", list[tuple[str, "Bbox"]]]]
 
 KOREAN = ("[CLS]", "나는", "너희", "모두를", "사랑해", "internationalization", "[SEP]")
 
@@ -110,6 +114,18 @@ WALKS: dict[str, Callable[[], Walkthrough]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def sheets(texts_of: Texts) -> Sheets:
+    """One of these walkthroughs drawn, and its texts: once for all tests that only look at it."""
+
+    @cache
+    def sheet(name: str, language: str = "en") -> tuple[Figure, list[tuple[str, Bbox]]]:
+        made = draw(WALKS[name](), language=language).figure
+        return made, texts_of(made)
+
+    return sheet
+
+
 def images(made: Figure) -> list[AxesImage]:
     """The matrices, in the order in which they were drawn; weights of one query are bars, and not among them."""
     return [image for axes in made.axes for image in axes.images]
@@ -122,10 +138,9 @@ def planned(walk: Walkthrough) -> list[Card]:
 
 @pytest.mark.parametrize("language", ["en", "ko"])
 @pytest.mark.parametrize("name", WALKS)
-def test_nothing_is_cut_and_nothing_lies_on_anything(name: str, language: str, texts_of: Texts) -> None:
+def test_nothing_is_cut_and_nothing_lies_on_anything(name: str, language: str, sheets: Sheets) -> None:
     """No text leaves the sheet or touches another; no matrix lies on a text of another, or on another matrix."""
-    made = draw(WALKS[name](), language=language).figure
-    texts = texts_of(made)
+    made, texts = sheets(name, language)
     boxes = np.array([box.extents for _, box in texts])
     left, low, right, high = boxes.T
     outside = (left < -0.5) | (low < -0.5) | (right > made.bbox.width + 0.5) | (high > made.bbox.height + 0.5)
@@ -198,25 +213,24 @@ def test_each_number_can_be_read_on_its_cell() -> None:
     assert checked > 300
 
 
-def test_what_stands_at_one_height_belongs_to_one_key() -> None:
+def test_what_stands_at_one_height_belongs_to_one_key(sheets: Sheets) -> None:
     """Key, score, value and alignment vector of a key are on one line, left to right as they are computed."""
-    extents = [
-        image.get_extent() for image in images(draw(by_hand()).figure) if len(np.asarray(image.get_array())) == 4
-    ]
+    made, _ = sheets("by hand")
+    extents = [image.get_extent() for image in images(made) if len(np.asarray(image.get_array())) == 4]
     assert len(extents) == 4
     assert len({(round(bottom, 6), round(top, 6)) for _, _, bottom, top in extents}) == 1
     assert extents == sorted(extents)
 
 
-def test_one_row_is_followed(texts_of: Texts) -> None:
+def test_one_row_is_followed(sheets: Sheets) -> None:
     """The key with the largest weight has a band behind it from its name to the sum; lines are as thick as weights."""
-    made = draw(of_model(5)).figure
-    axes, walk = made.axes[0], of_model(5)
+    made, texts = sheets("toy")
+    axes, walk = made.axes[0], of_model()
     weights = walk.grids["weights"].values[0]
     amber = tuple(int(LIT[i : i + 2], 16) / 255 for i in (1, 3, 5))
     bands = [patch for patch in axes.patches if patch.get_facecolor()[:3] == amber]
     query, key = (box.get_window_extent() for box in bands)
-    inside = [text for text, box in texts_of(made) if key.y0 < (box.y0 + box.y1) / 2 < key.y1]
+    inside = [text for text, box in texts if key.y0 < (box.y0 + box.y1) / 2 < key.y1]
     assert walk.grids["weights"].columns[weights.argmax()] in inside
     assert query.y0 > key.y1, "the query stands above the keys"
     lines = [line.get_linewidth() for line in axes.lines if line.get_zorder() == 2]
@@ -236,9 +250,9 @@ def test_a_blank_cell_is_a_line_to_write_on(texts_of: Texts) -> None:
     assert {line.get_linewidth() for line in made.axes[0].lines} <= {0.6, 0.7}
 
 
-def test_the_sheet_says_what_it_shows(texts_of: Texts) -> None:
+def test_the_sheet_says_what_it_shows(sheets: Sheets) -> None:
     """First what was found; the whole formula, the sentence, the steps, and how it was checked."""
-    texts = [text for text, _ in texts_of(draw(of_model()).figure)]
+    texts = [text for text, _ in sheets("toy")[1]]
     weights = of_model().grids["weights"]
     key = weights.columns[weights.values[0].argmax()]
     assert texts[0] == f"“모두를” looks most at “{key}”: {weights.values.max():.2f}"
@@ -254,7 +268,7 @@ def test_the_sheet_says_what_it_shows(texts_of: Texts) -> None:
     ):
         assert part in printed
     assert "어텐션" not in printed
-    korean = [text for text, _ in texts_of(draw(of_model(), language="ko").figure)]
+    korean = [text for text, _ in sheets("toy", "ko")[1]]
     assert {"어텐션 스코어", "컨텍스트 벡터"} <= set(korean)
 
 
@@ -296,18 +310,18 @@ def test_a_sheet_of_one_query_is_a_slide_and_can_be_read() -> None:
     assert min(size for text, size in sizes.items() if text.lstrip("-")[1:2] == ".") * 900 > 7
 
 
-def test_a_wide_model_is_summarised(texts_of: Texts) -> None:
+def test_a_wide_model_is_summarised(sheets: Sheets) -> None:
     """Of 64 numbers the first and the last are printed, a sign between them, as large as all others; that is said."""
     walk = of_model(12, 384, 64)
-    made = draw(walk).figure
+    made, printed = sheets("as wide as BERT")
     shapes = [np.asarray(image.get_array()).shape[:2] for image in images(made)]
     assert max(columns for _, columns in shapes) == 8
-    texts = [text for text, _ in texts_of(made)]
+    texts = [text for text, _ in printed]
     assert texts.count("…") > 12
     assert any("… stands for numbers left out" in text for text in texts)
     keys = walk.grids["K"].values
     assert {f"{keys[5, 0]:.2f}", f"{keys[5, -1]:.2f}"} <= set(texts)
-    assert not any("left out" in text for text, _ in texts_of(draw(by_hand()).figure))
+    assert not any("left out" in text for text, _ in sheets("by hand")[1])
 
 
 def test_of_very_many_keys_those_with_the_largest_weights_are_drawn(texts_of: Texts) -> None:
@@ -337,11 +351,17 @@ def test_only_the_steps_asked_for_are_drawn(texts_of: Texts) -> None:
         draw(by_hand(), palette="jets")
 
 
+@pytest.fixture(scope="module")
+def twice() -> list[Picture]:
+    """The same calculation drawn twice."""
+    return [draw(of_model(), language="ko") for _ in range(2)]
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_files_are_what_they_are_called_and_always_the_same(suffix: str) -> None:
+def test_files_are_what_they_are_called_and_always_the_same(suffix: str, twice: list[Picture]) -> None:
     """Twice the same bytes, with every character drawn, Korean included."""
     buffers = [BytesIO(), BytesIO()]
-    fonts = [draw(of_model(), language="ko").write(buffer, suffix) for buffer in buffers]
+    fonts = [picture.write(buffer, suffix) for picture, buffer in zip(twice, buffers, strict=True)]
     assert fonts[0].missing == ""
     first, second = (buffer.getvalue() for buffer in buffers)
     assert first == second

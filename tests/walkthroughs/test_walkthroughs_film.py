@@ -29,11 +29,20 @@ def walk(n: int) -> Walkthrough:
     return attention_walk(title="made by hand", query=Grid(values=np.ones((1, n))), keys=keys, values=keys)
 
 
-def test_a_gif_has_a_picture_a_step(tmp_path: Path) -> None:
+WALKS = [walk(3), walk(5)]
+
+
+@pytest.fixture(scope="module")
+def gif(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The film of two calculations of five steps each."""
+    path = tmp_path_factory.mktemp("film") / "walk.gif"
+    film(WALKS, path, ".gif")
+    return path
+
+
+def test_a_gif_has_a_picture_a_step(gif: Path) -> None:
     """Of two calculations of five steps each ten pictures, of one size, each with its time; none is like another."""
-    path = tmp_path / "walk.gif"
-    film([walk(3), walk(5)], path, ".gif")
-    with Image.open(path) as made:
+    with Image.open(gif) as made:
         assert getattr(made, "n_frames", 1) == 10
         shown, seen = [], set()
         for number in range(10):
@@ -52,14 +61,13 @@ def test_only_the_steps_asked_for_are_in_the_film(tmp_path: Path) -> None:
         assert getattr(made, "n_frames", 1) == 2
 
 
-def test_each_picture_is_what_is_drawn(tmp_path: Path) -> None:
-    """But for the choice of colours, each picture of a GIF is the step that was drawn."""
-    path = tmp_path / "walk.gif"
-    film([walk(3)], path, ".gif")
-    with usual_settings(), Image.open(path) as made:
-        reel = reel_of(walk(3))
-        for number, card in enumerate(reel.it.cards):
-            figure = draw_step(reel, card, (reel.width, reel.height)).pen.figure
+def test_each_picture_is_what_is_drawn(gif: Path) -> None:
+    """But for the choice of colours, each picture of a GIF is the step that was drawn, all of one size."""
+    with usual_settings(), Image.open(gif) as made:
+        reels = [reel_of(one) for one in WALKS]
+        size = max(reel.width for reel in reels), max(reel.height for reel in reels)
+        for number, card in enumerate(reels[0].it.cards):
+            figure = draw_step(reels[0], card, size).pen.figure
             figure.set_dpi(DPI)
             figure.canvas.draw()
             whole = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)  # type: ignore[attr-defined]
@@ -95,12 +103,10 @@ def test_without_ffmpeg_an_mp4_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
         film([walk(3)], tmp_path / "walk.mp4", ".mp4")
 
 
-def test_an_mp4_has_every_picture_in_its_time(tmp_path: Path) -> None:
+def test_an_mp4_has_every_picture_in_its_time(tmp_path: Path, gif: Path) -> None:
     """What ffmpeg made, ffmpeg reads: two pictures a second, each step as long as in a GIF and looking like there."""
     path = tmp_path / "%d walk.mp4"
-    walks = [walk(3), walk(4)]
-    film(walks, path, ".mp4")
-    film(walks, tmp_path / "walk.gif", ".gif")
+    film(WALKS, path, ".mp4")
     stream = "stream=codec_name,pix_fmt,width,height,r_frame_rate,duration"
     told = output("ffprobe", "-v", "error", "-show_entries", stream, "-of", "json", path)
     (about,) = json.loads(told)["streams"]
@@ -113,11 +119,11 @@ def test_an_mp4_has_every_picture_in_its_time(tmp_path: Path) -> None:
     pictures = np.fromfile(raw, np.uint8).reshape(-1, height, width).astype(int)
     assert len(pictures) == 2 * 2 * (4 * 2 + 5)
     shown = [step for half in (0, 1) for step in (*np.repeat(range(4), 4), *[4] * 10) for step in [5 * half + step]]
-    with Image.open(tmp_path / "walk.gif") as gif:
-        assert gif.size == (width, height)
+    with Image.open(gif) as made:
+        assert made.size == (width, height)
         for picture, step in zip(pictures, shown, strict=True):
-            gif.seek(step)
-            off = np.abs(picture - np.asarray(gif.convert("L")).astype(int))
+            made.seek(step)
+            off = np.abs(picture - np.asarray(made.convert("L")).astype(int))
             assert (off > 64).mean() < 0.002
 
 
@@ -133,21 +139,21 @@ def test_what_ffmpeg_says_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """One line with the reason, no traceback, whether it reads the pictures or not."""
     put_in_place_of_ffmpeg(f"#!{sys.executable}\n{code}\n", tmp_path, monkeypatch)
     with pytest.raises(OutputError, match=rf"ffmpeg cannot write an \.mp4 here \({reason}\): write a \.gif"):
-        film([walk(3)], tmp_path / "walk.mp4", ".mp4")
+        film([walk(3)], tmp_path / "walk.mp4", ".mp4", steps=["scores"])
 
 
 def test_an_ffmpeg_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program of this name for another machine is no program here."""
     put_in_place_of_ffmpeg("\0", tmp_path, monkeypatch)
     with pytest.raises(OutputError, match=r"ffmpeg cannot be run here \(Exec format error\)"):
-        film([walk(3)], tmp_path / "walk.mp4", ".mp4")
+        film([walk(3)], tmp_path / "walk.mp4", ".mp4", steps=["scores"])
 
 
 def test_the_real_ffmpeg_says_why(tmp_path: Path) -> None:
     """Such as a folder that is not there."""
     program("ffmpeg")
     with pytest.raises(OutputError, match=r"ffmpeg cannot write an \.mp4 here \(.*No such file or directory\)"):
-        film([walk(3)], tmp_path / "nowhere" / "walk.mp4", ".mp4")
+        film([walk(3)], tmp_path / "nowhere" / "walk.mp4", ".mp4", steps=["scores"])
 
 
 def put_in_place_of_ffmpeg(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

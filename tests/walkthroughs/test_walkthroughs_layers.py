@@ -78,8 +78,8 @@ LAYERS: dict[tuple[str, Kind | None], list[str]] = {
     ("real", None): post_norm(plain("gelu")),
     ("albert", None): post_norm(plain("gelu_tanh")),
     ("bart", None): post_norm(plain("gelu")),
-    ("bart", "cross"): post_norm(plain("gelu"), cross=True),
-    ("bart", "decoder"): post_norm(plain("gelu"), cross=True),
+    ("bart_wordpiece", "cross"): post_norm(plain("gelu"), cross=True),
+    ("bart_wordpiece", "decoder"): post_norm(plain("gelu"), cross=True),
     ("distilbert", None): post_norm(plain("gelu")),
     ("gemma2", None): pre_norm("rms_norm", gated("gelu_tanh"), inside=True),
     ("gpt2", None): pre_norm("norm", plain("gelu_tanh")),
@@ -285,7 +285,7 @@ def test_both_attentions_of_a_decoder(zoo: Zoo, name: str, kind: Kind) -> None:
 
 def test_the_two_kinds_of_a_decoder_are_one_layer(zoo: Zoo) -> None:
     """Whichever kind is asked for, the layer is the same to the last bit; another word to follow is another row."""
-    for name in ("toy-transformer", "t5", "bart"):
+    for name in ("toy-transformer", "t5", "bart_wordpiece"):
         one, other = (whole(zoo, name, kind, query=1, layer=-1) for kind in ("cross", "decoder"))
         assert one.steps == other.steps
         assert {name: grid.values.tolist() for name, grid in one.grids.items()} == {
