@@ -22,32 +22,17 @@ if TYPE_CHECKING:
     from attnviz.settings import ModelSettings
 
     class Choices(TypedDict, total=False):
-        """Which part of the model is followed, and how it is loaded; what is not said is as usual.
+        """Which part of the model is followed, and how it is loaded; what is not said is as usual."""
 
-        Attributes:
-            layer: its number, counted from 0, negative from the end; 0.
-            head: likewise; 0. Or "2.3", which names both.
-            query: the word that looks, or its number; the first word, of a decoder the last.
-            all_queries: all words at once, in place of one.
-            whole_layer: all heads, and what follows them.
-            kind: which attention, where the model has several.
-            score: how a query and a key make a score: ``dot``, ``scaled``, ``general`` or ``additive``.
-            causal: hide what comes after each word.
-            device: as for `attnviz.open_source`, like those that follow.
-            dtype: likewise.
-            revision: likewise.
-            trust_remote_code: likewise.
-        """
-
-        layer: int
-        head: int | str
-        query: str | int
-        all_queries: bool
-        whole_layer: bool
-        kind: Kind
-        score: Literal["dot", "scaled", "general", "additive"]
-        causal: bool
-        device: Literal["auto", "cpu", "cuda", "mps"]
+        layer: int  # its number, counted from 0, negative from the end; 0
+        head: int | str  # likewise; 0. Or "2.3", which names both
+        query: str | int  # the word that looks, or its number; the first word, of a decoder the last
+        all_queries: bool  # all words at once, in place of one
+        whole_layer: bool  # all heads, and what follows them
+        kind: Kind  # which attention, where the model has several
+        score: Literal["dot", "scaled", "general", "additive"]  # how a query and a key make a score
+        causal: bool  # hide what comes after each word
+        device: Literal["auto", "cpu", "cuda", "mps"]  # as for `attnviz.open_source`, like those that follow
         dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"]
         revision: str
         trust_remote_code: bool
@@ -169,7 +154,7 @@ def calculate(
     *,
     each_step: bool = False,
     full: bool = False,
-    open_model: Callable[[ModelSettings, str], AbstractContextManager[Source]] | None = None,
+    open_model: Callable[[ModelSettings, str], AbstractContextManager[Source]],
 ) -> list[Walkthrough]:
     """The calculations that groups of settings describe.
 
@@ -179,7 +164,7 @@ def calculate(
         selection: which part of it is followed.
         each_step: whether each step of a decoder is followed, unless a query or all of them are chosen.
         full: whether the projections of a large layer are kept, too.
-        open_model: what loads the model that is to read a sentence; None loads it in silence.
+        open_model: what loads the model that is to read a sentence.
 
     Returns:
         One calculation; of a decoder one for each step, where they are wanted.
@@ -194,15 +179,10 @@ def calculate(
     for one, what in ((sentence, "the text"), (text.pair, "the second sentence"), (text.target, "the target")):
         if one is not None:
             check_text(one, what)
-    from attnviz.capture.source import open_source
     from attnviz.walkthroughs.capture.walks import follow
 
     chooses_query = selection.query is not None or selection.all_queries or selection.whole_layer
-    with (
-        nullcontext(open_source(**loading.arguments, reads=sentence, generates=True))
-        if open_model is None
-        else open_model(loading, sentence)
-    ) as source:
+    with open_model(loading, sentence) as source:
         words = replace(text, text=sentence)
         return follow(words, source, selection, each_step=each_step and not chooses_query, full=full)
 

@@ -68,13 +68,7 @@ class Calculation:
     ) -> str:
         """Compute a grid from those before it; its name comes back.
 
-        Args:
-            name: which step it is.
-            result: the grid that it makes.
-            operation: how.
-            operands: the grids that it is made from.
-            number: what some operations need beside them.
-            rows: the names of its rows; None takes them from the operands.
+        The arguments are the fields of `CalculationStep`, and names for its rows; None takes these from the operands.
 
         Raises:
             RecordError: the name is taken, or shapes do not fit.
@@ -119,25 +113,15 @@ def _noted(told: Note | str) -> Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What stands between queries and keys and the softmax.
+    """What stands between queries and keys and the softmax."""
 
-    Attributes:
-        score: how a query and a key make a score; only ``scaled_dot`` is scaled.
-        scaling: what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step.
-        maps: the weights of ``general`` and ``additive``, by the names in `SCORE_MAPS`.
-        softcap: where scores are squeezed to.
-        bias: what is added to the scores [query, key].
-        mask: 1 where a query may look, 0 where it may not [query, key].
-        sink: one score for looking at nothing [1, 1].
-    """
-
-    score: Score = "scaled_dot"
-    scaling: float | None = None
-    maps: Mapping[str, Grid] = field(default_factory=dict)
-    softcap: float | None = None
-    bias: Grid | None = None
-    mask: Grid | None = None
-    sink: Grid | None = None
+    score: Score = "scaled_dot"  # how a query and a key make a score; only ``scaled_dot`` is scaled
+    scaling: float | None = None  # what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step
+    maps: Mapping[str, Grid] = field(default_factory=dict)  # the weights of a score, by the names in `SCORE_MAPS`
+    softcap: float | None = None  # where scores are squeezed to
+    bias: Grid | None = None  # what is added to the scores [query, key]
+    mask: Grid | None = None  # 1 where a query may look, 0 where it may not [query, key]
+    sink: Grid | None = None  # one score for looking at nothing [1, 1]
 
 
 # context = softmax(score(q, K)) V
@@ -155,13 +139,8 @@ def write_attention(
     One query is followed through an alignment vector for each key, whose sum is the context; several queries are
     walked at once, and their context is weights times values.
 
-    Args:
-        calculation: what is written so far.
-        terms: how scores are made of queries and keys; None is the scaled dot product alone.
-        query: the name of the queries' grid [query, d].
-        keys: that of the keys' [key, d].
-        values: that of the values' [key, d_v].
-        suffix: put after the name of every grid, where a calculation has several heads.
+    Without terms it is the scaled dot product alone. The grids named are those of the queries [query, d], of the keys
+    [key, d] and of the values [key, d_v]; a suffix follows the name of every grid, where there are several heads.
 
     Raises:
         RecordError: shapes that do not fit, weights that are missing, or a query whose keys are all masked.
@@ -269,16 +248,8 @@ def spell_out(
 ) -> str:
     """The arithmetic of one cell of a step's result, such as "10·5 + 5·0 + 10·1 = 60".
 
-    Args:
-        walk: the calculation.
-        step: one of its steps.
-        row: of the result.
-        column: likewise.
-        digits: after the point of each number.
-        language: of the few words in it: ``en`` or ``ko``.
-
-    Returns:
-        The arithmetic, with "≈" where a number of it is rounded and "=" where none is.
+    Numbers have so many digits after the point; "≈" stands where one of them is rounded and "=" where none is. The few
+    words in it are in a language: ``en`` or ``ko``.
     """
     operation, cell = OPERATIONS[step.operation], ResultCell(walk, step, row, column)
     hand = Hand(digits=digits, language=language, numbers=[])

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from attnviz.commands import (
-    check_films,
-    check_writable,
-    console_here,
-    opened,
-    print_json,
-    print_lines,
-    read_text,
-    write_content,
-)
+from attnviz import commands
 from attnviz.errors import SettingsError
 from attnviz.options import name_parts
 from attnviz.render.names import FILMS, picture_path
@@ -92,22 +83,21 @@ def command(
 
         expect_terminal("--jump N begins at a step")
     planned = output.planned(writes_picture=not appearance.interactive)
-    check_writable(planned)
-    check_films(planned)
+    commands.check_writable(planned)
+    commands.check_films(planned)
     if uses_model:
         text = _read(text)
     from attnviz.walkthroughs.api import calculate
 
     film = any(path.suffix.lower() in FILMS for path in output.output)
-    walks = calculate(
-        text, model, selection, each_step=film, full=appearance.full, open_model=partial(opened, generates=True)
-    )
+    opening = partial(commands.opened, generates=True)
+    walks = calculate(text, model, selection, each_step=film, full=appearance.full, open_model=opening)
     walk, view = walks[0], _view(walks[0], text, model, appearance)
     first = appearance.jump or 1
     if output.json:
         from attnviz.walkthroughs.files import to_json
 
-        print_json(to_json(walk))
+        commands.print_json(to_json(walk))
     elif appearance.interactive:
         _browse(walk, view, appearance, first)
     else:
@@ -115,14 +105,14 @@ def command(
 
         every = appearance.full or appearance.steps is not None or appearance.jump is not None
         draw = partial(draw_walk, walk, first=first, **view) if every else partial(draw_overview, walk, **view)
-        print_lines(draw, appearance.background, appearance.palette)
+        commands.print_lines(draw, appearance.background, appearance.palette)
     from attnviz.walkthroughs.files import content
 
     usual = (
         () if output.json or appearance.interactive else (_usual_path(walk, text, model, selection, appearance, page),)
     )
     for path in output.output or usual:
-        write_content(path, partial(content, walks, path, palette=appearance.palette, **asdict(page), **view))
+        commands.write_content(path, partial(content, walks, path, palette=appearance.palette, **asdict(page), **view))
 
 
 def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppearance, first: int) -> None:
@@ -139,7 +129,7 @@ def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppe
     numbers = [number for number, _ in chosen(walk, view["steps"])]
     place = numbers.index(chosen(walk, view["steps"], first)[0][0])
     palette = appearance.palette
-    background = "dark" if screen_of(console_here(), appearance.background, palette).dark else "light"
+    background = "dark" if screen_of(commands.console_here(), appearance.background, palette).dark else "light"
 
     def draw(page: int, console: Console) -> list[Text]:
         return draw_step(walk, screen_of(console, background, palette), numbers[page], **view)
@@ -148,7 +138,7 @@ def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppe
         return draw_keys(walk, numbers[page], lines, screen_of(console, background, palette), view["language"])
 
     with whole_screen() as keys:
-        browse(keys, draw, below, len(numbers), console=console_here, first=place)
+        browse(keys, draw, below, len(numbers), console=commands.console_here, first=place)
 
 
 def _check_together(text: WalkthroughText, appearance: WalkthroughAppearance, output: WalkthroughOutput) -> None:
@@ -166,9 +156,9 @@ def _read(text: WalkthroughText) -> WalkthroughText:
     given = text.text is not None or text.file is not None
     return replace(
         text,
-        text=read_text(text.text, text.file) if given else None,
+        text=commands.read_text(text.text, text.file) if given else None,
         file=None,
-        pair=None if text.pair is None else read_text(text.pair, None, "the second sentence"),
+        pair=None if text.pair is None else commands.read_text(text.pair, None, "the second sentence"),
     )
 
 

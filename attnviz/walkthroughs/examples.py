@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -39,8 +40,14 @@ def example(name: str, *, query: str | int | None = None) -> Walkthrough:
     return EXAMPLES[name](query)
 
 
+# to the word: state = tanh(Wc [context; q]), p = softmax(state Ww)
 def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthrough:
-    """One step of a recurrent decoder with attention; the encoder's states are keys and values alike."""
+    """One step of a recurrent decoder with attention; the encoder's states are keys and values alike.
+
+    It may go on to the word: context beside the decoder's state, tanh, a fully connected layer, softmax.
+
+    Source: Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation", equations 5 and 6.
+    """
     calculation = Calculation()
     decoder = ("decoder",)
     if query is not None:
@@ -64,15 +71,6 @@ def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthr
     word = NEXT[int(calculation.grids["probabilities"].values.argmax())]
     notes = (Note("keys_are_values"), Note.of("next_chosen", word=word))
     return calculation.finish(Note("title_seq2seq_word"), query=0, notes=notes)
-
-
-# state = tanh(Wc [context; q]), p = softmax(state Ww)
-def seq2seq_word(query: str | int | None = None) -> Walkthrough:
-    """The same, and on to the word: context beside the decoder's state, tanh, a fully connected layer, softmax.
-
-    Source: Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation", equations 5 and 6.
-    """
-    return seq2seq(query, to_word=True)
 
 
 def self_attention(query: str | int | None = None) -> Walkthrough:
@@ -108,7 +106,7 @@ def _tenths(chance: random.Random, n_rows: int, n_columns: int) -> np.ndarray:
 
 
 EXAMPLES: Mapping[str, Callable[[str | int | None], Walkthrough]] = MappingProxyType(
-    {"seq2seq": seq2seq, "seq2seq-word": seq2seq_word, "self-attention": self_attention}
+    {"seq2seq": seq2seq, "seq2seq-word": partial(seq2seq, to_word=True), "self-attention": self_attention}
 )
 """Each example, and what makes it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields, replace
 from functools import partial
 from io import BytesIO
@@ -93,18 +93,12 @@ def _rebuilt(saved: Saved) -> Walkthrough:
         CalculationStep(**{name: getattr(step, name) for name in get_type_hints(CalculationStep)})
         for step in saved.steps
     )
-    for step in steps:
-        _check_shape(step, grids)
+    for step in steps:  # whether its numbers are right is for `verify` to say
+        made, there = compute(step, grids).shape, grids[step.result].values.shape
+        if made != there:
+            by = f"{made[0]} x {made[1]} numbers, but {step.result} has {there[0]} x {there[1]}"
+            raise FileFormatError(f"step {step.name} makes {by}")
     return Walkthrough(grids=grids, steps=steps, **_harmless(labels))
-
-
-def _check_shape(step: CalculationStep, grids: Mapping[str, Grid]) -> None:
-    """Refuse a step that its own grids do not fit; whether its numbers are right is for `verify` to say."""
-    made, there = compute(step, grids).shape, grids[step.result].values.shape
-    if made != there:
-        raise FileFormatError(
-            f"step {step.name} makes {made[0]} x {made[1]} numbers, but {step.result} has {there[0]} x {there[1]}"
-        )
 
 
 def _harmless(labels: dict[str, Any]) -> dict[str, Any]:

@@ -62,17 +62,11 @@ def one_format(values: np.ndarray, digits: int) -> Callable[[float], str]:
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """What the arithmetic of a cell is written with; `numbers` collects all that is shown.
+    """What the arithmetic of a cell is written with."""
 
-    Attributes:
-        digits: after the point of each number.
-        language: ``en`` or ``ko``.
-        numbers: each number written so far.
-    """
-
-    digits: int
-    language: str
-    numbers: list[float]
+    digits: int  # after the point of each number
+    language: str  # ``en`` or ``ko``
+    numbers: list[float]  # each number written so far
 
     def write(self, value: float) -> str:
         """A number; it is remembered, to know in the end whether anything was rounded."""

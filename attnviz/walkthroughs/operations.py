@@ -32,66 +32,43 @@ SEVERAL = 3
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a step or a grid is.
+    """What a step or a grid is."""
 
-    Attributes:
-        en: a title and a sentence.
-        ko: the same in Korean.
-        short: what a column of it is called, in both languages; empty where it has none of its own.
-        role: whether the step makes what attention works on, or something for each key of a query.
-    """
-
-    en: tuple[str, str]
-    ko: tuple[str, str]
-    short: tuple[str, str] = ("", "")
-    role: Literal["", "before", "by key"] = ""
-
-
-def _never(_: ResultCell) -> bool:
-    return False
+    en: tuple[str, str]  # a title and a sentence
+    ko: tuple[str, str]  # the same in Korean
+    short: tuple[str, str] = ("", "")  # what a column of it is called, in both languages; empty where it has no name
+    role: Literal["", "before", "by key"] = ""  # what the step makes: what attention works on, or something by key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """An operation.
 
-    Attributes:
-        compute: makes its numbers from those of its operands, in their order, and from the step's number if it has one.
-        axes: a letter for the rows and one for the columns of each operand and of what it makes: sizes with one letter
-            are equal, the capital one says what the others must be; 1 is one, and "." any. Behind an operand "?" says
-            that it may be missing, "*" that more may follow.
-        numbered: whether it needs a number beside them.
-        formula: parts with the operands a, b, c, ..., in capitals where rows and columns are exchanged; ``{number}`` is
-            the step's number, ``{factor}`` the same as a factor. A part is left out where its operand is not there.
-        korean: the same where there are words in it; empty where there are none.
-        for_key: the same for one query and one key, {a} what the step before made of them; empty where there is none.
-        joined: in place of a formula, what stands before, between and behind all operands.
-        shapes: the shapes put in where they do not stand in the formula's places, from the operands' shapes and the
-            language; it gives None where they do. Without it they always do.
-        signs: what stands on a sheet before the second operand and those that follow, the last sign before all that are
-            left; a comma where the formula is no chain of signs.
-        spell: writes the arithmetic of one cell, up to its result.
-        is_phrase: whether what `spell` writes is a phrase and no sum: the result follows without a sign.
-        note: what must be said of how a cell is written.
-        comes_out: whether whole numbers give a number that can be written to its end: roots and powers of e mostly do
-            not.
-        text: a title and a sentence for a step of the same name; None where `attnviz.walkthroughs.texts` has them.
+    In formulas the operands are a, b, c, ..., in capitals where rows and columns are exchanged, ``{number}`` is the
+    step's number and ``{factor}`` the same as a factor; a part is left out where its operand is not there.
+
+    The axes are a letter for the rows and one for the columns of each operand and of what it makes: sizes with one
+    letter are equal, the capital one says what the others must be; 1 is one, and "." any. Behind an operand "?" says
+    that it may be missing, "*" that more may follow.
     """
 
-    compute: Callable[..., np.ndarray]
-    spell: Callable[[Hand, ResultCell], str]
+    compute: Callable[..., np.ndarray]  # its numbers, from those of its operands, and the step's number if it has one
+    spell: Callable[[Hand, ResultCell], str]  # writes the arithmetic of one cell, up to its result
     axes: str = "TN -> tn"
-    numbered: bool = False
-    formula: tuple[str, ...] = ()
-    korean: tuple[str, ...] = ()
-    for_key: str = ""
-    joined: tuple[str, str, str] | None = None
+    numbered: bool = False  # whether it needs a number beside its operands
+    formula: tuple[str, ...] = ()  # its parts
+    korean: tuple[str, ...] = ()  # the same where there are words in it; empty where there are none
+    for_key: str = ""  # the formula for one query and key, {a} what the step before made of them; empty without one
+    joined: tuple[str, str, str] | None = None  # in place of a formula what stands before, between and behind operands
+    # The shapes put in, from those of the operands and the language, where they do not stand in the formula's places.
     shapes: Callable[[Sequence[tuple[int, ...]], str], str | None] | None = None
-    signs: tuple[str, ...] = (",",)
-    is_phrase: bool = False
-    note: Callable[[Hand, ResultCell], str] = lambda _, __: ""
+    # What stands on a sheet before the second operand and those that follow, the last sign before all that are left.
+    signs: tuple[str, ...] = (",",)  # a comma where the formula is no chain of signs
+    is_phrase: bool = False  # whether `spell` writes a phrase and no sum: the result follows without a sign
+    note: Callable[[Hand, ResultCell], str] = lambda _, __: ""  # what must be said of how a cell is written
+    # Whether whole numbers give a number that can be written to its end: roots and powers of e mostly do not.
     comes_out: Callable[[ResultCell], bool] = lambda _: True
-    text: Text | None = None
+    text: Text | None = None  # for a step of the same name; None where `attnviz.walkthroughs.texts` has it
 
     @property
     def operand_axes(self) -> list[str]:
@@ -174,7 +151,7 @@ OPERATIONS: dict[str, Operation] = {
         formula=("tanh({a} {C} + {b} {D}) {E}",),
         for_key="v · tanh(W q + U k)",
         spell=spelling.spell_additive,
-        comes_out=_never,
+        comes_out=lambda _: False,
     ),
     "times": Operation(
         compute=lambda a, number: a * number,
@@ -192,7 +169,7 @@ OPERATIONS: dict[str, Operation] = {
         formula=("{number} tanh({a} / {number})",),
         for_key="{number} tanh({a} / {number})",
         spell=lambda hand, cell: "{0}·tanh({1} / {0})".format(*map(hand.write, (cell.number, cell.values[0]))),
-        comes_out=_never,
+        comes_out=lambda _: False,
     ),
     "mask": Operation(
         compute=lambda a, b: np.where(b == 0, -np.inf, a),
@@ -246,7 +223,7 @@ OPERATIONS: dict[str, Operation] = {
         korean=("({a} - 평균) / sqrt(분산 + {number})", " * {b}", " + {c}"),
         signs=(f"{ARROW} {CELLS}", "+"),
         spell=spelling.spell_norm,
-        comes_out=_never,
+        comes_out=lambda _: False,
     ),
     "rms_norm": Operation(
         compute=arithmetic.rms_norm,
@@ -256,7 +233,7 @@ OPERATIONS: dict[str, Operation] = {
         korean=("{a} / sqrt(제곱의 평균 + {number})", " * {b}"),
         signs=(f"{ARROW} {CELLS}",),
         spell=spelling.spell_rms_norm,
-        comes_out=_never,
+        comes_out=lambda _: False,
     ),
     "relu": Operation(
         compute=lambda a: np.maximum(a, 0.0),
@@ -267,19 +244,19 @@ OPERATIONS: dict[str, Operation] = {
         compute=arithmetic.gelu,
         formula=("{a} Φ({a})",),
         spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·Φ({hand.write(cell.values[0])})",
-        comes_out=_never,
+        comes_out=lambda _: False,
     ),
     "gelu_tanh": Operation(
         compute=arithmetic.gelu_tanh,
         formula=("{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",),
         spell=spelling.spell_gelu_tanh,
-        comes_out=_never,
+        comes_out=lambda _: False,
     ),
     "silu": Operation(
         compute=arithmetic.silu,
         formula=("{a} / (1 + exp(-{a}))",),
         spell=lambda hand, cell: f"{hand.factor(cell.values[0])} / (1 + exp({hand.write(-cell.values[0])}))",
-        comes_out=_never,
+        comes_out=lambda _: False,
     ),
     "product": Operation(
         compute=lambda a, b: a * b,  # Shazeer 2020, "GLU Variants Improve Transformer", equation 5
@@ -300,7 +277,7 @@ OPERATIONS: dict[str, Operation] = {
         compute=np.tanh,
         formula=("tanh({a})",),
         spell=lambda hand, cell: f"tanh({hand.write(cell.values[0])})",
-        comes_out=_never,
+        comes_out=lambda _: False,
     ),
     "gru": Operation(
         compute=arithmetic.gru,
@@ -308,7 +285,7 @@ OPERATIONS: dict[str, Operation] = {
         formula=("GRU({a}, {b})",),
         spell=spelling.spell_gru,
         note=spelling.gates_of,
-        comes_out=_never,
+        comes_out=lambda _: False,
     ),
     "rotate": Operation(
         compute=arithmetic.rotate,
@@ -316,7 +293,7 @@ OPERATIONS: dict[str, Operation] = {
         numbered=True,
         formula=("rotate({a}, {b})",),
         spell=spelling.spell_rotate,
-        comes_out=_never,
+        comes_out=lambda _: False,
     ),
     "split": Operation(
         compute=arithmetic.split,

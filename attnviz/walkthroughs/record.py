@@ -26,17 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grid:
-    """Numbers in rows and columns, with their names.
+    """Numbers in rows and columns, with their names."""
 
-    Attributes:
-        values: the numbers [row, column], in double precision; minus infinity where a mask says so.
-        rows: a name for each row; empty where they are only counted.
-        columns: likewise.
-    """
-
-    values: Float64[np.ndarray, "row column"]
-    rows: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    values: Float64[np.ndarray, "row column"]  # in double precision; minus infinity where a mask says so
+    rows: tuple[str, ...] = ()  # a name for each row; empty where they are only counted
+    columns: tuple[str, ...] = ()  # likewise
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64)  # a copy of its own, so that nobody else can change it
@@ -52,21 +46,13 @@ class Grid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalculationStep:
-    """One line of the calculation.
+    """One line of the calculation."""
 
-    Attributes:
-        name: which step it is, such as ``scores``; explanations are found by it.
-        result: the grid that it makes.
-        operation: how: a name in `attnviz.walkthroughs.operations.OPERATIONS`.
-        operands: the grids that it is made from.
-        number: what some operations need beside them, such as ``times``; None for the others.
-    """
-
-    name: str
-    result: str
-    operation: str
-    operands: tuple[str, ...]
-    number: float | None = None
+    name: str  # which step it is, such as ``scores``; explanations are found by it
+    result: str  # the grid that it makes
+    operation: str  # how: a name in `attnviz.walkthroughs.operations.OPERATIONS`
+    operands: tuple[str, ...]  # the grids that it is made from
+    number: float | None = None  # what some operations need beside them, such as ``times``; None for the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

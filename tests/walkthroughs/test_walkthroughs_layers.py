@@ -20,7 +20,7 @@ from attnviz.walkthroughs.verify import examine
 from attnviz.walkthroughs.verify.saved import parse
 from attnviz.walkthroughs.wording import explain, formula_of
 from tests.walkthroughs.by_hand import recomputed
-from tests.walkthroughs.followed import walk
+from tests.walkthroughs.followed import once, walk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,18 +112,25 @@ def opened(zoo: Zoo, name: str) -> Source:
     return home(name) if name.startswith("toy") else zoo.source(name)
 
 
-def anew(zoo: Zoo, name: str, kind: Kind | None, **more: Any) -> Walkthrough:
+def followed(source: Source, name: str, kind: Kind | None, **more: Any) -> Walkthrough:
     """A layer walked whole; an encoder-decoder whose words are random is made to say something."""
     target = TARGET if kind in {"cross", "decoder"} and not name.startswith("toy") else None
-    return walk(TEXT, opened(zoo, name), whole_layer=True, kind=kind, target=target, **more)
+    return walk(TEXT, source, whole_layer=True, kind=kind, target=target, **more)
 
 
-once = cache(anew)
+def anew(zoo: Zoo, name: str, kind: Kind | None, **more: Any) -> Walkthrough:
+    """The layer of a model that runs now."""
+    return followed(opened(zoo, name), name, kind, **more)
+
+
+run = cache(lambda zoo, name: once(opened(zoo, name)))
+kept = cache(lambda zoo, name, *more, **choice: followed(run(zoo, name), name, *more, **choice))
 
 
 def whole(zoo: Zoo, name: str, kind: Kind | None, *, layer: int = 0, **more: Any) -> Walkthrough:
-    """The same, walked once for all tests that only read it."""
-    return once(zoo, name, kind, layer=layer, **more)
+    """The same of a model that ran once, walked once for all tests that only read it."""
+    walked: Walkthrough = kept(zoo, name, kind, layer=layer, **more)
+    return walked
 
 
 def around(walked: Walkthrough) -> list[str]:

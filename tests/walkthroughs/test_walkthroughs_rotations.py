@@ -10,7 +10,7 @@ import torch
 
 from attnviz.attention import Note
 from attnviz.walkthroughs.arithmetic import rotate
-from attnviz.walkthroughs.capture.rotations import rotation_between
+from attnviz.walkthroughs.capture.inputs import rotation_between
 from attnviz.walkthroughs.files import load
 from attnviz.walkthroughs.verify import verify
 from tests.walkthroughs.followed import walk

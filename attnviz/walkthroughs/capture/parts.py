@@ -77,19 +77,14 @@ def read_norm(call: Call) -> Norm | None:
     if not isinstance(weight, Tensor) or weight.shape != made.shape[1:]:
         return None
     none = torch.zeros_like(weight)
+    held = [value for value in vars(call.module).values() if type(value) is float and 0 <= value < 1]
     found = [
         Norm(operation="rms_norm", given=given, made=made, gain=gain, shift=none, epsilon=epsilon)
         for gain in (weight, 1 + weight)
-        for epsilon in _epsilons(call.module, made.dtype)
+        for epsilon in (*held, torch.finfo(made.dtype).eps)  # which torch takes where a module has none
     ]
     best = min(found, key=_off)
     return best if _off(best) <= closeness(made) else None
-
-
-def _epsilons(module: nn.Module, dtype: torch.dtype) -> list[float]:
-    """The small numbers that a module holds, whatever it calls them, and the one that torch takes where it has none."""
-    held = [value for value in vars(module).values() if type(value) is float and 0 <= value < 1]
-    return [*held, torch.finfo(dtype).eps]
 
 
 def _off(norm: Norm) -> float:
@@ -250,7 +245,7 @@ class _Search:
         for call in self._linear_calls():
             if near(in_rows(call.given), together):
                 for made, inside in self._forms(in_rows(call.made)):
-                    yield _whole(call), made, inside
+                    yield _columns(call), made, inside
 
     def _forms(self, made: Vectors) -> Iterator[tuple[Vectors, Norm | None]]:
         """What a part adds: what it made, or a norm of it."""
@@ -275,7 +270,13 @@ class _Search:
 
     def _networks(self, read: Vectors) -> Iterator[FeedForwardCalls]:
         """Every network of two projections, or of three, that reads this."""
-        firsts = [half for call in self._linear_calls() if near(in_rows(call.given), read) for half in _halves(call)]
+        firsts: list[tuple[Projection, Tensor]] = []
+        for call in self._linear_calls():
+            if near(in_rows(call.given), read):
+                made, width = in_rows(call.made), call.made.shape[2]
+                # One fused projection may make a gate and what it opens.
+                halves = ((0, width // 2), (width // 2, width)) if width % 2 == 0 else ()
+                firsts += [(_columns(call, *ends), made[:, slice(*ends)]) for ends in ((0, width), *halves)]
         for narrow in self._linear_calls():
             given = in_rows(narrow.given)
             fitting = [(found, made) for found, made in firsts if made.shape == given.shape]
@@ -293,7 +294,11 @@ class _Search:
                 off, activation, widen, gate = min(ways, key=lambda way: way[0])
                 if off <= closeness(given):
                     yield FeedForwardCalls(
-                        widen=widen, gate=gate, activation=activation, narrow=_whole(narrow), made=in_rows(narrow.made)
+                        widen=widen,
+                        gate=gate,
+                        activation=activation,
+                        narrow=_columns(narrow),
+                        made=in_rows(narrow.made),
                     )
 
     def norm(self, call: Call) -> Norm | None:
@@ -314,17 +319,8 @@ class _Search:
         self.reached = max(self.reached, stage)
 
 
-def _halves(call: Call) -> Iterator[tuple[Projection, Tensor]]:
-    """A projection whole, and its two halves: one fused projection may make a gate and what it opens."""
-    made = in_rows(call.made)
-    width = made.shape[1]
-    for first, last in ((0, width), *(((0, width // 2), (width // 2, width)) if width % 2 == 0 else ())):
-        found = projection_of(call, first, last)
-        assert found is not None  # noqa: S101 - only projections come here
-        yield found, made[:, first:last]
-
-
-def _whole(call: Call) -> Projection:
-    found = projection_of(call, 0, call.made.shape[2])
+def _columns(call: Call, first: int = 0, last: int | None = None) -> Projection:
+    """These columns of a projection; all of them."""
+    found = projection_of(call, first, call.made.shape[2] if last is None else last)
     assert found is not None  # noqa: S101 - only projections come here
     return found

@@ -142,13 +142,8 @@ def _drawn(score: Score, d: int) -> dict[str, Grid]:
     draw = np.random.default_rng(SCORE_SEED)
     if score == "general":
         return {"W": Grid(values=draw.normal(0, 1 / d, (d, d)))}
-    if score == "additive":
-        return {
-            "W": Grid(values=draw.normal(0, d**-0.5, (d, d))),
-            "U": Grid(values=draw.normal(0, d**-0.5, (d, d))),
-            "v": Grid(values=draw.normal(0, d**-0.5, (1, d))),
-        }
-    return {}
+    shapes = {"W": (d, d), "U": (d, d), "v": (1, d)} if score == "additive" else {}
+    return {name: Grid(values=draw.normal(0, d**-0.5, shape)) for name, shape in shapes.items()}
 
 
 def numbers(tensor: Tensor) -> np.ndarray:

@@ -14,12 +14,10 @@ from attnviz.capture.sources.own import ModuleSource
 from attnviz.errors import NoAttentionError, SelectionError
 from attnviz.text.display import check_text, visible
 from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, largest_difference
-from attnviz.walkthroughs.capture.inputs import LARGEST_MAP, HomeBuilt, Inputs, write_projections
-from attnviz.walkthroughs.capture.layers import CROSS, LayerWriter, write_output
+from attnviz.walkthroughs.capture.inputs import LARGEST_MAP, HomeBuilt, Inputs, makers, write_projections
+from attnviz.walkthroughs.capture.layers import CROSS, LayerWriter, write_output, write_words
 from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, parts_of
-from attnviz.walkthroughs.capture.rotations import makers
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
-from attnviz.walkthroughs.capture.words import write_words
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.settings import WalkthroughSelection, WalkthroughText
 from attnviz.walkthroughs.view import chosen_row
@@ -39,12 +37,7 @@ def follow(
     from the head's own projections where these are found, and the context from them, all in double precision; how far
     it is from the model's own is the walkthrough's `difference`.
 
-    Args:
-        words: the sentence, and what goes with it.
-        source: the model.
-        choice: what is followed.
-        each_step: whether a decoder that looks at another sentence is followed at each word that it generates.
-        full: whether the projections of a large layer are written down, too.
+    The arguments are those of `attnviz.walkthroughs.api.calculate`, with the model opened.
 
     Raises:
         InputError: the text cannot be read by the model.
@@ -116,7 +109,9 @@ def _written(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> W
         notes.append(_other_way(score, causal=causal))
     else:
         notes += [*write_output(calculation, run), *write_words(calculation, run)]
-        own, difference = "context", _difference_of(run)
+        alone = Calculation()  # from the model's own query, keys and values
+        run.give_own(alone)
+        own, difference = "context", largest_difference(alone.grids[run.write_attention(alone)].values, run.context())
         is_made = any(step.result in run.names for step in calculation.steps)
         from_input = largest_difference(calculation.grids[context].values, run.context()) if is_made else None
     of_head: dict[str, Any] = {"head": run.head, "kind": "decoder"} if causal else {"head": run.head}
@@ -150,14 +145,6 @@ def _title(run: HeadRun, head: int | None) -> Note:
     fields |= {} if head is None else {"head": head}
     fields |= {} if run.row is None else {"query": run.queries[run.row]}
     return Note.of(f"title_{'layer' if head is None else 'head'}_{'all' if run.row is None else 'query'}", **fields)
-
-
-def _difference_of(run: HeadRun) -> float:
-    """How far the context computed from the model's own query, keys and values is from the model's own context."""
-    calculation = Calculation()
-    run.give_own(calculation)
-    context = run.write_attention(calculation)
-    return largest_difference(calculation.grids[context].values, run.context())
 
 
 def _written_whole(
@@ -206,10 +193,8 @@ def _other_way(score: Score, *, causal: bool) -> Note:
     """What was done otherwise than the model does it."""
     if score == "scaled_dot":
         return Note("made_causal")
-    code = "other_score_causal" if causal else "other_score"
-    if SCORE_MAPS[score]:
-        return Note.of(code.replace("score", "score_drawn"), score=score, seed=SCORE_SEED)
-    return Note.of(code, score=score)
+    drawn = {"seed": SCORE_SEED} if SCORE_MAPS[score] else {}
+    return Note.of(f"other_score{'_drawn' * bool(drawn)}{'_causal' * causal}", score=score, **drawn)
 
 
 # --------------------------------------------------------------------------------------------- which token is followed

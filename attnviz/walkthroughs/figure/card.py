@@ -1,15 +1,42 @@
-"""A step on a card: its number, title, formula and one sentence, and below them its matrices with the signs between."""
+"""A step on a card: its number, title, formula and one sentence, and below them its matrices with the signs between.
+
+Of a matrix cells are in colour, with their numbers; of many rows or columns the first and the last are drawn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
 
 from attnviz.render.figure.page import Line, Page, height_of
-from attnviz.render.figure.pen import BLACK, GREY, POINT
-from attnviz.walkthroughs.figure.panel import Box, Style, bold, box_of, draw_box, label_rows, labels_width, title_above
+from attnviz.render.figure.pen import BLACK, GREY, POINT, Pen, clipped
+from attnviz.render.fonts import BASE, typefaces_for
+from attnviz.render.palette import colours, diverging, ink, levels, signed_levels
 from attnviz.walkthroughs.figure.plan import Card, Matrix
+from attnviz.walkthroughs.hand import shown
+from attnviz.walkthroughs.view import BLANK
 
+Cut = tuple[int | None, ...]
+"""The rows or columns that are drawn; None stands for those left out there."""
+
+NUMBER, LABEL = 8.0, 8.0
+"""The size of numbers in cells, and of names at their sides, in points."""
+ROW, PAD, LEAST, THIN = 0.25, 0.06, 0.28, 0.15
+"""The height of a row, what a cell has beside its number, its least width, and the side of one without, in inches."""
+NAMES_GAP = 0.07
+LONGEST = 0.7
+"""The length of the longest bar of weights, in inches."""
+MOST_NUMBERED = 12
+"""Columns of keys whose numbers are printed."""
+USUAL_DIGITS = 3
+"""Digits after the point that are usual: vectors then have one less, since there are many of them."""
+GAP_SIGN = {True: "⋮", False: "…"}
+STRONG = 0.72
+"""How far along the palette the colour of bars and of what they weigh is."""
 STEP, FORMULA, WORDS = 9.0, 8.0, 7.5
 """The sizes of a card's title, of its formula, and of its other words, in points."""
 DOT = 0.26
@@ -22,6 +49,196 @@ BESIDE, BELOW = 0.4, 0.3
 """Between two cards side by side, and between two lines of them, in inches."""
 FEWEST = 4
 """Columns of a vector that are printed at least, with what stands for the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How a walkthrough is drawn."""
+
+    pen: Pen  # with what
+    palette: str  # the colours of weights
+    precision: int  # digits after the point
+    scale: float = 1.0  # how much larger than on a sheet all is
+    most: int = 8  # columns of a vector that are drawn, with what stands for those left out
+
+    @property
+    def strong(self) -> tuple[float, ...]:
+        """The one colour of bars."""
+        table = colours(self.palette)
+        return tuple(table[round(STRONG * (len(table) - 1))] / 255)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """How large a matrix is drawn; lengths in inches."""
+
+    matrix: Matrix  # what is drawn
+    rows: Cut  # which of its rows
+    columns: Cut  # which of its columns
+    texts: tuple[tuple[str, ...], ...]  # the numbers printed; empty where there are too many
+    row: float  # the height of a row
+    column: float  # the width of a column
+    bar: float  # the length of the longest bar beside the numbers
+    scale: float  # how much larger than on a sheet
+    below: float  # what the names of its columns take below it
+    upright: bool  # whether these stand upright
+
+    @property
+    def width(self) -> float:
+        """Of cells and bars."""
+        return len(self.columns) * self.column + self.bar
+
+    @property
+    def height(self) -> float:
+        """Of the cells."""
+        return len(self.rows) * self.row
+
+    @property
+    def seen(self) -> np.ndarray:
+        """The numbers that are drawn, NaN where some are left out."""
+        seen = np.full((len(self.rows), len(self.columns)), np.nan)
+        for i, row in enumerate(self.rows):
+            for j, column in enumerate(self.columns):
+                if row is not None and column is not None and (row, column) not in self.matrix.blanks:
+                    seen[i, j] = self.matrix.values[row, column]
+        return seen
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the rows that are drawn."""
+        names = clipped(self.matrix.rows)
+        return [GAP_SIGN[True] if row is None else names[row] for row in self.rows] if names else []
+
+    @property
+    def title(self) -> str:
+        """Its symbol, and its shape where it is drawn as it is used."""
+        n_rows, n_columns = self.matrix.values.shape
+        return f"{self.matrix.name} ({n_rows}, {n_columns})" if self.matrix.has_vectors else self.matrix.name
+
+
+def cut(n: int, most: int) -> Cut:
+    """Of n rows or columns the first, and the last one or two, so many with the sign between them at most."""
+    if n <= most:
+        return tuple(range(n))
+    last = 2 if most > 6 else 1
+    return (*range(most - 1 - last), None, *range(n - last, n))
+
+
+def box_of(matrix: Matrix, style: Style, *, rows: Cut | None = None, n_rows: int = 48, bars: bool = False) -> Box:
+    """How large a matrix is drawn: with these rows, or with so many; with bars beside its weights or not."""
+    rows = cut(len(matrix.values), n_rows) if rows is None else rows
+    columns = cut(matrix.values.shape[1], style.most if matrix.has_vectors else max(n_rows, MOST_NUMBERED))
+    scale, size = style.scale, NUMBER * style.scale
+    is_numbered = matrix.has_vectors or len(columns) <= MOST_NUMBERED
+    texts = tuple(tuple(_number(matrix, row, column, style.precision) for column in columns) for row in rows)
+    column = max(LEAST * scale, style.pen.widest([text for line in texts for text in line], size) + PAD * scale)
+    names = clipped(matrix.columns)
+    widest = style.pen.widest(names, LABEL * scale)
+    upright = bool(names) and (not is_numbered or widest + PAD * scale / 2 > column)
+    line = 1.25 * LABEL * scale * POINT
+    return Box(
+        matrix=matrix,
+        rows=rows,
+        columns=columns,
+        texts=texts if is_numbered else (),
+        row=scale * (ROW if is_numbered else THIN),
+        column=column if is_numbered else scale * THIN,
+        bar=scale * LONGEST if bars else 0.0,
+        scale=scale,
+        below=((widest if upright else line) + 0.06 * scale) if names else 0.0,
+        upright=upright,
+    )
+
+
+def _number(matrix: Matrix, row: int | None, column: int | None, precision: int) -> str:
+    """What is printed in a cell."""
+    if row is None or column is None:
+        return GAP_SIGN[row is None]
+    if (row, column) in matrix.blanks:
+        return BLANK
+    value = float(matrix.values[row, column])
+    if precision > USUAL_DIGITS or not np.isfinite(value) or value == round(value):
+        return shown(value, precision)
+    text = f"{value:.{precision - (matrix.has_vectors and precision == USUAL_DIGITS)}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def draw_box(page: Page, box: Box, corner: tuple[float, float], style: Style, *, lit: int | None = None) -> None:
+    """Draw a matrix whose cells begin at (left, top); `lit` is the row, as it is drawn, that is to be followed."""
+    left, top = corner
+    pixels, white = _pixels(box, style.palette)
+    cells = len(box.columns) * box.column
+    if box.bar:
+        _draw_bars(page, box, (left + cells, top), style, lit)
+    else:
+        page.image(pixels, (left, top, cells, box.height))
+    size = NUMBER * box.scale
+    for i, line in enumerate(box.texts):
+        for j, text in enumerate(line):
+            colour = "white" if white[i, j] and not box.bar else "black"
+            x, y = left + (j + 0.5) * box.column, top + (i + 0.5) * box.row
+            page.text(x, y, text, size, ha="center", va="center_baseline", zorder=4, color=colour)
+    if lit is not None:
+        edge = {"fill": False, "edgecolor": BLACK, "linewidth": 1.4 * box.scale, "zorder": 5}
+        page.box((left, top + lit * box.row, box.width if not box.bar else cells, box.row), **edge)
+    names = clipped(box.matrix.columns)
+    for j, column in enumerate(box.columns):
+        if names:
+            x, turn = left + (j + 0.5) * box.column, 90.0 if box.upright else 0.0
+            name = GAP_SIGN[False] if column is None else names[column]
+            page.text(
+                x, top + box.height + 0.04 * box.scale, name, LABEL * box.scale, ha="center", va="top", rotation=turn
+            )
+
+
+def label_rows(page: Page, box: Box, right: float, top: float, lit: int | None = None) -> None:
+    """Name the rows of a matrix at its left; not each, where they stand too close."""
+    size = min(LABEL * box.scale, box.row / POINT / 1.2)
+    for i, name in enumerate(box.names):
+        look = bold(name) if i == lit else {}
+        page.text(right, top + (i + 0.5) * box.row, name, size, ha="right", va="center_baseline", **look)
+
+
+def bold(text: str) -> dict[str, Any]:
+    """How a text is made bold: only Matplotlib's own font has bold letters."""
+    own = (BASE,)
+    return {"fontweight": "bold", "fontfamily": own} if typefaces_for([text]).families == own else {}
+
+
+def labels_width(box: Box, pen: Pen) -> float:
+    """What the names of its rows take at its left."""
+    return 1.1 * pen.widest(box.names, LABEL * box.scale) + NAMES_GAP * box.scale if box.names else 0.0
+
+
+def title_above(page: Page, box: Box, corner: tuple[float, float]) -> None:
+    """The symbol and the shape of a matrix, above it."""
+    left, top = corner
+    page.text(left, top - 0.05 * box.scale, box.title, LABEL * box.scale, va="bottom", color=GREY)
+
+
+def _draw_bars(page: Page, box: Box, corner: tuple[float, float], style: Style, lit: int | None) -> None:
+    """A bar for each weight, the longest for the largest."""
+    weights, (left, top) = np.nan_to_num(box.seen[:, 0]), corner
+    for i, share in enumerate(weights / max(weights.max(initial=0.0), np.finfo(float).tiny)):
+        place = (left, top + (i + 0.2) * box.row, float(share) * box.bar, 0.6 * box.row)
+        page.box(place, facecolor=style.strong, edgecolor="none", alpha=1.0 if lit in {None, i} else 0.6, zorder=3)
+
+
+def _pixels(box: Box, palette: str) -> tuple[UInt8[np.ndarray, "row column rgba"], np.ndarray]:
+    """The colours of the cells that are drawn, and where white letters are read better than black ones."""
+    seen = box.seen
+    bare = ~np.isfinite(seen)
+    values = np.where(bare, 0.0, seen)
+    top = float(np.abs(values).max(initial=0.0))
+    if box.matrix.is_weights:
+        table, level = colours(palette), levels(values, top)
+    else:
+        table, level = diverging(), signed_levels(values, top)
+    opaque = np.where(bare, 0, 255).astype(np.uint8)
+    return np.dstack([table[level], opaque]), ink(table)[level] & ~bare
+
+
+# ------------------------------------------------------------------------------------------------------------- cards
 
 
 def heading(card: Card, width: float, style: Style, *, shapes: bool = False) -> list[Line]:

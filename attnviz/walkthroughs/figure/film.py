@@ -17,9 +17,8 @@ from attnviz.render.figure.film import Reel, even, expect_writer, pixels_of, wri
 from attnviz.render.figure.page import Line, Page, height_of, page_of
 from attnviz.render.fonts import Typefaces
 from attnviz.render.palette import DEFAULT
-from attnviz.walkthroughs.figure.card import FEWEST, Block, block_of, heading, write_heading
+from attnviz.walkthroughs.figure.card import FEWEST, Block, block_of, bold, heading, write_heading
 from attnviz.walkthroughs.figure.flow import Flow, draw_flow, flow_of
-from attnviz.walkthroughs.figure.panel import bold
 from attnviz.walkthroughs.figure.plan import Card, blocks, fresh
 from attnviz.walkthroughs.figure.sheet import FEW_ROWS, Told, told
 from attnviz.walkthroughs.record import Walkthrough

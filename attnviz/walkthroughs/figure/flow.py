@@ -15,17 +15,21 @@ import numpy as np
 
 from attnviz.render.figure.page import Line, Page, height_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY
-from attnviz.walkthroughs.figure.card import ROOMY, TITLED, heading, narrowest, write_heading
-from attnviz.walkthroughs.figure.panel import (
+from attnviz.walkthroughs.figure.card import (
     LABEL,
+    ROOMY,
+    TITLED,
     Box,
     Cut,
     Style,
     box_of,
     draw_box,
+    heading,
     label_rows,
     labels_width,
+    narrowest,
     title_above,
+    write_heading,
 )
 from attnviz.walkthroughs.figure.plan import Card, Matrix, keys_of
 

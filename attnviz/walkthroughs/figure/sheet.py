@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
-from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
+from attnviz.render.figure.page import Page, height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN
 from attnviz.render.palette import DEFAULT
 from attnviz.text.display import visible
-from attnviz.walkthroughs.figure.card import WORDS, Strip, block_of, strip_of
+from attnviz.walkthroughs import wording
+from attnviz.walkthroughs.figure.card import WORDS, Strip, Style, block_of, bold, strip_of
 from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, draw_flow, flow_of
-from attnviz.walkthroughs.figure.panel import Style, bold
 from attnviz.walkthroughs.figure.plan import Card, blocks, cards, fresh, keys_of
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import BLANK, View, ViewOptions, followed
-from attnviz.walkthroughs.wording import (
-    by_cells,
-    finding,
-    note_lines,
-    receipt_line,
-    shown_formula,
-    source_line,
-    strongest,
-    title_line,
-    whole_formula,
-)
 
 FOUND, SOURCE = 15.0, 8.5
 """The size of what was found and of whose calculation it is, in points."""
@@ -57,7 +46,13 @@ def told(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[
     """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
     view, made = View(walk=walk, **options), cards(walk, **options)
     texts = [text for card in made for text in card.texts()]
-    texts += [*_heading(view), receipt_line(walk, view.language), *note_lines(walk, view.language), BLANK, "⋮…∞"]
+    texts += [
+        *_heading(view),
+        wording.receipt_line(walk, view.language),
+        *wording.note_lines(walk, view.language),
+        BLANK,
+        "⋮…∞",
+    ]
     texts += map(view.say, ("colours", "lit", "left out", "cells"))
     style = Style(pen=blank_figure(texts), palette=palette, precision=view.precision, scale=scale)
     lit, rows = _lit(view, made)
@@ -69,7 +64,7 @@ def _lit(view: View, made: Sequence[Card]) -> tuple[int | None, dict[str, int]]:
     walk = view.walk
     if len(walk.distributions()) != 1 or {name for name, _, _ in view.blanks} & {step.result for step in walk.steps}:
         return None, {}
-    largest = strongest(walk)
+    largest = wording.strongest(walk)
     if largest is None or followed(walk) is not None:
         return (None if largest is None else largest[1]), {}
     rows: dict[str, int] = {}
@@ -87,16 +82,20 @@ def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOpt
     with usual_settings():
         it = told(walk, palette, **options)
         page = _drawn(it)
-    return Picture(page.pen, _heading(it.view)[0], receipt_line(walk, it.view.language))
+    return Picture(page.pen, _heading(it.view)[0], wording.receipt_line(walk, it.view.language))
 
 
 def _heading(view: View) -> tuple[str, str, str]:
     """What was found, whose calculation it is, and its formula."""
     walk, language = view.walk, view.language
-    found = "" if view.blanks else finding(walk, language)
-    title = title_line(walk, language)
+    found = "" if view.blanks else wording.finding(walk, language)
+    title = wording.title_line(walk, language)
     source = f"{title} · “{visible(walk.text)}”" if walk.text else title
-    return found or title, source if found else source_line(walk, language), shown_formula(whole_formula(walk))
+    return (
+        found or title,
+        source if found else wording.source_line(walk, language),
+        wording.shown_formula(wording.whole_formula(walk)),
+    )
 
 
 def _notes(it: Told, sections: Sequence[Section]) -> list[str]:
@@ -105,10 +104,10 @@ def _notes(it: Told, sections: Sequence[Section]) -> list[str]:
     signs = {
         "lit": any(isinstance(one, Flow) and one.weights for one in sections),
         "left out": any(None in (*box.rows, *box.columns) for one in sections for box in one.boxes),
-        "cells": by_cells(view.walk.steps),
+        "cells": wording.by_cells(view.walk.steps),
     }
     read = view.say("colours") + "".join(view.say(what) for what, is_there in signs.items() if is_there)
-    return [receipt_line(view.walk, view.language), read, *note_lines(view.walk, view.language)]
+    return [wording.receipt_line(view.walk, view.language), read, *wording.note_lines(view.walk, view.language)]
 
 
 def _drawn(it: Told) -> Page:
@@ -124,7 +123,11 @@ def _drawn(it: Told) -> Page:
     below = lines(pen, _notes(it, sections), room, WORDS)
     inside = sum(section.height + BETWEEN for section in sections)
     page = page_of(pen, room + 2 * MARGIN, 2 * MARGIN + height_of([*above, *below]) + inside + BETWEEN / 2)
-    _write_heading(page, above)
+    top = MARGIN
+    for line in above:
+        look = bold(line.text) if line.size == FOUND else {}
+        page.text(MARGIN, top, line.text, line.size, va="top", color=line.colour, **look)
+        top += line.pitch
     top = MARGIN + height_of(above) + BETWEEN / 2
     for section in sections:
         page.ax.plot([MARGIN, MARGIN + room], [top - 0.06] * 2, color=FRAME, linewidth=0.6)
@@ -136,14 +139,6 @@ def _drawn(it: Told) -> Page:
     page.ax.plot([MARGIN, MARGIN + room], [top - 0.06] * 2, color=FRAME, linewidth=0.6)
     page.write(below, top)
     return page
-
-
-def _write_heading(page: Page, above: Iterable[Line]) -> None:
-    top = MARGIN
-    for line in above:
-        look = bold(line.text) if line.size == FOUND else {}
-        page.text(MARGIN, top, line.text, line.size, va="top", color=line.colour, **look)
-        top += line.pitch
 
 
 def _sections(it: Told) -> list[Section]:

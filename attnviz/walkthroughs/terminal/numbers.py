@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -71,6 +71,7 @@ class Group:
     sums: np.ndarray | None = None  # the numbers of a last line [column]; None for none
     blanks: frozenset[tuple[int, int]] = frozenset()  # rows and columns of cells that stay empty
     counted: bool = True  # whether the numbers of columns without names stand above them
+    printed: tuple[int | None, ...] = ()  # the columns that are printed; None stands for those that are left out
 
     @cached_property
     def top(self) -> float:
@@ -144,6 +145,24 @@ class Group:
         padded = text.rjust(self.width - self.behind)
         return Text.assemble((padded, style), (behind, Style(color=ink) if ink else "dim" if remark else ""))
 
+    def line(self, write: Callable[[int], Text | str] | None) -> Text:
+        """What is written for each column printed, side by side, as wide as all; nothing where nothing is written."""
+        text, before = Text(), ""
+        for place in () if write is None else self.printed:
+            if place is None:
+                text.append(self.dots, "dim")
+            elif write is not None:
+                text.append(before).append_text(_cell(write(place), self.width))
+            before = "" if place is None else " "
+        return self.padded(text)
+
+    def padded(self, text: Text) -> Text:
+        """The text as wide as the columns printed; of one number a row, with nothing behind it, at the right."""
+        is_number = len(self.printed) == 1 and not self.behind
+        free = max(0, self.across(sum(place is not None for place in self.printed)) - text.cell_len)
+        (text.pad_left if is_number else text.pad_right)(free)
+        return text
+
     def bar_of(self, weight: float) -> str:
         """A bar as long as a weight is large, to an eighth of a cell; the whole width is weight 1."""
         if not self.view.screen.unicode:
@@ -162,45 +181,6 @@ class GridTable:
     faint: frozenset[int] = frozenset()  # rows that do not count
     last: str = ""  # the name of a last line, where groups have sums
     is_cut: bool = True  # whether rows that are left out are told of in their place
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A group, or some of its columns, as they are printed; None stands for those that are left out."""
-
-    group: Group
-    places: tuple[int | None, ...]
-
-    @property
-    def width(self) -> int:
-        """Cells across."""
-        return self.group.across(sum(place is not None for place in self.places))
-
-    def line(self, write: Callable[[int], Text | str] | None) -> Text:
-        """What is written for each column, side by side, as wide as the part; nothing where nothing is written."""
-        text, before = Text(), ""
-        for place in self.places:
-            if write is None:
-                break
-            if place is None:
-                text.append(self.group.dots, "dim")
-            else:
-                text.append(before).append_text(_cell(write(place), self.group.width))
-            before = "" if place is None else " "
-        pad = text.pad_left if self.is_number else text.pad_right
-        pad(max(0, self.width - text.cell_len))
-        return text
-
-    def title(self) -> Text:
-        """The group's title, as wide as the part."""
-        text = self.group.view.spell(self.group.title)
-        free = " " * (self.width - cell_len(text))
-        return Text(free + text if self.is_number else text + free)
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it is one number a row, with nothing behind it: all of it stands at the right."""
-        return len(self.places) == 1 and not self.group.behind
 
 
 def _cell(text: Text | str, width: int) -> Text:
@@ -222,10 +202,10 @@ def draw_numbers(view: ScreenView, table: GridTable) -> Iterator[Text]:
     columns that have names.
     """
     names, left = _names(view, table)
-    for number, parts in enumerate(_blocks(table.groups, view.screen.width - left)):
+    for number, groups in enumerate(_blocks(table.groups, view.screen.width - left)):
         if number:
             yield Text()
-        yield from _print(view, table, parts, names, left)
+        yield from _print(view, replace(table, groups=tuple(groups)), names, left)
 
 
 def fits(view: ScreenView, table: GridTable) -> bool:
@@ -240,16 +220,16 @@ def _names(view: ScreenView, table: GridTable) -> tuple[list[str], int]:
     return names, min(LABEL, max(map(cell_len, beside)))
 
 
-def _blocks(groups: Sequence[Group], room: int) -> Iterator[list[_Part]]:
+def _blocks(groups: Sequence[Group], room: int) -> Iterator[list[Group]]:
     """What stands side by side, each in so many cells, the gaps before its groups among them."""
     counts = _counts(groups, room)
     if counts is not None:
-        yield [_Part(group, _ends(group, n)) for group, n in zip(groups, counts, strict=True)]
+        yield [replace(group, printed=_ends(group, n)) for group, n in zip(groups, counts, strict=True)]
     elif len(groups) == 1:
         (group,) = groups
         each = max(1, (room - GAP + 1) // (group.width + 1))
         n = group.values.shape[1]
-        yield from ([_Part(group, tuple(range(at, min(n, at + each))))] for at in range(0, n, each))
+        yield from ([replace(group, printed=tuple(range(at, min(n, at + each))))] for at in range(0, n, each))
     else:
         at = len(groups) // 2
         yield from _blocks(groups[:at], room)
@@ -277,11 +257,9 @@ def _ends(group: Group, n: int) -> tuple[int | None, ...]:
     return (*range(n - last), None, *range(every - last, every))
 
 
-def _print(
-    view: ScreenView, table: GridTable, parts: Sequence[_Part], names: Sequence[str], left: int
-) -> Iterator[Text]:
+def _print(view: ScreenView, table: GridTable, names: Sequence[str], left: int) -> Iterator[Text]:
     """The lines of one block: titles, names of columns where there are any, rows, sums."""
-    gap = " " * GAP
+    gap, groups = " " * GAP, table.groups
 
     def line(name: str, cells: Sequence[Text], style: str = "") -> Text:
         joined = Text.assemble(set_cell_size(name, left), no_wrap=True, style=style)
@@ -290,21 +268,21 @@ def _print(
         joined.rstrip()
         return joined
 
-    if table.head or any(part.group.title for part in parts):
-        yield line(view.spell(table.head), [part.title() for part in parts], "dim")
-    if any(part.group.names or (part.group.counted and part.group.values.shape[1] > 1) for part in parts):
-        yield line("", [part.line(_heads(part.group)) for part in parts], "dim")
-    shown = list(parts[0].group.rows)
+    if table.head or any(group.title for group in groups):
+        yield line(view.spell(table.head), [group.padded(Text(view.spell(group.title))) for group in groups], "dim")
+    if any(group.names or (group.counted and group.values.shape[1] > 1) for group in groups):
+        yield line("", [group.line(_heads(group)) for group in groups], "dim")
+    shown = list(groups[0].rows)
     for before, row in zip([-1, *shown], [*shown, len(names)], strict=True):
         if row > before + 1 and table.is_cut:
             yield Text(view.fit(view.say("more rows", n=row - before - 1), view.screen.width), "dim", no_wrap=True)
         if row < len(names):
-            cells = [part.line(partial(part.group.cell, row)) for part in parts]
+            cells = [group.line(partial(group.cell, row)) for group in groups]
             drawn = line(names[row], cells)
             drawn.stylize("dim" if row in table.faint else "", 0, len(names[row]))
             yield drawn
-    if any(part.group.sums is not None for part in parts):
-        yield line(view.spell(table.last), [part.line(_sums(part.group)) for part in parts], "bold")
+    if any(group.sums is not None for group in groups):
+        yield line(view.spell(table.last), [group.line(_sums(group)) for group in groups], "bold")
 
 
 def _heads(group: Group) -> Callable[[int], str]:

@@ -13,24 +13,12 @@ from rich.text import Text
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, behind
+from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.terminal.numbers import GridTable, Group, ScreenView, draw_numbers, fits, kept_rows
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import LEAST, ShownStep, ViewOptions, followed
-from attnviz.walkthroughs.wording import (
-    by_cells,
-    explain,
-    formula_for_key,
-    formula_of,
-    multiplied,
-    note_lines,
-    receipt_line,
-    short_title,
-    shown_formula,
-    source_line,
-    title_line,
-)
 
 INDENT = 3
 """Cells before what belongs to a step."""
@@ -59,7 +47,7 @@ def _overview(view: ScreenView) -> Iterator[Text]:
     walk = view.walk
     steps = [step for step in walk.steps if step.name in BY_KEY and step.operation != "mask"]
     heads = len(walk.distributions())
-    title = [title_line(walk, view.language), *([f"“{walk.text}”"] if walk.text else [])]
+    title = [wording.title_line(walk, view.language), *([f"“{walk.text}”"] if walk.text else [])]
     yield from view.wrap(" · ".join(title), "bold")
     if followed(walk) is not None:
         lines = list(_query_and_keys(view, steps))
@@ -87,7 +75,7 @@ def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: 
     yield from _head(view)
     yield from _steps(view, steps)
     yield Text()
-    yield from view.wrap(view.say("products") + (view.say("cells") if by_cells(walk.steps) else ""), "dim")
+    yield from view.wrap(view.say("products") + (view.say("cells") if wording.by_cells(walk.steps) else ""), "dim")
     yield from _foot(view, shaded=followed(walk) is None)
 
 
@@ -124,8 +112,8 @@ def _view(walk: Walkthrough, screen: Screen, settings: ViewOptions) -> ScreenVie
 
 def _head(view: ScreenView) -> Iterator[Text]:
     """Whose calculation it is."""
-    yield from view.wrap(title_line(view.walk, view.language), "bold")
-    yield from view.wrap(source_line(view.walk, view.language))
+    yield from view.wrap(wording.title_line(view.walk, view.language), "bold")
+    yield from view.wrap(wording.source_line(view.walk, view.language))
 
 
 def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
@@ -136,9 +124,9 @@ def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
         yield from behind(bar, view.wrap(" " * bar.cell_len + view.say(what), "dim"))
     if view.is_english_for_ascii:
         yield from view.wrap(view.say("ascii"), "dim")
-    for note in note_lines(walk, view.language):
+    for note in wording.note_lines(walk, view.language):
         yield from view.wrap(note, "dim")
-    yield from view.wrap(receipt_line(walk, view.language), "bold" if walk.own is not None else "")
+    yield from view.wrap(wording.receipt_line(walk, view.language), "bold" if walk.own is not None else "")
 
 
 # ---------------------------------------------------------------------------------------------------- on one screen
@@ -150,7 +138,7 @@ def _query_and_keys(view: ScreenView, steps: Sequence[CalculationStep]) -> Itera
     yield Text()
     if steps[0].name == "scores":
         yield from _vector(view, "q", steps[0].operands[0])
-    formulas = [formula_for_key(walk, step, view.language) for step in steps]
+    formulas = [wording.formula_for_key(walk, step, view.language) for step in steps]
     context = next((step for step in walk.steps if step.name == "context"), None)
     formulas += [view.say("context sum")] if context is not None else []
     yield from _side_by_side(view, [formula for formula in formulas if formula])
@@ -212,7 +200,7 @@ def _several_queries(view: ScreenView, steps: Sequence[CalculationStep]) -> Iter
     n_rows = len(view.walk.grids[steps[0].result].values)
     shown = steps if n_rows * len(steps) <= FEW else [step for step in steps if step.name in {"softmax", "context"}]
     for step in shown:
-        formula = shown_formula(formula_of(step, language=view.language, walk=view.walk))
+        formula = wording.shown_formula(wording.formula_of(step, language=view.language, walk=view.walk))
         yield Text()
         yield from view.wrap(formula, "bold")
         yield from draw_numbers(view, _table_of(view, step.result))
@@ -229,17 +217,17 @@ def _list_of_steps(view: ScreenView) -> Iterator[Text]:
     for (name, _), numbers in once.items():
         step = walk.steps[numbers[0]]
         shape = "({},{})".format(*walk.grids[step.result].values.shape)
-        titles.append(view.spell(f"{numbers[0] + 1}. {explain(name, view.language).title}"))
+        titles.append(view.spell(f"{numbers[0] + 1}. {wording.explain(name, view.language).title}"))
         shapes.append(view.spell(f"{len(numbers)}{MATRIX}{shape}" if len(numbers) > 1 else shape))
-        formulas.append(view.spell(shown_formula(formula_of(step, language=view.language, walk=walk))))
+        formulas.append(view.spell(wording.shown_formula(wording.formula_of(step, language=view.language, walk=walk))))
     yield Text()
     heads = [walk.grids[name] for name in walk.distributions()]
     if sum(len(grid.values) for grid in heads) <= FEW // 2:
-        yield from view.wrap(explain("softmax", view.language).title, "bold")
+        yield from view.wrap(wording.explain("softmax", view.language).title, "bold")
         yield from _weights_of_heads(view, walk.distributions())
     yield from folded_table([Column("", titles), Column("", formulas), Column("", shapes)], view.screen)
     yield Text()
-    yield from view.wrap(explain(walk.steps[-1].name, view.language).title, "bold")
+    yield from view.wrap(wording.explain(walk.steps[-1].name, view.language).title, "bold")
     yield from draw_numbers(view, _table_of(view, walk.steps[-1].result))
     yield Text()
 
@@ -273,7 +261,7 @@ def _steps(view: ScreenView, steps: Sequence[ShownStep], only: int | None = None
 
 def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
     """What a grid is that no step makes."""
-    explanation = explain(name, view.language)
+    explanation = wording.explain(name, view.language)
     yield Text()
     yield from view.wrap(f"{explanation.title} {shape}", "bold")
     yield from view.wrap(explanation.sentence, indent=INDENT)
@@ -292,7 +280,7 @@ def _step(view: ScreenView, one: ShownStep) -> Iterator[Text]:
     """A step in words: its title, formula, shapes, a sentence, and one cell done by hand."""
     yield Text()
     yield from view.wrap(f"{one.number}. {one.title}", "bold")
-    formula, shapes = (view.spell(multiplied(text)) for text in (one.formula, one.shapes))
+    formula, shapes = (view.spell(wording.multiplied(text)) for text in (one.formula, one.shapes))
     if INDENT + cell_len(formula) + INDENT + cell_len(shapes) <= view.screen.width:
         yield Text.assemble(" " * INDENT, formula, " " * INDENT, (shapes, "dim"), no_wrap=True)
     else:
@@ -383,13 +371,13 @@ def _columns(view: ScreenView, steps: Sequence[CalculationStep], rows: Sequence[
     def shared(name: str) -> Group:
         bar = max(BAR if view.screen.width < WIDE else WIDE_BAR, cell_len(view.say("masked")) if masked else 0)
         remarks = dict.fromkeys(masked, view.say("masked"))
-        title = short_title("softmax", view.language)
+        title = wording.short_title("softmax", view.language)
         return group(name, title, turned=True, is_weights=True, bar=bar, remarks=remarks, summed=True)
 
     groups = [group("K", "k")] if steps[0].name == "scores" and "K" in steps[0].operands else []
     groups += [shared(name) for name in walk.distributions() if name in walk.given()]
     for step in steps:
-        title = short_title(step.name, view.language)
+        title = wording.short_title(step.name, view.language)
         if step.operation == "softmax":
             groups.append(shared(step.result))
         elif step.operation == "weigh":

@@ -34,51 +34,29 @@ SLACK = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A step that was computed again.
+    """A step that was computed again."""
 
-    Attributes:
-        step: its name.
-        grid: what it makes.
-        shape: how many rows and columns.
-        largest: the largest absolute difference of a cell.
-    """
-
-    step: str
-    grid: str
-    shape: tuple[int, int]
-    largest: float
-
-    @property
-    def cells(self) -> int:
-        """How many numbers were computed."""
-        return self.shape[0] * self.shape[1]
+    step: str  # its name
+    grid: str  # what it makes
+    shape: tuple[int, int]  # how many rows and columns
+    largest: float  # the largest absolute difference of a cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What came of checking a file.
+    """What came of checking a file."""
 
-    Attributes:
-        checked: the steps that agree, in their order, up to the first that does not.
-        fault: the first thing that is wrong, in one line: a cell, or what the file says of itself; empty where
-            nothing is.
-        given: the grids that no step makes.
-        unused: those of them that no step uses either, so that nothing tells whether they are right.
-        own: the grid that the model computed too; None where there is no model.
-        difference: how far the two are apart, as the file says; None likewise.
-    """
-
-    checked: tuple[Checked, ...]
-    fault: str = ""
-    given: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
-    own: str | None = None
-    difference: float | None = None
+    checked: tuple[Checked, ...]  # the steps that agree, in their order, up to the first that does not
+    fault: str = ""  # the first thing that is wrong, in one line: a cell, or what the file says of itself; or nothing
+    given: tuple[str, ...] = ()  # the grids that no step makes
+    unused: tuple[str, ...] = ()  # those of them that no step uses either: nothing tells whether they are right
+    own: str | None = None  # the grid that the model computed too; None where there is no model
+    difference: float | None = None  # how far the two are apart, as the file says; None likewise
 
     @property
     def cells(self) -> int:
         """How many numbers were computed."""
-        return sum(step.cells for step in self.checked)
+        return sum(rows * columns for rows, columns in (step.shape for step in self.checked))
 
     @property
     def largest(self) -> float:

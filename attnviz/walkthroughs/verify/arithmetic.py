@@ -6,7 +6,7 @@ What each operation means is said in `attnviz.walkthroughs.operations`. To add o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import mul
 
@@ -14,7 +14,6 @@ Cell = tuple[float, float]
 """A number, and the sum of the amounts that it is made of: what rounding is relative to."""
 
 Cells = list[list[Cell]]
-
 
 Rows = list[list[float]]
 
@@ -52,9 +51,8 @@ class Operands:
     """The grids that a step is made from, in order, and its number."""
 
     def __init__(self, step: SavedStep, grids: Mapping[str, SavedGrid]) -> None:
-        self.names = step.operands
+        self.names, self.number = step.operands, step.number or 0.0
         self.all: list[Rows] = [grids[name].values for name in step.operands]
-        self.number = step.number or 0.0
 
 
 def _map(of: Operands) -> Cells:
@@ -62,10 +60,6 @@ def _map(of: Operands) -> Cells:
     columns = _turned(b)
     shifts = bias[0][0] if bias else [0.0] * len(columns)
     return [[_summed(map(mul, row, c), shift) for c, shift in zip(columns, shifts, strict=True)] for row in a]
-
-
-def _concatenate(of: Operands) -> Cells:
-    return [[(x, 0.0) for row in rows for x in row] for rows in zip(*of.all, strict=True)]
 
 
 def _general(of: Operands) -> Cells:
@@ -90,13 +84,13 @@ def _additive(of: Operands) -> Cells:
     a, b, c, d, ((*e,)) = of.all
     queries = [[_summed(map(mul, row, query)) for row in c] for query in a]
     keys = [[_summed(map(mul, row, key)) for row in d] for key in b]
-    return [[_bent(query, key, e[0]) for key in keys] for query in queries]
 
+    def bent(query: list[Cell], key: list[Cell]) -> Cell:
+        terms = [(w, x, y) for w, x, y in zip(e[0], query, key, strict=True)]
+        value = math.fsum(w * math.tanh(x + y) for w, (x, _), (y, _) in terms)
+        return value, math.fsum(abs(w) * (1 + of_x + of_y) for w, (_, of_x), (_, of_y) in terms)
 
-def _bent(query: list[Cell], key: list[Cell], direction: Sequence[float]) -> Cell:
-    terms = [(w, x, y) for w, x, y in zip(direction, query, key, strict=True)]
-    value = math.fsum(w * math.tanh(x + y) for w, (x, _), (y, _) in terms)
-    return value, math.fsum(abs(w) * (1 + of_x + of_y) for w, (_, of_x), (_, of_y) in terms)
+    return [[bent(query, key) for key in keys] for query in queries]
 
 
 def _softmax(of: Operands) -> Cells:
@@ -251,19 +245,11 @@ def _turned(rows: Rows) -> list[tuple[float, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How an operation is computed again.
+    """How an operation is computed again; its axes are as in `attnviz.walkthroughs.operations.Operation`."""
 
-    Attributes:
-        compute: makes its cells.
-        axes: a letter for the rows and one for the columns of each operand: sizes with one letter are equal, the
-            capital one says what the others must be; 1 is one, and "." any. Behind an operand "?" says that it may be
-            missing, "*" that more may follow.
-        numbered: whether it needs a number beside them.
-    """
-
-    compute: Callable[[Operands], Cells]
-    axes: str = "tn"
-    numbered: bool = False
+    compute: Callable[[Operands], Cells]  # makes its cells
+    axes: str = "tn"  # of each operand
+    numbered: bool = False  # whether it needs a number beside them
 
     @property
     def operands(self) -> tuple[int, int]:
@@ -316,6 +302,8 @@ OPERATIONS: dict[str, Rule] = {
     "gru": Rule(_gru, "tx Td Xg 1g DG 1g"),
     "split": Rule(_split, "tn 11", numbered=True),
     "rotate": Rule(_rotate, "Tn tp", numbered=True),
-    "concatenate": Rule(_concatenate, "T. t.*"),
+    "concatenate": Rule(
+        lambda of: [[(x, 0.0) for row in rows for x in row] for rows in zip(*of.all, strict=True)], "T. t.*"
+    ),
 }
 """Each operation by its name in the file."""

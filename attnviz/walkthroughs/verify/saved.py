@@ -33,17 +33,11 @@ HIDDEN = "-inf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """A whole file.
+    """A whole file."""
 
-    Attributes:
-        grids: by name.
-        steps: in the order of the calculation.
-        fields: everything that the file holds, as JSON gives it.
-    """
-
-    grids: Mapping[str, SavedGrid]
-    steps: tuple[SavedStep, ...]
-    fields: Mapping[str, object]
+    grids: Mapping[str, SavedGrid]  # by name
+    steps: tuple[SavedStep, ...]  # in the order of the calculation
+    fields: Mapping[str, object]  # everything that the file holds, as JSON gives it
 
     @property
     def is_changed(self) -> bool:
