@@ -6,7 +6,7 @@ compute it again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -122,6 +122,28 @@ class Terms:
     bias: Grid | None = None  # what is added to the scores [query, key]
     mask: Grid | None = None  # 1 where a query may look, 0 where it may not [query, key]
     sink: Grid | None = None  # one score for looking at nothing [1, 1]
+
+
+# Q = X Wq + bq, K = X Wk + bk, V = X Wv + bv
+def write_inputs(
+    calculation: Calculation,
+    x: Grid,
+    weights: Callable[[str], Mapping[str, Grid]],
+    row: int | None,
+    names: tuple[str, ...],
+) -> str:
+    """Write down what one projection each makes of the input [token, d_model]; the name of the queries comes back.
+
+    By the letter ``q``, ``k`` or ``v`` come weights, and a bias if there is one, or nothing. A row is the number of the
+    query that is followed, one of all these names; None walks all of them at once.
+    """
+    c, queries, looking = calculation, "Q", calculation.give("X", x)
+    if row is not None:
+        queries, looking = "q", c.step("row", "x", "row", "X", number=float(row), rows=names[row : row + 1])
+    for step, of, made in (("query", looking, queries), ("keys", "X", "K"), ("values", "X", "V")):
+        if found := weights(made.lower()):
+            c.project(step, made, of, found)
+    return queries
 
 
 # context = softmax(score(q, K)) V

@@ -166,14 +166,14 @@ def _view(
     walk: Walkthrough, text: WalkthroughText, model: WalkthroughModel, appearance: WalkthroughAppearance
 ) -> dict[str, Any]:
     """What every view of the calculation is told, as `attnviz.walkthroughs.view.ViewOptions` has it."""
-    from attnviz.walkthroughs.view import NO_BLANKS, steps_named
+    from attnviz.walkthroughs.view import steps_named
 
     usual = PRECISION.get(text.example or "", 3)
     return {
         "language": appearance.lang,
         "precision": usual if appearance.precision is None else appearance.precision,
         "steps": None if appearance.steps is None else steps_named(walk, appearance.steps),
-        "blanks": walk.blanks(model.seed or 0) if text.exercise and not text.solution else NO_BLANKS,
+        "blanks": walk.blanks(model.seed or 0) if text.exercise and not text.solution else frozenset(),
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.walkthroughs.calculation import Calculation, Terms, write_attention
+from attnviz.walkthroughs.calculation import Calculation, Terms, write_attention, write_inputs
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.view import chosen_row
 
@@ -26,11 +26,7 @@ D_MODEL, D_K = 20, 5
 
 
 def example(name: str, *, query: str | int | None = None) -> Walkthrough:
-    """The example of this name.
-
-    Args:
-        name: which one.
-        query: the row that is followed, by its name or number; None walks all there are at once.
+    """The example of this name; of one query, which `chosen_row` finds, or of all there are at once.
 
     Raises:
         SelectionError: there is no such example, or no such row.
@@ -79,18 +75,11 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
     The numbers have one decimal, so that a person can type them again.
     """
     chance = random.Random(0)  # noqa: S311 - numbers to calculate with; Python draws the same ones everywhere
-    calculation = Calculation()
-    calculation.give("X", Grid(values=_tenths(chance, len(WORDS), D_MODEL), rows=WORDS))
-    row = None if query is None else chosen_row([(word,) for word in WORDS], query)
-    queries, looking = "Q", "X"
-    if row is not None:
-        queries, looking = "q", calculation.step("row", "x", "row", "X", number=float(row), rows=(WORDS[row],))
-    for step, x, made, weights in (
-        ("query", looking, queries, "Wq"),
-        ("keys", "X", "K", "Wk"),
-        ("values", "X", "V", "Wv"),
-    ):
-        calculation.project(step, made, x, {weights: Grid(values=_tenths(chance, D_MODEL, D_K))})
+    calculation, row = Calculation(), None if query is None else chosen_row([(word,) for word in WORDS], query)
+    x = Grid(values=_tenths(chance, len(WORDS), D_MODEL), rows=WORDS)
+    queries = write_inputs(
+        calculation, x, lambda letter: {f"W{letter}": Grid(values=_tenths(chance, D_MODEL, D_K))}, row, WORDS
+    )
     write_attention(calculation, query=queries)
     return calculation.finish(
         Note.of("title_self_attention", n=len(WORDS), d_model=D_MODEL, d_k=D_K),

@@ -18,7 +18,15 @@ from attnviz.attention import Note
 from attnviz.errors import FileFormatError, RecordError, SelectionError
 from attnviz.text.display import clip, visible
 from attnviz.text.names import did_you_mean
-from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, Terms, write_attention, write_context
+from attnviz.walkthroughs.calculation import (
+    SCORE_MAPS,
+    Calculation,
+    Score,
+    Terms,
+    write_attention,
+    write_context,
+    write_inputs,
+)
 from attnviz.walkthroughs.homework_file import Entry, NumberTable, expect, match, read_entries, read_table
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.verify.saved import named, number
@@ -79,12 +87,7 @@ class Typed:
 
 
 def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Walkthrough:
-    """The walkthrough of the numbers in a file.
-
-    Args:
-        path: the file.
-        query: the query that is followed, by the name of its row or by its number, counted from 0, negative from the
-            end; None walks all there are at once.
+    """The walkthrough of the numbers in a file; of one query, which `chosen_row` finds, or of all there are at once.
 
     Raises:
         FileFormatError: the file cannot be read, or its numbers do not fit together; the message is one line.
@@ -221,14 +224,8 @@ def _write_operands(
             if name in tables:
                 calculation.give(letter, Grid(values=tables[name].values, rows=words))
         return made
-    x = calculation.give("X", Grid(values=tables["X"].values, rows=words))
-    if row is not None:
-        x = calculation.step("row", "x", "row", x, number=float(row), rows=query_words[row : row + 1])
-    name = "Q" if row is None else "q"
-    for step, of, made, letter in (("query", x, name, "q"), ("keys", "X", "K", "k"), ("values", "X", "V", "v")):
-        if f"W{letter}" in tables:
-            calculation.project(step, made, of, typed.grids(f"W{letter}", f"b{letter}"))
-    return name
+    x = Grid(values=tables["X"].values, rows=words)
+    return write_inputs(calculation, x, lambda one: typed.grids(f"W{one}", f"b{one}"), row, query_words)
 
 
 def _of_row(grid: Grid, row: int | None) -> Grid:

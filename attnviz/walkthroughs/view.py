@@ -27,8 +27,6 @@ BLANK = "____"
 LEAST = 4
 """Vectors of no more numbers are never shortened; of longer ones the first number is always shown."""
 
-NO_BLANKS: Blanks = frozenset()
-
 
 class ViewOptions(TypedDict, total=False):
     """What every view of a walkthrough may be told; what it is not told is as written here.
@@ -122,7 +120,7 @@ class View:
     language: str = "en"
     precision: int = 3
     steps: Sequence[str] | None = None
-    blanks: Blanks = NO_BLANKS
+    blanks: Blanks = frozenset()
 
     def __post_init__(self) -> None:
         expect_language(self.language)
@@ -217,12 +215,10 @@ def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> st
 
 
 def chosen_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
-    """The number of the row that a person means.
+    """The number of the row that a person means, of rows with these spellings, first as each is shown.
 
-    Args:
-        rows: how each is spelled, first as it is shown; nothing where rows are only counted.
-        wanted: a spelling, whatever the size of its letters where none is exactly so; or a number counted from 0,
-            negative from the end, as a number or in digits.
+    What is wanted is a spelling, whatever the size of its letters where none is exactly so; or a number counted from 0,
+    negative from the end, as a number or in digits.
 
     Raises:
         SelectionError: there is none, or there are several.

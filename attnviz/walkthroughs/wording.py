@@ -43,12 +43,9 @@ class Explanation(NamedTuple):
 
 
 def explain(name: str, language: str = "en") -> Explanation:
-    """What a step or a grid with this name is; a name that is not known explains itself.
+    """What a step or a grid with this name is, such as ``scores`` or ``Wq``; one that is not known explains itself.
 
-    Args:
-        name: as in `attnviz.walkthroughs.record`, such as ``scores`` or ``Wq``; ``Wq_3`` is that of head 3,
-            ``Wq_cross_3`` of head 3 of cross attention where a layer has both.
-        language: one of `LANGUAGES`; another is refused.
+    ``Wq_3`` is that of head 3, ``Wq_cross_3`` of head 3 of cross attention where a layer has both.
     """
     expect_language(language)
     base, _, number = name.rpartition("_")
@@ -89,13 +86,9 @@ def formula_of(
     language: str = "en",
     walk: Walkthrough | None = None,
 ) -> str:
-    """The formula of a step with the names of its own grids, such as "scores = q K^T".
+    """The formula of a step with the names of its own grids, such as "scores = q K^T", or others instead of some.
 
-    Args:
-        step: the step.
-        instead: what to write for some of its operands.
-        language: of the few words in it.
-        walk: whose step it is: a factor is only written as a root where that is of the width of its queries and keys.
+    Where it is known whose step it is, a factor is only written as a root of the width of its queries and keys.
     """
     names = [(instead or {}).get(name, name) for name in step.operands]
     turned = [f"{name}^T" for name in names]

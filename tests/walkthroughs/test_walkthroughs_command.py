@@ -158,7 +158,12 @@ def test_film_has_the_steps(
 ) -> None:
     """The steps one after another; of a decoder that looks at another sentence each word that it says."""
     given: list[Any] = []
-    monkeypatch.setitem(FORMATS, ".gif", lambda walks, _, view: (given.append((walks, view)) or b"", ""))
+
+    def keep(walks: Any, _: str, view: Any) -> tuple[bytes, str]:
+        given.append((walks, view))
+        return b"", ""
+
+    monkeypatch.setitem(FORMATS, ".gif", keep)
     assert typed("walkthrough", "-m", model, "I love all you", *more, "-o", "a.gif").status == 0
     ((walks, view),) = given
     assert sum(len(View(walk=one, steps=view["steps"]).shown()) for one in walks) == n_pictures

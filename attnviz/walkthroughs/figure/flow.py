@@ -215,7 +215,7 @@ def draw_flow(page: Page, flow: Flow, corner: tuple[float, float], style: Style,
         write_heading(page, one.card, one.lines, (left + one.left, top), style)
     first, top = flow.columns[0], top + flow.head
     if flow.query is not None:
-        _draw_query(page, flow, (left, top), style)
+        _draw_query(page, flow, flow.query, (left, top), style)
     shown = [one for one in flow.columns if active is None or one.card.number <= active.number]
     _draw_lines(page, flow, shown, (left, top), style)
     for column in shown:
@@ -230,7 +230,7 @@ def draw_flow(page: Page, flow: Flow, corner: tuple[float, float], style: Style,
             page.box(place, facecolor="white", alpha=PALE, edgecolor="none", zorder=8)
     label_rows(page, first.box, left + first.left - 0.07 * style.scale, top, flow.lit)
     if flow.total is not None and (active is None or active.result is flow.total.matrix):
-        _draw_total(page, flow, (left, top + first.box.height), style)
+        _draw_total(page, flow, flow.total, (left, top + first.box.height), style)
 
 
 def _symbol_beside(page: Page, box: Box, corner: tuple[float, float], style: Style) -> None:
@@ -239,11 +239,10 @@ def _symbol_beside(page: Page, box: Box, corner: tuple[float, float], style: Sty
     page.text(left - 0.07 * style.scale, middle, box.title, size, ha="right", va="center_baseline", color=GREY)
 
 
-def _draw_query(page: Page, flow: Flow, corner: tuple[float, float], style: Style) -> None:
+def _draw_query(page: Page, flow: Flow, query: Box, corner: tuple[float, float], style: Style) -> None:
     """The query above the keys, and from each of its numbers a line to the keys' column that it is multiplied with."""
     left, below = corner
-    keys, query, scale = flow.columns[0], flow.query, style.scale
-    assert query is not None  # noqa: S101 - for the types
+    keys, scale = flow.columns[0], style.scale
     x, top = left + keys.left, below - DOWN * scale - query.row
     if flow.lit is not None:
         names = labels_width(query, style.pen)
@@ -294,11 +293,10 @@ def _draw_lines(page: Page, flow: Flow, shown: Sequence[Column], corner: tuple[f
                 page.ax.plot([ends[1] - 0.02], [y], color=look["color"], **tip)
 
 
-def _draw_total(page: Page, flow: Flow, corner: tuple[float, float], style: Style) -> None:
+def _draw_total(page: Page, flow: Flow, total: Box, corner: tuple[float, float], style: Style) -> None:
     """The sum below the vectors that are added up, and a line from each of their columns to it."""
     left, top = corner
-    last, total, scale = flow.columns[-1], flow.total, style.scale
-    assert total is not None  # noqa: S101 - for the types
+    last, scale = flow.columns[-1], style.scale
     x, y = left + last.left, top + DOWN * scale
     if total.columns == last.box.columns:
         _draw_drops(page, total, (x, top), DOWN * scale)

@@ -148,10 +148,12 @@ class Group:
     def line(self, write: Callable[[int], Text | str] | None) -> Text:
         """What is written for each column printed, side by side, as wide as all; nothing where nothing is written."""
         text, before = Text(), ""
-        for place in () if write is None else self.printed:
+        for place in self.printed:
+            if write is None:
+                break
             if place is None:
                 text.append(self.dots, "dim")
-            elif write is not None:
+            else:
                 text.append(before).append_text(_cell(write(place), self.width))
             before = "" if place is None else " "
         return self.padded(text)
