@@ -9,7 +9,7 @@ import pytest
 
 import attnviz
 from attnviz.errors import OutputError, SelectionError, SettingsError
-from attnviz.walkthroughs.files import load, to_json
+from attnviz.walkthroughs.files import FORMATS, load, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,15 @@ def test_it_shows_itself() -> None:
     assert {grid for grid, _, _ in made.blanks(3)} == {step.result for step in made.steps}
 
 
-@pytest.mark.parametrize("suffix", ["json", "md", "tex", "csv", "html", "png", "svg", "pdf", "gif"])
+@pytest.mark.parametrize("suffix", ["svg", "pdf", "gif", "mp4"])
+def test_what_a_picture_is_made_of(here: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    """By the ending what draws it is given the calculation and the view; its bytes are the file."""
+    walk, view = attnviz.walkthrough(exercise=3), {"language": "ko", "precision": 2, "palette": "gray"}
+    monkeypatch.setitem(FORMATS, f".{suffix}", lambda *given: (repr(given).encode(), ""))
+    assert walk.save(here / f"walk.{suffix}", **view).read_bytes() == repr(([walk], f".{suffix}", view)).encode()
+
+
+@pytest.mark.parametrize("suffix", ["json", "md", "tex", "csv", "html", "png"])
 def test_it_is_saved(here: Path, suffix: str) -> None:
     """By the ending; what JSON holds is loaded and verified."""
     walk = attnviz.walkthrough(exercise=3)

@@ -189,8 +189,18 @@ def test_film_without_ffmpeg(refused: Refused, monkeypatch: pytest.MonkeyPatch) 
     assert said == ("attnviz: an .mp4 needs the program ffmpeg, which is not installed: install it, or write a .gif")
 
 
-@pytest.mark.parametrize("ending", ["png", "svg", "pdf", "json", "md", "tex", "csv", "html", "gif"])
-@pytest.mark.parametrize("chosen", [("--toy", "나는 love 너희", "--lang", "ko"), ("--example", "seq2seq")])
+TOY, EXAMPLE = ("--toy", "나는 love 너희", "--lang", "ko"), ("--example", "seq2seq")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "ending"),
+    [
+        *((chosen, ending) for chosen in (TOY, EXAMPLE) for ending in ("png", "json", "md", "tex", "csv", "html")),
+        (TOY, "svg"),
+        (TOY, "pdf"),
+        (EXAMPLE, "gif"),
+    ],
+)
 def test_files(typed: Typed, here: Path, ending: str, chosen: tuple[str, ...]) -> None:
     """Every ending is written, and is what it says."""
     result = typed("walkthrough", *chosen, "-o", f"walk.{ending}")

@@ -78,23 +78,24 @@ def test_the_table_grows_with_the_steps(session: Callable[..., Any]) -> None:
 
 def test_a_page_longer_than_the_window(session: Callable[..., Any]) -> None:
     """It is scrolled by lines and by pages; space goes on to the next step at its end; a new step begins at its top."""
-    with session("--toy", "--jump", "2", "--steps", "row,query,keys", lines=20) as one:
-        shown = one.sees("step 2 of 12")
-        assert len(shown) == 20
+    chosen = ("--example", "self-attention", "--query", "you", "--steps", "query,keys,values", "--jump", "2")
+    with session(*chosen, lines=18) as one:
+        shown = one.sees("step 2 of 9")
+        assert len(shown) == 18
         one.press(RIGHT)
-        top = one.sees(r"step 3 of 12.*lines 1-19 of \d+")
+        top = one.sees(r"step 3 of 9.*lines 1-17 of \d+")
         one.press(DOWN)
-        assert one.sees("lines 2-20")[:18] == top[1:19]
+        assert one.sees("lines 2-18")[:16] == top[1:17]
         one.press("k")
-        assert one.sees("lines 1-19")[:19] == top[:19]
+        assert one.sees("lines 1-17")[:17] == top[:17]
         one.press(UP, PAGE_DOWN)
         one.sees(r"lines (\d+)-(\d+) of \2 ")
         one.press(PAGE_UP)
-        one.sees("lines 1-19")
+        one.sees("lines 1-17")
         one.press(" ")
-        one.sees(r"step 3 of 12.*lines (\d+)-(\d+) of \2 ")
+        one.sees(r"step 3 of 9.*lines (\d+)-(\d+) of \2 ")
         one.press(" ")
-        one.sees(r"step 4 of 12.*lines 1-19")
+        one.sees(r"step 4 of 9.*lines 1-17")
         one.press(LEFT, RIGHT, "ㅂ")  # q on a Korean keyboard
         assert one.ended() == (0, "")
 
