@@ -45,7 +45,6 @@ from attnviz.heads.runs import (
     finished,
     input_of,
     measure,
-    measure_pair,
     open_model,
     saved_in,
 )
@@ -120,8 +119,8 @@ def compare_heads(
         run = SurveyRun(
             model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=field_of(sentences)
         )
-        stats, source = measure(
-            input_of(sentences), _opened(model, tokenizer, opening), run, checkpoint=_path(checkpoint),
+        stats, _, (source,) = measure(
+            input_of(sentences), [_opened(model, tokenizer, opening)], run, checkpoint=_path(checkpoint),
             measures=tuple(measures), progress=progress,
         )  # fmt: skip
     from attnviz.heads.compare import compare
@@ -187,12 +186,12 @@ def compare_models(
     run = SurveyRun(
         model=_settings_of(before), settings=settings, sentence_field=field_of(sentences), against=second.name
     )
-    opened = (_opened(before, tokenizer, opening), _opened(after, tokenizer, opening))
-    pair, name = measure_pair(
+    opened = [_opened(model, tokenizer, opening) for model in (before, after)]
+    stats, pair, _ = measure(
         input_of(sentences), opened, run, checkpoint=_path(checkpoint), measures=tuple(measures), progress=progress
     )
     return changes(
-        pair.before, pair.after, pair.divergences, corpus=name, thresholds=thresholds, entries=tuple(measures)
+        *pair.each, pair.divergences, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=tuple(measures)
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attnviz.errors import InputError, RecordError
 from attnviz.heads import wording
@@ -21,10 +21,8 @@ from attnviz.text.display import check_text, clip, visible
 
 if TYPE_CHECKING:
     from attnviz.capture.source import Source
-    from attnviz.heads.capture.pairs import PairSurvey
+    from attnviz.heads.capture.survey import Progress, Surveys
     from attnviz.heads.survey import Survey
-
-T = TypeVar("T")
 
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 """The sentences that heads are compared on where none are given."""
@@ -116,90 +114,62 @@ def finished(path: Path) -> Stats:
 
 
 def measure(
-    given: Input, opened: Callable[[], Source], run: SurveyRun, *, checkpoint: Path | None, measures: tuple[Entry, ...],
-    progress: Callable[[CorpusProgress], object] | None,
-) -> tuple[Stats, Source]:  # fmt: skip
-    """Run the model over its sentences, unless a checkpoint holds it all."""
-    before = _left_by(checkpoint, given, run, load_stats, lambda stats: stats)
-    from attnviz.heads.capture.survey import Progress, survey_corpus
-
-    source = opened()
-    if before is not None:
-        _check_weights(before.survey, source, checkpoint)
-        if before.n_lines is None:
-            return before, source
-    if given.lines is not None and len(given.lines) == 1:  # why it cannot be read is no fault of a line 1
-        source.encode([given.lines[0]], truncate=run.settings.truncate, kind=run.settings.kind)
-    lines, name = _lines_of(given, source)
-    tell = _teller(given, progress, 0 if before is None else before.survey.n_sentences)
-
-    def keep(so_far: Progress[Survey]) -> None:
-        tell(so_far.found)
-        if checkpoint is not None:
-            save_stats(stats_of(so_far.found, so_far.n_lines), checkpoint)
-
-    def stats_of(found: Survey, n_lines: int | None) -> Stats:
-        return Stats(survey=found, corpora=(name,), n_lines=n_lines, fingerprint=given.mark, run=run)
-
-    so_far = None
-    if before is not None:
-        so_far = Progress(found=before.survey, n_lines=before.n_lines or 0)
-        measures = among(measures, before.survey.measures)
-    found = survey_corpus(lines, source, run.settings, measures=measures, so_far=so_far, tell=keep, corpus=name)
-    stats = stats_of(found, None)
-    if checkpoint is not None:
-        save_stats(stats, checkpoint)
-    return stats, source
-
-
-def measure_pair(
-    given: Input, opened: tuple[Callable[[], Source], Callable[[], Source]], run: SurveyRun, *, checkpoint: Path | None,
+    given: Input, opened: Sequence[Callable[[], Source]], run: SurveyRun, *, checkpoint: Path | None,
     measures: tuple[Entry, ...], progress: Callable[[CorpusProgress], object] | None,
-) -> tuple[PairSurvey, str]:  # fmt: skip
-    """Run both models over the sentences, unless a checkpoint holds it all; and what the sentences are."""
-    left = _left_by(checkpoint, given, run, load_pair, lambda pair: pair.before)
-    from attnviz.heads.capture.pairs import PairSurvey, check_sentence, survey_pair
-    from attnviz.heads.capture.survey import Progress
+) -> tuple[Stats, Surveys, list[Source]]:  # fmt: skip
+    """Run a model, or two, over the sentences, unless a checkpoint holds it all: the stats of the first, and of all."""
+    left = None if checkpoint is None else _left_by(checkpoint, given, run, is_pair=len(opened) > 1)
+    from attnviz.heads.capture.survey import Progress, check_sentence, survey_models
 
-    before, after = (open_one() for open_one in opened)
-    so_far: Progress[PairSurvey] | None = None
+    sources = [open_one() for open_one in opened]
+    so_far: Progress | None = None
     if left is not None:
-        _check_weights(left.before.survey, before, checkpoint)
-        _check_weights(left.after, after, checkpoint)
-        found = PairSurvey(before=left.before.survey, after=left.after, divergences=left.divergences)
-        if left.before.n_lines is None:
-            return found, "; ".join(left.before.corpora)
-        so_far = Progress(found=found, n_lines=left.before.n_lines)
-        measures = among(measures, found.before.measures)
-    if given.lines is not None and len(given.lines) == 1:
-        check_sentence(given.lines[0], before, after, run.settings)
-    lines, name = _lines_of(given, before)
+        first, found = _parts_of(left)
+        for one, source in zip(found.each, sources, strict=True):
+            _check_weights(one, source, checkpoint)
+        if first.n_lines is None:
+            return first, found, sources
+        so_far = Progress(found=found, n_lines=first.n_lines)
+        measures = among(measures, first.survey.measures)
+    if given.lines is not None and len(given.lines) == 1:  # why it cannot be read is no fault of a line 1
+        check_sentence(given.lines[0], sources, run.settings)
+    lines, name = _lines_of(given, sources[0])
     tell = _teller(given, progress, 0 if so_far is None else so_far.found.before.n_sentences)
 
-    def save(found: PairSurvey, n_lines: int | None) -> None:
-        if checkpoint is not None:
-            stats = Stats(survey=found.before, corpora=(name,), n_lines=n_lines, fingerprint=given.mark, run=run)
+    def saved(found: Surveys, n_lines: int | None) -> Stats:
+        stats = Stats(survey=found.before, corpora=(name,), n_lines=n_lines, fingerprint=given.mark, run=run)
+        if checkpoint is not None and found.divergences is None:
+            save_stats(stats, checkpoint)
+        elif checkpoint is not None and found.divergences is not None:
             save_pair(PairStats(before=stats, after=found.after, divergences=found.divergences), checkpoint)
+        return stats
 
-    def keep(so_far: Progress[PairSurvey]) -> None:
+    def keep(so_far: Progress) -> None:
         tell(so_far.found.before)
-        save(so_far.found, so_far.n_lines)
+        saved(so_far.found, so_far.n_lines)
 
-    pair = survey_pair(lines, before, after, run.settings, measures=measures, so_far=so_far, tell=keep, corpus=name)
-    save(pair, None)
-    return pair, name
+    found = survey_models(lines, sources, run.settings, measures=measures, so_far=so_far, tell=keep, corpus=name)
+    return saved(found, None), found, sources
 
 
-def _left_by(
-    checkpoint: Path | None, given: Input, run: SurveyRun, load: Callable[[Path], T], first: Callable[[T], Stats]
-) -> T | None:
+def _parts_of(left: Stats | PairStats) -> tuple[Stats, Surveys]:
+    """What a checkpoint says of the first model, and what is kept of all."""
+    from attnviz.heads.capture.survey import Surveys
+
+    if isinstance(left, Stats):
+        return left, Surveys(each=(left.survey,))
+    return left.before, Surveys(each=(left.before.survey, left.after), divergences=left.divergences)
+
+
+def _left_by(checkpoint: Path, given: Input, run: SurveyRun, *, is_pair: bool) -> Stats | PairStats | None:
     """What an earlier run left, if it is of this run; refused before a model is loaded for nothing."""
-    if checkpoint is None:
-        return None
-    _check_can_go_on(given)
-    left = load(checkpoint) if checkpoint.exists() else None
+    if given.corpus is None:
+        raise InputError("a checkpoint is for a file of sentences")
+    if given.mark is None:
+        raise InputError(f"{given.corpus.name} is a pipe, and --checkpoint is for a file: of a pipe {NOBODY_KNOWS}")
+    left = (load_pair if is_pair else load_stats)(checkpoint) if checkpoint.exists() else None
     if left is not None:
-        _check_same_run(checkpoint, first(left), given.mark, run)
+        _check_same_run(checkpoint, left if isinstance(left, Stats) else left.before, given.mark, run)
     check_writable(checkpoint)
     return left
 
@@ -236,14 +206,6 @@ def _lines_of(given: Input, source: Source) -> tuple[Iterable[CorpusLine | BadLi
         language = source.language
         return source_lines(OWN) if language is None else corpus_lines(OWN, language=language), wording.OWN
     return read_corpus(TREEBANK), wording.SAMPLES
-
-
-def _check_can_go_on(given: Input) -> None:
-    """Refuse a checkpoint of what nobody can know again."""
-    if given.corpus is None:
-        raise InputError("a checkpoint is for a file of sentences")
-    if given.mark is None:
-        raise InputError(f"{given.corpus.name} is a pipe, and --checkpoint is for a file: of a pipe {NOBODY_KNOWS}")
 
 
 def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: SurveyRun) -> None:

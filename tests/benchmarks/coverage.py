@@ -22,7 +22,7 @@ import torch
 from attnviz.capture.batching import in_batches, join
 from attnviz.capture.source import open_source
 from attnviz.heads import structure, survey, tally
-from attnviz.heads.capture.survey import TOKENS, Runner
+from attnviz.heads.capture.runner import TOKENS, Runner
 from attnviz.heads.compare import _with_peaks
 from attnviz.heads.measures import measures_of, of_rows
 from attnviz.heads.roles import UNEVEN

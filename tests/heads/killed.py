@@ -6,34 +6,31 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+
+    from tests.fixtures.command_line import Result
 
 
 def goes_on_after_kill_9(
-    arguments: Sequence[str], here: Path, environment: Mapping[str, str], n_lines: Callable[[Path], int | None]
-) -> None:
+    arguments: Sequence[str], typed: Callable[..., Result], environment: Mapping[str, str],
+    n_lines: Callable[[Path], int | None],
+) -> None:  # fmt: skip
     """Kill attnviz as soon as there is a checkpoint; the same command again ends as a run that was left alone.
 
     Args:
         arguments: of the command, without its checkpoint and outputs.
-        here: the folder it is run in.
-        environment: likewise.
+        typed: runs it in this process.
+        environment: of one that is killed.
         n_lines: how many lines a checkpoint is of; None of one that is finished.
     """
-    command = [sys.executable, "-m", "attnviz", *arguments]
-
-    def run(*more: str) -> str:
-        return subprocess.run(
-            [*command, *more], cwd=here, env=environment, capture_output=True, text=True, timeout=120, check=True
-        ).stdout
-
-    checkpoint = here / "c.stats"
-    going_on = ["--checkpoint", checkpoint.name]
-    with subprocess.Popen([*command, *going_on, "-o", "never.json"], cwd=here, env=environment) as process:
+    checkpoint = Path("c.stats")
+    going_on = [*arguments, "--checkpoint", checkpoint.name]
+    command = [sys.executable, "-m", "attnviz", *going_on, "-o", "never.json"]
+    with subprocess.Popen(command, env=environment) as process:
         deadline = time.monotonic() + 60
         while not checkpoint.exists():
             assert process.poll() is None, "it ended before it could be killed"
@@ -44,8 +41,9 @@ def goes_on_after_kill_9(
     read = n_lines(checkpoint)
     assert read is not None, "it was not in the middle"
     assert read % 512 == 0
-    assert not (here / "never.json").exists()
-    resumed = run(*going_on, "-o", "resumed.json", "-o", "resumed.csv")
-    assert resumed == run("-o", "alone.json", "-o", "alone.csv")
+    assert not Path("never.json").exists()
+    resumed = typed(*going_on, "-o", "resumed.json", "-o", "resumed.csv")
+    alone = typed(*arguments, "-o", "alone.json", "-o", "alone.csv")
+    assert (resumed.status, resumed.output) == (0, alone.output)
     for ending in ("json", "csv"):
-        assert (here / f"resumed.{ending}").read_bytes() == (here / f"alone.{ending}").read_bytes()
+        assert Path(f"resumed.{ending}").read_bytes() == Path(f"alone.{ending}").read_bytes()

@@ -168,15 +168,14 @@ def break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     monkeypatch.setattr(runs, "save_pair", broken)
 
 
-def test_kill_9_of_two_models(here: Path, environment: Callable[..., dict[str, str]]) -> None:
+def test_kill_9_of_two_models(typed: Typed, here: Path, environment: Callable[..., dict[str, str]]) -> None:
     """A run of both goes on too."""
     (here / "c.txt").write_text("\n".join(sentences(300) * 4) + "\n")
     command = [*TWO[:-2], "--corpus", "c.txt", "--controls", "20"]
-    goes_on_after_kill_9(command, here, environment(), lambda path: both.load_pair(path).before.n_lines)
+    goes_on_after_kill_9(command, typed, environment(), lambda path: both.load_pair(path).before.n_lines)
 
 
 @pytest.mark.usefixtures("windows", "treebank")
-@pytest.mark.parametrize("after", [1, 3, 4])
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -186,19 +185,21 @@ def test_kill_9_of_two_models(here: Path, environment: Callable[..., dict[str, s
     ],
 )
 def test_two_models_broken_off_anywhere(
-    typed: Typed, long: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], after: int
+    typed: Typed, long: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     """After any window, with bad lines, a treebank, models that translate: the same numbers to the last digit."""
     assert long.exists()
     command = ["compare-heads", *arguments, "--controls", "5", "--json"]
     alone = typed(*command)
-    with monkeypatch.context() as patch:
-        break_off(patch, after)
-        assert typed(*command, "--checkpoint", "c.stats").status == 130
-    assert both.load_pair("c.stats").before.n_lines == 10 * after
-    resumed = typed(*command, "--checkpoint", "c.stats")
-    assert (resumed.status, resumed.errors) == (0, "")
-    assert resumed.output == alone.output
+    for after in (1, 3, 4):
+        going_on = [*command, "--checkpoint", f"{after}.stats"]
+        with monkeypatch.context() as patch:
+            break_off(patch, after)
+            assert typed(*going_on).status == 130
+        assert both.load_pair(going_on[-1]).before.n_lines == 10 * after
+        resumed = typed(*going_on)
+        assert (resumed.status, resumed.errors) == (0, "")
+        assert resumed.output == alone.output
 
 
 @pytest.mark.usefixtures("windows")
@@ -212,7 +213,7 @@ def test_two_models_again_after_the_end(typed: Typed, long: Path, monkeypatch: p
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a model was run for nothing")
 
-    monkeypatch.setattr("attnviz.heads.capture.pairs.survey_pair", fail)
+    monkeypatch.setattr("attnviz.heads.capture.survey.survey_models", fail)
     monkeypatch.setattr("attnviz.capture.sources.home_built.ToySource.stream", fail)
     again = typed(*command, "-o", "b.csv")
     assert (again.status, again.output, again.errors) == (0, first.output, "wrote b.csv\n")

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from attnviz.heads.runs import CorpusProgress
     from tests.fixtures.command_line import Result
 
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 FEW = SurveySettings(controls=6)
 
 

@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ import pytest
 from attnviz.attention import Note
 from attnviz.capture.source import open_source
 from attnviz.errors import AttnvizWarning, OutputError, SelectionError
-from attnviz.heads.capture.pairs import PairSurvey, survey_pair
 from attnviz.heads.changes import figure
 from attnviz.heads.changes.compare import changes, exceeds
 from attnviz.heads.changes.figure import MOST_RELATIONS
@@ -33,6 +33,7 @@ from attnviz.render.figure.pen import LEAST_TEXT
 from attnviz.render.figure.style import STYLES, smallest_letters
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import CorpusLine
+from tests.heads.two_models import survey_pair
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,14 +41,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
+    from attnviz.heads.capture.survey import Surveys
     from attnviz.heads.changes.record import Changes, RelationChange
+
+pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
 
 CASES = ["two", "saved", "same", "one", "odd", "related", "alike"]
 
-Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
+Shown = list[tuple[str, "Bbox"]]
+Texts = Callable[["Figure"], Shown]
+Drawn = Callable[..., tuple["Figure", Shown]]
 
 
-def surveyed(n: int, *, same: bool = False) -> PairSurvey:
+def surveyed(n: int, *, same: bool = False) -> Surveys:
     """The home-built encoder and its twin of random weights, or itself, on so many sentences."""
     made = splits.sentences("test")
     lines = [CorpusLine(number=number, text=" ".join(next(made).words)) for number in range(1, n + 1)]
@@ -98,6 +104,18 @@ def many(first: RelationChange) -> list[RelationChange]:
 def plain(found: Changes, *, full: bool = True, lang: str = "en", **screen: object) -> str:
     """The terminal view, without its colours: the tables, or else the first screen."""
     return "\n".join(line.plain for line in draw(found, Screen(**screen), lang, full=full))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def figure_of(cases: dict[str, Changes], texts_of: Texts) -> Drawn:
+    """The picture of a case, and what it says, drawn once."""
+
+    @cache
+    def draw(case: str) -> tuple[Figure, Shown]:
+        drawn = figure.draw(cases[case]).figure
+        return drawn, texts_of(drawn)
+
+    return draw
 
 
 # In a terminal.
@@ -306,10 +324,9 @@ def test_what_a_watch_says(cases: dict[str, Changes]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_texts_of_a_figure_keep_clear(cases: dict[str, Changes], case: str, texts_of: Texts) -> None:
+def test_texts_of_a_figure_keep_clear(figure_of: Drawn, case: str) -> None:
     """No text leaves the picture or touches another, none is too small; how to read it and the proofs are there."""
-    made = figure.draw(cases[case]).figure
-    shown = texts_of(made)
+    made, shown = figure_of(case)
     boxes = np.array([box.extents for _, box in shown])
     left, low, right, high = boxes.T
     outside = (left < -0.5) | (low < -0.5) | (right > made.bbox.width + 0.5) | (high > made.bbox.height + 0.5)
@@ -324,13 +341,13 @@ def test_texts_of_a_figure_keep_clear(cases: dict[str, Changes], case: str, text
     assert "attention is not explanation" in whole
 
 
-def test_a_figure_has_a_cell_a_head_in_its_colour(cases: dict[str, Changes]) -> None:
+def test_a_figure_has_a_cell_a_head_in_its_colour(cases: dict[str, Changes], figure_of: Drawn) -> None:
     """The darkest is the head that changed most; a frame stands round each head of another role."""
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Rectangle
 
     found = cases["two"]
-    (ax,) = figure.draw(found).figure.axes
+    (ax,) = figure_of("two")[0].axes
     drawn = [patch for patch in ax.patches if isinstance(patch, Rectangle) and patch.get_fill()]
     cells = [patch for patch in drawn if patch.get_height() != KEY]  # the others are the keys of roles
     assert len(cells) == len(found.heads)
@@ -342,31 +359,31 @@ def test_a_figure_has_a_cell_a_head_in_its_colour(cases: dict[str, Changes]) -> 
     assert sum(f"{change.pattern:.2f}"[1:] in said for change in found.heads if change.pattern >= 0.005) > 9
 
 
-def test_a_figure_draws_the_change_of_each_relation(cases: dict[str, Changes]) -> None:
+def test_a_figure_draws_the_change_of_each_relation(cases: dict[str, Changes], figure_of: Drawn) -> None:
     """A mark a relation, at its place between the ends of its interval, full where it is established."""
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Ellipse
 
     found = cases["related"]
     shown = relations(found)
-    (ax,) = figure.draw(found).figure.axes
+    (ax,) = figure_of("related")[0].axes
     marks = [patch for patch in ax.patches if isinstance(patch, Ellipse)]
     assert len(marks) == MOST_RELATIONS < len(shown)
     places = [mark.center[0] for mark in marks]
     assert np.corrcoef(places, [one.value for one in shown[:MOST_RELATIONS]])[0, 1] == pytest.approx(1.0)
     full = [sum(to_rgb(mark.get_facecolor())) < 1 for mark in marks]
     assert full == [one.established for one in shown[:MOST_RELATIONS]]
-    assert not [patch for patch in figure.draw(cases["two"]).figure.axes[0].patches if isinstance(patch, Ellipse)]
+    assert not [patch for patch in figure_of("two")[0].axes[0].patches if isinstance(patch, Ellipse)]
 
 
-def test_the_title_of_a_figure_says_the_finding(cases: dict[str, Changes], texts_of: Texts) -> None:
+def test_the_title_of_a_figure_says_the_finding(cases: dict[str, Changes], figure_of: Drawn) -> None:
     """The heads that changed most, and the roles that went; below it both models."""
     found = cases["two"]
-    said = [text for text, _ in texts_of(figure.draw(found).figure)]
+    said = [text for text, _ in figure_of("two")[1]]
     first = max(found.heads, key=lambda change: change.pattern)
     assert f"of 18 heads changed beyond the head most like it: {first.name} ({first.pattern:.2f})" in said[0]
     assert f"What changed in each head · toy → {found.after.model}" in said
-    nothing = [text for text, _ in texts_of(figure.draw(cases["same"]).figure)]
+    nothing = [text for text, _ in figure_of("same")[1]]
     assert nothing[0] == "no head changed: every pattern, measure and role is the same"
 
 
@@ -375,12 +392,16 @@ def test_the_title_of_a_figure_says_the_finding(cases: dict[str, Changes], texts
 def test_a_figure_is_legible_in_a_column_and_on_a_slide(
     cases: dict[str, Changes], style: str, least: float, lang: str
 ) -> None:
-    """As wide as it is there, and no letters too small; where they would be it is said."""
+    """As wide as it is there, and no letters too small."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", AttnvizWarning)
         made = cases["two"].figure(style=style, lang=lang)
     assert made.get_size_inches()[0] == pytest.approx(STYLES[style].width)
     assert smallest_letters(made) >= least - 0.05
+
+
+def test_a_figure_that_is_too_narrow_says_so(cases: dict[str, Changes]) -> None:
+    """No letter of it can be read."""
     with pytest.warns(AttnvizWarning, match="smallest letters"):
         cases["two"].figure(style="paper", width="1in")
 

@@ -84,7 +84,7 @@ def test_every_form_gives_the_same(numbers: Callable[..., dict[str, Any]], corpu
     named = "".join(json.dumps({"text": "I love you", "said": line}) + "\n" for line in lines).encode()
     (here / "c.jsonl.gz").write_bytes(gzip.compress(named))
     (here / "windows.txt").write_bytes(b"\xef\xbb\xbf" + raw.replace(b"\n", b"\r\n").removesuffix(b"\r\n"))
-    few = ("--toy", "--controls", "6")
+    few = ("--toy", "--controls", "2", "--no-similarity")
     plain = numbers(*few, "--corpus", corpus.name)
     assert plain["n_sentences"] == 24
     for name in ("c.txt.gz", "c.bz2", "c.txt.xz", "c.jsonl", "windows.txt"):
@@ -99,17 +99,18 @@ def test_a_treebank(
 ) -> None:
     """As --conllu and as --corpus the same; its sentences without their grammar have the same heads."""
     shutil.move(treebank, here / "t.conllu")
-    found = numbers("--toy", "--conllu", "t.conllu", "--no-similarity")
+    few = ("--toy", "--no-similarity", "--controls", "4")
+    found = numbers(*few, "--conllu", "t.conllu")
     assert {"nsubj", "det", "obj"} <= {one["name"] for one in found["relations"]}
-    assert numbers("--toy", "--corpus", "t.conllu", "--no-similarity") == found
+    assert numbers(*few, "--corpus", "t.conllu") == found
     (here / "t").write_bytes((here / "t.conllu").read_bytes())
-    assert numbers("--toy", "--conllu", "t", "--no-similarity") == found
+    assert numbers(*few, "--conllu", "t") == found
     texts = [line[9:] for line in (here / "t.conllu").read_text().splitlines() if line.startswith("# text = ")]
     (here / "t.txt").write_text("\n".join(texts))
-    plain = numbers("--toy", "--corpus", "t.txt", "--no-similarity")
+    plain = numbers(*few, "--corpus", "t.txt")
     assert plain["relations"] == []
     assert plain["estimates"] == found["estimates"]
-    shown = typed("compare-heads", "--toy", "--conllu", "t.conllu", "--no-similarity", "-o", "a.csv")
+    shown = typed("compare-heads", *few, "--conllu", "t.conllu", "-o", "a.csv")
     assert re.search(r"relations? (are|is) established|relations between words: none of", shown.output)
 
 
@@ -121,10 +122,10 @@ def test_one_sentence(numbers: Callable[..., dict[str, Any]], typed: Callable[..
     assert numbers("--toy", "-", stdin=text.encode() + b"\n") == found
     assert numbers("--toy", "--corpus", "one.txt") == found
     assert not any(role["established"] for head in found["heads"] for role in head["roles"])
-    shown = typed("compare-heads", "--toy", text).output
+    shown = typed("compare-heads", "--toy", text, "-o", "a.csv").output
     assert shown.startswith("Heads on one sentence · toy\n")
     assert "roles need more sentences" in shown
-    whole = typed("compare-heads", "--toy", text, "--table").output
+    whole = typed("compare-heads", "--toy", text, "--table", "-o", "a.csv").output
     assert len(re.findall(r"^\d\.\d  .* → ", whole, re.MULTILINE)) == 18
     assert "established" not in shown
 
@@ -180,17 +181,16 @@ def test_every_kind_of_attention(numbers: Callable[..., dict[str, Any]], corpus:
     assert measured == {"encoder": [True, True], "decoder": [True, False], "cross": [False, False]}[kind]
 
 
-@pytest.mark.parametrize(("kind", "n_layers"), [("encoder", 3), ("decoder", 3), ("cross", 3)])
-def test_a_pretrained_encoder_decoder(
-    numbers: Callable[..., dict[str, Any]], tmp_path: Path, real_model: str, kind: str, n_layers: int
-) -> None:
-    """A T5 from a folder says what it says, and its heads are measured on that."""
+def test_a_pretrained_encoder_decoder(numbers: Callable[..., dict[str, Any]], tmp_path: Path, real_model: str) -> None:
+    """A T5 from a folder says what it says, and its heads are measured on that; controls too, of cross attention."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    folder = Zoo(tmp_path, real_model).folder("t5")
-    found = numbers("-m", str(folder), "--kind", kind, "--no-similarity", "the cat sat on the mat")
-    assert np.array(found["estimates"]["value"], dtype=float).shape[:2] == (n_layers, 3)
+    command = ("-m", str(Zoo(tmp_path, real_model).folder("t5")), "--no-similarity", "the cat sat on the mat")
+    for kind, n_controls in (("encoder", 0), ("decoder", 0), ("cross", 1)):
+        found = numbers(*command, "--kind", kind, "--controls", str(n_controls))
+        assert np.array(found["estimates"]["value"], dtype=float).shape[:2] == (3, 3)
+        assert ("untrained" in found["controls"]) == (n_controls > 0)
 
 
 # -------------------------------------------------------------------------------------------------- files
@@ -208,9 +208,9 @@ def test_every_file(typed: Callable[..., Result], corpus: Path, here: Path) -> N
     assert (here / "a.pdf").read_bytes().startswith(b"%PDF")
     assert len(list(csv.reader(StringIO((here / "a.csv").read_text())))) == 1 + 18
     assert len(json.loads((here / "a.json").read_text())["heads"]) == 18
-    for ending in ("png", "svg", "pdf"):
-        drawn = typed("head", "2.2", "--load", "a.stats", "-o", f"b.{ending}")
-        assert (drawn.status, drawn.errors) == (0, f"wrote b.{ending}\n")
+    pages = [f"b.{ending}" for ending in ("png", "svg", "pdf")]
+    drawn = typed("head", "2.2", "--load", "a.stats", *(word for name in pages for word in ("-o", name)))
+    assert (drawn.status, drawn.errors) == (0, "".join(f"wrote {name}\n" for name in pages))
 
 
 def test_a_saved_survey_is_shown_again(
@@ -348,7 +348,18 @@ def test_memory_does_not_grow_with_the_corpus(here: Path, environment: Callable[
     peaks = []
     for n in (1, 12):
         (here / "c.txt").write_text("\n".join(distinct * n))
-        command = [sys.executable, "-c", MEASURED, "compare-heads", "--toy", "--corpus", "c.txt", "-o", "c.csv"]
+        command = [
+            sys.executable,
+            "-c",
+            MEASURED,
+            "compare-heads",
+            "-m",
+            "toy-random",
+            "--corpus",
+            "c.txt",
+            "-o",
+            "c.csv",
+        ]
         ran = subprocess.run(command, cwd=here, env=environment(), capture_output=True, text=True, check=True)
         status, peak = map(int, ran.stderr.splitlines()[-1].split())
         assert status == 0
@@ -378,7 +389,8 @@ def test_a_model_without_random_weights(
 ) -> None:
     """That none could be made, and why, is said on the screen and in the file; nothing is established without them."""
     command = ("--toy", "--controls", "8", "--no-similarity")
-    monkeypatch.setattr("attnviz.heads.capture.survey.SEEDS", 8)
+    monkeypatch.setattr("attnviz.heads.runs.OWN", 150)
+    monkeypatch.setattr("attnviz.heads.capture.runner.SEEDS", 8)
     assert any(role["established"] for head in numbers(*command)["heads"] for role in head["roles"])
 
     def fail(*_: object) -> None:

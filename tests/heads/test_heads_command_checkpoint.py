@@ -56,15 +56,16 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gathering, "WINDOW", 10)
 
 
-def test_kill_9_in_the_middle(here: Path, environment: Callable[..., dict[str, str]]) -> None:
+def test_kill_9_in_the_middle(
+    typed: Callable[..., Result], here: Path, environment: Callable[..., dict[str, str]]
+) -> None:
     """Nothing is lost but what came after the checkpoint, and that is measured again."""
     (here / "c.txt").write_text("\n".join(sentences(300) * 5) + "\n")
-    command = ["compare-heads", "--toy", "--corpus", "c.txt", "--controls", "20"]
-    goes_on_after_kill_9(command, here, environment(), lambda path: surveys.load_stats(path).n_lines)
+    command = ["compare-heads", "-m", "toy-random", "--corpus", "c.txt", "--controls", "20"]
+    goes_on_after_kill_9(command, typed, environment(), lambda path: surveys.load_stats(path).n_lines)
 
 
 @pytest.mark.usefixtures("windows", "treebank")
-@pytest.mark.parametrize("after", [1, 3, 4])
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -78,18 +79,20 @@ def test_broken_off_anywhere(
     corpus: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
-    after: int,
 ) -> None:
     """After any window, with bad lines, a treebank, a model that translates: the same numbers to the last digit."""
     assert corpus.exists()
-    alone = typed("compare-heads", *arguments, "--json")
-    with monkeypatch.context() as patch:
-        break_off(patch, after)
-        assert typed("compare-heads", *arguments, "--json", "--checkpoint", "c.stats").status == 130
-    assert surveys.load_stats("c.stats").n_lines == 10 * after
-    resumed = typed("compare-heads", *arguments, "--json", "--checkpoint", "c.stats")
-    assert (resumed.status, resumed.errors) == (0, "")
-    assert resumed.output == alone.output
+    command = ["compare-heads", *arguments, "--controls", "10", "--json"]
+    alone = typed(*command)
+    for after in (1, 3, 4):
+        going_on = [*command, "--checkpoint", f"{after}.stats"]
+        with monkeypatch.context() as patch:
+            break_off(patch, after)
+            assert typed(*going_on).status == 130
+        assert surveys.load_stats(going_on[-1]).n_lines == 10 * after
+        resumed = typed(*going_on)
+        assert (resumed.status, resumed.errors) == (0, "")
+        assert resumed.output == alone.output
 
 
 @pytest.mark.usefixtures("windows")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
 
     from attnviz.heads.record import HeadComparison, Role
 
-Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
+Shown = list[tuple[str, "Bbox"]]
+Texts = Callable[["Figure"], Shown]
+Drawn = Callable[..., tuple["Figure", Shown]]
 Make = Callable[..., Attention]
 LONG = "Although I did not get 95 in last TOEFL, I could get in the Ph.D program. " * 8
 
@@ -89,11 +92,35 @@ def assert_clear(shown: list[tuple[str, Bbox]], made_: Figure) -> None:
     assert not len(pairs), [(shown[a][0], shown[b][0]) for a, b in pairs[:5]]
 
 
+@pytest.fixture(scope="module")
+def sheet_of(texts_of: Texts) -> Drawn:
+    """The sheet of heads made by hand, and what it says, drawn once."""
+
+    @cache
+    def draw(*shape: int, all_roles: bool = False) -> tuple[Figure, Shown]:
+        drawn = sheet.draw(made(*shape, all_roles=all_roles)).figure
+        return drawn, texts_of(drawn)
+
+    return draw
+
+
+@pytest.fixture(scope="module")
+def page_of(texts_of: Texts) -> Drawn:
+    """Likewise the page of one of them, held against all controls."""
+
+    @cache
+    def draw(layer: int, head: int) -> tuple[Figure, Shown]:
+        drawn = heads_page_figure.draw(with_chance(made()), layer, head).figure
+        return drawn, texts_of(drawn)
+
+    return draw
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (1, 2), (3, 6), (6, 12), (24, 16)])
-def test_texts_keep_clear(texts_of: Texts, shape: tuple[int, int]) -> None:
+def test_texts_keep_clear(sheet_of: Drawn, shape: tuple[int, int]) -> None:
     """One head or hundreds: no text is cut or covers another."""
-    drawn = sheet.draw(made(*shape, all_roles=shape[0] > 3)).figure
-    assert_clear(texts_of(drawn), drawn)
+    drawn, shown = sheet_of(*shape, all_roles=shape != (3, 6))
+    assert_clear(shown, drawn)
 
 
 def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make) -> None:
@@ -123,10 +150,10 @@ def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 7), (24, 16)])
-def test_the_grid_has_the_colours_of_the_roles(shape: tuple[int, int]) -> None:
+def test_the_grid_has_the_colours_of_the_roles(sheet_of: Drawn, shape: tuple[int, int]) -> None:
     """A cell a head, in its place; hatched and pale where the role is not established."""
     comparison = made(*shape, all_roles=True)
-    cells = filled(sheet.draw(comparison).figure)[: len(comparison.heads)]
+    cells = filled(sheet_of(*shape, all_roles=True)[0])[: len(comparison.heads)]
     wide, high = cells[0].get_width(), cells[0].get_height()
     for head, cell in zip(comparison.heads, cells, strict=True):
         x, y = (cell.get_x() - cells[0].get_x()) / wide, (cell.get_y() - cells[0].get_y()) / high
@@ -159,11 +186,10 @@ def turned(comparison: HeadComparison) -> HeadComparison:
     return replace(comparison, heads=(replace(comparison.heads[0], roles=(other,)), *comparison.heads[1:]))
 
 
-def test_the_table_of_roles_counts(texts_of: Texts) -> None:
+def test_the_table_of_roles_counts(sheet_of: Drawn) -> None:
     """Each role by its short name, how many heads have it, the best of them and its score; title and notes agree."""
     comparison = made(6, 12, all_roles=True)
-    drawn = sheet.draw(comparison).figure
-    texts = texts_of(drawn)
+    _, texts = sheet_of(6, 12, all_roles=True)
     sure = [head for head in comparison.heads if head.roles and head.roles[0].established]
     assert texts[0][0].startswith(f"A role is established for {len(sure)} of 72 heads; most often: ")
     rows = {row.rule.short if row.rule else "no clear role": row for row in by_role(comparison)}
@@ -218,9 +244,10 @@ def test_one_sentence_shows_words(texts_of: Texts, fixed_record: Make) -> None:
     """In each cell the word that gets most; below, the strongest links between words with their heads."""
     record = fixed_record("[CLS] she eats apples [SEP]", n_layers=2, n_heads=3)
     drawn = sheet.draw(replace(made(), attention=record)).figure
-    texts = [text for text, _ in texts_of(drawn)]
+    shown = texts_of(drawn)
+    texts = [text for text, _ in shown]
     assert texts[0] == "What each of 6 heads looks at most in one sentence"
-    assert_clear(texts_of(drawn), drawn)
+    assert_clear(shown, drawn)
     received = received_by_words(record)
     for layer, head in np.ndindex(2, 3):
         assert record.key_tokens[int(received[layer, head].argmax())].text in texts
@@ -249,12 +276,12 @@ def test_the_tree_is_the_linkage(n: int) -> None:
         assert (line[1, 0], (line[1, 1] + line[2, 1]) / 2) in ends
 
 
-def test_the_strongest_example_of_each_established_role(texts_of: Texts) -> None:
+def test_the_strongest_example_of_each_established_role(texts_of: Texts, sheet_of: Drawn) -> None:
     """Of the heads with a role that which has it most clearly; a short sentence of those kept; nothing in doubt."""
     comparison = made(3, 6)
     cards = {card.role.name: card for card in strongest(comparison)}
     assert set(cards) == {"previous", "first", "offset_-2"}
-    shown = " ".join(text for text, _ in texts_of(sheet.draw(comparison).figure))
+    shown = " ".join(text for text, _ in sheet_of(3, 6)[1])
     for card in cards.values():
         assert card.example == comparison.examples[card.head.name, card.role.measure][0]
         assert f"“{card.example.text}” {card.example.score:.2f}" in shown
@@ -267,7 +294,7 @@ def test_the_strongest_example_of_each_established_role(texts_of: Texts) -> None
     assert "no example" in " ".join(text for text, _ in texts_of(sheet.draw(without).figure))
 
 
-def test_roles_without_a_card_are_counted(texts_of: Texts) -> None:
+def test_roles_without_a_card_are_counted(texts_of: Texts, sheet_of: Drawn) -> None:
     """Eight at most; the sheet says how many more there are, and nothing where there are not."""
     comparison = turned(made(6, 12, all_roles=True))
     sure = {role.name for head in comparison.heads for role in head.roles if role.established}
@@ -275,7 +302,7 @@ def test_roles_without_a_card_are_counted(texts_of: Texts) -> None:
     assert without_card(comparison) == len(sure) - MOST_CARDS > 0
     shown = " ".join(text for text, _ in texts_of(sheet.draw(comparison).figure))
     assert f"({without_card(comparison)} more role" in shown
-    assert "more role" not in " ".join(text for text, _ in texts_of(sheet.draw(made()).figure))
+    assert "more role" not in " ".join(text for text, _ in sheet_of()[1])
 
 
 def test_the_clearest_head_stands_for_its_role() -> None:
@@ -289,7 +316,7 @@ def test_the_clearest_head_stands_for_its_role() -> None:
     assert cards["offset_-3"] == cards["first"] == heads[3].name
 
 
-def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts) -> None:
+def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts, sheet_of: Drawn) -> None:
     """The head's own matrix, and no other, with its scale from 0 to 1; without the head, refused."""
     comparison = made()
     record = fixed_record(n_layers=2, n_heads=3)
@@ -297,7 +324,7 @@ def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts) 
     images = images_of(drawn)
     assert sum(np.array_equal(image, pixels(record.pattern(1, 0), 1.0, colours())) for image in images) == 1
     assert sum(np.array_equal(image, colours()[None]) for image in images) == 1
-    assert images_of(sheet.draw(comparison).figure) == []
+    assert images_of(sheet_of()[0]) == []
     shown = [text for text, _ in texts_of(drawn)]
     assert {token.text for token in record.key_tokens} <= set(shown)
     page = heads_page_figure.draw(comparison, 1, 0, patterns={"first": record}).figure
@@ -332,12 +359,11 @@ def test_names_without_room_are_left_out_and_counted(texts_of: Texts) -> None:
     assert (f"{unnamed} heads not named: no room" in said) == (unnamed > 0)
 
 
-def test_what_must_be_said(texts_of: Texts) -> None:
+def test_what_must_be_said(sheet_of: Drawn, page_of: Drawn) -> None:
     """Model, corpus, proof, notes, and that attention is no explanation."""
-    comparison = made()
-    for drawn in (sheet.draw(comparison).figure, heads_page_figure.draw(comparison, 0, 0).figure):
-        shown = " ".join(text for text, _ in texts_of(drawn))
-        for words in ("made by hand", "1,234 sentences", proof(comparison), "one thing to know", "not explanation"):
+    for _, texts in (sheet_of(), page_of(0, 0)):
+        shown = " ".join(text for text, _ in texts)
+        for words in ("made by hand", "1,234 sentences", proof(made()), "one thing to know", "not explanation"):
             assert words in shown
 
 
@@ -348,11 +374,11 @@ def bars_of(ax: Axes) -> list[float]:
     return [patch.get_height() for patch in ax.patches if isinstance(patch, Rectangle)]
 
 
-def test_a_page_has_the_measures() -> None:
+def test_a_page_has_the_measures(page_of: Drawn) -> None:
     """Bars are the weight by offset, dots the shares with their intervals, marks their controls."""
     comparison = with_chance(made())
     head = comparison.heads[3]
-    drawn = heads_page_figure.draw(comparison, 1, 0).figure
+    drawn, _ = page_of(1, 0)
     offsets, measures = (ax for ax in drawn.axes if ax.axison)
     values = [estimate_of(comparison, f"offset_{offset:+d}", head) for offset in offsets_up_to(MAX_OFFSET)]
     assert np.allclose(bars_of(offsets), [value for value, _, _ in values])
@@ -374,11 +400,11 @@ def test_a_page_has_the_measures() -> None:
     )
 
 
-def test_no_mark_hides_another() -> None:
+def test_no_mark_hides_another(page_of: Drawn) -> None:
     """Where a control falls on the head's own dot both are seen: it lies above, without a filling."""
     from matplotlib.collections import PathCollection
 
-    drawn = heads_page_figure.draw(with_chance(made()), 0, 2).figure
+    drawn, _ = page_of(0, 2)
     (measures,) = (ax for ax in drawn.axes if ax.axison and ax.collections)
     dots = {str(one.get_label()): one for one in measures.collections if isinstance(one, PathCollection)}
     own = dots.pop("this head")
@@ -389,23 +415,24 @@ def test_no_mark_hides_another() -> None:
         assert points.get_label() == "shuffled" or not len(points.get_facecolor())
 
 
-def test_how_relations_are_scored_is_said(texts_of: Texts) -> None:
+def test_how_relations_are_scored_is_said(texts_of: Texts, sheet_of: Drawn, page_of: Drawn) -> None:
     """Chosen on one half of the sentences, scored on the other: said where there are relations."""
     said = "a relation's heads are chosen on one half of the sentences"
-    for drawn, shown in (
-        (sheet.draw(made()).figure, True),
-        (heads_page_figure.draw(made(), 0, 1).figure, True),
-        (heads_page_figure.draw(made(), 0, 0).figure, False),
-        (sheet.draw(made(relations=())).figure, False),
+    without = texts_of(sheet.draw(made(relations=())).figure)
+    for texts, shown in (
+        (sheet_of()[1], True),
+        (page_of(0, 1)[1], True),
+        (page_of(0, 0)[1], False),
+        (without, False),
     ):
-        assert (said in " ".join(text for text, _ in texts_of(drawn))) == shown
+        assert (said in " ".join(text for text, _ in texts)) == shown
 
 
 @pytest.mark.parametrize("place", [(0, 0), (0, 1), (0, 2), (1, 1), (-1, -1)])
-def test_pages_keep_clear(texts_of: Texts, place: tuple[int, int]) -> None:
+def test_pages_keep_clear(page_of: Drawn, place: tuple[int, int]) -> None:
     """With an established role, with one that is not, with none."""
-    drawn = heads_page_figure.draw(with_chance(made()), *place).figure
-    assert_clear(texts_of(drawn), drawn)
+    drawn, shown = page_of(*place)
+    assert_clear(shown, drawn)
 
 
 def test_a_page_of_what_was_not_measured(texts_of: Texts) -> None:
@@ -429,9 +456,9 @@ def test_a_page_of_what_was_not_measured(texts_of: Texts) -> None:
         ((0, 2), "Head 0.2 has no clear role"),
     ],
 )
-def test_the_title_of_a_page_says_what_the_head_does(texts_of: Texts, place: tuple[int, int], title: str) -> None:
+def test_the_title_of_a_page_says_what_the_head_does(page_of: Drawn, place: tuple[int, int], title: str) -> None:
     """Established, in doubt, or none."""
-    assert texts_of(heads_page_figure.draw(made(), *place).figure)[0][0] == title
+    assert page_of(*place)[1][0][0] == title
 
 
 def test_no_such_head() -> None:

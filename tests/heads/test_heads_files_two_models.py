@@ -12,12 +12,12 @@ from attnviz.capture.source import open_source
 from attnviz.errors import FileFormatError, OutputError
 from attnviz.heads import files as both
 from attnviz.heads import files as surveys
-from attnviz.heads.capture.pairs import survey_pair
 from attnviz.heads.files import PairStats, Stats, SurveyRun
 from attnviz.heads.settings import SurveySettings
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage import encoding
 from tests.heads.test_heads_files_surveys import same
+from tests.heads.two_models import survey_pair
 
 if TYPE_CHECKING:
     from pathlib import Path

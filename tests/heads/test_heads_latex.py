@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from attnviz.heads.record import HeadComparison
     from tests.fixtures.command_line import Result
 
+pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
+
 SENTENCES = ["the boy sees a girl near the house .", "a girl sees two dogs .", "the old queen sees the boy ."] * 8
 WICKED = r"my_model$1 50% \z {x} #2 & ~^ 나의 모델"
 

@@ -17,6 +17,7 @@ from attnviz.capture.observers import Batch, Block, Sentence
 from attnviz.capture.source import open_source
 from attnviz.capture.stream import Layer, Scoring
 from attnviz.heads import structure, survey
+from attnviz.heads.capture import runner
 from attnviz.heads.capture import survey as windows
 from attnviz.heads.capture.links import FindLinks, align
 from attnviz.heads.capture.survey import survey_corpus
@@ -287,8 +288,9 @@ class TestRealModel:
                     n_checked += int(clear.sum())
         assert n_checked > 20_000
 
+    @pytest.mark.usefixtures("whole_corpora")
     def test_some_heads_are_named_and_lost_links_said(self, zoo: Zoo) -> None:
-        found = survey_corpus([*read_corpus(TREEBANK)][:220], zoo.source("real"), replace(QUICK, controls=10))
+        found = survey_corpus([*read_corpus(TREEBANK)][:120], zoo.source("real"), replace(QUICK, controls=10))
         made = compare(found, corpus="treebank")
         assert {one.name for one in made.relations} > {"nsubj", "obj", "det", "coreference"}
         (nsubj,) = [one for one in made.relations if one.name == "nsubj"]
@@ -318,6 +320,7 @@ def found() -> Survey:
     return survey_corpus(corpus_lines(300), open_source("toy"), SurveySettings(similarity=False))
 
 
+@pytest.mark.usefixtures("whole_corpora")
 class TestHomeBuilt:
     """The heads of the trained models that are known to exist are found and named without being told."""
 
@@ -380,13 +383,25 @@ def ahead(lines: Sequence[CorpusLine]) -> list[CorpusLine]:
     return turned
 
 
+@pytest.fixture(scope="module")
+def whole() -> Survey:
+    """What the home-built encoder finds in few sentences, with few random weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "SEEDS", 2)
+        return survey_corpus(corpus_lines(40), open_source("toy"), QUICK)
+
+
+@pytest.mark.usefixtures("whole_corpora")
 class TestParts:
     """Batches, order and parts change nothing, controls included."""
 
-    def test_order_batches_and_parts(self) -> None:
-        lines, source = corpus_lines(60), open_source("toy")
-        whole = survey_corpus(lines, source, QUICK)
-        parts = [survey_corpus(part, source, QUICK) for part in (lines[:7], lines[7:40], lines[40:])]
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runner, "SEEDS", 2)
+
+    def test_order_batches_and_parts(self, whole: Survey) -> None:
+        lines, source = corpus_lines(40), open_source("toy")
+        parts = [survey_corpus(part, source, QUICK) for part in (lines[:7], lines[7:25], lines[25:])]
         merged = survey.merge(survey.merge(parts[2], parts[0]), parts[1])
         other = survey_corpus(lines[::-1], source, QUICK, tokens=64)
         for one in (merged, other):
@@ -408,19 +423,16 @@ class TestParts:
         assert exactly(merged[0]) == exactly(one)
         assert exactly(merged[1]) == exactly(one)
 
-    def test_a_broken_off_run_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        lines, source = corpus_lines(30), open_source("toy")
-        whole = survey_corpus(lines, source, QUICK)
+    def test_a_broken_off_run_goes_on(self, whole: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+        lines, source = corpus_lines(40), open_source("toy")
         monkeypatch.setattr(windows, "WINDOW", 10)
-        kept: list[Progress[Survey]] = []
+        kept: list[Progress] = []
         survey_corpus(lines, source, QUICK, tell=kept.append)
         assert exactly(survey_corpus(lines, source, QUICK, so_far=kept[0])) == exactly(whole)
 
-    def test_small_blocks_change_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        lines, source = corpus_lines(20), open_source("toy")
-        whole = survey_corpus(lines, source, QUICK)
+    def test_small_blocks_change_nothing(self, whole: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(stream, "BLOCK_BYTES", 4096)
-        assert exactly(survey_corpus(lines, source, QUICK)) == exactly(whole)
+        assert exactly(survey_corpus(corpus_lines(40), open_source("toy"), QUICK)) == exactly(whole)
 
 
 def exactly(found: Survey) -> tuple[object, ...]:
@@ -437,14 +449,15 @@ def exactly(found: Survey) -> tuple[object, ...]:
     )
 
 
+@pytest.mark.usefixtures("whole_corpora")
 class TestChance:
     """Heads of random weights find nothing that is established, but for what chance allows."""
 
-    @pytest.mark.parametrize("seed", range(3))
-    def test_random_weights(self, seed: int) -> None:
-        lines = [line for line in read_corpus(TREEBANK) if isinstance(line, CorpusLine)]
-        found = survey_corpus(lines, open_source("toy-random", sizes={"seed": seed}), replace(QUICK, controls=10))
-        check_chance(found)
+    def test_random_weights(self) -> None:
+        lines = [*read_corpus(TREEBANK)]
+        for seed in range(3):
+            found = survey_corpus(lines, open_source("toy-random", sizes={"seed": seed}), replace(QUICK, controls=10))
+            check_chance(found)
 
     def test_the_home_built_architecture_untrained(self) -> None:
         check_chance(survey_corpus(corpus_lines(120), untrained("toy"), replace(QUICK, controls=10)))

@@ -13,7 +13,6 @@ from axe_core_python.sync_playwright import Axe
 import attnviz
 from attnviz.capture.source import open_source
 from attnviz.errors import OutputError
-from attnviz.heads.capture.pairs import survey_pair
 from attnviz.heads.changes import wording
 from attnviz.heads.changes.compare import changes as compared
 from attnviz.heads.changes.html import page as changes_page
@@ -22,6 +21,7 @@ from attnviz.heads.record import Example, HeadComparison
 from attnviz.heads.settings import SurveySettings
 from attnviz.models.language.splits import corpus_lines
 from tests.fixtures.browser import downloaded, state
+from tests.heads.two_models import survey_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
     from attnviz.heads.changes.record import Changes
+
+pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
 
 SENTENCES = [
     "the animal didn't cross the street because it was too tired",

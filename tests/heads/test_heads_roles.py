@@ -11,7 +11,8 @@ import torch
 
 from attnviz.capture.source import as_source, open_source
 from attnviz.errors import SelectionError
-from attnviz.heads.capture.survey import Runner, survey_corpus
+from attnviz.heads.capture.runner import Runner
+from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.heads.measures import measures_of, rules_of
 from attnviz.heads.measures import named as measures_named
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from attnviz.heads.record import HeadComparison
+    from attnviz.heads.survey import Survey
+    from attnviz.text.corpus import BadLine
+
+pytestmark = pytest.mark.usefixtures("whole_corpora")
 
 
 def sentences(n: int, seed: int = 0) -> list[CorpusLine]:
@@ -48,6 +53,19 @@ def counts(rows: np.ndarray) -> Counts:
 def by_hand() -> HeadComparison:
     """The model made by hand on 60 sentences."""
     return compare(survey_corpus(sentences(60), ByHand(), SurveySettings(controls=60)), corpus="made up")
+
+
+@pytest.fixture(scope="module")
+def shipped() -> list[CorpusLine | BadLine]:
+    """The sentences that ship."""
+    return [*read_corpus(TREEBANK)]
+
+
+@pytest.fixture(scope="module")
+def of_random_weights() -> list[Survey]:
+    """Models of the sizes of the one made by hand, each on sentences of its own."""
+    settings = SurveySettings(controls=60, similarity=False)
+    return [survey_corpus(sentences(60, seed), ByHand(seed), settings) for seed in range(4)]
 
 
 def test_every_head_made_by_hand_is_named_right(by_hand: HeadComparison) -> None:
@@ -89,8 +107,9 @@ def measured_once(monkeypatch: pytest.MonkeyPatch, known: dict[object, Any]) -> 
 
     def once(measure: Callable[..., Any], name: str) -> Callable[..., Any]:
         def found(runner: Runner, given: Mapping[int, Any], **more: Any) -> Any:
-            texts = [repr((key, one[1:] if isinstance(one, tuple) else one.sentences)) for key, one in given.items()]
-            of = name, runner.source.digest(), tuple(texts), *more.items()
+            batches = [one[0] if isinstance(one, tuple) else one for one in given.values()]
+            read = tuple(token.piece for batch in batches for token in batch.sentences[0].tokens)
+            of = name, runner.source.digest(), read, *more.items()
             if of not in known:
                 known[of] = measure(runner, given, **more)
             return known[of]
@@ -103,14 +122,14 @@ def measured_once(monkeypatch: pytest.MonkeyPatch, known: dict[object, Any]) -> 
 
 @pytest.mark.usefixtures("measured_once")
 @pytest.mark.parametrize("seed", range(35))
-def test_models_of_random_weights_have_no_established_role(seed: int) -> None:
+def test_models_of_random_weights_have_no_established_role(shipped: list[CorpusLine | BadLine], seed: int) -> None:
     """On the sentences that ship, at the usual settings: held against one model, 14 of these 35 had such a head."""
     source = open_source("toy-random", sizes={"seed": seed})
-    found = compare(survey_corpus(read_corpus(TREEBANK), source, SurveySettings(similarity=False)), corpus="shipped")
+    found = compare(survey_corpus(shipped, source, SurveySettings(similarity=False)), corpus="shipped")
     assert not [(head.name, role.name) for head in found.heads for role in head.roles if role.established]
 
 
-def test_controls_are_of_the_same_sentences(real_model: str) -> None:
+def test_controls_are_of_the_same_sentences(shipped: list[CorpusLine | BadLine], real_model: str) -> None:
     """Controls are taken of 50 of the 452 sentences: where these are longer, random weights do less there, but no role.
 
     A causal model of random weights gives the token before a share that depends on nothing but how many there are.
@@ -121,25 +140,24 @@ def test_controls_are_of_the_same_sentences(real_model: str) -> None:
         torch.manual_seed(1000)
         config = GPT2Config(vocab_size=30522, n_embd=48, n_layer=3, n_head=6, bos_token_id=0, eos_token_id=0)
         source = as_source(GPT2Model(config).eval(), AutoTokenizer.from_pretrained(real_model))
-    survey = survey_corpus(read_corpus(TREEBANK), source, SurveySettings(similarity=False))
+    survey = survey_corpus(shipped, source, SurveySettings(similarity=False))
     low = {rule.family: 1e-9 for _, rule in rules_of(measures_of())}
     found = compare(survey, corpus="shipped", thresholds=low)
     assert not [(head.name, role.name) for head in found.heads for role in head.roles if role.established]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_random_weights_have_no_role(seed: int) -> None:
+def test_random_weights_have_no_role(of_random_weights: list[Survey]) -> None:
     """None is established in any head, whatever the thresholds leave."""
-    found = compare(survey_corpus(sentences(60, seed), ByHand(seed), SurveySettings(controls=60)), corpus="made up")
-    assert not [head.name for head in found.heads if any(role.established for role in head.roles)]
+    for survey in of_random_weights:
+        found = compare(survey, corpus="made up")
+        assert not [head.name for head in found.heads if any(role.established for role in head.roles)]
 
 
-def test_low_thresholds_establish_no_more_than_chance_allows() -> None:
+def test_low_thresholds_establish_no_more_than_chance_allows(of_random_weights: list[Survey]) -> None:
     """Even where a head need not do much, at most 5 % of random heads do more than the best of others."""
     low = dict.fromkeys(("self", "previous", "next", "first", "separator", "same_word", "induction"), 0.001)
     established = total = 0
-    for seed in range(4):
-        survey = survey_corpus(sentences(40, seed), ByHand(seed), SurveySettings(controls=40, similarity=False))
+    for survey in of_random_weights:
         for head in compare(survey, corpus="made up", thresholds=low).heads:
             total += len(low)
             established += sum(role.established for role in head.roles if role.name in low)

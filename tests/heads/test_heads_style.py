@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     Texts = Callable[[Figure], list[tuple[str, Bbox]]]
 
+pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
+
 SENTENCES = ["the boy sees a girl near the house .", "a girl sees two dogs .", "the old queen sees the boy ."] * 8
 
 

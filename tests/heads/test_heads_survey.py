@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from attnviz.heads.record import HeadComparison
     from attnviz.heads.survey import Survey
 
+pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
+
 
 def words_of(comparison: HeadComparison) -> list[str]:
     """Its notes in words."""
@@ -82,12 +84,17 @@ def test_parts_make_the_whole(whole: Survey) -> None:
         assert heads == [(head.name, [role.name for role in head.roles]) for head in compare(merged, corpus="").heads]
 
 
+@pytest.fixture(scope="module")
+def plain() -> Survey:
+    """A survey of 24 sentences."""
+    return survey_corpus(sentences(24), open_source("toy"), SurveySettings(controls=3))
+
+
 @settings(deadline=None, max_examples=8)
 @given(order=st.permutations(range(24)), tokens=st.sampled_from([16, 100, 2048]))
-def test_order_and_batches_change_nothing(order: list[int], tokens: int) -> None:
+def test_order_and_batches_change_nothing(plain: Survey, order: list[int], tokens: int) -> None:
     """The same sentences in any order, in batches of any size."""
     source, lines = open_source("toy"), sentences(24)
-    plain = survey_corpus(lines, source, SurveySettings(controls=3))
     same(plain, survey_corpus([lines[i] for i in order], source, SurveySettings(controls=3), tokens=tokens), 1e-6)
 
 
@@ -95,7 +102,7 @@ def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.Monke
     """From what was told after any window of lines, a new run ends with the very same numbers."""
     monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 16)
     source, lines = open_source("toy"), sentences(60)
-    stops: list[Progress[Survey]] = []
+    stops: list[Progress] = []
     plain = survey_corpus(lines, source, SurveySettings(controls=20), tell=stops.append)
     assert [stop.n_lines for stop in stops] == [16, 32, 48, 60]
     for stop in stops[:-1]:

@@ -1,131 +1,106 @@
-"""A corpus run through a model: batched by length, measured as it streams by, at constant memory."""
+"""A corpus run through a model, or through two: batched by length, measured as it streams by, at constant memory."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
 from itertools import islice
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.attention import Kind, Receipt
-from attnviz.capture.batching import in_batches, join, shuffle, take_first
-from attnviz.capture.observers import Batch, Observer, Sentence
+from attnviz.attention import Token
+from attnviz.capture.batching import in_batches, join
+from attnviz.capture.observers import Batch, Sentence, expect_kind
 from attnviz.capture.source import Source
 from attnviz.errors import InputError, ModelError
-from attnviz.heads import structure, survey, tally
-from attnviz.heads.capture.divergences import divergences
-from attnviz.heads.capture.links import FindLinks
-from attnviz.heads.capture.measure import BatchMeasures, FindWeights, MeasureHeads
-from attnviz.heads.measures import (
-    CHANCE,
-    MEASURES,
-    SHUFFLED,
-    UNTRAINED,
-    Entry,
-    Measure,
-    measures_of,
-    of_rows,
-)
+from attnviz.heads import survey, tally
+from attnviz.heads.capture.divergences import divergence_between
+from attnviz.heads.capture.measure import BatchMeasures
+from attnviz.heads.capture.runner import TOKENS, BatchSummary, Runner
+from attnviz.heads.changes.compare import check_alike, check_heads
+from attnviz.heads.measures import MEASURES, Entry
 from attnviz.heads.settings import SurveySettings
-from attnviz.heads.similarity import Divergences
-from attnviz.heads.structure import LinkHits, Relations
-from attnviz.heads.survey import BAD_LINES, About, Examples, Places, Sample, Survey
+from attnviz.heads.survey import BAD_LINES, Survey
+from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
-from attnviz.text.display import check_text
-
-TOKENS = 2048
-"""Tokens in a batch, padding included: as many as keep the cores busy."""
-
-SEEDS = 8
-"""Models of random weights, each of another seed, whose best heads a role is held against."""
+from attnviz.text.display import check_text, clip, visible
 
 WINDOW = 512
 """So many lines are sorted by length before they are cut into batches."""
 
-T = TypeVar("T")
+KEPT_BYTES = 64 * 2**20
+"""Numbers of sentences kept until they are added up: one product for a whole window of a model of 72 heads."""
 
-Bad: TypeAlias = Sequence[tuple[int, str]]
-"""Lines that could not be used: number and reason."""
+TOKENS_SHOWN = 6
+"""Of a sentence that two models cut in two ways, so many tokens are named, from the last one that is the same on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Surveys:
+    """What is kept of a model, or of two on the same sentences."""
+
+    each: tuple[Survey, ...]  # of each model
+    divergences: Tally | None = None  # of two: of each head's rows in the one and in the other, summed over sentences
+
+    @property
+    def before(self) -> Survey:
+        """The survey of the first."""
+        return self.each[0]
+
+    @property
+    def after(self) -> Survey:
+        """That of the last."""
+        return self.each[-1]
+
+    def merged(self, other: Surveys) -> Surveys:
+        """Both corpora together, as `attnviz.heads.survey.merge` puts them."""
+        both = self.divergences and other.divergences and self.divergences.merged(other.divergences)
+        return Surveys(each=tuple(map(survey.merge, self.each, other.each)), divergences=both)
+
+    def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Surveys:
+        """The same with so many lines that could not be used, of which these are the first."""
+        named = [(line.number, line.reason) for line in bad]
+        return replace(self, each=tuple(
+            replace(one, n_bad=one.n_bad + n_bad, bad=(*one.bad, *named)[:BAD_LINES]) for one in self.each
+        ))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress(Generic[T]):
+class Progress:
     """How far a run over a corpus is."""
 
-    found: T  # what is known so far
+    found: Surveys  # what is known so far
     n_lines: int  # how many lines were read, bad ones too
 
 
-def gathered(
-    lines: Iterable[CorpusLine | BadLine],
-    measured: Callable[[Sequence[CorpusLine], list[BadLine]], Iterable[T]],
-    merged: Callable[[T, T], T],
-    with_bad: Callable[[T, Bad, int], T],
-    *,
-    so_far: Progress[T] | None,
-    tell: Callable[[Progress[T]], None] | None,
-    corpus: str,
-) -> T:
-    """What all lines say.
-
-    Args:
-        lines: the corpus.
-        measured: what some lines say, in parts; it adds the lines that cannot be used to the bad ones.
-        merged: two parts together.
-        with_bad: the same with bad lines: the first of them, and how many there are.
-        so_far: where an earlier run stopped: so many lines are passed over.
-        tell: told after each window.
-        corpus: what the lines are, for the message.
-
-    Raises:
-        InputError: no sentence is left.
-    """
-    found, n_lines = (so_far.found, so_far.n_lines) if so_far else (None, 0)
-    bad: list[BadLine] = []
-    n_bad = 0
-    rest = islice(lines, n_lines, None)
-    while window := list(islice(rest, WINDOW)):
-        bad += [line for line in window if isinstance(line, BadLine)]
-        for one in measured([line for line in window if isinstance(line, CorpusLine)], bad):
-            found = one if found is None else merged(found, one)
-        n_lines += len(window)
-        bad.sort(key=lambda line: line.number)
-        if found is None:  # hours of lines that cannot be used take no more room than a few
-            n_bad, bad = n_bad + len(bad[BAD_LINES:]), bad[:BAD_LINES]
-        else:
-            found = with_bad(found, [(line.number, line.reason) for line in bad], n_bad + len(bad))
-            n_bad, bad = 0, []
-            if tell is not None:
-                tell(Progress(found=found, n_lines=n_lines))
-    if found is None:
-        first = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
-        start = f"{corpus}: " if corpus else ""
-        raise InputError(f"{start}there is no sentence to measure heads on{first}")
-    return found
-
-
 def survey_corpus(
+    lines: Iterable[CorpusLine | BadLine], source: Source, settings: SurveySettings | None = None, **how: Any
+) -> Survey:
+    """Measure every head of one model; what else may be set, and is raised, is that of `survey_models`."""
+    return survey_models(lines, [source], settings, **how).before
+
+
+def survey_models(
     lines: Iterable[CorpusLine | BadLine],
-    source: Source,
+    sources: Sequence[Source],
     settings: SurveySettings | None = None,
     *,
     measures: tuple[Entry, ...] = MEASURES,
     tokens: int = TOKENS,
-    so_far: Progress[Survey] | None = None,
-    tell: Callable[[Progress[Survey]], None] | None = None,
+    so_far: Progress | None = None,
+    tell: Callable[[Progress], None] | None = None,
     corpus: str = "",
-) -> Survey:
-    """Measure every head of a model on every sentence of a corpus, and take the controls.
+) -> Surveys:
+    """Measure every head of a model, or of two, on every sentence of a corpus, and take the controls.
+
+    What the first model says, where it says something, the second is made to say.
 
     Args:
-        lines: the corpus. Lines that cannot be used are counted and named, and so are sentences that the model cannot
+        lines: the corpus. Lines that cannot be used are counted and named, and so are sentences that a model cannot
             read.
-        source: the model.
+        sources: the models.
         settings: how.
         measures: what is measured.
         tokens: how many a batch may have, padding included.
@@ -135,314 +110,181 @@ def survey_corpus(
 
     Raises:
         InputError: no sentence is left.
-        ModelError: the model cannot be run, or its weights are not proved.
+        ModelError: a model cannot be run, its weights are not proved, or two cut a sentence into other tokens or have
+            other kinds of attention.
+        RecordError: two models have other numbers of layers or heads.
+        SelectionError: the first of two has no such attention.
     """
-    runner = Runner(source, settings or SurveySettings(), measures, tokens)
-    found = gathered(lines, runner.measured, survey.merge, with_bad, so_far=so_far, tell=tell, corpus=corpus)
-    return runner.with_controls(found)
+    sides = _sides(sources, settings, measures, tokens)
+    found, n_lines = (so_far.found, so_far.n_lines) if so_far else (None, 0)
+    bad: list[BadLine] = []
+    n_bad = 0
+    rest = islice(lines, n_lines, None)
+    while window := list(islice(rest, WINDOW)):
+        bad += [line for line in window if isinstance(line, BadLine)]
+        for one in _measured(sides, [line for line in window if isinstance(line, CorpusLine)], bad):
+            found = one if found is None else found.merged(one)
+        n_lines += len(window)
+        bad.sort(key=lambda line: line.number)
+        if found is None:  # hours of lines that cannot be used take no more room than a few
+            n_bad, bad = n_bad + len(bad[BAD_LINES:]), bad[:BAD_LINES]
+        else:
+            found = found.with_bad(bad, n_bad + len(bad))
+            n_bad, bad = 0, []
+            if tell is not None:
+                tell(Progress(found=found, n_lines=n_lines))
+    if found is None:
+        first = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
+        start = f"{corpus}: " if corpus else ""
+        raise InputError(f"{start}there is no sentence to measure heads on{first}")
+    return replace(found, each=tuple(map(Runner.with_controls, sides, found.each)))
 
 
-def with_bad(found: Survey, bad: Bad, n_bad: int) -> Survey:
-    """The same with lines that could not be used."""
-    return replace(found, n_bad=found.n_bad + n_bad, bad=(*found.bad, *bad)[: survey.BAD_LINES])
-
-
-class Runner:
-    """A model with what is needed to measure its heads batch by batch.
-
-    Args:
-        source: the model.
-        settings: how it is surveyed.
-        measures: what is measured.
-        tokens: how many a batch may have.
-        keep_rows: whether the rows of a batch are kept for who runs it, though its heads are not compared.
-    """
-
-    def __init__(
-        self, source: Source, settings: SurveySettings, measures: tuple[Entry, ...] = MEASURES, tokens: int = TOKENS,
-        *, keep_rows: bool = False,
-    ) -> None:  # fmt: skip
-        self.source, self.tokens = source, tokens
-        self._settings, self._entries, self._keep_rows = settings, measures, keep_rows or settings.similarity
-        self._measures = of_rows(measures_of(measures, settings.max_offset))
-        self._weights: FindWeights | None = None
-
-    @cached_property
-    def _digest(self) -> str:
-        return self.source.digest()
-
-    def measured(self, lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Survey]:
-        """Surveys of the lines; those that the model cannot read are added to the bad ones."""
-        ran = ran_over([self], lines, bad, lambda line: (self.encode(line.text),))
-        for parts in in_heaps((self.part(batch, run) for ((batch, run),) in ran), lambda part: part.sums.nbytes):
-            yield self.survey(parts)
-
-    def with_controls(self, found: Survey) -> Survey:
-        """The same survey with the controls of its sample."""
-        sample = found.sample
-        if not sample.texts:  # none were wished for
-            return found
-        texts = {**sample.linked, **sample.texts}
-        read = {key: self.encode(*given) for key, given in texts.items()}
-        singles = {key: read[key] for key in sample.texts}
-        controls = dict(sample.controls)
-        mixed = {key: shuffle(single, key) for key, single in singles.items()}
-        if all(single is not None for single in mixed.values()):
-            controls[SHUFFLED] = self._control({key: single for key, single in mixed.items() if single is not None})
-        controls[CHANCE] = self._control(singles, dealt=True)
-        places = [one.role is not None for one in self._measures]
-        sums, links, counts = [], [], np.zeros(0)
-        for seed in range(SEEDS):
-            try:
-                source = self.source.untrained(seed)
-            except ModelError as error:
-                return replace(found, sample=replace(sample, controls=controls, no_random=str(error)))
-            other = Runner(source, self._settings, self._entries, self.tokens)
-            if self.source.generates:  # it reads what the trained model generates
-                said = {key: single.sentences[0].target for key, single in read.items()}
-                read = {key: other.encode(*given, target=said[key]) for key, given in texts.items()}
-            measured, counts = other._control({key: read[key] for key in sample.texts})
-            sums.append(np.ascontiguousarray(measured[..., places]))
-            links.append(other._links({key: (read[key], one) for key, one in sample.annotated.items()}))
-        controls[UNTRAINED] = np.concatenate(sums, axis=1), np.ascontiguousarray(counts[..., places])
-        hits = {
-            key: replace(one, hits=np.concatenate([seed[key].hits for seed in links], axis=2))
-            for key, one in links[0].items()
-        }
-        return replace(found, sample=replace(sample, controls=controls, found=hits))
-
-    def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
-        """A batch of one sentence."""
-        settings = self._settings
-        # What a model says that never ends has a word more than it may be given.
-        truncate = settings.truncate or target is not None
-        return self.source.encode([text], [pair], truncate=truncate, kind=settings.kind, targets=[target])
-
-    def run(
-        self, batch: Batch, annotated: Sequence[Annotation | None] = (), *, control: bool = False,
-        dealt: Sequence[int] | None = None,
-    ) -> BatchRun:  # fmt: skip
-        """Measure a batch; of a control no rows are kept."""
-        if self._weights is None:
-            self._weights = FindWeights()
-            self.source.stream(take_first(batch), [self._weights])
-        observer = MeasureHeads(
-            self._settings.specials,
-            self._weights.handed,
-            keep_rows=self._keep_rows and not control,
-            dealt=dealt,
-            embeddings=self._weights.embeddings,
-            measures=self._measures,
-            max_offset=self._settings.max_offset,
-        )
-        observers: list[Observer] = [observer]
-        said = tuple(annotated) or (None,) * len(batch.sentences)
-        # What is annotated are the words that are read: attention to or from those that are said is between others.
-        between = [one if sentence.keys is None else None for one, sentence in zip(said, batch.sentences, strict=True)]
-        links = FindLinks(between, self._settings.specials)
-        if any(one is not None for one in between):
-            observers.append(links)
-        receipt = self.source.stream(batch, observers)
-        found = links.found() if len(observers) > 1 else (None,) * len(said)
-        return BatchRun(measured=observer.measured(), receipt=receipt, annotated=said, found=found)
-
-    def _control(self, singles: Mapping[int, Batch], *, dealt: bool = False) -> survey.PerSentence:
-        """The measures of these sentences, in the order of their keys."""
-        keys = {id(single): key for key, single in singles.items()}
-        parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        for batches in in_batches(list(singles.values()), self.tokens):
-            there = [keys[id(single)] for single in batches]
-            ran = self.run(join(batches), control=True, dealt=there if dealt else None)
-            measured = ran.measured.sums.cpu().numpy(), ran.measured.counts.cpu().numpy()
-            parts |= dict(zip(there, zip(*measured, strict=True), strict=True))
-        sums, counts = (np.stack([parts[key][at] for key in singles]).astype(np.float64) for at in (0, 1))
-        return sums, counts
-
-    def _links(self, given: Mapping[int, tuple[Batch, Annotation]]) -> dict[int, LinkHits]:
-        """Which links of these sentences heads find."""
-        keys = {id(single): key for key, (single, _) in given.items()}
-        hits: dict[int, LinkHits | None] = {}
-        for batches in in_batches([single for single, _ in given.values()], self.tokens):
-            there = [keys[id(single)] for single in batches]
-            find = FindLinks([given[key][1] for key in there], self._settings.specials)
-            self.source.stream(join(batches), [find])
-            hits |= dict(zip(there, find.found(), strict=True))
-        return {key: one for key in given if (one := hits[key]) is not None}
-
-    def part(self, batch: Batch, ran: BatchRun) -> BatchSummary:
-        """What is kept of a batch."""
-        measured = ran.measured
-        keys = tuple(tally.key_of(sentence.text, sentence.pair) for sentence in batch.sentences)
-        sums, counts = measured.sums.cpu().numpy(), measured.counts.cpu().numpy()
-        similarity = None
-        if self._settings.similarity and measured.rows is not None and measured.rows_counted is not None:
-            similarity = divergences(measured.rows, measured.rows_counted)
-        enough = np.array([one.enough_rows for one in self._measures], dtype=np.float64)
-        return BatchSummary(
-            sentences=batch.sentences,
-            keys=keys,
-            kind=batch.kind or self.source.kinds[0],
-            n_tokens=int(batch.real.sum()),
-            sums=sums,
-            counts=counts,
-            fixed=measured.fixed.cpu().numpy(),
-            fixed_counts=measured.fixed_counts.cpu().numpy(),
-            places=survey.places_of(measured.corner.cpu().numpy(), measured.corner_seen.cpu().numpy(), keys),
-            examples=survey.examples_of(sums, counts, keys, [sentence.text for sentence in batch.sentences], enough),
-            similarity=similarity,
-            receipt=ran.receipt,
-            annotated=ran.annotated,
-            found=ran.found,
-        )
-
-    def survey(self, parts: Sequence[BatchSummary]) -> Survey:
-        """What some batches say together."""
-        about = About(
-            model=self.source.name, weights=self._digest, kind=parts[0].kind, specials=self._settings.specials,
-            sample=self._settings.controls, max_offset=self._settings.max_offset,
-        )  # fmt: skip
-        keys = [key for part in parts for key in part.keys]
-        sums, counts, fixed, fixed_counts = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("sums", "counts", "fixed", "fixed_counts")
-        )
-        alike = [part.similarity for part in parts if part.similarity is not None]
-        return Survey(
-            about=about,
-            measures=tuple(one.name for one in self._measures),
-            heads=tally.tallied(sums, counts[:, :, None], keys),
-            offsets=tally.tallied(fixed, fixed_counts[:, None], keys),
-            places=reduce(operator.add, (part.places for part in parts)),
-            examples=reduce(survey.merge_examples, (part.examples for part in parts)),
-            sample=_sample(parts, about.sample, (sums, counts), self._measures),
-            similarity=reduce(operator.add, alike) if alike else None,
-            relations=_relations(parts),
-            n_tokens=sum(part.n_tokens for part in parts),
-            n_cut=sum(sentence.is_cut for part in parts for sentence in part.sentences),
-            worst=tuple(map(max, zip(*(part.receipt.differences for part in parts), strict=True))),
-            tolerance=max(part.receipt.tolerance for part in parts),
-            dtype=parts[0].receipt.dtype,
-        )
-
-
-def ran_over(
-    sides: Sequence[Runner],
-    lines: Sequence[CorpusLine],
-    bad: list[BadLine],
-    read: Callable[[CorpusLine], tuple[Batch, ...]],
-) -> Iterator[list[tuple[Batch, BatchRun]]]:
-    """Of each batch that lines make, what each model reads and what that gave."""
+def _measured(sides: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Surveys]:
+    """What lines say, as much at a time as is added up at once; those that no model can read are added to the bad."""
     singles: list[Batch] = []
     given: dict[int, tuple[tuple[Batch, ...], Annotation | None]] = {}
     for line in lines:
         try:
-            check_text(line.text)
-            several = read(line)
+            several = _read_by(sides, line.text, f"line {line.number}, ")
         except InputError as error:
             bad.append(BadLine(number=line.number, reason=str(error)))
         else:
             singles.append(several[0])
             given[id(several[0])] = several, annotation(line)
+    heap: list[_Batches] = []
     for batches in in_batches(singles, sides[0].tokens):
         read_by = zip(*(given[id(single)][0] for single in batches), strict=True)
-        annotated = [given[id(single)][1] for single in batches]
-        joined = [join(list(several)) for several in read_by]
-        yield [(batch, side.run(batch, annotated)) for side, batch in zip(sides, joined, strict=True)]
-
-
-def in_heaps(parts: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """What is kept of batches, as much at a time as is added up at once."""
-    heap: list[T] = []
-    for part in parts:
-        heap.append(part)
-        if sum(map(size, heap)) > KEPT_BYTES:
-            yield heap
+        heap.append(_batches(sides, list(map(join, read_by)), [given[id(single)][1] for single in batches]))
+        if sum(some.each[0].sums.nbytes for some in heap) > KEPT_BYTES:
+            yield _together(sides, heap)
             heap = []
     if heap:
-        yield heap
+        yield _together(sides, heap)
 
 
-KEPT_BYTES = 64 * 2**20
-"""Numbers of sentences kept until they are added up: one product for a whole window of a model of 72 heads."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchRun:
-    """What one batch gave."""
-
-    measured: BatchMeasures  # of its heads
-    receipt: Receipt  # the proof
-    # the words of each sentence that belong together; None where nothing says so
-    annotated: tuple[Annotation | None, ...]
-    found: tuple[LinkHits | None, ...]  # what heads find of that; None where attention is between other words
+Apart: TypeAlias = tuple[Float64[np.ndarray, "sentence layer head"], Float64[np.ndarray, "sentence 1 1"]]
+"""The divergences of the sentences of a batch, summed over rows, and how many rows these are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BatchSummary:
-    """What is kept of one batch until it is added up with others: numbers of each sentence, sums of what is large."""
+class _Batches:
+    """What is kept of one batch until it is added up with others."""
 
-    sentences: tuple[Sentence, ...]  # of the batch
-    keys: tuple[int, ...]  # of these, as `tally.key_of` makes them
-    kind: Kind  # of attention
-    n_tokens: int  # tokens read, special ones too
-    sums: Float64[np.ndarray, "sentence layer head measure"]  # of each measure
-    counts: Float64[np.ndarray, "sentence layer measure"]  # how many rows were counted
-    # likewise of heads made up, each of which looks at one fixed offset
-    fixed: Float64[np.ndarray, "sentence offset share"]
-    fixed_counts: Float64[np.ndarray, "sentence share"]  # how many rows were counted
-    places: Places  # for how far a pattern is position alone
-    examples: Examples  # the strongest sentences
-    similarity: Divergences | None  # of all pairs of heads, where it is wished for
-    receipt: Receipt  # the proof
-    annotated: tuple[Annotation | None, ...]  # the words of each sentence that belong together
-    found: tuple[LinkHits | None, ...]  # what heads find of that
+    each: tuple[BatchSummary, ...]  # of each model
+    apart: Apart | None  # of two
 
 
-def _sample(
-    parts: Sequence[BatchSummary], size: int, measured: survey.PerSentence, measures: Sequence[Measure]
-) -> Sample:
-    """The sentences of the smallest keys, with what the heads do there that may be a role."""
-    given = ((sentence.text, sentence.pair) for part in parts for sentence in part.sentences)
-    keys = [key for part in parts for key in part.keys]
-    at = {key: row for row, key in enumerate(keys)}
-    every = dict(zip(keys, given, strict=True))
-    texts = dict(sorted(every.items())[:size])
-    rows = [at[key] for key in texts]
-    places = [number for number, one in enumerate(measures) if one.role is not None]
-    own = tuple(values[rows][..., places].astype(np.float32, order="C") for values in measured)
-    annotated = structure.drawn(_annotated(parts)) if size else {}
-    hits = {
-        key: one
-        for part in parts
-        for key, said, one in zip(part.keys, part.annotated, part.found, strict=True)
-        if one is not None and said == annotated.get(key)
-    }
-    return Sample(
-        size=size,
-        texts=texts,
-        roles=tuple(measures[place].name for place in places),
-        controls={survey.OWN: (own[0], own[1])},
-        linked={key: every[key] for key in annotated},
-        annotated=annotated,
-        own={key: hits[key] for key in annotated},
-    )
+def _batches(sides: Sequence[Runner], batches: Sequence[Batch], annotated: Sequence[Annotation | None]) -> _Batches:
+    """What a batch, as each model reads it, gives."""
+    ran = [side.run(batch, annotated) for side, batch in zip(sides, batches, strict=True)]
+    apart = None
+    if len(sides) > 1:
+        before, after = (one.measured for one in ran)
+        check_heads(before.sums.shape[1:3], after.sums.shape[1:3], (sides[0].source.name, sides[1].source.name))
+        apart = _apart(before, after)
+    return _Batches(each=tuple(map(Runner.part, sides, batches, ran)), apart=apart)
 
 
-def _annotated(parts: Sequence[BatchSummary]) -> dict[int, Annotation]:
-    """The words that belong together of all sentences; of one that comes in two ways, always the same."""
-    kept: dict[int, Annotation] = {}
-    for part in parts:
-        for key, annotated, found in zip(part.keys, part.annotated, part.found, strict=True):
-            if annotated is not None and found is not None:
-                kept[key] = min(kept.get(key, annotated), annotated, key=repr)
-    return kept
+def _together(sides: Sequence[Runner], heap: Sequence[_Batches]) -> Surveys:
+    """What some batches say of each model."""
+    each = tuple(map(Runner.survey, sides, zip(*(one.each for one in heap), strict=True)))
+    if len(sides) == 1:
+        return Surveys(each=each)
+    check_alike(*each)
+    sums, counts = (np.concatenate(some) for some in zip(*(one.apart for one in heap if one.apart), strict=True))
+    keys = [key for one in heap for key in one.each[0].keys]
+    return Surveys(each=each, divergences=tally.tallied(sums, counts, keys))
 
 
-def _relations(parts: Sequence[BatchSummary]) -> Relations | None:
-    """What heads find of the words that belong together; None where no sentence says which do."""
-    n_said = sum(annotated is not None for part in parts for annotated in part.annotated)
-    if not n_said:
-        return None
-    pairs = [(key, one) for part in parts for key, one in zip(part.keys, part.found, strict=True)]
-    found = [(key, one) for key, one in pairs if one is not None]
-    return replace(structure.tallied(found, *parts[0].sums.shape[1:3]), n_other=n_said - len(found))
+def _apart(before: BatchMeasures, after: BatchMeasures) -> Apart:
+    """How far the patterns of two models are apart."""
+    if before.rows is None or after.rows is None or before.rows_counted is None or after.rows_counted is None:
+        raise ModelError("the rows of these models were not kept")
+    if not bool((before.rows_counted == after.rows_counted.to(before.rows_counted.device)).all()):
+        raise ModelError("these models let other tokens look at others: their patterns are not of the same rows")
+    rows_after = after.rows.to(before.rows.device)
+    sums = divergence_between(before.rows, rows_after, before.rows_counted).reshape(-1, *before.sums.shape[1:3])
+    return sums, before.rows_counted.sum(dim=1).double().cpu().numpy()[:, None, None]
+
+
+class _Side(Runner):
+    """One of the models; what the leader generates, where this is the second model, this is made to generate."""
+
+    leader: _Side | None = None
+
+    def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
+        """A batch of one sentence."""
+        if target is None and self.leader is not None:
+            target = self.leader.encode(text, pair).sentences[0].target
+        if target is None:
+            free = super().encode(text, pair)
+            target = free.sentences[0].target
+            if target is None:
+                return free
+        # What a model says that never ends has a word more than may be given: cut alike, both say the same.
+        return super().encode(text, pair, target)
+
+
+def check_sentence(text: str, sources: Sequence[Source], settings: SurveySettings | None = None) -> None:
+    """Make sure that a model can read a sentence, and two the same tokens of it.
+
+    Raises:
+        InputError: one cannot read it.
+        ModelError: two cut it into other tokens, or have other kinds of attention.
+        SelectionError: the first of two has no such attention.
+    """
+    _read_by(_sides(sources, settings), text)
+
+
+def _sides(
+    sources: Sequence[Source], settings: SurveySettings | None, measures: tuple[Entry, ...] = MEASURES,
+    tokens: int = TOKENS,
+) -> list[Runner]:  # fmt: skip
+    """What runs the models; two with the attention that both have."""
+    settings = settings or SurveySettings()
+    if len(sources) == 1:
+        return [Runner(sources[0], settings, measures, tokens)]
+    before, after = sources
+    kind = expect_kind(before, settings.kind, None)
+    if kind not in after.kinds:
+        raise ModelError(
+            f"{before.name} has {kind} attention to compare, and {after.name} has {' and '.join(after.kinds)}: "
+            "--kind chooses one that both have"
+        )
+    settings = replace(settings, kind=kind)
+    one, other = (_Side(source, settings, measures, tokens, keep_rows=True) for source in sources)
+    other.leader = one if before.generates else None
+    return [one, other]
+
+
+def _read_by(sides: Sequence[Runner], text: str, where: str = "") -> tuple[Batch, ...]:
+    """A sentence as each model reads it; `where` it is of many, such as "line 7, "."""
+    check_text(text)
+    first = sides[0].encode(text)
+    others = [side.encode(text, target=first.sentences[0].target) for side in sides[1:]]
+    for side, other in zip(sides[1:], others, strict=True):
+        _check_tokens(where, first.sentences[0], other.sentences[0], sides[0].source.name, side.source.name)
+    return first, *others
+
+
+def _check_tokens(where: str, before: Sentence, after: Sentence, name: str, name_after: str) -> None:
+    """Make sure that both models read the very same pieces: only then is a row of one the row of the other."""
+    for one, other in ((before.tokens, after.tokens), (before.keys or (), after.keys or ())):
+        pieces = [[(token.piece, token.special) for token in tokens] for tokens in (one, other)]
+        if pieces[0] == pieces[1]:
+            continue
+        same = next((at for at, pair in enumerate(zip(*pieces, strict=False)) if pair[0] != pair[1]), None)
+        start = max(0, (min(len(one), len(other)) if same is None else same) - 1)
+        raise ModelError(
+            f"these models cut {'sentences' if where else 'this sentence'} into other tokens: {where}"
+            f"“{clip(visible(before.text), 40)}”{',' * bool(where)} is {_listed(one, start)} to {name} and "
+            f"{_listed(other, start)} to {name_after}; only models of one tokenizer are compared head by head"
+        )
+
+
+def _listed(tokens: Sequence[Token], start: int) -> str:
+    """Some tokens as the vocabulary spells them."""
+    shown = " ".join(clip(visible(token.piece), 20) for token in tokens[start : start + TOKENS_SHOWN])
+    more = len(tokens) > start + TOKENS_SHOWN
+    return f"{'… ' if start else ''}{shown}{' …' if more else ''} ({len(tokens)} tokens)"

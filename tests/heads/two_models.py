@@ -1,0 +1,25 @@
+"""Two models measured on the same sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attnviz.heads.capture.survey import Surveys, survey_models
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from attnviz.capture.source import Source
+    from attnviz.heads.settings import SurveySettings
+    from attnviz.text.corpus import BadLine, CorpusLine
+
+
+def survey_pair(
+    lines: Iterable[CorpusLine | BadLine],
+    before: Source,
+    after: Source,
+    settings: SurveySettings | None = None,
+    **how: Any,
+) -> Surveys:
+    """What every head of both does."""
+    return survey_models(lines, [before, after], settings, **how)
