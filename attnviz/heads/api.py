@@ -322,7 +322,7 @@ def draw(
     if head is None and view != "sheet":
         from attnviz.heads.figure import scatter, similarity
 
-        made = scatter.draw(shown, lang) if view == "scatter" else similarity.draw(shown, language=lang)
+        made = scatter.draw(shown, lang) if view == "scatter" else similarity.draw(shown, lang)
         return made.fitted(style)
     from attnviz.heads.figure import page as pages
     from attnviz.heads.figure import sheet

@@ -87,14 +87,9 @@ attnviz merge monday.stats tuesday.stats -o week.stats"""
 
 
 def command(
-    text: CorpusSettings,
-    model: ModelSettings,
-    table: TableSettings,
-    survey: SurveySettings,
-    against: AgainstSettings,
-    page: PageSettings,
-    output: ComparisonOutput,
-) -> None:
+    text: CorpusSettings, model: ModelSettings, table: TableSettings, survey: SurveySettings,
+    against: AgainstSettings, page: PageSettings, output: ComparisonOutput,
+) -> None:  # fmt: skip
     """Say what each head of a model does, and how sure that is.
 
     Every measure comes with its 95 % interval and with controls: the same head on shuffled tokens, the best head of

@@ -207,23 +207,12 @@ _PAIR_CLASSES: encoding.Classes = {**CLASSES, "BothStats": PairStats}
 
 
 def save_pair(stats: PairStats, path: str | os.PathLike[str]) -> Path:
-    """Write both surveys, whole or not at all.
-
-    Returns:
-        The path.
-
-    Raises:
-        OutputError: another ending than ``.stats``, or a file that cannot be written.
-    """
+    """Likewise both surveys of two models."""
     return encoding.write(stats, path, encoding.TWO, _PAIR_CLASSES)
 
 
 def load_pair(path: str | os.PathLike[str]) -> PairStats:
-    """Read what attnviz saved of two models.
-
-    Raises:
-        FileFormatError: the file cannot be read, or holds something else, such as one model; the message is one line.
-    """
+    """Likewise what it saved of two models; a file of one is none."""
     pair = encoding.read(path, encoding.TWO, _PAIR_CLASSES, PairStats, _fits, _upgraded)
     return PairStats(
         before=replace(pair.before, survey=_in_groups(pair.before.survey)), after=_in_groups(pair.after),
@@ -235,8 +224,7 @@ def _fits(found: PairStats) -> bool:
     """Whether both models have the same heads, and were measured on as many sentences."""
     one, other, apart = found.before.survey, found.after, found.divergences
     return (
-        is_whole(one)
-        and is_whole(other)
+        all(map(is_whole, (one, other)))
         and one.heads.sums.shape == other.heads.sums.shape
         and apart.sums.shape == one.heads.sums.shape[:3]
         and one.n_sentences == other.n_sentences == apart.n_sentences

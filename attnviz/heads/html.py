@@ -1,4 +1,4 @@
-"""What each head does as one page: the map of roles, a table to sort, and of each head how sure its roles are."""
+"""What each head does, or what two models' heads do otherwise, as one page: a map, a table to sort, each head."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from attnviz.heads.notes import how_sure, note_words, proof
+from attnviz.heads.changes import wording
+from attnviz.heads.changes.compare import most_changed, size
+from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
+from attnviz.heads.measures import Measure
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of, strongest_of
-from attnviz.heads.wording import described, narrow, sample, say
+from attnviz.heads.wording import described, how_sure, narrow, note_words, proof, sample, say
 from attnviz.render.html import build, palettes
 from attnviz.text.display import visible
 from attnviz.text.phrase import LANGUAGES
@@ -29,12 +32,8 @@ def page(comparison: HeadComparison, language: str = "en") -> str:
         "model": visible(comparison.model), "sample": [visible(sample(comparison, one)) for one in LANGUAGES],
         "proof": [proof(comparison, one) for one in LANGUAGES],
         "notes": [[visible(note_words(note, one)) for note in comparison.notes] for one in LANGUAGES],
-        "measures": [
-            {"name": visible(one.label), "unit": one.unit, "narrow": one.narrow,
-             "words": [visible(one.say(lang)) for lang in LANGUAGES]}
-            for one in measures
-        ],
-        "rules": rules_of([role for head in comparison.heads for role in head.roles]),
+        "measures": _measures(measures),
+        "rules": _rules([role for head in comparison.heads for role in head.roles]),
         "profiles": [_profile(comparison, head, [comparison.names.index(one.name) for one in measures])
                      for head in comparison.heads],
         "not": [[narrow(one), say("not_explanation", one)] for one in LANGUAGES],
@@ -49,7 +48,15 @@ def page(comparison: HeadComparison, language: str = "en") -> str:
     )  # fmt: skip
 
 
-def rules_of(roles: Sequence[Role]) -> list[dict[str, object]]:
+def _measures(measures: Sequence[Measure]) -> list[dict[str, object]]:
+    return [
+        {"name": visible(one.label), "unit": one.unit, "narrow": one.narrow,
+         "words": [visible(one.say(lang)) for lang in LANGUAGES]}
+        for one in measures
+    ]  # fmt: skip
+
+
+def _rules(roles: Sequence[Role]) -> list[dict[str, object]]:
     """What roles mean, and how they are drawn, each once."""
     return [
         {"name": rule.name, "short": rule.short, "sign": rule.sign, "colour": rule.colour,
@@ -65,18 +72,18 @@ def _profile(comparison: HeadComparison, head: HeadProfile, chosen: list[int]) -
     return {
         "name": head.name,
         "roles": [_role(comparison, head, role) for role in head.roles],
-        "values": [[number(part[head.layer, head.head, at]) for part in values] for at in chosen],
+        "values": [[_number(part[head.layer, head.head, at]) for part in values] for at in chosen],
     }
 
 
 def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str, Any]:
     return {
-        "rule": role.name, "score": number(role.score), "low": number(role.low), "high": number(role.high),
+        "rule": role.name, "score": _number(role.score), "low": _number(role.low), "high": _number(role.high),
         "narrow": role.narrow, "least": role.rule.threshold, "sure": role.established,
         "why": [how_sure(role, one) for one in LANGUAGES],
         "controls": [
-            {"words": [CONTROLS[one.name].say(lang, one) for lang in LANGUAGES], "value": number(one.value),
-             "low": number(one.low), "high": number(one.high), "out": one.rules_out}
+            {"words": [CONTROLS[one.name].say(lang, one) for lang in LANGUAGES], "value": _number(one.value),
+             "low": _number(one.low), "high": _number(one.high), "out": one.rules_out}
             for one in role.controls
         ],
         "examples": [
@@ -86,9 +93,97 @@ def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str
 
 
 def _example(example: Example) -> dict[str, object]:
-    return {"text": visible(example.text), "score": number(example.score)}
+    return {"text": visible(example.text), "score": _number(example.score)}
 
 
-def number(value: float) -> float | None:
+def _number(value: float) -> float | None:
     """A number as it is measured, in 6 digits; None where there is none."""
     return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+def page_of_changes(found: Changes, language: str = "en") -> str:
+    """What changed as one HTML page to explore, in English or Korean at first; both are in it."""
+    measures = [one for one in found.measures if one.offset is None]
+    heads = [_head(found, one) for one in LANGUAGES]
+    title, about, sample, proof = ([one[at] for one in heads] for at in range(len(heads[0])))
+    model = f"{visible(found.before.model)} → {visible(found.after.model)}"
+    labels = {
+        "lang": language, "layers": found.before.n_layers, "heads": found.before.n_heads, "model": model,
+        "about": about,
+        "title": title, "sample": sample, "proof": proof, "pattern": found.pattern is not None,
+        "caption": [_caption(found, one) for one in LANGUAGES],
+        "notes": [_notes_on(found, one) for one in LANGUAGES], "not": [[narrow(one)] for one in LANGUAGES],
+        "measures": _measures(measures),
+        "rules": _rules([role for change in found.heads for role in change.roles if role is not None]),
+        "profiles": [_change(found, change, [one.name for one in measures]) for change in found.heads],
+        "relations": [_relation(one) for one in wording.relations(found)],
+        "titles": [_titles(one) for one in LANGUAGES],
+        "palette": palettes(),
+    }  # fmt: skip
+    ko = language == "ko"
+    head = [("model", f"{model} · {about[ko]}"), ("sample", sample[ko]), ("proof proved", proof[ko])]
+    return build(title[ko], head, labels=labels, data=b"", own=OWN, language=language)
+
+
+def _head(found: Changes, language: str) -> list[str]:
+    """What stands above: the title, what was measured, what changed in a line, and the proofs."""
+    names = {"before": found.before.model, "after": found.after.model}
+    corpora = "; ".join(wording.corpora_of(found, language, "mapped"))
+    said = say("changes_title", language, **names), corpora, wording.finding(found, language)
+    return [visible(text) for text in (*said, "; ".join(wording.proofs(found, language)))]
+
+
+def _caption(found: Changes, language: str) -> str:
+    """What the map's colours and frames mean."""
+    what = say("pattern_change" if found.pattern is not None else "measure_change", language)
+    return f"{say('figure_colour', language, what=what)}; {say('in_a_frame', language)}"
+
+
+def _notes_on(found: Changes, language: str) -> list[str]:
+    """How to read it, and what to know."""
+    chance = wording.by_chance(found, language)
+    how = [
+        *wording.how_to_read(found, language),
+        say("where_from", language),
+        say("how_measure", language, chance=chance),
+    ]
+    return [visible(text) for text in (*how, *(note_words(note, language) for note in found.notes))]
+
+
+def _change(found: Changes, change: Change, measures: list[str]) -> dict[str, Any]:
+    """One head: how far its pattern changed, its roles, and of each measure the difference, its ends and both sides."""
+    at = change.before.layer, change.before.head
+    largest = max((one.pattern for one in found.heads if one.pattern > 0), default=MOST)
+    values = [found.difference(name, *at) for name in measures]
+    if found.pattern is not None:
+        shown = change.pattern / largest if change.pattern > 0 else 0.0
+        text = "" if math.isnan(change.pattern) else f"{change.pattern:.2f}"[1:]
+    else:
+        one = next(iter(most_changed(found, change, 1)), None)
+        shown = 0.0 if one is None else math.copysign(size(one), one.value)
+        text = "" if one is None else f"{shown:+.2f}".replace("0.", ".")
+    return {
+        "name": change.name, "text": text, "size": _number(shown), "beyond": change.beyond_nearest,
+        "change": [_number(one) for one in (change.pattern, change.low, change.high)], "share": _number(change.share),
+        "moved": change.role_changed, "sure": change.role_established,
+        "roles": [
+            None if role is None else {"rule": role.name, "score": _number(role.score), "sure": role.established}
+            for role in change.roles
+        ],
+        "values": [[_number(part) for part in (one.value, one.low, one.high, one.before, one.after)] for one in values],
+    }  # fmt: skip
+
+
+def _titles(language: str) -> list[str]:
+    """What the table of relations shows, and its columns."""
+    phrases = "relations_changed", "relation", "n", "before", "after", "change", "95 %", "best_head_title"
+    return [phrase if phrase in {"n", "95 %"} else say(phrase, language) for phrase in phrases]
+
+
+def _relation(one: RelationChange) -> dict[str, Any]:
+    """A relation between words: how often it is found before and after, and by which head."""
+    values = one.before.accuracy, one.after.accuracy, one.value, one.low, one.high
+    return {
+        "name": visible(one.name), "n": wording.links_of(one), "values": [_number(value) for value in values],
+        "heads": wording.heads_of(one), "sure": one.established,
+    }  # fmt: skip

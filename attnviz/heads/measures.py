@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from attnviz.heads.settings import MAX_OFFSET
 
 if TYPE_CHECKING:
-    from attnviz.heads.capture.rows import Received, Rows, Sums, Target
+    from attnviz.heads.capture.rows import Rows, Sums, Target
 
 CHANCE, SHUFFLED, UNTRAINED, OFFSET = "chance", "shuffled", "untrained", "offset"
 """The controls. Three can rule a role out: the head's own weights dealt out to keys at random, the best head of random
@@ -186,18 +186,6 @@ def _peak_at(offset: int) -> Measure:
     )  # fmt: skip
 
 
-def _distance(rows: Rows) -> Sums:
-    return rows.total(rows.distance) if rows.marks.square else rows.nothing()
-
-
-def _spread(rows: Rows) -> Sums:
-    return rows.total(rows.spread) if rows.marks.square else rows.nothing()
-
-
-def _sink(received: Received) -> Sums:
-    return received.largest()
-
-
 MEASURES: tuple[Entry, ...] = (
     # A[i, i] (Clark et al. 2019, section 3)
     _keys("self", "self", ("weight on the token itself", "자기 자신에 주는 가중치"),
@@ -269,17 +257,19 @@ MEASURES: tuple[Entry, ...] = (
         name="meaning", words="looks at words of similar meaning", korean="뜻이 비슷한 단어를 봄", also=("similar",),
         threshold=0.6, sign="sim", colour="#00a5b5",
     )),
-    _rows("distance", "dist", "tokens", ("mean distance of the keys", "키까지의 평균 거리"), _distance,
+    _rows("distance", "dist", "tokens", ("mean distance of the keys", "키까지의 평균 거리"),
+          lambda rows: rows.total(rows.distance) if rows.marks.square else rows.nothing(),
           narrow=True),
     _rows("spread", "± tokens", "tokens",
           ("standard deviation of that distance within a row", "행 안에서 그 거리의 표준편차"),
-          _spread, narrow=True),
+          lambda rows: rows.total(rows.spread) if rows.marks.square else rows.nothing(), narrow=True),
     # mean of max A (Voita et al. 2019, section 4)
     _rows("confidence", "max", "share",
           ("largest weight of a row, the end of the sentence left out", "행의 최대 가중치 (문장 끝 제외)"),
           lambda rows: rows.confidence()),
     # Gu et al. 2025, "attention sink"
-    Measure(name="sink", label="sink", unit="share", takes="received", compute=_sink,
+    Measure(name="sink", label="sink", unit="share", takes="received",
+            compute=lambda received: received.largest(),
             meaning="largest mean weight that a single key draws from the rows that see it",
             korean="키 하나가 자기를 보는 행들에서 받는 평균 가중치의 최댓값"),
     AtOffsets(family="offset", at=_weight_at), # A[i, i + o]

@@ -158,8 +158,33 @@ class HeadSimilarity:
     kept: float  # how much of the squared distances the plane keeps
 
 
+class Shown:
+    """What is shown in a notebook as its page, and written and tabled alike: one model, or two."""
+
+    __slots__ = ()
+
+    def to_frame(self) -> Any:
+        """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
+        from attnviz.heads.tables import frame
+
+        return frame(self)  # type: ignore[arg-type]  # one of both
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: as its page, in a frame of its own."""
+        # What draws and writes is the step against the stream of imports: what users expect of a result.
+        from attnviz.heads.api import frame_of
+
+        return frame_of(self)  # type: ignore[arg-type]
+
+    def _repr_png_(self) -> bytes:
+        """How it shows it where nothing can be explored: as its picture, without the patterns of examples."""
+        from attnviz.heads.api import png_of
+
+        return png_of(self)  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class HeadComparison:
+class HeadComparison(Shown):
     """What each head of a model does on a corpus.
 
     Attributes:
@@ -184,11 +209,12 @@ class HeadComparison:
             `attnviz.heads.selection.typical`.
         relations: what heads find of the words that belong together, where the corpus says which; the most frequent
             first.
-        notes: what a reader should know; `attnviz.heads.notes.note_words` has the sentences.
+        notes: what a reader should know; `attnviz.heads.wording.note_words` has the sentences.
         origin: what it was computed from, as `attnviz.heads.api.Origin`; None of one made otherwise.
         attention: of one sentence all its weights; None where there were more, or the model is not at hand.
         roles_on: of one sentence, the comparison of the same heads on many, which tells their roles; None where it was
             not asked for.
+        names: of the measures.
     """
 
     model: str
@@ -212,6 +238,10 @@ class HeadComparison:
     origin: object = None
     attention: Attention | None = None
     roles_on: HeadComparison | None = None
+    names: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(one.name for one in self.measures))
 
     def __repr__(self) -> str:
         n_sure = sum(any(role.established for role in head.roles) for head in self.heads)
@@ -231,11 +261,6 @@ class HeadComparison:
         return int(self.estimates.value.shape[1])
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the measures."""
-        return tuple(one.name for one in self.measures)
-
-    @property
     def shares(self) -> tuple[Measure, ...]:
         """The measures of how much weight goes to one sort of key, but for fixed offsets."""
         return tuple(one for one in self.measures if one.takes == "keys" and one.offset is None)
@@ -244,10 +269,6 @@ class HeadComparison:
     def offsets(self) -> tuple[int, ...]:
         """The fixed offsets that were measured."""
         return tuple(one.offset for one in self.measures if one.family == "offset" and one.offset is not None)
-
-    def at_offset(self, offset: int, family: str = "offset") -> Measure | None:
-        """The measure at a fixed offset: the weight there, or how often the largest is; None if it was not taken."""
-        return next((one for one in self.measures if (one.family, one.offset) == (family, offset)), None)
 
     @property
     def clusters(self) -> Int64[np.ndarray, " one"]:
@@ -274,12 +295,6 @@ class HeadComparison:
             raise SelectionError(f"there is no measure {measure!r}: there are {', '.join(self.names)}")
         return self.estimates.at(layer, head, self.names.index(measure))
 
-    def to_frame(self) -> Any:
-        """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
-        from attnviz.heads.tables import frame
-
-        return frame(self)
-
     def figure(self, head: tuple[int, int] | None = None, *, view: str = "sheet", lang: str = "en", **page: Any) -> Any:
         """The sheet of all heads, or of one head its page, as a Matplotlib figure of its own.
 
@@ -293,7 +308,6 @@ class HeadComparison:
             SelectionError: there is no such head or view, or heads were not compared with one another.
             SettingsError: a width that no picture has.
         """
-        # What draws and writes is the step against the stream of imports: what users expect of a result.
         from attnviz.heads.api import draw
 
         return draw(self, head, view=view, lang=lang, **page).figure
@@ -316,15 +330,3 @@ class HeadComparison:
         from attnviz.heads.api import save
 
         return save(self, Path(path), head, **view)
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows it: as its page, in a frame of its own."""
-        from attnviz.heads.api import frame_of
-
-        return frame_of(self)
-
-    def _repr_png_(self) -> bytes:
-        """How it shows it where nothing can be explored: the sheet of all heads, without the patterns of examples."""
-        from attnviz.heads.api import png_of
-
-        return png_of(self)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from attnviz.heads import tally
 from attnviz.heads.measures import OFFSET, UNTRAINED, RoleRule
 from attnviz.heads.record import Control, Example, Relation, Role
 from attnviz.heads.roles import RELATION, Evidence, best_of_seeds, doubt, spelled
-from attnviz.heads.structure import CHOOSE, DISTANCES, REVERSE, SCORE, LinkHits, Relations, interval
-from attnviz.heads.tally import effective, wilson
+from attnviz.heads.structure import CHOOSE, DISTANCES, REVERSE, SCORE, LinkHits, Relations
 from attnviz.text.corpus import universal
 from attnviz.text.phrase import entries
 
@@ -203,11 +203,11 @@ def candidates(
         if not found.counts[:, 0, at].all():
             continue
         offset = int(found.offsets[CHOOSE, 0, at].argmax())
-        there = interval(found.offsets[SCORE, :, at, offset], counts)
+        there = tally.share(found.offsets[SCORE, :, at, offset], counts).at()
         random = _best_untrained(untrained, name, found.hits.shape[4], looked_at)
         heads = []
         for way, layer, head in _chosen(found, at, threshold):
-            right = interval(found.hits[SCORE, :, at, way, layer, head], counts)
+            right = tally.share(found.hits[SCORE, :, at, way, layer, head], counts).at()
             one = Relation(
                 name=name, n=int(counts[0]), layer=layer, head=head, reverse=way == REVERSE,
                 accuracy=right[0], low=right[1], high=right[2], offset=DISTANCES[offset], offset_accuracy=there[0],
@@ -215,12 +215,9 @@ def candidates(
                 untrained_high=random[2],
             )  # fmt: skip
             evidence = Evidence(
-                score=one.accuracy,
-                low=one.low,
-                cases=float(one.n),
-                sentences=float(effective(counts)),
+                score=one.accuracy, low=one.low, cases=float(one.n), sentences=float(tally.effective(counts)),
                 different=different,
-            )
+            )  # fmt: skip
             why = doubt(evidence, _controls(one), threshold=threshold, needs=(OFFSET, UNTRAINED))
             heads.append(replace(one, doubt=why))
         made[name] = tuple(heads)
@@ -293,7 +290,7 @@ def _best_untrained(
     mean = sum(shares) / len(shares)
     found = best_of_seeds(np.array(shares), looked_at, noise=mean * (1 - mean) / n[SCORE])
     # Where no seed differs from another, so few links may still hide that they do.
-    least, most = wilson(mean, float(n[SCORE]) * len(shares))
+    least, most = tally.wilson(mean, float(n[SCORE]) * len(shares))
     return mean, float(np.fmin(found.low, least)), float(np.maximum(found.high, most))
 
 

@@ -204,15 +204,9 @@ class Counts:
 
 
 def roles_of(
-    layer: int,
-    head: int,
-    *,
-    measures: Sequence[Measure],
-    estimates: Estimates,
-    controls: Mapping[str, Estimates],
-    counts: Counts,
-    every: Sequence[Judged],
-) -> tuple[Role, ...]:
+    layer: int, head: int, *, measures: Sequence[Measure], estimates: Estimates, controls: Mapping[str, Estimates],
+    counts: Counts, every: Sequence[Judged],
+) -> tuple[Role, ...]:  # fmt: skip
     """The roles of one head, the clearest first."""
     names = [one.name for one in measures]
     roles = []

@@ -90,24 +90,16 @@ def cluster(distances: Distances) -> Linkage:
     return tree
 
 
-def cut(tree: Linkage, n: int | None = None, *, height: float | None = None) -> Int64[np.ndarray, " head"]:
-    """The cluster of each head: clusters are numbered from 0 in the order of their first heads.
-
-    Args:
-        tree: as `cluster` returns it.
-        n: into how many clusters.
-        height: or the distance up to which clusters are merged; give one of the two.
+def cut(tree: Linkage, n: int) -> Int64[np.ndarray, " head"]:
+    """The cluster of each head, of `n` clusters, which are numbered from 0 in the order of their first heads.
 
     Raises:
-        SelectionError: more clusters than heads, fewer than one, or not exactly one of `n` and `height`.
+        SelectionError: more clusters than heads, or fewer than one.
     """
     n_heads = len(tree) + 1
-    if (n is None) == (height is None):
-        raise SelectionError("clusters are cut by their number or by a height: give exactly one")
-    if n is not None and not 1 <= n <= n_heads:
+    if not 1 <= n <= n_heads:
         raise SelectionError(f"{n_heads} heads cannot make {n} clusters: choose 1 to {n_heads}")
-    n_merges = n_heads - n if n is not None else int(np.sum(tree[:, 2] <= height))
-    members = _members(tree[:n_merges], n_heads)
+    members = _members(tree[: n_heads - n], n_heads)
     found = np.empty(n_heads, dtype=np.int64)
     for index, heads in enumerate(sorted(members.values(), key=min)):
         found[heads] = index

@@ -97,13 +97,9 @@ def tallied(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) 
         values[:, 0] = values.sum(axis=1)
     lost = np.bincount([at[name] for _, one in linked for name in one.lost if name in at], minlength=len(names))
     return Relations(
-        names=names,
-        hits=hits,
-        offsets=offsets,
-        counts=counts,
-        lost=lost,
+        names=names, hits=hits, offsets=offsets, counts=counts, lost=lost,
         n_links=sum(len(one.names) + len(one.lost) for _, one in linked),
-    )
+    )  # fmt: skip
 
 
 def drawn(annotated: Mapping[int, Annotation]) -> dict[int, Annotation]:
@@ -132,19 +128,9 @@ def merge(one: Relations, other: Relations) -> Relations:
     both = [_named(which, names) for which in (one, other)]
     hits, offsets, counts, lost = (first + second for first, second in zip(*both, strict=True))
     return Relations(
-        names=names,
-        hits=hits,
-        offsets=offsets,
-        counts=counts,
-        lost=lost,
-        n_links=one.n_links + other.n_links,
+        names=names, hits=hits, offsets=offsets, counts=counts, lost=lost, n_links=one.n_links + other.n_links,
         n_other=one.n_other + other.n_other,
-    )
-
-
-def interval(hits: Real[np.ndarray, " group"], counts: Real[np.ndarray, " group"]) -> tuple[float, float, float]:
-    """How many links are right, with the interval of `attnviz.heads.tally.share`; NaN of none."""
-    return tally.share(hits, counts).at()
+    )  # fmt: skip
 
 
 def notes(found: Relations) -> tuple[Note, ...]:

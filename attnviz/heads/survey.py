@@ -160,21 +160,14 @@ def merge(one: Survey, other: Survey) -> Survey:
         raise RecordError("these cannot be put together: one compared its heads with one another, the other did not")
     both = None if one.similarity is None or other.similarity is None else one.similarity + other.similarity
     return replace(
-        one,
-        heads=one.heads.merged(other.heads),
-        offsets=one.offsets.merged(other.offsets),
-        places=one.places + other.places,
-        examples=merge_examples(one.examples, other.examples),
-        sample=merge_samples(one.sample, other.sample),
-        similarity=both,
-        relations=_merged_relations(one.relations, other.relations),
-        n_tokens=one.n_tokens + other.n_tokens,
-        n_cut=one.n_cut + other.n_cut,
-        n_bad=one.n_bad + other.n_bad,
-        bad=(*one.bad, *other.bad)[:BAD_LINES],
+        one, heads=one.heads.merged(other.heads), offsets=one.offsets.merged(other.offsets),
+        places=one.places + other.places, examples=merge_examples(one.examples, other.examples),
+        sample=merge_samples(one.sample, other.sample), similarity=both,
+        relations=_merged_relations(one.relations, other.relations), n_tokens=one.n_tokens + other.n_tokens,
+        n_cut=one.n_cut + other.n_cut, n_bad=one.n_bad + other.n_bad, bad=(*one.bad, *other.bad)[:BAD_LINES],
         worst=tuple(map(max, one.worst or other.worst, other.worst or one.worst)),
         tolerance=max(one.tolerance, other.tolerance),
-    )
+    )  # fmt: skip
 
 
 def merge_examples(one: Examples, other: Examples) -> Examples:
@@ -218,16 +211,12 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
     said = structure.drawn(said)
     linked = {**one.linked, **other.linked}
     return Sample(
-        size=one.size,
-        texts=texts,
-        roles=one.roles or other.roles,
-        controls=controls,
-        linked={key: linked[key] for key in said},
-        annotated=said,
+        size=one.size, texts=texts, roles=one.roles or other.roles, controls=controls,
+        linked={key: linked[key] for key in said}, annotated=said,
         found=_relations_found_by(said, [(other.annotated, other.found), (one.annotated, one.found)]),
         own=_relations_found_by(said, [(other.annotated, other.own), (one.annotated, one.own)]),
         no_random=one.no_random or other.no_random,
-    )
+    )  # fmt: skip
 
 
 def _relations_found_by(
@@ -248,12 +237,9 @@ def _merged_relations(one: Relations | None, other: Relations | None) -> Relatio
 
 
 def examples_of(
-    sums: Float64[np.ndarray, "sentence layer head measure"],
-    counts: Float64[np.ndarray, "sentence layer measure"],
-    keys: Sequence[int],
-    texts: Sequence[str],
-    enough: Float64[np.ndarray, " measure"],
-) -> Examples:
+    sums: Float64[np.ndarray, "sentence layer head measure"], counts: Float64[np.ndarray, "sentence layer measure"],
+    keys: Sequence[int], texts: Sequence[str], enough: Float64[np.ndarray, " measure"],
+) -> Examples:  # fmt: skip
     """Sentences as examples, each of every head."""
     once, first = np.unique(np.array(keys, dtype=np.uint64), return_index=True)
     sums, counts = sums[first], counts[first, :, None]
@@ -284,8 +270,10 @@ def places_of(
     return Places(sums=sums, squares=squares, counts=counts)
 
 
-def variability(places: Places) -> Estimates:
+def variability(places: Places, less: Places | None = None) -> Estimates:
     """How far a head's pattern changes with what the words are: 0 where position alone makes it.
+
+    With `less`, by how much more it does than in that other model.
 
     The variance of a weight over sentences, summed over places, as a share of the mean square; both weighed by how many
     sentences have the place. Its interval is that of a jackknife that leaves out one group of sentences at a time.
@@ -293,12 +281,7 @@ def variability(places: Places) -> Estimates:
     Source: after Vig and Belinkov 2019, "Analyzing the Structure of Attention in a Transformer Language Model", section
     4.3 (attention variability), with squares in place of absolute differences, so that it is made of sums.
     """
-    return tally.interval(_without_each(places))
-
-
-def variability_changed(before: Places, after: Places) -> Estimates:
-    """By how much more the pattern changes with the words in the second model than in the first, likewise."""
-    return tally.interval(_without_each(after) - _without_each(before))
+    return tally.interval(_without_each(places) - (0.0 if less is None else _without_each(less)))
 
 
 def _without_each(places: Places) -> Float64[np.ndarray, "group layer head"]:

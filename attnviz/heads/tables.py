@@ -16,15 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.errors import RecordError
-from attnviz.heads.changes.html import page as changes_page
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
-from attnviz.heads.html import page
+from attnviz.heads.html import page, page_of_changes
 from attnviz.heads.measures import Measure
-from attnviz.heads.notes import note_words, proof, reason_of
 from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import by_role
-from attnviz.heads.wording import TOO_NARROW, described, ends, narrow, sample, say
+from attnviz.heads.wording import TOO_NARROW, described, ends, narrow, note_words, proof, reason_of, sample, say
 from attnviz.render.latex import document, escaped
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.storage.files import check_ending, write_whole
@@ -144,19 +142,11 @@ def to_json(found: HeadComparison | Changes) -> str:
 
 def _comparison(comparison: HeadComparison) -> dict[str, Any]:
     return {
-        "format": "attnviz-comparison",
-        "version": 1,
-        "model": comparison.model,
-        "kind": comparison.kind,
-        "corpus": comparison.corpus,
-        "specials": comparison.specials,
-        "n_sentences": comparison.n_sentences,
-        "n_tokens": comparison.n_tokens,
-        "n_bad": comparison.n_bad,
-        "bad": [{"line": line, "reason": reason} for line, reason in comparison.bad],
-        "proof": proof(comparison),
-        "notes": [note_words(note) for note in comparison.notes],
-        "axes": ["layer", "head", "measure"],
+        "format": "attnviz-comparison", "version": 1, "model": comparison.model, "kind": comparison.kind,
+        "corpus": comparison.corpus, "specials": comparison.specials, "n_sentences": comparison.n_sentences,
+        "n_tokens": comparison.n_tokens, "n_bad": comparison.n_bad,
+        "bad": [{"line": line, "reason": reason} for line, reason in comparison.bad], "proof": proof(comparison),
+        "notes": [note_words(note) for note in comparison.notes], "axes": ["layer", "head", "measure"],
         "measures": [{"name": one.name, **_meant(one)} for one in comparison.measures],
         "estimates": asdict(comparison.estimates),
         "controls": {name: asdict(control) for name, control in comparison.controls.items()},
@@ -165,7 +155,7 @@ def _comparison(comparison: HeadComparison) -> dict[str, Any]:
         "examples": _examples(comparison.examples),
         "typical": _examples({place: (one,) for place, one in comparison.typical.items()}),
         "relations": [_relation(one) for one in comparison.relations],
-    }
+    }  # fmt: skip
 
 
 def _head(head: HeadProfile) -> dict[str, Any]:
@@ -215,17 +205,12 @@ def _examples(
 def _changes(found: Changes) -> dict[str, Any]:
     """Both comparisons as they are saved, and what differs."""
     return {
-        "format": "attnviz-changes",
-        "version": 1,
-        "paired": found.paired,
-        "most": MOST,
-        "measures": found.before.names,
-        "heads": [_change(found, change) for change in found.heads],
+        "format": "attnviz-changes", "version": 1, "paired": found.paired, "most": MOST,
+        "measures": found.before.names, "heads": [_change(found, change) for change in found.heads],
         "relations": [_relation_change(one) for one in found.relations],
-        "notes": [note_words(note) for note in found.notes],
-        "before": json.loads(to_json(found.before)),
+        "notes": [note_words(note) for note in found.notes], "before": json.loads(to_json(found.before)),
         "after": json.loads(to_json(found.after)),
-    }
+    }  # fmt: skip
 
 
 def _change(found: Changes, change: Change) -> dict[str, object]:
@@ -249,12 +234,9 @@ def _relation_change(one: RelationChange) -> dict[str, object]:
     """One relation: the best head before and after, and the difference of how often they are right."""
     best = ("layer", "head", "reverse", "n", "accuracy", "low", "high")
     return {
-        "name": one.name,
-        "before": _fields(one.before, *best),
-        "after": _fields(one.after, *best),
-        "difference": _fields(one, "value", "low", "high", "established"),
-        "other_head": one.moved,
-    }
+        "name": one.name, "before": _fields(one.before, *best), "after": _fields(one.after, *best),
+        "difference": _fields(one, "value", "low", "high", "established"), "other_head": one.moved,
+    }  # fmt: skip
 
 
 def _fields(one: object, *names: str) -> dict[str, object]:
@@ -308,7 +290,7 @@ WRITERS: Mapping[str, Callable[[Any, str], str]] = {
     ".csv": lambda found, _: to_csv(found),
     ".json": lambda found, _: to_json(found) + "\n",
     ".tex": to_latex,
-    ".html": lambda found, language: (changes_page if isinstance(found, Changes) else page)(found, language),
+    ".html": lambda found, language: (page_of_changes if isinstance(found, Changes) else page)(found, language),
 }
 """What makes a file, by its ending: from a comparison, or changes, and the language; changes have no LaTeX."""
 

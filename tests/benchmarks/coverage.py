@@ -116,7 +116,7 @@ def of_relations(population: Population, draws: int, rng: np.random.Generator) -
                 groups = rng.integers(structure.GROUPS, size=len(chosen))
                 n = tally.grouped(counts[chosen].astype(float), groups)
                 if n[0]:
-                    _, low, high = structure.interval(tally.grouped(hits[chosen].astype(float), groups), n)
+                    _, low, high = tally.share(tally.grouped(hits[chosen].astype(float), groups), n).at()
                     held, known = held + (low <= truth <= high), known + 1
             table[name].append(f"{100 * held / max(known, 1):.0f}")
     return table

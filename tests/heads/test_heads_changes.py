@@ -32,8 +32,8 @@ from attnviz.heads.changes.compare import (
     role_difference,
 )
 from attnviz.heads.changes.record import MOST, Changes
-from attnviz.heads.notes import note_words
 from attnviz.heads.settings import SurveySettings
+from attnviz.heads.wording import note_words
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine

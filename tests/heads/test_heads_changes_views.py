@@ -18,7 +18,7 @@ import pytest
 
 from attnviz.attention import Note
 from attnviz.capture.source import open_source
-from attnviz.errors import AttnvizWarning, OutputError, SelectionError
+from attnviz.errors import AttnvizWarning, OutputError
 from attnviz.heads.changes import figure
 from attnviz.heads.changes.compare import changes, exceeds
 from attnviz.heads.changes.figure import MOST_RELATIONS
@@ -415,8 +415,6 @@ def test_a_figure_is_written_the_same_each_time(cases: dict[str, Changes], suffi
         figure.draw(cases["two"]).write(into, suffix)
         drawn.append(into.getvalue())
     assert drawn[0] == drawn[1]
-    with pytest.raises(SelectionError, match="palette"):
-        figure.draw(cases["two"], "rainbows").write(BytesIO(), suffix)
 
 
 # As files.

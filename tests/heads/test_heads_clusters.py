@@ -39,9 +39,6 @@ def test_it_is_scipys_tree(seed: int, n: int) -> None:
         assert len(set(found.tolist())) == count
         expected = hierarchy.fcluster(tree, count, criterion="maxclust")
         np.testing.assert_array_equal(found[:, None] == found, expected[:, None] == expected)
-    height = float(np.median(far))
-    found, expected = cut(tree, height=height), hierarchy.fcluster(tree, height, criterion="distance")
-    np.testing.assert_array_equal(found[:, None] == found, expected[:, None] == expected)
 
 
 def test_a_tree_of_many_heads_is_scipys() -> None:
@@ -56,9 +53,8 @@ def test_a_tree_by_hand() -> None:
     last = np.mean([10, 9, 7.5, 12, 11, 9.5])
     np.testing.assert_allclose(tree, np.array([[0, 2, 1, 2], [4, 5, 2, 3], [1, 3, 2, 2], [6, 7, last, 5]]))
     np.testing.assert_array_equal(cut(tree, 2), [0, 1, 0, 1, 0])
-    np.testing.assert_array_equal(cut(tree, height=1.5), [0, 1, 0, 2, 3])
-    np.testing.assert_array_equal(cut(tree, height=2.0), [0, 1, 0, 1, 0])
-    np.testing.assert_array_equal(cut(tree, height=0.0), [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(cut(tree, 4), [0, 1, 0, 2, 3])
+    np.testing.assert_array_equal(cut(tree, 5), [0, 1, 2, 3, 4])
     np.testing.assert_array_equal(leaves(tree), [4, 0, 2, 1, 3])
 
 
@@ -67,7 +63,7 @@ def test_equal_heads_are_merged_in_their_order() -> None:
     tree = cluster(np.zeros((4, 4)))
     np.testing.assert_array_equal(tree, [[0, 1, 0, 2], [2, 4, 0, 3], [3, 5, 0, 4]])
     assert hierarchy.is_valid_linkage(tree)
-    np.testing.assert_array_equal(cut(tree, height=0.0), [0] * 4)
+    np.testing.assert_array_equal(cut(tree, 1), [0] * 4)
 
 
 def test_one_head() -> None:
@@ -91,14 +87,11 @@ def test_cluster_leaves_its_distances_alone() -> None:
     np.testing.assert_array_equal(far, before)
 
 
-@pytest.mark.parametrize(
-    ("n", "height", "said"),
-    [(0, None, "1 to 5"), (6, None, "1 to 5"), (None, None, "exactly one"), (2, 1.0, "exactly one")],
-)
-def test_a_cut_that_cannot_be(n: int | None, height: float | None, said: str) -> None:
-    """Too many clusters, none, no measure or two."""
-    with pytest.raises(SelectionError, match=said):
-        cut(cluster(LINE), n, height=height)
+@pytest.mark.parametrize("n", [0, 6])
+def test_a_cut_that_cannot_be(n: int) -> None:
+    """Too many clusters, or none."""
+    with pytest.raises(SelectionError, match="1 to 5"):
+        cut(cluster(LINE), n)
 
 
 @pytest.mark.parametrize(

@@ -301,7 +301,7 @@ def test_colour_or_none(
     """FORCE_COLOR colours a pipe, and NO_COLOR takes all colour away."""
     stats_of("--toy")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLORTERM", "truecolor")  # rich keeps styles as they were first drawn: as in the golden files
     assert "\x1b[38;" in typed("compare-heads", "--load", "a.stats", "-o", "a.csv").output
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[38;" not in typed("compare-heads", "--load", "a.stats", "-o", "a.csv").output

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.heads.course import SORTS, sorted_heads
 from attnviz.heads.measures import MEASURES, Measure, RoleRule
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.relations import rule_of
+from attnviz.heads.selection import SORTS, sorted_heads
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.terminal.overview import draw_overview
 from attnviz.render.terminal.screen import Screen

@@ -21,7 +21,6 @@ from attnviz.heads.figure.grid import colour_of, paler
 from attnviz.heads.figure.page import MARKS, shares
 from attnviz.heads.figure.similarity import branches
 from attnviz.heads.measures import offsets_up_to
-from attnviz.heads.notes import proof
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
     MOST_CARDS,
@@ -35,6 +34,7 @@ from attnviz.heads.selection import (
 )
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.similarity import leaves
+from attnviz.heads.wording import proof
 from attnviz.render.palette import colours, pixels
 from tests.heads.comparisons_by_hand import COLOURS, KOREAN, NARROW, RULES, made, similarity_of, with_chance
 

@@ -14,8 +14,8 @@ import pytest
 
 from attnviz.attention import Note
 from attnviz.errors import OutputError, RecordError
-from attnviz.heads.notes import reason_of
 from attnviz.heads.tables import save, to_csv, to_json
+from attnviz.heads.wording import reason_of
 from tests.heads.comparisons_by_hand import KOREAN, NAMES, made
 
 if TYPE_CHECKING:

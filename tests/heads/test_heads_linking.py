@@ -22,9 +22,9 @@ from attnviz.heads.capture import survey as windows
 from attnviz.heads.capture.links import FindLinks, align
 from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
-from attnviz.heads.notes import note_words
 from attnviz.heads.relations import candidates
 from attnviz.heads.settings import SurveySettings
+from attnviz.heads.wording import note_words
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import Annotation, CorpusLine, Link, annotation

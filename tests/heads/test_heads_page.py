@@ -15,8 +15,7 @@ from attnviz.capture.source import open_source
 from attnviz.errors import OutputError
 from attnviz.heads.changes import wording
 from attnviz.heads.changes.compare import changes as compared
-from attnviz.heads.changes.html import page as changes_page
-from attnviz.heads.html import page
+from attnviz.heads.html import page, page_of_changes
 from attnviz.heads.record import Example, HeadComparison
 from attnviz.heads.settings import SurveySettings
 from attnviz.models.language.splits import corpus_lines
@@ -137,7 +136,7 @@ def changes() -> Changes:
 
 def test_two_models_beside_each_other(show_page: Callable[..., Page], changes: Changes) -> None:
     """The map, the saved table and the page of one head are the change's own numbers, before and after."""
-    shown = show_page(changes_page(changes))
+    shown = show_page(page_of_changes(changes))
     assert shown.locator(".map button").all_inner_texts() == [f"{one.pattern:.2f}"[1:] for one in changes.heads]
     frames = [
         bool(shown.locator(f".map button >> nth={at}").locator(".moved").count()) for at in range(len(changes.heads))
@@ -169,7 +168,7 @@ def test_two_models_beside_each_other(show_page: Callable[..., Page], changes: C
 def test_a_role_leaves_heads_that_had_or_have_it(show_page: Callable[..., Page], changes: Changes) -> None:
     """Before or after; the address is that of the same view."""
     role = next(role for one in changes.heads for role in one.roles if role is not None)
-    shown = show_page(changes_page(changes), f"role={role.name}")
+    shown = show_page(page_of_changes(changes), f"role={role.name}")
     having = [one.name for one in changes.heads if role.name in {had.name for had in one.roles if had is not None}]
     assert shown.locator(".all-heads tbody th").all_inner_texts() == having
 
@@ -180,7 +179,7 @@ def test_two_models_without_barriers(
     show_page: Callable[..., Page], changes: Changes, scheme: str, *, saved: bool
 ) -> None:
     """axe-core finds no violation, also where only saved numbers were compared, and nothing stands beyond the edge."""
-    made = changes_page(replace(changes, pattern=None) if saved else changes, "ko")
+    made = page_of_changes(replace(changes, pattern=None) if saved else changes, "ko")
     for width in (1280, 360):
         shown = show_page(made, "head=1.2", color_scheme=scheme, viewport={"width": width, "height": 800})
         assert shown.evaluate("document.documentElement.scrollWidth") == width
@@ -192,9 +191,9 @@ def test_hostile_names_of_two_models(show_page: Callable[..., Page], changes: Ch
     """They are shown as text; the file is the page."""
     bad = "</script><img src=x onerror=alert(1)>"
     hostile = replace(changes, before=replace(changes.before, model=bad, corpus=bad))
-    shown = show_page(changes_page(hostile))
+    shown = show_page(page_of_changes(hostile))
     assert shown.locator("img").count() == 0
     assert bad in shown.inner_text("h1")
-    assert changes.save(tmp_path / "changes.html").read_text(encoding="utf-8") == changes_page(changes)
+    assert changes.save(tmp_path / "changes.html").read_text(encoding="utf-8") == page_of_changes(changes)
     with pytest.raises(OutputError, match="changes are saved as"):
         changes.save(tmp_path / "changes.tex")

@@ -14,9 +14,9 @@ import pytest
 from attnviz.errors import RecordError, SelectionError
 from attnviz.heads.figure.scatter import DOT, draw_scatter, places
 from attnviz.heads.figure.similarity import FARTHEST, STRIP, draw
-from attnviz.heads.notes import proof
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadSimilarity
 from attnviz.heads.similarity import cluster, leaves, scaled_to_two
+from attnviz.heads.wording import proof
 from attnviz.render.figure.export import blank_figure, usual_settings
 from attnviz.render.figure.pen import GREY, LEAST_TEXT
 from attnviz.render.palette import COLOURS, colours, levels
@@ -93,11 +93,11 @@ def test_cells_are_the_distances_in_the_order_of_the_tree() -> None:
     """Every cell, every label and the ends of the colours: dark 0, pale the largest distance."""
     alike = comparison(12)
     far = distances(12)
-    made = draw(alike, "viridis").figure
+    made = draw(alike).figure
     cells, scale = images_of(made)
     order = leaves(cluster(far))
     sorted_far = far[np.ix_(order, order)]
-    expected = colours("viridis")[levels(far.max() - sorted_far, float(far.max()))]
+    expected = colours()[levels(far.max() - sorted_far, float(far.max()))]
     np.testing.assert_array_equal(np.asarray(cells.get_array()), expected)
     names = [alike.heads[head].name for head in order]
     labels = [text for text in made.axes[0].texts if text.get_text() in names and text.get_color() != GREY]
@@ -105,7 +105,7 @@ def test_cells_are_the_distances_in_the_order_of_the_tree() -> None:
     assert beside == names
     below = sorted(labels, key=lambda text: text.get_position()[0])[:12]
     assert [text.get_text() for text in below] == names
-    np.testing.assert_array_equal(np.asarray(scale.get_array())[:, 0], colours("viridis"))
+    np.testing.assert_array_equal(np.asarray(scale.get_array())[:, 0], colours())
 
 
 def test_trees_stand_beside_their_heads() -> None:
@@ -149,13 +149,11 @@ def test_a_long_title_is_wrapped(texts_of: Texts) -> None:
 
 
 def test_what_cannot_be_drawn() -> None:
-    """One head, heads that were not compared, an unknown palette."""
+    """One head, and heads that were not compared."""
     with pytest.raises(SelectionError, match="two heads"):
         draw(comparison(1))
     with pytest.raises(SelectionError, match="not compared"):
         draw(replace(comparison(3), similarity=None))
-    with pytest.raises(SelectionError, match="no palette"):
-        draw(comparison(3), "rainbows")
 
 
 def test_no_window_and_no_setting_is_touched() -> None:

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.heads import structure, tally
-from attnviz.heads.notes import note_words
 from attnviz.heads.relations import best_of, candidates
-from attnviz.heads.structure import DISTANCES, HALVES, LINKED, MOST_RELATIONS, LinkHits, Relations, interval, tallied
+from attnviz.heads.structure import DISTANCES, HALVES, LINKED, MOST_RELATIONS, LinkHits, Relations, tallied
+from attnviz.heads.wording import note_words
 from attnviz.text.corpus import Annotation, Link
 
 if TYPE_CHECKING:
@@ -162,13 +162,13 @@ class TestInterval:
 
     def test_of_ten_out_of_ten_is_wilsons(self) -> None:
         ones = in_groups(np.ones(10))
-        share, low, high = interval(ones, ones)
+        share, low, high = tally.share(ones, ones).at()
         assert share == 1.0
         assert low == pytest.approx(10 / (10 + tally.Z**2), abs=1e-12)  # what the formula comes to for p = 1
         assert high == 1.0
 
     def test_of_none_in_five(self) -> None:
-        share, low, high = interval(in_groups(np.zeros(5)), in_groups(np.ones(5)))
+        share, low, high = tally.share(in_groups(np.zeros(5)), in_groups(np.ones(5))).at()
         assert (share, low) == (0.0, 0.0)
         assert high == pytest.approx(tally.Z**2 / (5 + tally.Z**2), abs=1e-12)
 
@@ -176,14 +176,14 @@ class TestInterval:
         """Eight sentences of thirty links each, all found or none: they speak for seven, and not for 240."""
         sentences = [(2 * key, found(*[("det", 1, (0, 0, 0) if key < 4 else None)] * 30)) for key in range(8)]
         counted = small(sentences)
-        share, low, high = interval(counted.hits[0, :, 0, 0, 0, 0], counted.counts[0, :, 0])
+        share, low, high = tally.share(counted.hits[0, :, 0, 0, 0, 0], counted.counts[0, :, 0]).at()
         assert share == 0.5
         assert (low, high) == pytest.approx(tally.wilson(0.5, 7.0))  # as many as vary so: n - 1 of n
         assert high - low > 0.58
 
     def test_of_nothing_is_not_a_number(self) -> None:
         none = np.zeros(5, dtype=np.int32)
-        assert all(math.isnan(end) for end in interval(none, none))
+        assert all(math.isnan(end) for end in tally.share(none, none).at())
 
 
 class TestBestHeads:

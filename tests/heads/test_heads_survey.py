@@ -14,8 +14,8 @@ from attnviz.errors import InputError, RecordError
 from attnviz.heads import survey, tally
 from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
-from attnviz.heads.notes import note_words, reason_of
 from attnviz.heads.settings import SurveySettings
+from attnviz.heads.wording import note_words, reason_of
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine

@@ -20,7 +20,6 @@ from rich.console import Console
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import offsets_up_to
-from attnviz.heads.notes import reason_of, why_not
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile
 from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS
@@ -30,6 +29,7 @@ from attnviz.heads.terminal.cells import bar, spark
 from attnviz.heads.terminal.overview import FEWEST_ROLES, draw_overview
 from attnviz.heads.terminal.page import draw_head
 from attnviz.heads.terminal.table import draw_table
+from attnviz.heads.wording import reason_of, why_not
 from attnviz.render.palette import luminance, readable
 from attnviz.render.terminal.screen import Screen
 from tests.heads.comparisons_by_hand import COLOURS, KOREAN, NAMES, NARROW, RULES, TAKEN, made, with_chance

@@ -69,16 +69,10 @@ class MeasureHeads:
     """
 
     def __init__(
-        self,
-        specials: Specials = "keep",
-        handed: Mapping[int, Float[Tensor, "head d_v small"]] | None = None,
-        *,
-        keep_rows: bool = False,
-        dealt: Sequence[int] | None = None,
-        max_offset: int = MAX_OFFSET,
-        measures: Sequence[Measure] | None = None,
-        embeddings: Float[Tensor, "word d"] | None = None,
-    ) -> None:
+        self, specials: Specials = "keep", handed: Mapping[int, Float[Tensor, "head d_v small"]] | None = None, *,
+        keep_rows: bool = False, dealt: Sequence[int] | None = None, max_offset: int = MAX_OFFSET,
+        measures: Sequence[Measure] | None = None, embeddings: Float[Tensor, "word d"] | None = None,
+    ) -> None:  # fmt: skip
         self._dealt, self._embeddings = dealt, embeddings
         given = of_rows(measures_of(MEASURES, max_offset)) if measures is None else measures
         self.plan = _Plan(given, offsets_up_to(max_offset))
@@ -114,15 +108,12 @@ class MeasureHeads:
             raise NoAttentionError(f"the layers of this model have different numbers of heads ({counts})")
         kept = [one.rows for one in done if one.rows is not None]
         return BatchMeasures(
-            sums=torch.cat([one.sums for one in done], dim=1),
-            counts=torch.cat([one.counts for one in done], dim=1),
+            sums=torch.cat([one.sums for one in done], dim=1), counts=torch.cat([one.counts for one in done], dim=1),
             corner=torch.cat([one.corner for one in done], dim=1),
-            corner_seen=torch.cat([one.corner_seen for one in done], dim=1),
-            fixed=done[0].fixed,
-            fixed_counts=done[0].fixed_counts,
-            rows=torch.cat(kept, dim=1) if kept else None,
+            corner_seen=torch.cat([one.corner_seen for one in done], dim=1), fixed=done[0].fixed,
+            fixed_counts=done[0].fixed_counts, rows=torch.cat(kept, dim=1) if kept else None,
             rows_counted=done[0].rows_counted,
-        )
+        )  # fmt: skip
 
 
 class FindWeights:
@@ -193,17 +184,10 @@ def marks_of(batch: Batch, specials: Specials = "keep", embeddings: Float[Tensor
     if embeddings is not None and batch.kind != "cross":
         similar = SimilarWords(embeddings[ids.clamp_min(0)], ids, (ids >= 0) & ~punctuation)
     return Marks(
-        specials=specials,
-        queries=batch.real & ~special_queries if out else batch.real,
-        keys=real_keys & ~special if out else real_keys,
-        first=first,
-        separator=special & ~first,
-        punctuation=punctuation,
-        end=special & last & ~first,
-        ids=ids,
-        square=batch.kind != "cross",
-        similar=similar,
-    )
+        specials=specials, queries=batch.real & ~special_queries if out else batch.real,
+        keys=real_keys & ~special if out else real_keys, first=first, separator=special & ~first,
+        punctuation=punctuation, end=special & last & ~first, ids=ids, square=batch.kind != "cross", similar=similar,
+    )  # fmt: skip
 
 
 class _Plan:
@@ -332,15 +316,11 @@ class _OneLayer:
         for at, compute in self._plan.of_received:
             self._sums[:, :, at], self._counts[:, at] = compute(received)
         return BatchMeasures(
-            sums=self._sums[:, None],
-            counts=self._counts[:, None],
-            corner=self._corner[:, None],
-            corner_seen=self._corner_seen[:, None],
-            fixed=self._fixed,
-            fixed_counts=self._fixed_counts,
+            sums=self._sums[:, None], counts=self._counts[:, None], corner=self._corner[:, None],
+            corner_seen=self._corner_seen[:, None], fixed=self._fixed, fixed_counts=self._fixed_counts,
             rows=torch.cat(self._kept, dim=2) if self._kept else None,
             rows_counted=torch.cat(self._kept_counted, dim=1) if self._kept else None,
-        )
+        )  # fmt: skip
 
 
 def _orders(real: Bool[Tensor, "batch key"], seeds: Sequence[int]) -> Int[Tensor, "batch key"]:

@@ -107,14 +107,9 @@ class Runner:
             self._weights = FindWeights()
             self.source.stream(take_first(batch), [self._weights])
         observer = MeasureHeads(
-            self._settings.specials,
-            self._weights.handed,
-            keep_rows=self._keep_rows and not control,
-            dealt=dealt,
-            embeddings=self._weights.embeddings,
-            measures=self._measures,
-            max_offset=self._settings.max_offset,
-        )
+            self._settings.specials, self._weights.handed, keep_rows=self._keep_rows and not control, dealt=dealt,
+            embeddings=self._weights.embeddings, measures=self._measures, max_offset=self._settings.max_offset,
+        )  # fmt: skip
         observers: list[Observer] = [observer]
         said = tuple(annotated) or (None,) * len(batch.sentences)
         # What is annotated are the words that are read: attention to or from those that are said is between others.
@@ -159,21 +154,13 @@ class Runner:
             similarity = divergences(measured.rows, measured.rows_counted)
         enough = np.array([one.enough_rows for one in self._measures], dtype=np.float64)
         return BatchSummary(
-            sentences=batch.sentences,
-            keys=keys,
-            kind=batch.kind or self.source.kinds[0],
-            n_tokens=int(batch.real.sum()),
-            sums=sums,
-            counts=counts,
-            fixed=measured.fixed.cpu().numpy(),
+            sentences=batch.sentences, keys=keys, kind=batch.kind or self.source.kinds[0],
+            n_tokens=int(batch.real.sum()), sums=sums, counts=counts, fixed=measured.fixed.cpu().numpy(),
             fixed_counts=measured.fixed_counts.cpu().numpy(),
             places=survey.places_of(measured.corner.cpu().numpy(), measured.corner_seen.cpu().numpy(), keys),
             examples=survey.examples_of(sums, counts, keys, [sentence.text for sentence in batch.sentences], enough),
-            similarity=similarity,
-            receipt=ran.receipt,
-            annotated=ran.annotated,
-            found=ran.found,
-        )
+            similarity=similarity, receipt=ran.receipt, annotated=ran.annotated, found=ran.found,
+        )  # fmt: skip
 
     def survey(self, parts: Sequence[BatchSummary]) -> Survey:
         """What some batches say together."""
@@ -188,21 +175,18 @@ class Runner:
         )
         alike = [part.similarity for part in parts if part.similarity is not None]
         return Survey(
-            about=about,
-            measures=tuple(one.name for one in self._measures),
+            about=about, measures=tuple(one.name for one in self._measures),
             heads=tally.tallied(sums, counts[:, :, None], keys),
             offsets=tally.tallied(fixed, fixed_counts[:, None], keys),
             places=reduce(operator.add, (part.places for part in parts)),
             examples=reduce(survey.merge_examples, (part.examples for part in parts)),
             sample=_sample(parts, about.sample, (sums, counts), self._measures),
-            similarity=reduce(operator.add, alike) if alike else None,
-            relations=_relations(parts),
+            similarity=reduce(operator.add, alike) if alike else None, relations=_relations(parts),
             n_tokens=sum(part.n_tokens for part in parts),
             n_cut=sum(sentence.is_cut for part in parts for sentence in part.sentences),
             worst=tuple(map(max, zip(*(part.receipt.differences for part in parts), strict=True))),
-            tolerance=max(part.receipt.tolerance for part in parts),
-            dtype=parts[0].receipt.dtype,
-        )
+            tolerance=max(part.receipt.tolerance for part in parts), dtype=parts[0].receipt.dtype,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,14 +241,10 @@ def _sample(
         if one is not None and said == annotated.get(key)
     }
     return Sample(
-        size=size,
-        texts=texts,
-        roles=tuple(measures[place].name for place in places),
-        controls={survey.OWN: (own[0], own[1])},
-        linked={key: every[key] for key in annotated},
-        annotated=annotated,
+        size=size, texts=texts, roles=tuple(measures[place].name for place in places),
+        controls={survey.OWN: (own[0], own[1])}, linked={key: every[key] for key in annotated}, annotated=annotated,
         own={key: hits[key] for key in annotated},
-    )
+    )  # fmt: skip
 
 
 def _annotated(parts: Sequence[BatchSummary]) -> dict[int, Annotation]:

@@ -83,16 +83,10 @@ def survey_corpus(
 
 
 def survey_models(
-    lines: Iterable[CorpusLine | BadLine],
-    sources: Sequence[Source],
-    settings: SurveySettings | None = None,
-    *,
-    measures: tuple[Entry, ...] = MEASURES,
-    tokens: int = TOKENS,
-    so_far: Progress | None = None,
-    tell: Callable[[Progress], None] | None = None,
-    corpus: str = "",
-) -> Surveys:
+    lines: Iterable[CorpusLine | BadLine], sources: Sequence[Source], settings: SurveySettings | None = None, *,
+    measures: tuple[Entry, ...] = MEASURES, tokens: int = TOKENS, so_far: Progress | None = None,
+    tell: Callable[[Progress], None] | None = None, corpus: str = "",
+) -> Surveys:  # fmt: skip
     """Measure every head of a model, or of two, on every sentence of a corpus, and take the controls.
 
     What the first model says, where it says something, the second is made to say.

@@ -32,21 +32,15 @@ from attnviz.heads.measures import MEASURES, Entry, Measure
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, Relation
 from attnviz.heads.relations import name_of
 from attnviz.heads.settings import MAX_OFFSET
-from attnviz.heads.structure import FORWARD, REVERSE, SCORE, Relations, interval
+from attnviz.heads.structure import FORWARD, REVERSE, SCORE, Relations
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import Tally
 
 
 def changes(
-    before: Survey,
-    after: Survey,
-    divergences: Tally | None = None,
-    *,
-    corpus: str,
-    corpus_after: str | None = None,
-    thresholds: Mapping[str, float] | None = None,
-    entries: Iterable[Entry] = MEASURES,
-) -> Changes:
+    before: Survey, after: Survey, divergences: Tally | None = None, *, corpus: str, corpus_after: str | None = None,
+    thresholds: Mapping[str, float] | None = None, entries: Iterable[Entry] = MEASURES,
+) -> Changes:  # fmt: skip
     """What two models' heads do otherwise.
 
     Args:
@@ -83,16 +77,10 @@ def changes(
         for number, (first, second) in enumerate(zip(one.heads, other.heads, strict=True))
     )
     return Changes(
-        before=one,
-        after=other,
-        pattern=pattern,
-        measures=one.measures,
-        differences=differences,
-        paired=paired,
-        heads=heads,
-        relations=relations_changed(before.relations, after.relations, one.relations, other.relations),
+        before=one, after=other, pattern=pattern, measures=one.measures, differences=differences, paired=paired,
+        heads=heads, relations=relations_changed(before.relations, after.relations, one.relations, other.relations),
         notes=tuple(_notes(one, other, pattern, paired=paired)),
-    )
+    )  # fmt: skip
 
 
 def check_heads(before: tuple[int, ...], after: tuple[int, ...], names: tuple[str, str]) -> None:
@@ -189,7 +177,7 @@ def _differences(before: Survey, after: Survey) -> Estimates:
     """After less before, of every measure: of all sentences, and without each group of them for the interval."""
     means = [tally.left_out(one.heads.sums, one.heads.counts) for one in (before, after)]
     found = tally.interval(_apart(*means), tally.effective(before.heads.counts))
-    return found.with_one_more(survey.variability_changed(before.places, after.places))
+    return found.with_one_more(survey.variability(after.places, before.places))
 
 
 def _apart(
@@ -228,13 +216,9 @@ def _relation_differs(before: HeadProfile, after: HeadProfile, one: Survey, othe
 
 
 def _change(
-    before: HeadProfile,
-    after: HeadProfile,
-    *,
-    pattern: Estimates | None,
-    differs: bool,
+    before: HeadProfile, after: HeadProfile, *, pattern: Estimates | None, differs: bool,
     yardstick: Float64[np.ndarray, " yardstick"],
-) -> Change:
+) -> Change:  # fmt: skip
     found = (math.nan,) * 3 if pattern is None else pattern.at(before.layer, before.head)
     return Change(
         before=before, after=after, pattern=found[0], low=found[1], high=found[2],
@@ -303,7 +287,7 @@ def difference(before: Scored, after: Scored) -> tuple[float, float, float]:
     of confidence limits about effect measures"). Ten links of which both models find all give a difference of 0
     without any group, and still one of the models may miss the next.
     """
-    (one, low, high), (other, low_after, high_after) = interval(*before), interval(*after)
+    (one, low, high), (other, low_after, high_after) = tally.share(*before).at(), tally.share(*after).at()
     value = other - one
     if math.isnan(value):
         return math.nan, math.nan, math.nan

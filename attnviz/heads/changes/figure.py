@@ -14,13 +14,12 @@ from attnviz.heads.changes import wording
 from attnviz.heads.changes.compare import most_changed, size
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.figure import grid
-from attnviz.heads.notes import MINOR, note_words
-from attnviz.heads.wording import say
+from attnviz.heads.wording import MINOR, note_words, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, POINT, SMALL, TEXT, Pen
 from attnviz.render.figure.style import STYLES, Style
-from attnviz.render.palette import DEFAULT, colours, diverging, hexed, ink, levels, signed_levels
+from attnviz.render.palette import colours, diverging, hexed, ink, levels, signed_levels
 from attnviz.render.sheet import BLANK
 from attnviz.text.display import clip, visible
 
@@ -41,12 +40,8 @@ LONGEST = 24
 """Characters of the name of a relation."""
 
 
-def draw(found: Changes, palette: str = DEFAULT, *, language: str = "en", style: Style = STYLES["sheet"]) -> Picture:
-    """A picture of two models; on a slide and in a column the map and the heads that changed most alone.
-
-    Raises:
-        SelectionError: there is no such palette.
-    """
+def draw(found: Changes, *, language: str = "en", style: Style = STYLES["sheet"]) -> Picture:
+    """A picture of two models; on a slide and in a column the map and the heads that changed most alone."""
     brief = style.width is not None and (bool(style.height) or style.width < COLUMN)
     title, below = visible(wording.finding(found, language)), list(map(visible, _below(found, language)))
     about = [visible(say("changes_title", language, before=found.before.model, after=found.after.model))]
@@ -54,15 +49,13 @@ def draw(found: Changes, palette: str = DEFAULT, *, language: str = "en", style:
     with usual_settings():
         pen = blank_figure([title, *about, *below, *_words(found, language)])
         if brief:
-            _draw_brief(pen, found, palette, language=language, style=style)
+            _draw_brief(pen, found, language=language, style=style)
         else:
-            _draw_page(pen, found, palette, above=[title, *about], below=below, language=language)
+            _draw_page(pen, found, above=[title, *about], below=below, language=language)
     return Picture(pen, f"{title}: {about[0]}", "; ".join(below))
 
 
-def _draw_page(
-    pen: Pen, found: Changes, palette: str, *, above: Sequence[str], below: Sequence[str], language: str
-) -> None:
+def _draw_page(pen: Pen, found: Changes, *, above: Sequence[str], below: Sequence[str], language: str) -> None:
     """The map beside the heads that changed most; below them the roles and the relations; then how to read it."""
     room = WIDTH - 2 * MARGIN
     written = grid.heading(pen, above[0], above[1:], room)
@@ -83,7 +76,7 @@ def _draw_page(
     foot = second + (grid.ENTRY * (rows + 1) + 0.12) * bool(rows)
     page = page_of(pen, WIDTH, foot + height_of(noted) + MARGIN)
     page.write(written, MARGIN)
-    _draw_map(page, found, (MARGIN, top), cell, palette=palette, language=language)
+    _draw_map(page, found, (MARGIN, top), cell, language)
     grid.draw_table(page, heads, (across, top), right={say("change", language)})
     if roles[0][1]:
         for number, one in enumerate(moved, 1):
@@ -98,7 +91,7 @@ def _draw_page(
     page.write(noted, foot)
 
 
-def _draw_brief(pen: Pen, found: Changes, palette: str, *, language: str, style: Style) -> None:
+def _draw_brief(pen: Pen, found: Changes, *, language: str, style: Style) -> None:
     """The map with the heads that changed most below it, in a column; on a slide beside it."""
     shape, margin = (found.before.n_layers, found.before.n_heads), style.margin
     beside = bool(style.height)
@@ -114,12 +107,12 @@ def _draw_brief(pen: Pen, found: Changes, palette: str, *, language: str, style:
         pen, style, title=visible(wording.finding(found, language)), notes=list(map(visible, notes)), width=width,
         size=size, taken=taken, n_rows=len(heads[0][1]),
     )  # fmt: skip
-    _draw_map(page, found, corner, cell, palette=palette, language=language)
+    _draw_map(page, found, corner, cell, language)
     grid.draw_table(page, heads, below, right={say("change", language)})
 
 
 def _draw_map(
-    page: Page, found: Changes, corner: tuple[float, float], cell: tuple[float, float], *, palette: str, language: str
+    page: Page, found: Changes, corner: tuple[float, float], cell: tuple[float, float], language: str
 ) -> None:
     """A cell a head, layers from top to bottom, heads from left to right, with its number; a frame round a new role."""
     (left, top), (across, down) = corner, cell
@@ -127,7 +120,7 @@ def _draw_map(
     values = np.array([_value(found, change) for change in found.heads])
     seen = values[np.isfinite(values)]
     limit = float(np.abs(seen).max()) if seen.any() else MOST
-    table = diverging() if is_signed else colours(palette)
+    table = diverging() if is_signed else colours()
     at = signed_levels(np.nan_to_num(values), limit) if is_signed else levels(np.nan_to_num(values), limit)
     for change, value, level in zip(found.heads, values, at, strict=True):
         x, y = left + grid.BESIDE + change.before.head * across, top + grid.ABOVE + change.before.layer * down

@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure
-from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, Relation, Role
+from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, Relation, Role, Shown
 
 MOST = math.log(2)
 """The divergence of two rows that share no key, in nats: no pattern changes by more."""
@@ -124,7 +124,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Changes:
+class Changes(Shown):
     """What two models' heads do otherwise.
 
     Attributes:
@@ -186,12 +186,6 @@ class Changes:
             raise SelectionError(f"there is no head {layer}.{head}")
         return found
 
-    def to_frame(self) -> Any:
-        """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
-        from attnviz.heads.tables import frame
-
-        return frame(self)
-
     def figure(self, **view: Any) -> Any:
         """The sheet of both models as a Matplotlib figure of its own.
 
@@ -214,15 +208,3 @@ class Changes:
         from attnviz.heads.api import save
 
         return save(self, Path(path), **view)
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows it: as a page to explore, in a frame of its own."""
-        from attnviz.heads.api import frame_of
-
-        return frame_of(self)
-
-    def _repr_png_(self) -> bytes:
-        """How it shows it where nothing can be explored."""
-        from attnviz.heads.api import png_of
-
-        return png_of(self)

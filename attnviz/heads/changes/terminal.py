@@ -14,7 +14,6 @@ from rich.text import Text
 from attnviz.heads.changes import wording
 from attnviz.heads.changes.compare import most_changed, size
 from attnviz.heads.changes.record import MOST, Change, Changes, Difference, RelationChange
-from attnviz.heads.notes import MINOR, note_words
 from attnviz.heads.record import HeadProfile, Role
 from attnviz.heads.selection import MOST as MOST_HEADS
 from attnviz.heads.settings import MAX_OFFSET
@@ -30,7 +29,7 @@ from attnviz.heads.terminal.cells import (
     role_style,
     rule_style,
 )
-from attnviz.heads.wording import TOO_NARROW, counted, narrow, say
+from attnviz.heads.wording import MINOR, TOO_NARROW, counted, narrow, note_words, say
 from attnviz.render.palette import LEVELS
 from attnviz.render.sheet import BLANK
 from attnviz.render.terminal.screen import Screen

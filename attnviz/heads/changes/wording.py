@@ -11,8 +11,7 @@ import numpy as np
 from attnviz.heads.changes.compare import by_measures, by_pattern, is_main, most_changed
 from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, RelationChange
 from attnviz.heads.measures import RoleRule
-from attnviz.heads.notes import proof
-from attnviz.heads.wording import counted, described, sample, say
+from attnviz.heads.wording import counted, described, proof, sample, say
 
 NAMED = 4
 """So many heads, or roles, are named in what was found."""

@@ -139,7 +139,7 @@ def _lines(card: Card, pen: Pen, width: float) -> list[Line]:
     return written
 
 
-def draw_cards(page: Page, cards: Cards, left: float, top: float, palette: str) -> None:
+def draw_cards(page: Page, cards: Cards, left: float, top: float) -> None:
     """Draw cards in rows."""
     for number, (card, written) in enumerate(zip(cards.cards, cards.written, strict=True)):
         row, column = divmod(number, ACROSS)
@@ -151,12 +151,10 @@ def draw_cards(page: Page, cards: Cards, left: float, top: float, palette: str) 
         page.write(written[:1], y + 0.015, x + inset)
         page.write(written[1:], y + written[0].pitch + 0.02, x)
         if card.sheet is not None:
-            draw_weights(page, card.sheet, (x + cards.beside, y + cards.text + cards.above, cards.side), palette)
+            draw_weights(page, card.sheet, (x + cards.beside, y + cards.text + cards.above, cards.side))
 
 
-def draw_weights(
-    page: Page, sheet: Sheet, place: tuple[float, float, float], palette: str, largest: float = CELL
-) -> None:
+def draw_weights(page: Page, sheet: Sheet, place: tuple[float, float, float], largest: float = CELL) -> None:
     """Draw a pattern at (left, top, side) with its words at the left and above, thinned where they have no room."""
     left, top, side = place
     panel = sheet.panels[0]
@@ -164,7 +162,7 @@ def draw_weights(
     cell = min(largest, side / max(len(queries), len(keys)))
     size = min(TEXT, max(LEAST_TEXT, cell / POINT / 1.15))
     step = max(1, round(size * 1.15 * POINT / cell + 0.49))
-    page.image(pixels(panel.matrix, panel.top, colours(palette)), (left, top, cell * len(keys), cell * len(queries)))
+    page.image(pixels(panel.matrix, panel.top, colours()), (left, top, cell * len(keys), cell * len(queries)))
     for at in range(0, len(queries), step):
         page.text(left - 0.05, top + (at + 0.5) * cell, queries[at], size, ha="right", va="center")
     for at in range(0, len(keys), step):

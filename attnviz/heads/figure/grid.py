@@ -76,12 +76,9 @@ def grid_size(n_layers: int, n_heads: int, cell: tuple[float, float]) -> tuple[f
 
 
 def draw_grid(
-    page: Page,
-    comparison: HeadComparison,
-    corner: tuple[float, float],
-    language: str,
+    page: Page, comparison: HeadComparison, corner: tuple[float, float], language: str,
     cell: tuple[float, float] | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Draw the grid: a cell a head, layers from top to bottom, heads from left to right, with their numbers."""
     shape, (left, top) = (comparison.n_layers, comparison.n_heads), corner
     across, down = cell or map_cell(*shape)
@@ -95,12 +92,8 @@ def draw_grid(
 
 
 def number_grid(
-    page: Page,
-    shape: tuple[int, int],
-    cell: tuple[float, float],
-    corner: tuple[float, float],
-    language: str = "en",
-) -> None:
+    page: Page, shape: tuple[int, int], cell: tuple[float, float], corner: tuple[float, float], language: str = "en",
+) -> None:  # fmt: skip
     """Write the numbers of layers and heads along a grid of so many, as many as have room, and what they are."""
     (n_layers, n_heads), (across, down), (left, top) = shape, cell, corner
     x, y = left + BESIDE, top + ABOVE
@@ -118,13 +111,10 @@ def swatch(page: Page, role: Role | RoleRule | None, place: Place) -> None:
     colour = colour_of(role)
     doubtful = isinstance(role, Role) and not role.established
     patch = page.box(
-        place,
-        facecolor=paler(colour, 0.82) if doubtful else colour,
-        edgecolor=paler(colour, 0.45) if doubtful else "none",
-        hatch="////" if doubtful else None,
-        linewidth=0,
+        place, facecolor=paler(colour, 0.82) if doubtful else colour,
+        edgecolor=paler(colour, 0.45) if doubtful else "none", hatch="////" if doubtful else None, linewidth=0,
         zorder=2,
-    )
+    )  # fmt: skip
     patch.set_hatch_linewidth(0.7)
     page.box(place, fill=False, edgecolor="white", linewidth=1.0 if height > 0.15 else 0.3, zorder=3)
     if role is None:
@@ -168,13 +158,9 @@ def table_width(pen: Pen, columns: Columns) -> float:
 
 
 def draw_table(
-    page: Page,
-    columns: Columns,
-    corner: tuple[float, float],
-    *,
-    right: Collection[str] = (),
+    page: Page, columns: Columns, corner: tuple[float, float], *, right: Collection[str] = (),
     quiet: Sequence[bool] = (),
-) -> None:
+) -> None:  # fmt: skip
     """Draw a table at (left, top), a line a row."""
     x, top = corner
     for title, cells in columns:

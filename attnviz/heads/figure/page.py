@@ -11,15 +11,26 @@ import numpy as np
 from attnviz.attention import Attention
 from attnviz.heads.figure.card import Card, card_of, draw_weights, labels_of
 from attnviz.heads.figure.grid import colour_of
-from attnviz.heads.notes import MINOR, closest_roles, how_sure, note_words, proof
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, own_card, strongest_of
-from attnviz.heads.wording import TOO_NARROW, described, ends, narrow, role_words, sample, say
+from attnviz.heads.wording import (
+    MINOR,
+    TOO_NARROW,
+    closest_roles,
+    described,
+    ends,
+    how_sure,
+    narrow,
+    note_words,
+    proof,
+    role_words,
+    sample,
+    say,
+)
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, SMALL, TEXT, TITLE, Pen
-from attnviz.render.palette import DEFAULT
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -49,14 +60,9 @@ MOST_TICKS = 17
 
 
 def draw(
-    comparison: HeadComparison,
-    layer: int,
-    head: int,
-    *,
-    patterns: Mapping[str, Attention] | None = None,
-    palette: str = DEFAULT,
+    comparison: HeadComparison, layer: int, head: int, *, patterns: Mapping[str, Attention] | None = None,
     language: str = "en",
-) -> Picture:
+) -> Picture:  # fmt: skip
     """A picture of one head.
 
     Raises:
@@ -67,7 +73,7 @@ def draw(
     title = finding(profile, language)
     with usual_settings():
         pen = _pen(comparison, profile, cards, language)
-        _draw(pen, comparison, profile, cards, palette=palette, language=language)
+        _draw(pen, comparison, profile, cards, language)
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
 
 
@@ -90,9 +96,7 @@ def _about(comparison: HeadComparison, language: str) -> str:
     )
 
 
-def _draw(
-    pen: Pen, comparison: HeadComparison, profile: HeadProfile, cards: list[Card], *, palette: str, language: str
-) -> None:
+def _draw(pen: Pen, comparison: HeadComparison, profile: HeadProfile, cards: list[Card], language: str) -> None:
     """Measure the words, give the figure its size, then draw."""
     full = WIDTH - 2 * MARGIN
     above = [
@@ -131,7 +135,7 @@ def _draw(
     page.write(sentences, shown_from)
     page.write(notes, foot)
     if sheet is not None:
-        draw_weights(page, sheet, (MARGIN + beside, weights_from, SIDE), palette, 0.3)
+        draw_weights(page, sheet, (MARGIN + beside, weights_from, SIDE), 0.3)
     if offsets:
         draw_offsets(page.axes(bars), pen, comparison, profile, language)
     if dots:
@@ -230,15 +234,9 @@ def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadP
             continue
         values = np.array([control_of(comparison, control, name, profile) for name in names])
         drawn = ax.scatter(
-            values,
-            rows,
-            marker=marker,
-            s=16,
-            linewidth=1.1,
-            label=say(f"mark_{control}", language),
-            color=shade,
+            values, rows, marker=marker, s=16, linewidth=1.1, label=say(f"mark_{control}", language), color=shade,
             zorder=6,
-        )
+        )  # fmt: skip
         if marker != "x":
             drawn.set_facecolor("none")
             drawn.set_edgecolor(shade)
@@ -248,15 +246,9 @@ def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadP
         if not math.isnan(low):
             ax.plot([low, high], [row, row], color=colour, linewidth=2.4, alpha=0.6, zorder=4, solid_capstyle="butt")
     ax.scatter(
-        found[:, 0],
-        rows,
-        s=30,
-        color=colour,
-        edgecolor="white",
-        linewidth=0.5,
-        label=say("this_head", language),
+        found[:, 0], rows, s=30, color=colour, edgecolor="white", linewidth=0.5, label=say("this_head", language),
         zorder=5,
-    )
+    )  # fmt: skip
     ax.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
     doubted = {one.name for one in comparison.measures if one.narrow}
     marked = [f"{TOO_NARROW}{name}" if name in doubted else name for name in names]
@@ -265,16 +257,9 @@ def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadP
     ax.set_title(say("measures_title", language), loc="left", pad=6, **pen.style(TEXT + 0.5))
     handles, labels = ax.get_legend_handles_labels()
     legend = ax.legend(
-        handles[::-1],
-        labels[::-1],
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.28 / (ROW * max(len(names), 1))),
-        ncols=len(labels),
-        frameon=False,
-        borderpad=0,
-        handletextpad=0.1,
-        columnspacing=1.0,
-    )
+        handles[::-1], labels[::-1], loc="upper center", bbox_to_anchor=(0.5, -0.28 / (ROW * max(len(names), 1))),
+        ncols=len(labels), frameon=False, borderpad=0, handletextpad=0.1, columnspacing=1.0,
+    )  # fmt: skip
     for text in legend.get_texts():
         text.set(**pen.style(SMALL + 0.5))
     _plain(ax, pen)

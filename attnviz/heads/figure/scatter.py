@@ -12,9 +12,8 @@ from jaxtyping import Bool, Float64
 from attnviz.errors import RecordError
 from attnviz.heads.figure.grid import colour_of
 from attnviz.heads.figure.similarity import compared
-from attnviz.heads.notes import proof
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile
-from attnviz.heads.wording import counted, described, sample, say
+from attnviz.heads.wording import counted, described, proof, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import height_of, legend_above, lines, page_of
 from attnviz.render.figure.pen import FRAME, GREY, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
@@ -61,15 +60,9 @@ def draw(comparison: HeadComparison, language: str = "en") -> Picture:
         looks = {group: _look(head) for head, group in zip(comparison.heads, groups, strict=True)}
         none = say("no_role", language)
         legend, unnamed = draw_scatter(
-            ax,
-            similarity.points,
-            [head.name for head in comparison.heads],
-            groups,
-            pen,
-            looks=looks,
-            last=none,
+            ax, similarity.points, [head.name for head in comparison.heads], groups, pen, looks=looks, last=none,
             axes=_axes(language),
-        )
+        )  # fmt: skip
         if unnamed:
             notes.append(say("unnamed", language, heads=counted(unnamed, "head"), n=unnamed))
         noted = lines(pen, [*notes, say("not_explanation", language)], WIDTH)
@@ -104,16 +97,9 @@ def _look(head: HeadProfile) -> dict[str, Any]:
 
 
 def draw_scatter(
-    ax: Axes,
-    points: Points,
-    labels: Sequence[str],
-    groups: Sequence[str],
-    pen: Pen,
-    *,
-    looks: Mapping[str, Mapping[str, Any]],
-    last: str = NO_ROLE,
-    axes: tuple[str, str] = ("", ""),
-) -> tuple[float, int]:
+    ax: Axes, points: Points, labels: Sequence[str], groups: Sequence[str], pen: Pen, *,
+    looks: Mapping[str, Mapping[str, Any]], last: str = NO_ROLE, axes: tuple[str, str] = ("", ""),
+) -> tuple[float, int]:  # fmt: skip
     """Draw heads as points with their labels, one scale on both axes: a look for each group, that of no role last.
 
     The axes must have their size: labels are put where there is room on it.
@@ -171,15 +157,9 @@ def _label(ax: Axes, points: Points, labels: Sequence[str], pen: Pen) -> int:
         if not (label and free[head]):
             continue
         ax.annotate(
-            label,
-            tuple(points[head]),
-            xytext=tuple(offsets[head]),
-            textcoords="offset points",
-            ha="center",
-            va="center_baseline",
-            zorder=4,
-            **pen.style(size),
-        )
+            label, tuple(points[head]), xytext=tuple(offsets[head]), textcoords="offset points", ha="center",
+            va="center_baseline", zorder=4, **pen.style(size),
+        )  # fmt: skip
         if away[head]:  # a line leads to the label, and ends where it meets it
             part = np.min(sizes[head] / 2 / np.maximum(np.abs(offsets[head]), 1e-9))
             end = dots[head] + offsets[head] * (1 - part)

@@ -11,15 +11,26 @@ import numpy as np
 from attnviz.attention import Attention
 from attnviz.heads.figure import grid
 from attnviz.heads.figure.card import ACROSS, SIDE, cards_of, draw_cards, measured
-from attnviz.heads.notes import MINOR, doubts, note_words, proof
 from attnviz.heads.record import HeadComparison
 from attnviz.heads.selection import RoleHeads, by_role, received_by_words, without_card
-from attnviz.heads.wording import counted, described, ends, narrow, role_words, sample, say
+from attnviz.heads.wording import (
+    MINOR,
+    counted,
+    described,
+    doubts,
+    ends,
+    narrow,
+    note_words,
+    proof,
+    role_words,
+    sample,
+    say,
+)
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT, Pen
 from attnviz.render.figure.style import STYLES, Style
-from attnviz.render.palette import DEFAULT, colours, hexed, ink, levels
+from attnviz.render.palette import colours, hexed, ink, levels
 from attnviz.text.display import clip, visible
 
 WIDTH = 12.0
@@ -42,20 +53,15 @@ COLUMN, SLIDE = 7.0, 8.2
 
 
 def draw(
-    comparison: HeadComparison,
-    *,
-    patterns: Mapping[str, Attention] | None = None,
-    unseen: str = "",
-    palette: str = DEFAULT,
-    language: str = "en",
-    style: Style = STYLES["sheet"],
-) -> Picture:
+    comparison: HeadComparison, *, patterns: Mapping[str, Attention] | None = None, unseen: str = "",
+    language: str = "en", style: Style = STYLES["sheet"],
+) -> Picture:  # fmt: skip
     """A picture of a comparison; of one sentence, where its weights are known, what each head looks at in it.
 
     On a slide and in a column stand the map and the roles alone, in letters that can be read there.
 
     Raises:
-        SelectionError: a pattern without the head that it is given for, or no such palette.
+        SelectionError: a pattern without the head that it is given for.
     """
     if style.width is not None and (style.height or style.width < COLUMN) and comparison.attention is None:
         return _draw_brief(comparison, style, language)
@@ -79,17 +85,15 @@ def draw(
         page = page_of(pen, WIDTH, foot + height_of(noted) + MARGIN)
         page.write(above, MARGIN)
         if comparison.attention is not None:
-            _draw_words(page, comparison, comparison.attention, top, palette=palette, language=language)
+            _draw_words(page, comparison, comparison.attention, top, language)
         else:
             grid.draw_grid(page, comparison, (MARGIN, top), language)
             columns = _columns(rows, pen, FULL - max(size[0], LEAST) - GAP, language)
             _draw_roles(page, rows, columns, (MARGIN + max(size[0], LEAST) + GAP, top), language)
         page.write(what, below)
         if placed.side:
-            page.colour_bar(
-                colours(palette), (WIDTH - MARGIN - BAR - 0.12, below, BAR), {0.0: "0", 1.0: "1"}, along=True
-            )
-        draw_cards(page, placed, MARGIN, cards_top, palette)
+            page.colour_bar(colours(), (WIDTH - MARGIN - BAR - 0.12, below, BAR), {0.0: "0", 1.0: "1"}, along=True)
+        draw_cards(page, placed, MARGIN, cards_top)
         page.write(noted, foot)
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
 
@@ -158,14 +162,12 @@ def _word_cell(n_layers: int, n_heads: int) -> tuple[float, float]:
     return min(WORD[0], (FULL - grid.BESIDE) / n_heads), min(WORD[1], 7.0 / n_layers)
 
 
-def _draw_words(
-    page: Page, comparison: HeadComparison, record: Attention, top: float, *, palette: str, language: str
-) -> None:
+def _draw_words(page: Page, comparison: HeadComparison, record: Attention, top: float, language: str) -> None:
     """Draw the map of one sentence: in each cell the word that gets most of the head's weight, in the colour of it."""
     shape = comparison.n_layers, comparison.n_heads
     across, down = _word_cell(*shape)
     received = received_by_words(record)
-    table = colours(palette)
+    table = colours()
     white = ink(table)
     for layer, head in np.ndindex(*shape):
         most = int(received[layer, head].argmax())

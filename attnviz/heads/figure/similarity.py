@@ -10,14 +10,13 @@ from jaxtyping import Float64, Int64
 
 from attnviz.errors import SelectionError
 from attnviz.heads.figure.grid import swatch
-from attnviz.heads.notes import proof
 from attnviz.heads.record import HeadComparison, HeadSimilarity
 from attnviz.heads.similarity import leaves
-from attnviz.heads.wording import described, sample, say
+from attnviz.heads.wording import described, proof, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pen import GREY, LEAST_TEXT, MARGIN, PITCH, SMALL, TEXT, TITLE, ordinal
-from attnviz.render.palette import DEFAULT, colours, levels
+from attnviz.render.palette import colours, levels
 from attnviz.text.display import visible
 
 FARTHEST = math.sqrt(math.log(2))
@@ -33,11 +32,11 @@ BAR = 0.62
 """Inches of the upright scale, with its numbers and its unit."""
 
 
-def draw(comparison: HeadComparison, palette: str = DEFAULT, language: str = "en") -> Picture:
+def draw(comparison: HeadComparison, language: str = "en") -> Picture:
     """A page of all pairs of heads: dark where they are alike, with a tree above and one at the left.
 
     Raises:
-        SelectionError: heads were not compared with one another, there is one only, or there is no such palette.
+        SelectionError: heads were not compared with one another, or there is one only.
     """
     similarity = compared(comparison)
     names = [head.name for head in comparison.heads]
@@ -65,7 +64,7 @@ def draw(comparison: HeadComparison, palette: str = DEFAULT, language: str = "en
         below = lines(pen, _words_below(comparison, similarity, step, language), width - 2 * MARGIN, TEXT * larger)
         page = page_of(pen, width, end + height_of(below) + MARGIN)
         page.write(above, MARGIN)
-        order, largest = _draw_pairs(page, similarity, names, (left, top, side), palette)
+        order, largest = _draw_pairs(page, similarity, names, (left, top, side))
         for row, head in enumerate(order):
             roles = comparison.heads[head].roles
             swatch(page, roles[0] if roles else None, (left - STRIP - 0.04, top + row * side / n, STRIP, side / n))
@@ -73,7 +72,7 @@ def draw(comparison: HeadComparison, palette: str = DEFAULT, language: str = "en
             name, middle = names[order[column]], left + (column + 0.5) * side / n
             page.text(middle, top + side + 0.05, name, size, rotation=90, ha="center", va="top")
         _draw_tree(page, similarity, (left, top, side), upright=True)
-        page.colour_bar(colours(palette)[::-1], (bar, top, 2.4), scale_marks(0.0, largest))
+        page.colour_bar(colours()[::-1], (bar, top, 2.4), scale_marks(0.0, largest))
         page.text(
             bar + BAR, top + 1.2, say("distance", language), SMALL, rotation=90, ha="right", va="center", color=GREY
         )
@@ -120,11 +119,7 @@ def _thinned(cell: float) -> tuple[float, int]:
 
 
 def _draw_pairs(
-    page: Page,
-    similarity: HeadSimilarity,
-    names: Sequence[str],
-    place: tuple[float, float, float],
-    palette: str,
+    page: Page, similarity: HeadSimilarity, names: Sequence[str], place: tuple[float, float, float]
 ) -> tuple[Int64[np.ndarray, " head"], float]:
     """Draw the matrix at (left, top, side), the names of its rows, and the tree at its left.
 
@@ -136,7 +131,7 @@ def _draw_pairs(
     distances = _distances(similarity)[np.ix_(order, order)]
     largest = float(distances.max()) or FARTHEST
     # Dark is alike: the palette's pale end stands for the largest distance.
-    page.image(colours(palette)[levels(largest - distances, largest)], (left, top, side, side))
+    page.image(colours()[levels(largest - distances, largest)], (left, top, side, side))
     cell = side / len(order)
     size, step = _thinned(cell)
     for row in range(0, len(order), step):

@@ -11,9 +11,8 @@ from rich.text import Text
 
 from attnviz.attention import Note
 from attnviz.heads.measures import RoleRule
-from attnviz.heads.notes import note_words, proof
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
-from attnviz.heads.wording import TOO_NARROW, counted, say
+from attnviz.heads.wording import TOO_NARROW, counted, note_words, proof, say
 from attnviz.render.palette import readable
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import behind, fit, spell, wrap

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from attnviz.heads.notes import MINOR, reason_of
 from attnviz.heads.record import HeadComparison, Relation, Role
 from attnviz.heads.relations import FAMILY, terms_of
 from attnviz.heads.selection import RoleHeads, by_role
 from attnviz.heads.terminal.cells import draw_grid, draw_notes, interval, mark, number, prose, role_style, rule_style
 from attnviz.heads.terminal.sentence import draw_sentence
-from attnviz.heads.wording import counted, described, narrow, sample, say
+from attnviz.heads.wording import MINOR, counted, described, narrow, reason_of, sample, say
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import spell

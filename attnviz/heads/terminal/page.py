@@ -9,7 +9,6 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heads.notes import closest_roles, how_sure
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
@@ -37,7 +36,7 @@ from attnviz.heads.terminal.cells import (
     spark,
 )
 from attnviz.heads.terminal.table import by_offset, draw_relations
-from attnviz.heads.wording import counted, described, narrow, role_words, sample, say
+from attnviz.heads.wording import closest_roles, counted, described, how_sure, narrow, role_words, sample, say
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell

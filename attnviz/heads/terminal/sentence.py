@@ -8,9 +8,8 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.attention import Attention
-from attnviz.heads.course import sorted_heads
 from attnviz.heads.record import HeadComparison
-from attnviz.heads.selection import received_by_words, strongest_link, strongest_links
+from attnviz.heads.selection import received_by_words, sorted_heads, strongest_link, strongest_links
 from attnviz.heads.terminal.cells import bar, draw_grid, draw_notes, mark, number, prose, role_style
 from attnviz.heads.wording import counted, described, sample, say
 from attnviz.render.palette import LEVELS

@@ -14,7 +14,6 @@ import numpy as np
 from rich.text import Text
 
 from attnviz.heads import selection
-from attnviz.heads.notes import why_not
 from attnviz.heads.record import HeadComparison, HeadProfile, Relation
 from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS, ControlKind
@@ -35,7 +34,7 @@ from attnviz.heads.terminal.cells import (
     role_style,
     spark,
 )
-from attnviz.heads.wording import counted, described, narrow, sample, say
+from attnviz.heads.wording import counted, described, narrow, sample, say, why_not
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import spell
@@ -53,15 +52,9 @@ LEAST_ROLE = (12, 26, 33)
 
 
 def draw_table(
-    comparison: HeadComparison,
-    screen: Screen,
-    *,
-    sort: str = "head",
-    role: Sequence[str] = (),
-    layers: Sequence[int] = (),
-    heads: Sequence[int] = (),
-    language: str = "en",
-) -> list[Text]:
+    comparison: HeadComparison, screen: Screen, *, sort: str = "head", role: Sequence[str] = (),
+    layers: Sequence[int] = (), heads: Sequence[int] = (), language: str = "en",
+) -> list[Text]:  # fmt: skip
     """The table of all heads, clusters of heads that look alike, and all relations.
 
     Raises:
