@@ -27,7 +27,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz.heads.settings import MAX_OFFSET
@@ -159,14 +158,10 @@ def _rows(
     )
 
 
-def _at(offset: int, rows: Rows) -> Target:
-    return rows.at(offset)
-
-
 def _weight_at(offset: int) -> Measure:
     return Measure(
         name=f"offset_{offset:+d}", label=f"{offset:+d}", unit="share", meaning=f"weight at offset {offset:+d}",
-        korean=f"거리 {offset:+d}의 가중치", takes="keys", compute=partial(_at, offset), offset=offset,
+        korean=f"거리 {offset:+d}의 가중치", takes="keys", compute=lambda rows: rows.at(offset), offset=offset,
         family="offset",
     )  # fmt: skip
 

@@ -40,23 +40,14 @@ class HeadRow:
     role: Role | None  # the clearest, or the clearest of those asked for; None where it has none
 
 
-def rules_in_order(measures: Sequence[Measure]) -> list[RoleRule]:
-    """The roles that measures may give, and that of relations: of position, of content, of relations, of spread."""
-    rules = [rule for _, rule in rules_of(measures)]
-    sorts = [[rule for rule in rules if rule.about == about] for about in ("position", "content", "spread")]
-    return [*sorts[0], *sorts[1], FAMILY, *sorts[2]]
-
-
 def role_names(comparison: HeadComparison) -> list[str]:
-    """The names of all roles that there are, in their order; no role is ``none``."""
-    return _names_of(comparison.measures, [role for head in comparison.heads for role in head.roles])
-
-
-def _names_of(measures: Sequence[Measure], roles: Sequence[Role]) -> list[str]:
+    """The names of all roles that there are: of position, of content, of relations, of spread; no role is ``none``."""
+    rules = [rule for _, rule in rules_of(comparison.measures)]
+    sorts = [[rule for rule in rules if rule.about == about] for about in ("position", "content", "spread")]
     names: dict[str, dict[str, None]] = {}
-    for rule in rules_in_order(measures):
+    for rule in (*sorts[0], *sorts[1], FAMILY, *sorts[2]):
         names.setdefault(rule.family, {}).update({} if rule is FAMILY else {rule.name: None})
-    for role in sorted(roles, key=lambda role: role.name):
+    for role in sorted((role for head in comparison.heads for role in head.roles), key=lambda role: role.name):
         names.setdefault(role.rule.family, {})[role.name] = None
     return [*dict.fromkeys(name for several in names.values() for name in several), NONE]
 
@@ -159,11 +150,6 @@ def _sorted(heads: list[HeadRow], comparison: HeadComparison, sort: str) -> list
         return math.inf if math.isnan(found) else -found
 
     return sorted(heads, key=value)
-
-
-def strongest_shown(comparison: HeadComparison) -> list[str]:
-    """The measures of which the strongest sentence is shown, beside those that the head's roles are judged by."""
-    return [*(one.name for one in comparison.shares), "entropy_share", "distance", "confidence"]
 
 
 def estimate_of(comparison: HeadComparison, measure: str | None, profile: HeadProfile) -> tuple[float, float, float]:

@@ -12,7 +12,7 @@ exactly.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,11 +102,16 @@ def tallied(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) 
     )  # fmt: skip
 
 
-def drawn(annotated: Mapping[int, Annotation]) -> dict[int, Annotation]:
+def drawn(sentences: Iterable[tuple[int, Annotation]]) -> dict[int, Annotation]:
     """The sentences that the controls of relations are taken of: of each relation, in each half, the smallest keys.
 
-    Those of two parts together, drawn again, are those of the whole.
+    Those of two parts together, drawn again, are those of the whole. Of a sentence that is said to be built in two ways
+    it is always the same one.
     """
+    annotated: dict[int, Annotation] = {}
+    for key, one in sentences:
+        if annotated.setdefault(key, one) != one:
+            annotated[key] = min(annotated[key], one, key=repr)
     taken = Counter[tuple[str, int]]()
     kept = {}
     for key in sorted(annotated):

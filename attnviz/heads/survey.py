@@ -158,12 +158,15 @@ def merge(one: Survey, other: Survey) -> Survey:
         raise RecordError("these cannot be put together: they were measured by different versions of attnviz")
     if (one.similarity is None) != (other.similarity is None):
         raise RecordError("these cannot be put together: one compared its heads with one another, the other did not")
+    relations = one.relations or other.relations
+    if one.relations is not None and other.relations is not None:
+        relations = structure.merge(one.relations, other.relations)
     both = None if one.similarity is None or other.similarity is None else one.similarity + other.similarity
     return replace(
         one, heads=one.heads.merged(other.heads), offsets=one.offsets.merged(other.offsets),
         places=one.places + other.places, examples=merge_examples(one.examples, other.examples),
         sample=merge_samples(one.sample, other.sample), similarity=both,
-        relations=_merged_relations(one.relations, other.relations), n_tokens=one.n_tokens + other.n_tokens,
+        relations=relations, n_tokens=one.n_tokens + other.n_tokens,
         n_cut=one.n_cut + other.n_cut, n_bad=one.n_bad + other.n_bad, bad=(*one.bad, *other.bad)[:BAD_LINES],
         worst=tuple(map(max, one.worst or other.worst, other.worst or one.worst)),
         tolerance=max(one.tolerance, other.tolerance),
@@ -204,11 +207,7 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
             np.stack([sums[row] for (sums, _), row in parts]),
             np.stack([counts[row] for (_, counts), row in parts]),
         )
-    said: dict[int, Annotation] = {}
-    for key, annotated in (*one.annotated.items(), *other.annotated.items()):
-        # of a sentence that is said to be built in two ways, always the same one
-        said[key] = min(said.get(key, annotated), annotated, key=repr)
-    said = structure.drawn(said)
+    said = structure.drawn((*one.annotated.items(), *other.annotated.items()))
     linked = {**one.linked, **other.linked}
     return Sample(
         size=one.size, texts=texts, roles=one.roles or other.roles, controls=controls,
@@ -230,10 +229,6 @@ def _relations_found_by(
         if key in there and said.get(key) == one
     }
     return {key: found[key] for key in said} if found.keys() == said.keys() else {}
-
-
-def _merged_relations(one: Relations | None, other: Relations | None) -> Relations | None:
-    return structure.merge(one, other) if one is not None and other is not None else one or other
 
 
 def examples_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -114,6 +115,7 @@ def role_of(spec: tuple[str, str, bool], score: float) -> Role:
     )
 
 
+@cache
 def similarity_of(n: int, groups: int = 3) -> tuple[HeadSimilarity, np.ndarray]:
     """Heads on a line, in groups; and the cluster of each."""
     points = np.array([[(index % groups) * 3 + 0.1 * index, math.sin(index)] for index in range(n)])

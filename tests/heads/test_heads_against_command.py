@@ -107,7 +107,7 @@ def test_what_cannot_be_meant_together(refused: Refused, arguments: tuple[str, .
     assert words in line
 
 
-def test_models_that_cannot_be_compared(refused: Refused, corpus: str, real_model: str, here: Path) -> None:
+def test_models_that_cannot_be_compared(refused: Refused, corpus: str, tiny_bert: str, here: Path) -> None:
     """Other tokens, other numbers of heads, other attention, no file, no stats: said in one line."""
     (here / "foreign.stats").write_bytes(b"nothing")
     one = ("compare-heads", "--corpus", corpus, "--controls", "0")
@@ -116,7 +116,7 @@ def test_models_that_cannot_be_compared(refused: Refused, corpus: str, real_mode
         ("toy", "toy-decoder", "decoder"),
         ("toy-random", "missing.stats", "missing.stats"),
         ("toy-random", "foreign.stats", "foreign.stats"),
-        ("toy-random", real_model, "tokens"),
+        ("toy-random", tiny_bert, "tokens"),
         ("toy-random", "toy-foo", "toy-foo"),
     ):
         status, line = refused(*one, "-m", model, "--against", against)
@@ -318,9 +318,9 @@ def test_a_pipe_has_no_checkpoint_of_two(here: Path, environment: Callable[..., 
 # One sentence.
 
 
-def test_of_one_sentence_no_line_is_spoken(refused: Refused, real_model: str, here: Path) -> None:
+def test_of_one_sentence_no_line_is_spoken(refused: Refused, tiny_bert: str, here: Path) -> None:
     """What one model cannot read, or cuts otherwise, is said of the sentence: it stands in no line."""
-    assert refused("compare-heads", "I love you", "-m", "toy-random", "--against", real_model)[1].startswith(
+    assert refused("compare-heads", "I love you", "-m", "toy-random", "--against", tiny_bert)[1].startswith(
         "attnviz: these models cut this sentence into other tokens: “I love you” is "
     )
     alone = refused("compare-heads", "qwxz", "--toy")

@@ -93,11 +93,14 @@ def test_words_that_the_sentence_lacks_have_no_cell() -> None:
     assert [each.cells for each in sorted_heads(other, other.attention)] == [()] * len(SORTS)
 
 
-def test_the_command_measures_roles_on_many_sentences(typed: Callable[..., Result]) -> None:
+def test_the_command_measures_roles_on_many_sentences(
+    typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One command, one screen: the table stands above the map of words."""
+    monkeypatch.setattr("attnviz.heads.runs.OWN", 100)
     shown = typed("compare-heads", SENTENCE, "--toy", "--roles", "--controls", "10", "-o", "a.csv")
     assert shown.status == 0
-    assert "established on 600 sentences" in " ".join(shown.output.split())
+    assert "established on 100 sentences" in " ".join(shown.output.split())
     assert all(sort.words[0] in shown.output for sort in SORTS)
     assert shown.output.count("\n") < 50
 

@@ -451,13 +451,10 @@ def exactly(found: Survey) -> tuple[object, ...]:
 
 @pytest.mark.usefixtures("whole_corpora")
 class TestChance:
-    """Heads of random weights find nothing that is established, but for what chance allows."""
+    """Heads of random weights find nothing that is established, but for what chance allows.
 
-    def test_random_weights(self) -> None:
-        lines = [*read_corpus(TREEBANK)]
-        for seed in range(3):
-            found = survey_corpus(lines, open_source("toy-random", sizes={"seed": seed}), replace(QUICK, controls=10))
-            check_chance(found)
+    Of the sentences that ship `test_heads_roles.py` sees it in 35 models.
+    """
 
     def test_the_home_built_architecture_untrained(self) -> None:
         check_chance(survey_corpus(corpus_lines(120), untrained("toy"), replace(QUICK, controls=10)))

@@ -277,7 +277,7 @@ def test_measures_stay_in_their_bounds(weights: list[list[float]], *, causal: bo
         end=none, ids=torch.arange(n)[None] % 3, square=True,
     )  # fmt: skip
     rows = heads.rows_of(a, visible[None], 0, marks)
-    targets = heads.targets_of(rows, [one for one in measures_of() if one.takes == "keys"])
+    targets = heads.targets_of(rows, [one.compute for one in measures_of() if one.takes == "keys" and one.compute])
     every_share = heads.shares(rows, targets) / targets.counts[:, None].clamp_min(1)
     assert -1e-6 <= float(every_share.min()) <= float(every_share.max()) <= 1 + 1e-5
     for one in measures_of():

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from attnviz.heads.record import HeadComparison
 
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 SENTENCES = (
     "The animal didn't cross the street because it was too tired.",
     "She is eating a green apple.",

@@ -127,6 +127,8 @@ def test_models_of_random_weights_have_no_established_role(shipped: list[CorpusL
     source = open_source("toy-random", sizes={"seed": seed})
     found = compare(survey_corpus(shipped, source, SurveySettings(similarity=False)), corpus="shipped")
     assert not [(head.name, role.name) for head in found.heads for role in head.roles if role.established]
+    assert found.relations
+    assert not [one.name for one in found.relations if one.established]
 
 
 def test_controls_are_of_the_same_sentences(shipped: list[CorpusLine | BadLine], real_model: str) -> None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
 
+pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
+
 WIDTHS = pytest.mark.parametrize("width", [60, 80, 120, 200])
 LOOKS = pytest.mark.parametrize(("colour", "dark"), [(False, True), (True, True), (True, False)])
 LANGUAGES = pytest.mark.parametrize("language", ["en", "ko"])

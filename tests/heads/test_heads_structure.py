@@ -281,7 +281,7 @@ class TestDrawn:
 
     def test_ten_of_each_half_for_each_relation(self) -> None:
         """Of a relation that many have, those of the smallest keys; all of one that few have; none for nothing."""
-        drawn = structure.drawn(LINKED_SENTENCES)
+        drawn = structure.drawn(LINKED_SENTENCES.items())
         for half in range(HALVES):
             here = [key for key in drawn if key % HALVES == half]
             assert here[:LINKED] == list(range(half, HALVES * LINKED, HALVES))
@@ -297,6 +297,6 @@ class TestDrawn:
     @given(st.sets(st.integers(0, 299)), st.sets(st.integers(0, 299)))
     def test_of_two_parts_together_it_is_that_of_the_whole(self, one: set[int], other: set[int]) -> None:
         """Drawn of each part, and again of what both drew."""
-        parts = [structure.drawn({key: LINKED_SENTENCES[key] for key in some}) for some in (one, other)]
-        whole = structure.drawn({key: LINKED_SENTENCES[key] for key in one | other})
-        assert structure.drawn({**parts[0], **parts[1]}) == whole
+        parts = [structure.drawn((key, LINKED_SENTENCES[key]) for key in some) for some in (one, other)]
+        whole = structure.drawn((key, LINKED_SENTENCES[key]) for key in one | other)
+        assert structure.drawn((*parts[0].items(), *parts[1].items())) == whole

@@ -167,7 +167,7 @@ def test_the_small_pattern_is_the_mean_by_offset() -> None:
 @pytest.mark.parametrize("width", [80, 100, 120, 140, 200])
 def test_roles_are_read_before_bars(width: int) -> None:
     """Where there is not room for everything, the last bars give way, not the words of a role."""
-    comparison = made(24, 16, all_roles=True, relations=())
+    comparison = made(12, 12, all_roles=True, relations=())
     shown = rows_of(comparison, Screen(width=width, colour=False))
     for words in ("previous", "same word", "induction · random too", "possessed > nmod:poss"):
         head = next(

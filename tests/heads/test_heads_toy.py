@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from attnviz.capture.source import open_source
 from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
@@ -9,6 +11,8 @@ from attnviz.heads.settings import SurveySettings
 from attnviz.heads.terminal.table import draw_table
 from attnviz.models.language.splits import corpus_lines
 from attnviz.render.terminal.screen import Screen
+
+pytestmark = pytest.mark.usefixtures("whole_corpora")
 
 
 def test_reference_is_found_and_agreement_is_not_established() -> None:

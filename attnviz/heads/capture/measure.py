@@ -84,7 +84,7 @@ class MeasureHeads:
         """Read the tokens of a new batch, and forget the last one."""
         self.marks = marks_of(batch, self._specials, self._embeddings)
         self.order = None if self._dealt is None else _orders(self.marks.keys, self._dealt)
-        self.targets = _KnownTargets(self.plan.keys)
+        self.targets = _KnownTargets([_computation(one) for one in self.plan.keys])
         self._layers: list[_OneLayer] = []
 
     def observe_layer(self, layer: Layer) -> None:
@@ -221,15 +221,15 @@ class _KnownTargets:
     Of matrices that come in several blocks nothing is kept: that would be larger than the blocks.
     """
 
-    def __init__(self, measures: Sequence[Measure]) -> None:
-        self._measures = measures
+    def __init__(self, computations: Sequence[Callable[[Rows], heads.Target]]) -> None:
+        self._computations = computations
         self._known: tuple[Tensor, heads.Targets] | None = None
 
     def of(self, rows: Rows, *, whole: bool) -> heads.Targets:
         """The targets of these rows."""
         if self._known is not None and whole and torch.equal(self._known[0], rows.seen):
             return self._known[1]
-        targets = heads.targets_of(rows, self._measures)
+        targets = heads.targets_of(rows, self._computations)
         if whole:
             self._known = rows.seen, targets
         return targets

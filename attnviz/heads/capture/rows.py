@@ -7,7 +7,7 @@ the query, column j the key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -16,8 +16,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attnviz.errors import RecordError
-from attnviz.heads.measures import Measure
 from attnviz.heads.settings import Specials
 
 _TINY = 1e-30
@@ -279,20 +277,12 @@ class Targets:
     counts: Float[Tensor, "batch share"]  # how many rows see one
 
 
-def targets_of(rows: Rows, measures: Sequence[Measure]) -> Targets:
-    """Where the keys of these shares are: the same for all layers whose rows see the same keys."""
-    there = [rows.seen & _target_of(one, rows) for one in measures]
+def targets_of(rows: Rows, computations: Sequence[Callable[[Rows], Target]]) -> Targets:
+    """Where the keys are that each share asks for: the same for all layers whose rows see the same keys."""
+    there = [rows.seen & keys_of(rows) for keys_of in computations]
     cells = torch.stack([one.flatten(1) for one in there], dim=-1)
-    return Targets(
-        cells=cells.to(rows.weights), counts=torch.stack([_number(one.any(dim=-1)) for one in there], dim=-1)
-    )
-
-
-def _target_of(measure: Measure, rows: Rows) -> Target:
-    if measure.compute is None:
-        raise RecordError(f"the measure {measure.name!r} names no keys")
-    keys: Target = measure.compute(rows)
-    return keys
+    counts = torch.stack([_number(one.any(dim=-1)) for one in there], dim=-1)
+    return Targets(cells=cells.to(rows.weights), counts=counts)
 
 
 def shares(rows: Rows, targets: Targets) -> Float[Tensor, "batch head share"]:

@@ -233,28 +233,19 @@ def _sample(
     rows = [at[key] for key in texts]
     places = [number for number, one in enumerate(measures) if one.role is not None]
     own = tuple(values[rows][..., places].astype(np.float32, order="C") for values in measured)
-    annotated = structure.drawn(_annotated(parts)) if size else {}
-    hits = {
-        key: one
+    linked = [
+        (key, said, one)
         for part in parts
         for key, said, one in zip(part.keys, part.annotated, part.found, strict=True)
-        if one is not None and said == annotated.get(key)
-    }
+        if said is not None and one is not None
+    ]
+    annotated = structure.drawn((key, said) for key, said, _ in linked) if size else {}
+    hits = {key: one for key, said, one in linked if said == annotated.get(key)}
     return Sample(
         size=size, texts=texts, roles=tuple(measures[place].name for place in places),
         controls={survey.OWN: (own[0], own[1])}, linked={key: every[key] for key in annotated}, annotated=annotated,
         own={key: hits[key] for key in annotated},
     )  # fmt: skip
-
-
-def _annotated(parts: Sequence[BatchSummary]) -> dict[int, Annotation]:
-    """The words that belong together of all sentences; of one that comes in two ways, always the same."""
-    kept: dict[int, Annotation] = {}
-    for part in parts:
-        for key, annotated, found in zip(part.keys, part.annotated, part.found, strict=True):
-            if annotated is not None and found is not None:
-                kept[key] = min(kept.get(key, annotated), annotated, key=repr)
-    return kept
 
 
 def _relations(parts: Sequence[BatchSummary]) -> Relations | None:

@@ -17,7 +17,7 @@ hair; it is established where a measure that the role before or after is judged 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -71,7 +71,7 @@ def changes(
             first,
             second,
             pattern=pattern,
-            differs=_differs(first, second, differences, one.names) or _relation_differs(first, second, before, after),
+            differs=_differs(first, second, differences, before, after),
             yardstick=yardsticks[:, number],
         )
         for number, (first, second) in enumerate(zip(one.heads, other.heads, strict=True))
@@ -198,21 +198,17 @@ def _yardsticks(before: HeadComparison) -> Float64[np.ndarray, "yardstick one"]:
     return np.stack([others.min(axis=1), others.mean(axis=1)])
 
 
-def _differs(before: HeadProfile, after: HeadProfile, differences: Estimates, measures: Sequence[str]) -> bool:
-    """Whether a measure has changed for sure that the clearest role before or after is judged by."""
-    at = before.layer, before.head
-    judged = {profile.roles[0].measure for profile in (before, after) if profile.roles} & set(measures)
-    return any(
-        differences.low[at][measures.index(name)] > ROUNDING or differences.high[at][measures.index(name)] < -ROUNDING
-        for name in judged
-    )
-
-
-def _relation_differs(before: HeadProfile, after: HeadProfile, one: Survey, other: Survey) -> bool:
-    """Likewise where that role is to find a relation between words."""
-    judged = {profile.roles[0].measure for profile in (before, after) if profile.roles}
-    found = (role_difference(one.relations, other.relations, name, (before.layer, before.head)) for name in judged)
-    return any(ends is not None and (ends[1] > ROUNDING or ends[2] < -ROUNDING) for ends in found)
+def _differs(before: HeadProfile, after: HeadProfile, differences: Estimates, one: Survey, other: Survey) -> bool:
+    """Whether what the clearest role before or after is judged by, a measure or a relation, has changed for sure."""
+    at, measures = (before.layer, before.head), (*one.measures, "variability")
+    for name in {profile.roles[0].measure for profile in (before, after) if profile.roles}:
+        if name in measures:
+            ends: tuple[float, ...] | None = differences.at(*at, measures.index(name))
+        else:
+            ends = role_difference(one.relations, other.relations, name, at)
+        if ends is not None and (ends[1] > ROUNDING or ends[2] < -ROUNDING):
+            return True
+    return False
 
 
 def _change(

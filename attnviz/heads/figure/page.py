@@ -72,7 +72,9 @@ def draw(
     cards = [card_of(card, (patterns or {}).get(card.role.name), language) for card in own_card(profile, comparison)]
     title = finding(profile, language)
     with usual_settings():
-        pen = _pen(comparison, profile, cards, language)
+        words = [_about(comparison, language), *_notes(comparison, profile, language), "√→–·—“”…"]  # noqa: RUF001
+        words += [title, *(text for text, _ in _roles(profile, comparison, language))]
+        pen = blank_figure([*words, *(text for card in cards for text in card.texts)])
         _draw(pen, comparison, profile, cards, language)
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
 
@@ -82,12 +84,6 @@ def finding(profile: HeadProfile, language: str = "en") -> str:
     role = profile.roles[0] if profile.roles else None
     phrase = "head_none" if role is None else "head_does" if role.established else "head_may"
     return say(phrase, language, head=profile.name, role=visible(role_words(role, language)))
-
-
-def _pen(comparison: HeadComparison, profile: HeadProfile, cards: list[Card], language: str) -> Pen:
-    words = [_about(comparison, language), *_notes(comparison, profile, language), "√→–·—“”…"]  # noqa: RUF001
-    words += [finding(profile, language), *(text for text, _ in _roles(profile, comparison, language))]
-    return blank_figure([*words, *(text for card in cards for text in card.texts)])
 
 
 def _about(comparison: HeadComparison, language: str) -> str:

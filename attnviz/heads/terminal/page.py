@@ -18,7 +18,6 @@ from attnviz.heads.selection import (
     example_of,
     nearest,
     strongest_of,
-    strongest_shown,
 )
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import (
@@ -220,11 +219,8 @@ def _measures(profile: HeadProfile, comparison: HeadComparison, screen: Screen, 
 def _sentences(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
     """The sentences where it is strongest: several for its roles, one for each other measure."""
     of_roles = [role.measure for role in profile.roles]
-    names = [
-        name
-        for name in dict.fromkeys([*of_roles, *strongest_shown(comparison)])
-        if comparison.examples.get((profile.name, name))
-    ]
+    others = [*(one.name for one in comparison.shares), "entropy_share", "distance", "confidence"]
+    names = [name for name in dict.fromkeys([*of_roles, *others]) if comparison.examples.get((profile.name, name))]
     if not names:
         return
     wide = min(max(map(len, names)), screen.width // 3)
