@@ -54,34 +54,19 @@ def compare(
             layer, head, measures=taken, estimates=estimates, controls=controls, counts=counts, every=every
         )
         return HeadProfile(
-            layer=layer,
-            head=head,
-            roles=roles.clearest_first((*own, *related.get((layer, head), ()))),
+            layer=layer, head=head, roles=roles.clearest_first((*own, *related.get((layer, head), ()))),
             cluster=None if clusters is None else int(clusters[layer * n_heads + head]),
-        )
+        )  # fmt: skip
 
     heads = tuple(profile(layer, head) for layer, head in np.ndindex(n_layers, n_heads))
     examples, typical = _examples(found, heads, taken)
     return HeadComparison(
-        model=found.about.model,
         kind=found.about.kind,  # type: ignore[arg-type]  # it was written from one
-        corpus=corpus,
-        specials=found.about.specials,
-        n_sentences=found.n_sentences,
-        n_tokens=found.n_tokens,
-        n_bad=found.n_bad,
-        bad=found.bad,
-        differences=found.worst,
-        measures=taken,
-        estimates=estimates,
-        controls=controls,
-        heads=heads,
-        similarity=similarity,
-        examples=examples,
-        typical=typical,
-        relations=relations.best_of(candidates),
-        notes=(*_notes(found), *_carried(found, taken, even)),
-    )
+        model=found.about.model, corpus=corpus, specials=found.about.specials, n_sentences=found.n_sentences,
+        n_tokens=found.n_tokens, n_bad=found.n_bad, bad=found.bad, differences=found.worst, measures=taken,
+        estimates=estimates, controls=controls, heads=heads, similarity=similarity, examples=examples, typical=typical,
+        relations=relations.best_of(candidates), notes=(*_notes(found), *_carried(found, taken, even)),
+    )  # fmt: skip
 
 
 def _with_peaks(heads: tally.Tally, taken: Sequence[Measure]) -> Estimates:

@@ -293,12 +293,10 @@ def measures_of(entries: Iterable[Entry] = MEASURES, max_offset: int = MAX_OFFSE
     single = [one for one in entries if isinstance(one, Measure)]
     shares = [one for one in single if one.takes == "keys"]
     return (
-        *shares,
-        *(one for one in single if one.takes in {"rows", "received"}),
-        *(_norm_based(one) for one in shares),
+        *shares, *(one for one in single if one.takes in {"rows", "received"}), *(_norm_based(one) for one in shares),
         *(one.at(offset) for one in entries if isinstance(one, AtOffsets) for offset in offsets_up_to(max_offset)),
         *(one for one in single if one.takes == "places"),
-    )
+    )  # fmt: skip
 
 
 def _norm_based(share: Measure) -> Measure:

@@ -328,11 +328,9 @@ def check_together(text: CorpusSettings, model: ModelSettings, survey: SurveySet
     if text.load is not None and (model.name is not None or checkpoint is not None):
         raise SettingsError("--load draws what was measured before: it takes no model and no --checkpoint")
     late = [
-        *changed(survey, "kind", "specials", "truncate"),
-        *(["--no-similarity"] if not survey.similarity else []),
-        *changed(survey, "controls", "max_offset"),
-        *changed(model, "dtype", "revision"),
-    ]
+        *changed(survey, "kind", "specials", "truncate"), *(["--no-similarity"] if not survey.similarity else []),
+        *changed(survey, "controls", "max_offset"), *changed(model, "dtype", "revision"),
+    ]  # fmt: skip
     if text.load is not None and late:
         raise SettingsError(
             f"--load draws what was measured before, as it was: {' and '.join(late)} "

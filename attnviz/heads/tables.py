@@ -287,11 +287,9 @@ def _control(role: Role, language: str) -> str:
 
 
 WRITERS: Mapping[str, Callable[[Any, str], str]] = {
-    ".csv": lambda found, _: to_csv(found),
-    ".json": lambda found, _: to_json(found) + "\n",
-    ".tex": to_latex,
+    ".csv": lambda found, _: to_csv(found), ".json": lambda found, _: to_json(found) + "\n", ".tex": to_latex,
     ".html": lambda found, language: (page_of_changes if isinstance(found, Changes) else page)(found, language),
-}
+}  # fmt: skip
 """What makes a file, by its ending: from a comparison, or changes, and the language; changes have no LaTeX."""
 
 

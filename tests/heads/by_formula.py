@@ -123,7 +123,8 @@ def every(
         return sum(float(a[i, j]) * abs(i - j) for j in range(n))
 
     def spread(i: int) -> float:
-        return math.sqrt(sum(float(a[i, j]) * (abs(i - j) - distance(i)) ** 2 for j in range(n)))
+        middle = distance(i)
+        return math.sqrt(sum(float(a[i, j]) * (abs(i - j) - middle) ** 2 for j in range(n)))
 
     found["meaning"] = (0.0, 0) if vectors is None else meaning(a, tokens, vectors, sees)
     found["entropy"] = mean(entropy)

@@ -82,11 +82,9 @@ def _roles(rows: Sequence[RoleHeads], screen: Screen, language: str) -> Iterator
         ends.append("" if role is None else interval(role.low, role.high, screen, narrow=role.narrow))
         rivals.append("" if role is None else _rival(role, screen, language))
     columns = [
-        Column("", signs),
-        Column(say("role", language), names, least=12 if screen.width < WITH_CONTROLS else 22),
-        Column(say("best", language), scores, right=True),
-        Column("95 %", ends, right=True),
-    ]
+        Column("", signs), Column(say("role", language), names, least=12 if screen.width < WITH_CONTROLS else 22),
+        Column(say("best", language), scores, right=True), Column("95 %", ends, right=True),
+    ]  # fmt: skip
     if screen.width >= WITH_CONTROLS:
         columns.append(Column(say("to_beat", language), rivals))
     if screen.width >= WITH_WORDS:
