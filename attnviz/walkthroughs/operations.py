@@ -16,7 +16,7 @@ import numpy as np
 from attnviz.walkthroughs import arithmetic, spelling
 from attnviz.walkthroughs.hand import Hand
 from attnviz.walkthroughs.record import Grid
-from attnviz.walkthroughs.spelling import ResultCell, factor
+from attnviz.walkthroughs.spelling import Part, ResultCell, factor
 
 MATRIX, CELLS, ARROW = "\N{MULTIPLICATION SIGN}", "⊙", "→"
 """The signs between two matrices on a sheet: of the matrix product, of one cell by cell, and of what is made.
@@ -49,7 +49,7 @@ class Operation:
 
     The axes are a letter for the rows and one for the columns of each operand and of what it makes: sizes with one
     letter are equal, the capital one says what the others must be; 1 is one, and "." any. Behind an operand "?" says
-    that it may be missing, "*" that more may follow.
+    that it may be missing, "*" that more may follow, "-" that a cell of the result needs a whole row of it.
     """
 
     compute: Callable[..., np.ndarray]  # its numbers, from those of its operands, and the step's number if it has one
@@ -64,6 +64,8 @@ class Operation:
     shapes: Callable[[Sequence[tuple[int, ...]], str], str | None] | None = None
     # What stands on a sheet before the second operand and those that follow, the last sign before all that are left.
     signs: tuple[str, ...] = (",",)  # a comma where the formula is no chain of signs
+    # What one cell is made of, the rows and columns of each operand, where the axes do not say it.
+    reads: Callable[[ResultCell], list[Part]] | None = None
     is_phrase: bool = False  # whether `spell` writes a phrase and no sum: the result follows without a sign
     note: Callable[[Hand, ResultCell], str] = lambda _, __: ""  # what must be said of how a cell is written
     # Whether whole numbers give a number that can be written to its end: roots and powers of e mostly do not.
@@ -79,13 +81,27 @@ class Operation:
     def operands(self) -> tuple[int, int]:
         """How many grids it takes at least and at most."""
         each = self.operand_axes
-        return len([one for one in each if one[2:] == ""]), ANY if each[-1].endswith("*") else len(each)
+        return len([one for one in each if one[2:] in {"", "-"}]), ANY if each[-1].endswith("*") else len(each)
 
     def sides(self, n: int) -> list[tuple[int, str, str]]:
         """Rows and columns of so many operands: the operand's number, the side, and its letter."""
         each = self.operand_axes
         letters = [*each, *each[-1:] * (n - len(each))][:n]
         return [(i, side, letter) for i, two in enumerate(letters) for side, letter in zip(SIDES, two, strict=False)]
+
+    def parts(self, cell: ResultCell) -> list[Part]:
+        """The rows and the columns of each operand that one cell of the result is made of."""
+        if self.reads is not None:
+            return self.reads(cell)
+        places = dict(zip(self.axes[-2:], (cell.row, cell.column), strict=True))
+        each, found = self.operand_axes, []
+        for i, grid in enumerate(cell.grids):
+            rows, columns, *mark = each[min(i, len(each) - 1)]
+            row, column = places.get(rows.lower()), None if mark == ["-"] else places.get(columns.lower())
+            found.append(
+                (range(len(grid)) if row is None else (row,), range(grid.shape[1]) if column is None else (column,))
+            )
+        return found
 
     def labels(self, operands: Sequence[Grid]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of the rows and of the columns that it makes: those of its operands, side by side where any fit."""
@@ -180,7 +196,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "softmax": Operation(
         compute=arithmetic.softmax,
-        axes="TN 11? -> tn",
+        axes="TN- 11? -> tn",
         formula=("softmax({a}", " and {b}", ")"),
         for_key="softmax({a})",
         spell=spelling.spell_softmax,
@@ -214,10 +230,11 @@ OPERATIONS: dict[str, Operation] = {
         shapes=_so_many_times,
         signs=(";",),
         spell=spelling.spell_concatenate,
+        reads=spelling.parts_of_concatenate,
     ),
     "norm": Operation(
         compute=arithmetic.norm,
-        axes="TN 1n 1n -> tn",
+        axes="TN- 1n 1n -> tn",
         numbered=True,
         formula=("({a} - mean) / sqrt(variance + {number})", " * {b}", " + {c}"),
         korean=("({a} - 평균) / sqrt(분산 + {number})", " * {b}", " + {c}"),
@@ -227,7 +244,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "rms_norm": Operation(
         compute=arithmetic.rms_norm,
-        axes="TN 1n -> tn",
+        axes="TN- 1n -> tn",
         numbered=True,
         formula=("{a} / sqrt(mean square + {number})", " * {b}"),
         korean=("{a} / sqrt(제곱의 평균 + {number})", " * {b}"),
@@ -272,6 +289,7 @@ OPERATIONS: dict[str, Operation] = {
         formula=("row {number} of {a}",),
         korean=("{a}의 {number}행",),
         spell=lambda hand, cell: spelling.spell_copy(hand, cell, 0, int(cell.number), cell.column),
+        reads=spelling.parts_of_row,
     ),
     "tanh": Operation(
         compute=np.tanh,
@@ -284,6 +302,7 @@ OPERATIONS: dict[str, Operation] = {
         axes="tx Td Xg 1g DG 1g -> td",
         formula=("GRU({a}, {b})",),
         spell=spelling.spell_gru,
+        reads=spelling.parts_of_gru,
         note=spelling.gates_of,
         comes_out=lambda _: False,
     ),
@@ -301,6 +320,7 @@ OPERATIONS: dict[str, Operation] = {
         numbered=True,
         formula=("split({a}, {b})",),
         spell=spelling.spell_split,
+        reads=spelling.parts_of_split,
     ),
 }
 """Each operation by its name, which files hold."""

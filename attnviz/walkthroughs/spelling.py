@@ -1,8 +1,9 @@
-"""How one cell of each operation's result is written out, so that a person can do it by hand."""
+"""One cell of each operation's result: written out, so that a person can do it by hand; and what it is made of."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,9 +134,15 @@ def spell_copy(hand: Hand, cell: ResultCell, place: int, row: int, column: int) 
 
 def spell_concatenate(hand: Hand, cell: ResultCell) -> str:
     """A cell of ``concatenate``."""
+    place, column = _taken_from(cell)
+    return spell_copy(hand, cell, place, cell.row, column)
+
+
+def _taken_from(cell: ResultCell) -> tuple[int, int]:
+    """Which operand a cell of ``concatenate`` is taken from, and from which of its columns."""
     ends = np.cumsum([grid.shape[1] for grid in cell.grids])
     place = int(np.searchsorted(ends, cell.column, side="right"))
-    return spell_copy(hand, cell, place, cell.row, cell.column - int(ends[place]) + cell.grids[place].shape[1])
+    return place, cell.column - int(ends[place]) + cell.grids[place].shape[1]
 
 
 def spell_norm(hand: Hand, cell: ResultCell) -> str:
@@ -184,18 +191,71 @@ def gates_of(hand: Hand, cell: ResultCell) -> str:
 
 def spell_rotate(hand: Hand, cell: ResultCell) -> str:
     """A cell of ``rotate``."""
-    (a, angles), column, distance = cell.grids, cell.column, int(cell.number)
-    if column >= 2 * angles.shape[1]:
-        return spell_copy(hand, cell, 0, cell.row, column)
-    is_second = column // distance % 2 == 1
-    other = column - distance if is_second else column + distance
-    pair = min(column, other) // (2 * distance) * distance + min(column, other) % distance
-    own, partner = hand.factor(a[cell.row, column]), hand.factor(a[cell.row, other])
+    a, angles = cell.grids
+    turned = _turned_with(cell)
+    if turned is None:
+        return spell_copy(hand, cell, 0, cell.row, cell.column)
+    other, pair = turned
+    own, partner = hand.factor(a[cell.row, cell.column]), hand.factor(a[cell.row, other])
     angle = hand.write(angles[cell.row, pair])
-    return f"{own}·cos({angle}) {'+' if is_second else '-'} {partner}·sin({angle})"
+    return f"{own}·cos({angle}) {'+' if other < cell.column else '-'} {partner}·sin({angle})"
+
+
+def _turned_with(cell: ResultCell) -> tuple[int, int] | None:
+    """The other column of the pair that a cell of ``rotate`` is in, and the pair's number; None behind all pairs."""
+    column, distance = cell.column, int(cell.number)
+    if column >= 2 * cell.grids[1].shape[1]:
+        return None
+    other = column - distance if column // distance % 2 == 1 else column + distance
+    return other, min(column, other) // (2 * distance) * distance + min(column, other) % distance
 
 
 def spell_split(hand: Hand, cell: ResultCell) -> str:
     """A cell of ``split``."""
-    width = cell.grids[0].shape[1] // int(cell.grids[1].item())
-    return spell_copy(hand, cell, 0, cell.row, int(cell.number) * width + cell.column)
+    return spell_copy(hand, cell, 0, cell.row, _column_before(cell))
+
+
+def _column_before(cell: ResultCell) -> int:
+    """The column that a cell of ``split`` had before."""
+    return int(cell.number) * (cell.grids[0].shape[1] // int(cell.grids[1].item())) + cell.column
+
+
+# ------------------------------------------------------------------------------- what a cell is made of, by exception
+
+Part = tuple[Sequence[int], Sequence[int]]
+"""The rows and the columns of an operand that a cell is made of; none where the operand has no share in it."""
+
+NOTHING: Part = ((), ())
+
+
+def parts_of_concatenate(cell: ResultCell) -> list[Part]:
+    """One cell of one operand."""
+    at, column = _taken_from(cell)
+    return [((cell.row,), (column,)) if place == at else NOTHING for place in range(len(cell.grids))]
+
+
+def parts_of_row(cell: ResultCell) -> list[Part]:
+    """The cell above or below in the same column."""
+    return [((int(cell.number),), (cell.column,))]
+
+
+def parts_of_split(cell: ResultCell) -> list[Part]:
+    """One cell, and the number of parts."""
+    return [((cell.row,), (_column_before(cell),)), ((0,), (0,))]
+
+
+def parts_of_rotate(cell: ResultCell) -> list[Part]:
+    """The pair of cells, and its angle; behind all pairs the cell alone."""
+    turned = _turned_with(cell)
+    if turned is None:
+        return [((cell.row,), (cell.column,)), NOTHING]
+    other, pair = turned
+    return [((cell.row,), sorted((cell.column, other))), ((cell.row,), (pair,))]
+
+
+def parts_of_gru(cell: ResultCell) -> list[Part]:
+    """What it reads, the old state, and of weights and biases a column for each gate and for the new state."""
+    shapes = [grid.shape for grid in cell.grids]
+    columns = [gate * shapes[1][1] + cell.column for gate in range(3)]
+    inputs: list[Part] = [((cell.row,), range(width)) for _, width in shapes[:2]]
+    return [*inputs, *((range(rows), columns) for rows, _ in shapes[2:])]

@@ -278,6 +278,8 @@ PHRASES: Templates = {
     "shortest step": ("{n}/{total}", "{n}/{total}"),
     "shortest lines": ("↑ ↓", "↑ ↓"),
     "shortest keys": ("→ ← q", "→ ← q"),
+    "given": ("given: no step makes it", "주어진 수: 만드는 단계가 없음"),
+    "to fill in": ("numbers of this step are left for you to work out", "이 단계에는 직접 계산할 빈칸이 있음"),
     "more middle": ("{n} numbers in each row: those in the middle are left out",
         "한 줄에 수 {n}개: 가운데는 생략했습니다"),
     "of head": (", head {number}", ", 헤드 {number}"),

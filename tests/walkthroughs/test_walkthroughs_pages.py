@@ -17,8 +17,8 @@ from attnviz.errors import SelectionError
 from attnviz.render.latex import escaped as latex_escaped
 from attnviz.walkthroughs.examples import blanks, make
 from attnviz.walkthroughs.files import to_json
-from attnviz.walkthroughs.pages.content import BLUE, DEPTH, FIRST, LAST, MOST, RED, TEAL
-from attnviz.walkthroughs.pages.html import html
+from attnviz.walkthroughs.pages.content import BLUE, DEPTH, FIRST, LAST, MOST, RED, TEAL, lay_out
+from attnviz.walkthroughs.pages.html import LEVELS, html
 from attnviz.walkthroughs.pages.latex import arithmetic, latex
 from attnviz.walkthroughs.pages.markdown import COLUMNS, csv, markdown
 from attnviz.walkthroughs.pages.markdown import escaped as markdown_escaped
@@ -129,11 +129,13 @@ def latex_tables(text: str) -> Tables:
 
 
 class Page(HTMLParser):
-    """A web page, taken apart; tags that are not closed, or closed in another order, fail."""
+    """A web page as it is seen without scripts; tags that are not closed, or closed in another order, fail."""
 
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
+        self.hidden: list[bool] = []  # of each open tag whether it is not seen: of another language, or no text
+        self.language = ""
         self.tables: Tables = []
         self.texts: list[str] = []
         self.attributes: list[tuple[str, str, str | None]] = []
@@ -143,6 +145,9 @@ class Page(HTMLParser):
         if tag == "meta":
             return
         self.open.append(tag)
+        language = dict(attrs).get("lang") or ""
+        self.language = self.language or language
+        self.hidden.append(tag in {"script", "style"} or language not in {"", self.language})
         if tag == "table":
             self.tables.append(([], []))
         elif tag == "tr" and "tbody" in self.open:
@@ -153,12 +158,16 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+        self.hidden.pop()
 
     def handle_data(self, data: str) -> None:
+        if any(self.hidden):
+            return
         self.texts.append(data)
-        if self.open and self.open[-1] in {"td", "th"}:
+        cells = {"td", "th"} & {*self.open}
+        if cells:
             row = self.tables[-1][1][-1] if "tbody" in self.open else self.tables[-1][0]
-            row[0 if self.open[-1] == "th" and "tbody" in self.open else -1] += data
+            row[0 if cells == {"th"} and "tbody" in self.open else -1] += data
 
 
 def parsed(text: str) -> Page:
@@ -444,8 +453,10 @@ def test_the_same_formula_as_mathml() -> None:
 def test_each_table_of_the_page_has_a_name() -> None:
     """Whoever has no mouse gets to it and scrolls it; whoever does not see it hears the title above it."""
     page = parsed(html(WALKS["layer"]))
-    there = {value for _, name, value in page.attributes if name == "id"}
-    assert len(there) == len(page.tables) == sum(name == "id" for _, name, _ in page.attributes)
+    there = {value for tag, name, value in page.attributes if (tag, name) == ("h2", "id")}
+    every = [value for _, name, value in page.attributes if name == "id"]
+    assert len(there) == len(page.tables)
+    assert len(every) == len(set(every))
     for tag in ("table", "div"):
         named = [value for found, name, value in page.attributes if (found, name) == (tag, "aria-labelledby")]
         assert len(named) == len(page.tables)
@@ -457,22 +468,41 @@ def test_each_table_of_the_page_has_a_name() -> None:
 
 
 def test_the_page_fetches_nothing() -> None:
-    """No script, no address, nothing but itself; and a language for whoever reads it aloud."""
+    """No address, and scripts and styles that its policy names by digests; and a language for whoever reads it aloud."""
     text = html(WALKS["layer"], language="ko")
     page = parsed(text)
     assert {name for _, name, _ in page.attributes} <= {
-        "lang", "charset", "name", "content", "http-equiv", "class", "scope", "style", "colspan", "id", "role",
-        "tabindex", "aria-labelledby", "width",
+        "lang", "charset", "name", "content", "http-equiv", "class", "scope", "colspan", "id", "role",
+        "tabindex", "aria-labelledby", "width", "type",
     }  # fmt: skip
     assert ("html", "lang", "ko") in page.attributes
-    assert not re.search(r"https?:|url\(|@import|<script|<link|<img", text)
-    assert "default-src 'none'" in text
+    assert not re.search(r"https?:|url\(|@import|<link|<img| src=| on[a-z]+=", text)
+    (policy,) = [
+        value or "" for tag, name, value in page.attributes if tag == "meta" and "default-src" in (value or "")
+    ]
+    assert "default-src 'none'; script-src 'sha256-" in policy
+    assert "unsafe" not in policy
     assert "prefers-color-scheme: dark" in text
-    painted = [value for tag, name, value in page.attributes if (tag, name) == ("td", "style") and value is not None]
-    assert {hue for value in painted for hue in re.findall(r"rgb\(([\d ]+) /", value)} == {
-        " ".join(map(str, hue)) for hue in (TEAL, RED, BLUE)
-    }
-    assert max(float(value[-5:-1]) for value in painted) == DEPTH
+
+
+def test_the_colours_of_the_page() -> None:
+    """A number's hue and depth are those of its share; none is deeper than can be read."""
+    text = html(WALKS["layer"])
+    hues = {name: tuple(map(int, hue.split())) for name, hue in re.findall(r"\.(\w) \{ --hue: ([\d ]+); \}", text)}
+    depths = {name: float(depth) for name, depth in re.findall(r"\.(s\d+) \{ --share: ([\d.]+); \}", text)}
+    painted = [
+        tuple(value.split()) for tag, name, value in parsed(text).attributes if (tag, name) == ("td", "class") and value
+    ]
+    assert {hues[hue] for hue, _ in painted} == {TEAL, RED, BLUE}
+    assert max(depths[depth] for _, depth in painted) == DEPTH
+    cells = [
+        cell for section in lay_out(WALKS["layer"]).sections for _, row in section.table.rows for cell in row
+        if cell.share >= 0.5 / LEVELS
+    ]  # fmt: skip
+    assert len(cells) == len(painted)
+    for cell, (hue, depth) in zip(cells, painted, strict=True):
+        assert hues[hue] == cell.hue
+        assert depths[depth] == pytest.approx(cell.share * DEPTH, abs=0.5 * DEPTH / LEVELS + 1e-9)
 
 
 # ------------------------------------------------------------------------------------------------------- csv

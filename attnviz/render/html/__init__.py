@@ -16,15 +16,27 @@ from pathlib import Path
 
 import numpy as np
 
+from attnviz.errors import SelectionError
 from attnviz.render.palette import DEFAULT, colours
 
 HERE = Path(__file__).parent
-SHARED = tuple(HERE / f"{name}.js" for name in ("dom", "binary", "colours", "pens", "save"))
-"""The scripts that every page has, before its own."""
+BASE = tuple(HERE / f"{name}.js" for name in ("dom", "binary"))
+"""Scripts that make elements, and unpack numbers."""
+SHARED = (*BASE, *(HERE / f"{name}.js" for name in ("colours", "pens", "save")))
+"""Those, and what draws: before the scripts of a page that is drawn."""
 
 
 def build(
-    title: str, head: Sequence[tuple[str, str]], *, labels: object, data: bytes, own: Sequence[Path], language: str
+    title: str,
+    head: Sequence[tuple[str, str]],
+    *,
+    labels: object,
+    data: bytes,
+    own: Sequence[Path],
+    language: str,
+    shared: Sequence[Path] = SHARED,
+    body: str = "",
+    rules: str = "",
 ) -> str:
     """A page of its labels, its numbers, and the scripts and styles that show them.
 
@@ -35,9 +47,18 @@ def build(
         data: numbers; the scripts inflate them from the element ``data``; there may be none.
         own: the page's own scripts (``.js``) and styles (``.css``), in their order, after those of all pages.
         language: `en` or `ko`.
+        shared: the scripts before its own.
+        body: what can be read without scripts too, in HTML; empty where all is drawn.
+        rules: styles that were computed, after the others.
+
+    Raises:
+        SelectionError: another language.
     """
-    script = bundle([*SHARED, *(path for path in own if path.suffix == ".js")])
-    style = "\n".join(path.read_text("utf-8") for path in (HERE / "page.css", *own) if path.suffix == ".css")
+    if language not in _WAIT:
+        raise SelectionError(f"there is no language {language!r}: choose one of {', '.join(_WAIT)}")
+    script = bundle([*shared, *(path for path in own if path.suffix == ".js")])
+    styles = [path.read_text("utf-8") for path in (HERE / "page.css", *own) if path.suffix == ".css"]
+    style = "\n".join([*styles, rules])
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
@@ -60,7 +81,7 @@ def build(
 <h1><bdi>{escape(title)}</bdi></h1>
 {lines}
 </header>
-<main id="page"><p id="wait">{_WAIT[language]}</p></main>
+<main id="page">{body or f'<p id="wait">{_WAIT[language]}</p>'}</main>
 <script type="application/json" id="labels">{plain}</script>
 {block}<script>{script}</script>
 </body>

@@ -47,7 +47,7 @@ DEPTH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PageCell:
-    """What stands in a table.
+    """What stands in a table, and which number it is, where it is one: its grid, row and column.
 
     Its share is how much of its hue is mixed into the page, from 0 to 1: a weight itself, or how far a number is from 0
     in its own grid; 0 for what is no number.
@@ -56,6 +56,7 @@ class PageCell:
     text: str  # the number, as shown
     share: float = 0.0
     hue: tuple[int, int, int] = TEAL  # of weights, of numbers above 0, or of those below
+    at: tuple[str, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,8 @@ class PageContent:
     source: str  # whose calculation it is; empty where numbers are made by hand
     sections: tuple[Section, ...]  # in the order of the calculation
     signs: str  # what the signs of its formulas mean
-    foot: tuple[str, ...]  # what was done to the input, and how the numbers were checked
+    notes: tuple[str, ...]  # what was done to the input
+    receipt: str  # how the numbers were checked
 
 
 def lay_out(walk: Walkthrough, **options: Unpack[ViewOptions]) -> PageContent:
@@ -114,7 +116,8 @@ def lay_out(walk: Walkthrough, **options: Unpack[ViewOptions]) -> PageContent:
         source=source_line(walk, language),
         sections=tuple(_sections(view, steps)),
         signs=view.say("products") + (view.say("cells") if by_cells(one.step for one in steps) else ""),
-        foot=(*note_lines(walk, language), receipt_line(walk, language)),
+        notes=note_lines(walk, language),
+        receipt=receipt_line(walk, language),
     )
 
 
@@ -202,6 +205,7 @@ class _Numbers:
     """The numbers of one grid as cells, all written alike."""
 
     def __init__(self, view: View, name: str) -> None:
+        self.name = name
         self.grid = view.walk.grids[name]
         self._blanks = view.blanks_of(name)
         self._write = one_format(self.grid.values, view.precision)
@@ -216,9 +220,8 @@ class _Numbers:
             return PageCell(BLANK)
         value = float(self.grid.values[row, column])
         share = abs(value) / self._top if math.isfinite(value) else 0.0
-        return PageCell(
-            self._write(value), share if share >= UNSEEN else 0.0, self._hue or (RED if value > 0 else BLUE)
-        )
+        hue = self._hue or (RED if value > 0 else BLUE)
+        return PageCell(self._write(value), share if share >= UNSEEN else 0.0, hue, (self.name, row, column))
 
     def vector(self, row: int) -> tuple[PageCell, ...]:
         """The numbers of a row; of many those at the ends, and a gap between them."""

@@ -1,99 +1,111 @@
-"""A walkthrough as one web page: nothing is fetched, nothing runs, dark and light as the reader has it."""
+"""A walkthrough as one web page: formulas and tables to read; with its script each number says where it comes from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from html import escape
+from pathlib import Path
 from typing import Unpack
 from unicodedata import east_asian_width
 
-from attnviz.walkthroughs.pages.content import DEPTH, PageCell, PageContent, PageTable, Section, lay_out
+from attnviz.render.html import BASE, build
+from attnviz.walkthroughs.pages.content import BLUE, DEPTH, RED, TEAL, PageCell, PageTable, Section, lay_out
 from attnviz.walkthroughs.pages.mathematics import mathml
+from attnviz.walkthroughs.pages.origins import origins
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.view import ViewOptions
+from attnviz.walkthroughs.texts import LANGUAGES
+from attnviz.walkthroughs.view import NO_BLANKS, ViewOptions
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1f; --paper: #fdfdfc; --faint: #5c5c66; --line: #d5d5da; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #ececf1; --paper: #17171b; --faint: #a5a5b0; --line: #3c3c45; }
-}
-body { background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; margin: 2rem auto;
-  max-width: 80rem; padding: 0 1rem; overflow-wrap: anywhere; }
-:lang(ko) { word-break: keep-all; }
-h1 { font-size: 1.5rem; line-height: 1.25; } h2 { font-size: 1.15rem; margin: 2.5rem 0 0.5rem; }
-p { margin: 0.5rem 0; max-width: 60rem; }
-footer { margin-top: 2.5rem; }
-.faint, .shapes { color: var(--faint); }
-.hand, td { font-family: ui-monospace, monospace; }
-.formula, .shapes { display: inline-block; margin-right: 1.5rem; }
-.formula { font-size: 1.15rem; }
-.table { margin: 0.75rem 0; max-width: 100%; overflow-x: auto; width: max-content; }
-.table:focus-visible { outline: 3px solid #d6781e; outline-offset: 2px; }
-table { border: solid var(--line); border-width: 1px 0 0 1px; border-spacing: 0; }
-th, td { border: solid var(--line); border-width: 0 1px 1px 0; padding: 0.2rem 0.6rem; text-align: right;
-  white-space: nowrap; }
-th { font-weight: 600; } tbody th, thead th:first-child { background: var(--paper); left: 0; position: sticky;
-  text-align: left; }
-tbody th[colspan] { color: var(--faint); font-weight: 400; position: static; }
-@media print {
-  :root { --paper: #fff; }
-  body { margin: 0; max-width: none; padding: 0; }
-  section { break-inside: avoid; } h2 { break-after: avoid; }
-  table { font-size: min(0.8rem, calc(100vw / var(--ems))); }
-  th, td { padding: 0.1em 0.4em; print-color-adjust: exact; }
-}
-""".strip()
-"""On a screen a wide table scrolls under the names of its rows; on paper it gets as small as it must to be there whole.
-"""
+SCRIPTS = Path(__file__).parent.parent / "scripts"
+OWN = tuple(SCRIPTS / name for name in ("origins.js", "walkthrough.js", "walkthrough.css"))
+
+LEVELS = 50
+"""Depths of a hue."""
+HUES = {TEAL: "t", RED: "r", BLUE: "b"}
+"""What cells of a hue are called."""
 
 
 def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
-    """The walkthrough as one web page that fetches nothing."""
-    return "\n".join(_lines(lay_out(walk, **options))) + "\n"
+    """The walkthrough as one web page that fetches nothing, in one language at first; English and Korean are in it."""
+    language = options.get("language", "en")
+    page = lay_out(walk, **options)
+    each = [lay_out(walk, **options | {"language": one}) for one in LANGUAGES]
+    sections = list(zip(*(one.sections for one in each), strict=True))
+    tables = [section.table for section in page.sections]
+    body = [
+        '<div class="steps">',
+        *(line for number, section in enumerate(sections) for line in _section(section, f"part-{number}")),
+        "</div>\n<footer>",
+        *(
+            f'<p class="faint">{_both(texts)}</p>'
+            for texts in zip(*((one.signs, *one.notes) for one in each), strict=True)
+        ),
+        "</footer>",
+    ]
+    labels = {
+        "lang": language, "grids": list(walk.grids), "title": [one.title for one in each],
+        "source": [one.source for one in each], "proof": [one.receipt for one in each],
+    }  # fmt: skip
+    source = [("source", page.source)] if page.source else []
+    found = origins(walk, tables, options.get("precision", 3), options.get("blanks", NO_BLANKS))
+    return build(
+        page.title, [*source, ("proof proved" if walk.own else "proof", page.receipt)], labels=labels,
+        data=json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), own=OWN, language=language,
+        shared=BASE, body="\n".join(body), rules="\n".join(_rules(page.sections)),
+    )  # fmt: skip
 
 
-def _lines(page: PageContent) -> Iterator[str]:
-    title = escape(page.title)
-    yield f'<!doctype html>\n<html lang="{page.language}">\n<head>\n<meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield ("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">")
-    yield f"<title>{title}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>"
-    if page.source:
-        yield _paragraph(page.source)
-    for number, section in enumerate(page.sections):
-        yield from _section(section, f"part-{number}")
-    yield "</main>\n<footer>"
-    for text in (page.signs, *page.foot):
-        yield _paragraph(text, "faint")
-    yield "</footer>\n</body>\n</html>"
+def _rules(sections: Sequence[Section]) -> Iterator[str]:
+    """The colours of cells; and how small a long formula must be in a narrow window, and a table on paper, to fit."""
+    yield from (f".{name} {{ --hue: {' '.join(map(str, hue))}; }}" for hue, name in HUES.items())
+    yield " ".join(f".s{level} {{ --share: {level / LEVELS * DEPTH:g}; }}" for level in range(1, LEVELS + 1))
+    for number, section in enumerate(sections):
+        yield f"#part-{number} table {{ --ems: {_ems(section.table):.1f}; }}"
+        for kind in ("formula", "shapes"):
+            pieces = getattr(section, kind).split("; ")
+            yield f"#part-{number} .{kind} {{ --ems: {max(map(_width, pieces)) / 2.2:.1f}; }}"
 
 
-def _section(section: Section, name: str) -> Iterator[str]:
-    yield f'<section>\n<h2 id="{name}">{escape(section.title)}</h2>'
-    for kind, block in section.blocks:
+def _section(each: Sequence[Section], name: str) -> Iterator[str]:
+    """A section in all languages."""
+    heading = f"{name}-title"
+    yield f'<section id="{name}">\n<h2 id="{heading}">{_both([section.title for section in each])}</h2>'
+    for (kind, block), *others in zip(*(section.blocks for section in each), strict=True):
+        texts = [block, *(other for _, other in others)]
         if kind == "symbols":
-            yield f"<p>{' '.join(map(_symbols, block.items()))}</p>"
+            yield f"<p>{' '.join(_symbols(kind, [one[kind] for one in texts]) for kind in block)}</p>"
         elif kind == "table":
-            yield from _table(block, name)
+            yield from _table(texts, heading)
         else:
-            yield _paragraph(block, {"remark": "faint", "hand": "hand"}.get(kind, ""))
+            yield f'<p class="{kind}">{_both(texts)}</p>'
     yield "</section>"
 
 
-def _symbols(named: tuple[str, str]) -> str:
-    return f'<span class="{named[0]}">{mathml(named[1])}</span>'
+def _both(texts: Sequence[str], *, as_it_is: bool = False) -> str:
+    """A text in all languages, of which one is seen; once where all are the same."""
+    written = texts if as_it_is else [escape(text) for text in texts]
+    if len(set(written)) == 1:
+        return written[0]
+    return "".join(f'<span lang="{one}">{text}</span>' for one, text in zip(LANGUAGES, written, strict=True))
 
 
-def _table(table: PageTable, name: str) -> Iterator[str]:
-    heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in (table.corner, *table.columns))
+def _symbols(kind: str, formulas: Sequence[str]) -> str:
+    return f'<span class="{kind}">{_both([mathml(one) for one in formulas], as_it_is=True)}</span>'
+
+
+def _table(each: Sequence[PageTable], title: str) -> Iterator[str]:
+    names = [(table.corner, *table.columns) for table in each]
+    heads = "".join(f'<th scope="col">{_both(texts)}</th>' for texts in zip(*names, strict=True))
     # Who has no mouse must reach a table to scroll it, and who does not see it must hear which one it is.
-    yield f'<div class="table" role="group" tabindex="0" aria-labelledby="{name}">'
-    yield f'<table aria-labelledby="{name}" style="--ems: {_ems(table):.1f}">\n<thead><tr>{heads}</tr></thead>\n<tbody>'
-    for label, cells in table.rows:
+    yield f'<div class="table" role="group" tabindex="0" aria-labelledby="{title}">'
+    yield f'<table aria-labelledby="{title}">\n<thead><tr>{heads}</tr></thead>\n<tbody>'
+    for rows in zip(*(table.rows for table in each), strict=True):
+        label, cells = _both([label for label, _ in rows]), rows[0][1]
         if not any(cell.text for cell in cells):  # rows left out
-            yield f'<tr><th scope="row" colspan="{len(cells) + 1}">{escape(label)}</th></tr>'
+            yield f'<tr><th scope="row" colspan="{len(cells) + 1}">{label}</th></tr>'
             continue
-        yield f'<tr><th scope="row">{escape(label)}</th>{"".join(map(_cell, cells))}</tr>'
+        yield f'<tr><th scope="row">{label}</th>{"".join(map(_cell, cells))}</tr>'
     yield "</tbody>\n</table>\n</div>"
 
 
@@ -111,10 +123,6 @@ def _width(text: str) -> int:
 
 
 def _cell(cell: PageCell) -> str:
-    hue = " ".join(map(str, cell.hue))
-    style = f' style="background: rgb({hue} / {cell.share * DEPTH:.2f})"' if cell.share else ""
-    return f"<td{style}>{escape(cell.text)}</td>"
-
-
-def _paragraph(text: str, name: str = "") -> str:
-    return f'<p class="{name}">{escape(text)}</p>' if name else f"<p>{escape(text)}</p>"
+    level = round(cell.share * LEVELS)
+    name = f' class="{HUES[cell.hue]} s{level}"' if level else ""
+    return f"<td{name}>{escape(cell.text)}</td>"

@@ -38,7 +38,7 @@ def latex(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
         # What belongs together stays on one page: a table never stands on the page after its title.
         blocks = [_BLOCKS[kind](block) for kind, block in section.blocks]
         lines += [rf"\subsection*{{{escaped(section.title)}}}", "\n\\par\\nobreak\n".join(blocks), r"\par"]
-    return document("\n".join([*lines, r"\medskip", *map(_paragraph, page.foot)]), _PACKAGES, _SET_UP)
+    return document("\n".join([*lines, r"\medskip", *map(_paragraph, (*page.notes, page.receipt))]), _PACKAGES, _SET_UP)
 
 
 def arithmetic(text: str) -> str:

@@ -29,7 +29,7 @@ def markdown(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     blocks = [f"# {escaped(page.title)}", *([_paragraph(page.source)] if page.source else [])]
     for section in page.sections:
         blocks += [f"## {escaped(section.title)}", *(_BLOCKS[kind](block) for kind, block in section.blocks)]
-    return "\n\n".join([*blocks, *map(_paragraph, (page.signs, *page.foot))]) + "\n"
+    return "\n\n".join([*blocks, *map(_paragraph, (page.signs, *page.notes, page.receipt))]) + "\n"
 
 
 def escaped(text: str) -> str:

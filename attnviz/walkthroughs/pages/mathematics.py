@@ -98,8 +98,8 @@ def _tex(part: Part) -> str:
 
 
 def mathml(formula: str) -> str:
-    """A formula as MathML, which browsers draw by themselves."""
-    return f"<math>{_row(tuple(parts(formula)))}</math>"
+    """A formula as MathML, which browsers draw by themselves; a long list of grids can go on in a new line."""
+    return " ".join(f"<math>{_row(tuple(parts(part)))}</math>" for part in re.split(r"(?<=;) ", formula))
 
 
 def _row(row: tuple[Part, ...]) -> str:

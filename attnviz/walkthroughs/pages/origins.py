@@ -1,0 +1,86 @@
+"""Where the numbers of a page come from: the arithmetic of each, and the cells it is made of, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attnviz.walkthroughs.calculation import spell_out
+from attnviz.walkthroughs.operations import OPERATIONS
+from attnviz.walkthroughs.pages.content import PageTable
+from attnviz.walkthroughs.record import CalculationStep, Walkthrough
+from attnviz.walkthroughs.spelling import Part, ResultCell
+from attnviz.walkthroughs.texts import LANGUAGES
+from attnviz.walkthroughs.view import Blanks, cell_name
+from attnviz.walkthroughs.wording import say
+
+Said = str | list[str]
+"""A text; a list of two where it is another in Korean."""
+
+
+def origins(walk: Walkthrough, tables: Sequence[PageTable], precision: int, blanks: Blanks) -> dict[str, Any]:
+    """What the script of a page reads.
+
+    Args:
+        walk: the calculation.
+        tables: those of the page, in their order.
+        precision: digits after the point.
+        blanks: cells that a learner fills in: of steps with such a cell no arithmetic is told.
+
+    Returns:
+        ``numbers``: six lists as long as there are numbers, since alike things pack best beside one another: grids (by
+        their place in the calculation), rows, columns, names, arithmetic and parts; a part is a grid, its rows and
+        columns (0 for all) and its name. ``tables``: of each cell of each table in reading order which of these numbers
+        it is, -1 where it is none.
+    """
+    steps = {step.result: step for step in walk.steps}
+    places: dict[tuple[str, int, int], int] = {}
+    found = [
+        [-1 if cell.at is None else places.setdefault(cell.at, len(places)) for cell in cells]
+        for table in tables
+        for cells in [[cell for _, row in table.rows if any(one.text for one in row) for cell in row]]
+    ]
+    grids = {name: number for number, name in enumerate(walk.grids)}
+    hidden = {grid for grid, _, _ in blanks}
+    numbers = []
+    for name, row, column in places:
+        step = steps.get(name)
+        if step is not None and not hidden & {name, *step.operands}:
+            text = [spell_out(walk, step, row, column, precision, language=one) for one in LANGUAGES]
+            parts = _parts(walk, step, row, column, grids)
+        else:
+            text, parts = [say("given" if step is None else "to fill in", one) for one in LANGUAGES], []
+        called = [cell_name(name, walk.grids[name], row, column, one) for one in LANGUAGES]
+        numbers.append([grids[name], row, column, _said(called), _said(text), parts])
+    return {"numbers": list(zip(*numbers, strict=True)), "tables": found}
+
+
+def _parts(walk: Walkthrough, step: CalculationStep, row: int, column: int, grids: dict[str, int]) -> list[list[Any]]:
+    """The parts of each operand that one number is made of; an operand that has no share in it is left out."""
+    found = OPERATIONS[step.operation].parts(ResultCell(walk, step, row, column))
+    return [
+        [grids[name], *(_numbers(part, walk, name)), _said([_part_name(walk, name, part, one) for one in LANGUAGES])]
+        for name, part in zip(step.operands, found, strict=True)
+        if part[0]
+    ]
+
+
+def _numbers(part: Part, walk: Walkthrough, name: str) -> list[list[int] | int]:
+    """Rows and columns, 0 for all."""
+    sizes = walk.grids[name].values.shape
+    return [0 if len(numbers) == size else list(numbers) for numbers, size in zip(part, sizes, strict=True)]
+
+
+def _part_name(walk: Walkthrough, name: str, part: Part, language: str) -> str:
+    """As "K, love", or "Wq, number 3" of a column: of what is not whole the rows and columns are named."""
+    grid = walk.grids[name]
+    names = [name]
+    sides = (("row", grid.rows), ("number", grid.columns))
+    for (what, labels), numbers, size in zip(sides, part, grid.values.shape, strict=True):
+        if len(numbers) < size:
+            names += [labels[n] if labels else say(what, language, n=n) for n in numbers]
+    return ", ".join(names)
+
+
+def _said(texts: list[str]) -> Said:
+    return texts[0] if len(set(texts)) == 1 else texts

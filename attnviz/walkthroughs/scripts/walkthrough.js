@@ -1,0 +1,205 @@
+/** Of the number that is chosen the arithmetic, and all cells that it is made of lit up. */
+
+const WALK_WORDS = {
+  hint: ["Point at a number, or tap it: here is how it is worked out, and what it is made of. A click or Enter keeps it, arrows move on, Esc lets go.",
+    "수를 가리키거나 누르면 그 수의 계산과, 그 수를 만든 칸이 여기에 나옵니다. 클릭이나 Enter로 고정하고, 화살표로 옮기고, Esc로 놓습니다."],
+  made: ["Made of", "이 수를 만든 것"], out: ["(not in its table here)", "(표에서 생략됨)"], free: ["Let go", "놓기"],
+  panel: ["Where the number comes from", "이 수가 나온 곳"],
+};
+
+/** The page. */
+class Origins {
+  /** @param {WalkLabels} labels @param {OriginData} data */
+  constructor(labels, { numbers, tables }) {
+    this.labels = labels;
+    /** @type {Origin[]} */
+    this.numbers = numbers[0].map((_, at) => /** @type {any} */ (numbers.map((one) => one[at])));
+    this.seen = -1;
+    this.kept = false;
+    /** What was kept before a link was followed. @type {number[]} */
+    this.trail = [];
+    /** Which number stands in a cell. @type {Map<HTMLTableCellElement, number>} */
+    this.cells = new Map();
+    const page = /** @type {HTMLElement} */ (document.getElementById("page")), steps = page.querySelector(".steps");
+    this.panel = el("section", { id: "origin", "aria-live": "polite" });
+    this.turn = el("button", { type: "button", class: "plain", click: () => this.tell(this.ko ? "en" : "ko") });
+    for (const [at, table] of page.querySelectorAll("table").entries()) this.enliven(table, tables[at]);
+    page.prepend(el("div", { class: "controls" }, this.turn));
+    page.append(this.panel);
+    for (const kind of ["pointerover", "focusin"]) steps?.addEventListener(kind, (event) => this.point(event.target));
+    steps?.addEventListener("click", ({ target }) => {
+      const number = this.cells.get(/** @type {any} */ (target));
+      if (number !== undefined) this.choose(this.kept && number === this.seen ? -1 : number);
+    });
+    addEventListener("keydown", (event) => this.key(event));
+    addEventListener("hashchange", () => this.read());
+    page.dataset.ready = "1";
+    this.read();
+  }
+
+  /** Makes the numbers of a table known, and one of them reached by Tab. @param {HTMLTableElement} table @param {number[]} numbers */
+  enliven(table, numbers) {
+    for (const [at, cell] of table.querySelectorAll("td").entries()) {
+      if (numbers[at] < 0) continue;
+      this.cells.set(cell, numbers[at]);
+      cell.tabIndex = -1;
+    }
+    const first = table.querySelector("td[tabindex]");
+    if (!first) return;
+    table.setAttribute("role", "grid");
+    table.parentElement?.removeAttribute("tabindex");
+    first.setAttribute("tabindex", "0");
+  }
+
+  get ko() {
+    return document.documentElement.lang === "ko";
+  }
+
+  /** @param {Said} said */
+  in(said) {
+    return typeof said === "string" ? said : said[this.ko ? 1 : 0];
+  }
+
+  /** @param {keyof typeof WALK_WORDS} name */
+  say(name) {
+    return WALK_WORDS[name][this.ko ? 1 : 0];
+  }
+
+  /** What the address tells; what is not there is as usual. */
+  read() {
+    const lang = new URLSearchParams(location.hash.slice(1)).get("lang") ?? "", number = numberOf(location.hash, this.numbers, this.labels.grids);
+    document.documentElement.lang = lang === "en" || lang === "ko" ? lang : this.labels.lang;
+    Object.assign(this, { seen: number, kept: number >= 0, trail: [] });
+    this.show();
+    this.home(number)?.scrollIntoView({ block: "center" });
+  }
+
+  /** Writes the address, and shows what it tells. @param {string} [lang] */
+  tell(lang = document.documentElement.lang) {
+    document.documentElement.lang = lang;
+    const [grid, row, column] = this.numbers[this.seen] ?? [], told = new URLSearchParams();
+    if (this.kept && grid !== undefined) told.set("cell", `${this.labels.grids[grid]}.${row}.${column}`);
+    if (lang !== this.labels.lang) told.set("lang", lang);
+    try {
+      history.replaceState(null, "", `#${told}`);
+    } catch { /* in a frame */ }
+    this.show();
+  }
+
+  /** Keeps a number; -1 lets go. @param {number} number @param {number[]} trail */
+  choose(number, trail = []) {
+    Object.assign(this, { seen: number, kept: number >= 0, trail });
+    this.tell();
+  }
+
+  /** What the mouse or the keyboard points at. @param {EventTarget|null} target */
+  point(target) {
+    const cell = /** @type {HTMLTableCellElement} */ (target), number = this.cells.get(cell);
+    if (number === undefined) return;
+    if (document.activeElement === cell) {
+      cell.closest("table")?.querySelector("td[tabindex='0']")?.setAttribute("tabindex", "-1");
+      cell.tabIndex = 0;
+    }
+    if (this.kept || number === this.seen) return;
+    this.seen = number;
+    this.show();
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    const active = /** @type {HTMLTableCellElement} */ (document.activeElement), home = this.home(this.seen);
+    const cell = this.cells.has(active) ? active : active === document.body && this.kept ? home : undefined;
+    const number = cell && this.cells.get(cell);
+    if (event.key === "Escape" && this.seen >= 0) {
+      if (this.panel.contains(active)) home?.focus();
+      this.choose(-1);
+    } else if (number === undefined || !(by || event.key === "Enter" || event.key === " ")) return;
+    else if (by) this.move(this.beside(/** @type {HTMLTableCellElement} */ (cell), by[0], by[1]));
+    else if (this.kept && number === this.seen) this.panel.querySelector("li button")?.focus();
+    else this.choose(number);
+    event.preventDefault();
+  }
+
+  /** @param {HTMLTableCellElement|undefined} cell */
+  move(cell) {
+    cell?.focus();
+    if (cell && this.kept) this.choose(this.cells.get(cell) ?? -1);
+  }
+
+  /** The next number in a row or column of a table. @param {HTMLTableCellElement} cell @param {number} down @param {number} right */
+  beside(cell, down, right) {
+    const rows = [...(cell.closest("table")?.rows ?? [])];
+    for (let row = rows.indexOf(/** @type {any} */ (cell.parentElement)) + down, at = cell.cellIndex + right; ; row += down, at += right) {
+      const next = rows[row]?.cells[at];
+      if (next && this.cells.has(next)) return next;
+      if (!rows[row] || (right && !next)) return undefined;
+    }
+  }
+
+  /** The first cell in which a number stands. @param {number} number */
+  home(number) {
+    for (const [cell, one] of this.cells) if (one === number) return cell;
+    return undefined;
+  }
+
+  /** Goes on to a number, and remembers where from; or back. @param {number} number @param {number[]} trail */
+  follow(number, trail) {
+    this.choose(number, trail);
+    const cell = this.home(number);
+    cell?.scrollIntoView({ block: "center" });
+    cell?.focus({ preventScroll: true });
+  }
+
+  show() {
+    const here = this.numbers[this.seen], is = this.kept ? "kept" : "seen";
+    for (const [cell, number] of this.cells) {
+      const mark = number === this.seen ? is : here?.[5].some((part) => isIn(this.numbers[number], part)) ? "made" : "";
+      if ((cell.dataset.is ?? "") === mark) continue;
+      if (mark) cell.dataset.is = mark;
+      else delete cell.dataset.is;
+      if (mark === is) cell.ariaSelected = "true";
+      else cell.removeAttribute("aria-selected");
+    }
+    const { title, source, proof } = this.labels, turned = this.ko ? ["English", "en"] : ["한국어", "ko"];
+    for (const [where, texts] of Object.entries({ "h1 bdi": title, ".source": source, ".proof": proof })) {
+      const found = document.querySelector(`header ${where}`);
+      if (found) found.textContent = this.in(texts);
+    }
+    [this.turn.textContent, this.turn.lang] = turned;
+    this.panel.setAttribute("aria-label", this.say("panel"));
+    this.panel.className = here ? "" : "empty";
+    this.panel.replaceChildren(...(here ? this.told(here) : [el("p", { class: "faint" }, this.say("hint"))]));
+  }
+
+  /** A number's arithmetic, and what it is made of. @param {Origin} here */
+  told([, , , name, arithmetic, parts]) {
+    const cell = /** @type {HTMLTableCellElement} */ (this.home(this.seen)), section = cell.closest("section");
+    const clone = (/** @type {string} */ what) => section?.querySelector(what)?.cloneNode(true);
+    const last = this.trail.at(-1), heading = clone("h2"), formula = /** @type {HTMLElement|undefined} */ (clone(".formula"));
+    formula?.style.setProperty("--ems", getComputedStyle(/** @type {Element} */ (section?.querySelector(".formula"))).getPropertyValue("--ems"));
+    return [
+      el("h2", {}, `${this.in(name)}: ${cell.textContent}`,
+        el("button", { type: "button", class: "round", "aria-label": this.say("free"), title: this.say("free"), click: () => this.choose(-1) }, "×")),
+      el("p", { class: "faint" }, ...(heading?.childNodes ?? [])),
+      ...(formula ? [el("p", {}, formula)] : []),
+      el("p", { class: "hand" }, this.in(arithmetic)),
+      ...(parts.length ? [el("h3", {}, this.say("made")), el("ul", {}, ...parts.map((part) => el("li", {}, this.link(part))))] : []),
+      ...(last === undefined ? [] : [el("button", { type: "button", class: "plain back", click: () => this.follow(last, this.trail.slice(0, -1)) },
+        `← ${this.in(this.numbers[last][3])}`)]),
+    ];
+  }
+
+  /** The way to a part, where it stands on the page. @param {Part} part */
+  link(part) {
+    const number = [...this.cells.values()].find((one) => isIn(this.numbers[one], part)), name = this.in(part[3]);
+    if (number === undefined) return `${name} ${this.say("out")}`;
+    return el("button", { type: "button", class: "plain", click: () => this.follow(number, [...this.trail, this.seen]) }, name);
+  }
+}
+
+inflate(document.getElementById("data")?.textContent ?? "").then((bytes) => {
+  const labels = JSON.parse(document.getElementById("labels")?.textContent ?? "");
+  return new Origins(labels, JSON.parse(new TextDecoder().decode(bytes)));
+});
