@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from attnviz.heads.api import compare_heads, compare_models
     from attnviz.heads.record import HeadComparison
     from attnviz.heatmaps.api import heatmap
-    from attnviz.heatmaps.html import page
     from attnviz.heatmaps.lines import heatmap_all
     from attnviz.heatmaps.words import hide_special, merge_words
-    from attnviz.results import load, save
+    from attnviz.results import load, page, save
     from attnviz.walkthroughs.api import decoding_steps, walkthrough
     from attnviz.walkthroughs.record import Walkthrough
     from attnviz.walkthroughs.verify import verify
@@ -53,7 +52,7 @@ _HOME = {
     "load": "attnviz.results",
     "merge_words": "attnviz.heatmaps.words",
     "open_source": "attnviz.capture.source",
-    "page": "attnviz.heatmaps.html",
+    "page": "attnviz.results",
     "save": "attnviz.results",
     "verify": "attnviz.walkthroughs.verify",
     "walkthrough": "attnviz.walkthroughs.api",

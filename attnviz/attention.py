@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+    from attnviz.pages import WebPage
+
 Kind = Literal["encoder", "decoder", "cross"]
 """Which attention it is: bidirectional self-attention, causal self-attention, or queries of one sequence on
 keys of another."""
@@ -316,9 +318,7 @@ class Attention:
 
             return save_picture(self, path, **look)
         if Path(path).suffix.lower() == ".html":
-            from attnviz.heatmaps.html import page
-
-            return page(self, **look).save(path)
+            return self.page(**look).save(path)
         from attnviz.storage import save
 
         return save(self, path)
@@ -334,6 +334,12 @@ class Attention:
 
         return draw_record(self, **look).figure
 
+    def page(self, lang: str = "en", **look: Any) -> WebPage:  # noqa: ANN401 - as its function's
+        """Its page to explore: `look` as for `attnviz.page`."""
+        from attnviz.heatmaps.html import page
+
+        return page(self, lang=lang, **look)
+
     def to_frame(self) -> DataFrame:
         """The weights as a pandas frame: a row for each layer, head, query and key, with both tokens."""
         from pandas import DataFrame, MultiIndex
@@ -347,9 +353,9 @@ class Attention:
 
     def _repr_html_(self) -> str | None:
         """How a notebook shows a record that is not long: as the page of `attnviz.page`, in a frame of its own."""
-        from attnviz.heatmaps.html import EXACT, page
+        from attnviz.heatmaps.html import EXACT
 
-        return page(self)._repr_html_() if self.weights.nbytes <= EXACT else None
+        return self.page()._repr_html_() if self.weights.nbytes <= EXACT else None
 
     def _repr_png_(self) -> bytes:
         """How it shows a long one, and where nothing can be explored: as the picture that `attnviz.heatmap` draws."""

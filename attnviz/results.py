@@ -1,24 +1,72 @@
-"""Results of any kind as files: ``attnviz.save`` and ``attnviz.load``."""
+"""Results of any kind as pages and files: ``attnviz.page``, ``attnviz.save`` and ``attnviz.load``."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from attnviz.errors import SettingsError
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
     from attnviz.heads.record import HeadComparison
+    from attnviz.pages import WebPage
     from attnviz.walkthroughs.record import Walkthrough
 
 
-@runtime_checkable  # the shape checks of the tests ask
+@runtime_checkable  # `page`, and the shape checks of the tests, ask
 class Result(Protocol):
-    """What can write itself: a record, a walkthrough, a comparison."""
+    """What can write itself and is shown as a page: a record, a walkthrough, a comparison of heads or of models."""
 
     def save(self, path: Path) -> Path:
         """Write it, by the path's ending."""
+
+    def page(self, lang: str) -> WebPage:
+        """Its page, in English or Korean at first."""
+
+
+def page(
+    result: object = None,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    model: str | None = None,
+    lang: str = "en",
+    **look: Any,  # noqa: ANN401 - as each result has it
+) -> WebPage:
+    """A result as one HTML page to explore, which needs no network and asks for none; without one, a page to type in.
+
+    Args:
+        result: what `attend`, `generate`, `walkthrough`, `compare_heads` or `compare_models` returned, or what `load`
+            did; None for a page in which the reader types sentences and a home-built encoder runs.
+        path: where to write it; None writes nothing.
+        model: which one runs in a page without a result: ``toy`` (None, too) or ``toy-ko``.
+        lang: its language at first, ``en`` or ``ko``; the page has both.
+        look: of a record, and of the page to type in, ``palette`` and ``scale`` (where the colours end at first), as
+            for `attnviz.heatmap`; of a walkthrough ``precision``, ``steps`` and ``blanks``, as of its `figure`.
+
+    Returns:
+        The page, which a notebook shows and `save` writes.
+
+    Raises:
+        OutputError: a path that does not end in ``.html``, or cannot be written.
+        SelectionError: a language, palette, scale, step or model that is not there.
+        SettingsError: something else than a result, or a model beside a result.
+    """
+    if result is None:
+        from attnviz.heatmaps.html import TOY, tour
+
+        made = tour(TOY if model is None else model, lang=lang, **look)
+    elif not isinstance(result, Result):
+        raise SettingsError(f"a page shows a result, such as that of attnviz.attend, and no {type(result).__name__}")
+    elif model is not None:
+        raise SettingsError("a model runs in a page without a result: give one of them")
+    else:
+        made = result.page(lang=lang, **look)
+    if path is not None:
+        made.save(path)
+    return made
 
 
 def save(result: Result, path: str | os.PathLike[str]) -> Path:

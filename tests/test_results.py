@@ -1,4 +1,4 @@
-"""``attnviz.save`` and ``attnviz.load``: results of every kind."""
+"""``attnviz.page``, ``attnviz.save`` and ``attnviz.load``: results of every kind."""
 
 from __future__ import annotations
 
@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 import attnviz
-from attnviz.errors import FileFormatError
+from attnviz.errors import FileFormatError, OutputError, SelectionError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from attnviz.attention import Attention
+    from attnviz.results import Result
+
+SENTENCES = ["I love you", "You love me"]
+RESULTS: dict[str, Callable[[], Result]] = {
+    "record": lambda: attnviz.attend("I love you", model="toy-random"),
+    "generation": lambda: attnviz.generate("I love", model="toy-decoder", max_new_tokens=2),
+    "walkthrough": lambda: attnviz.walkthrough(example="seq2seq"),
+    "comparison": lambda: attnviz.compare_heads(SENTENCES, model="toy-random"),
+    "changes": lambda: attnviz.compare_models("toy-random", "toy-random", SENTENCES),
+}
+"""One of each kind."""
 
 
 def test_a_record(make_record: Callable[..., Attention], tmp_path: Path) -> None:
@@ -38,3 +49,43 @@ def test_what_is_none_of_them(text: str, tmp_path: Path) -> None:
     with pytest.raises(FileFormatError) as error:
         attnviz.load(path)
     assert "\n" not in str(error.value)
+
+
+# -------------------------------------------------------------------------------------------------------- pages
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_every_result_has_its_page(kind: str, tmp_path: Path) -> None:
+    """The same from the function, the method, a file and a notebook; Korean at first where asked for."""
+    result = RESULTS[kind]()
+    made = attnviz.page(result, tmp_path / "a.html")
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == made.html == result.page("en").html
+    attnviz.save(result, tmp_path / "b.html")
+    assert (tmp_path / "b.html").read_text(encoding="utf-8") == made.html
+    assert made.html.startswith('<!doctype html>\n<html lang="en">')
+    assert "default-src 'none'; script-src 'sha256-" in made.html
+    assert '<html lang="ko">' in attnviz.page(result, lang="ko").html
+    assert result._repr_html_() == made._repr_html_()  # type: ignore[attr-defined]  # a notebook asks for it
+    assert made._repr_html_().startswith('<iframe sandbox="allow-scripts allow-downloads"')
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_a_page_that_cannot_be(kind: str, tmp_path: Path) -> None:
+    """A language that is not there, another ending, a model beside a result: one line, and no file."""
+    result = RESULTS[kind]()
+    with pytest.raises(SelectionError, match=r"^there is no language 'de': choose one of en, ko$"):
+        attnviz.page(result, lang="de")
+    with pytest.raises(OutputError, match=r"a page is saved as \.html"):
+        attnviz.page(result, tmp_path / "a.pdf")
+    with pytest.raises(SettingsError, match="give one of them"):
+        attnviz.page(result, model="toy")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("other", ["I love you", 3, [0.5, 0.5]])
+def test_no_result(other: object) -> None:
+    """What has no page is refused in one line."""
+    with pytest.raises(SettingsError, match=rf"^a page shows a result, .* and no {type(other).__name__}$"):
+        attnviz.page(other)
+    with pytest.raises(SelectionError, match="there is no language 'de'"):
+        attnviz.page(lang="de")

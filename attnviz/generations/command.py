@@ -82,9 +82,7 @@ def _write(record: Attention, path: Path, appearance: GenerationAppearance) -> N
     if suffix in RECORDS:
         write(path, partial(record.save, path))
     elif suffix == PAGE:
-        from attnviz.heatmaps.html import page
-
-        write(path, partial(page, record, path, palette=appearance.palette, lang=appearance.lang))
+        write(path, partial(record.save, path, palette=appearance.palette, lang=appearance.lang))
     elif suffix in FILMS:
         from attnviz.generations.film import content
 

@@ -28,6 +28,7 @@ from attnviz.settings import ModelSettings, PageSettings
 from attnviz.storage.encoding import in_one_line
 from attnviz.storage.files import check_writable, write_whole
 from attnviz.text.display import clip, visible
+from attnviz.text.phrase import expect_language
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
     from attnviz.heads.survey import Survey
+    from attnviz.pages import WebPage
     from attnviz.render.figure.export import Picture
 from attnviz.heads.runs import (
     CorpusProgress,
@@ -333,12 +335,13 @@ def draw(
     return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=style).fitted(style)
 
 
-def frame_of(shown: HeadComparison | Changes) -> str:
-    """Its page as a notebook shows it."""
+def page_of(shown: HeadComparison | Changes, lang: str) -> WebPage:
+    """Its page."""
     from attnviz.heads.tables import WRITERS
-    from attnviz.render.html import frame
+    from attnviz.pages import WebPage
 
-    return frame(WRITERS[".html"](shown, "en"))
+    expect_language(lang)
+    return WebPage(WRITERS[".html"](shown, lang))
 
 
 def png_of(shown: HeadComparison | Changes) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -14,6 +14,9 @@ from numpy.typing import ArrayLike
 from attnviz.attention import Attention, Kind, Note, positions
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
+
+if TYPE_CHECKING:
+    from attnviz.pages import WebPage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -169,12 +172,16 @@ class Shown:
 
         return frame(self)  # type: ignore[arg-type]  # one of both
 
+    def page(self, lang: str = "en") -> WebPage:
+        """It as a page to explore, in English or Korean at first."""
+        # What draws and writes is the step against the stream of imports: what users expect of a result.
+        from attnviz.heads.api import page_of
+
+        return page_of(self, lang)  # type: ignore[arg-type]
+
     def _repr_html_(self) -> str:
         """How a notebook shows it: as its page, in a frame of its own."""
-        # What draws and writes is the step against the stream of imports: what users expect of a result.
-        from attnviz.heads.api import frame_of
-
-        return frame_of(self)  # type: ignore[arg-type]
+        return self.page()._repr_html_()
 
     def _repr_png_(self) -> bytes:
         """How it shows it where nothing can be explored: as its picture, without the patterns of examples."""

@@ -71,10 +71,11 @@ def page_command(tour: TourSettings, output: TourOutput) -> None:
     """
     paths = output.usual(tour.model)
     check_writable(paths)
-    from attnviz.heatmaps.html import page
+    from attnviz.heatmaps import html
 
+    page = html.tour(tour.model, palette=tour.palette, lang=tour.lang)
     for path in paths:
-        write(path, partial(page, None, path, model=tour.model, palette=tour.palette, lang=tour.lang))
+        write(path, partial(page.save, path))
 
 
 def command(
@@ -117,10 +118,8 @@ def command(
         if path.suffix.lower() in RECORDS:
             write(path, partial(record.save, path))
         elif path.suffix.lower() == PAGE:
-            from attnviz.heatmaps.html import page
-
-            scale, lang = appearance.scale, appearance.lang
-            write(path, partial(page, record, path, palette=appearance.palette, scale=scale, lang=lang))
+            look = {"palette": appearance.palette, "scale": appearance.scale, "lang": appearance.lang}
+            write(path, partial(record.save, path, **look))
         else:
             from attnviz.heatmaps.figure import draw
             from attnviz.render.sheet import resolve

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,13 +15,13 @@ from attnviz.attention import GENERATED, Attention, Exact, Note, Token, Vectors
 from attnviz.heatmaps.exact import exactly
 from attnviz.heatmaps.words import merged_tokens, word_groups
 from attnviz.models.registry import HOME_BUILT, TOY
-from attnviz.render.html import build, frame, palettes, planes
+from attnviz.pages import WebPage
+from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT
 from attnviz.render.sheet import KINDS, Scale, Sheet, pool, resolve
-from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
-from attnviz.text.phrase import LANGUAGES, Phrase, joined
+from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, joined
 
 if TYPE_CHECKING:
     from attnviz.heatmaps.tour import Told
@@ -60,85 +59,32 @@ MOST = 5 * 2**23
 """Weights of one page; where there are more, tokens go together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page as text.
-
-    Attributes:
-        html: all of it.
-    """
-
-    html: str
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write it, whole or not at all.
-
-        Raises:
-            OutputError: another ending than ``.html``, or a file that cannot be written.
-        """
-        check_ending(path, (".html",), "a page is")
-        return write_whole(path, self.html)
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows it."""
-        return frame(self.html)
-
-
-def page(
-    record: Attention | None = None,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    model: str = TOY,
-    palette: str = DEFAULT,
-    scale: Scale = "shared",
-    lang: str = "en",
-) -> Page:
-    """A record as one HTML page to explore, which needs no network and asks for none; without one, a page to type in.
-
-    Args:
-        record: what `attnviz.attend` returned, or what was loaded; None for a page in which the reader types sentences
-            and a home-built encoder runs.
-        path: where to write it; None writes nothing.
-        model: which one runs in a page without a record: ``toy`` or ``toy-ko``.
-        palette: its colours, as for `attnviz.heatmap`.
-        scale: where the colours end at first, likewise; the page can change it.
-        lang: its language at first, English or Korean; likewise.
-
-    Returns:
-        The page, which a notebook shows and `save` writes.
-
-    Raises:
-        OutputError: a path that does not end in ``.html``, or cannot be written.
-        SelectionError: a palette, a scale or a model that is not there.
-    """
-    made = _tour(model, palette, scale, lang) if record is None else _explore(record, palette, scale, lang)
-    if path is not None:
-        made.save(path)
-    return made
-
-
-def _tour(model: str, palette: str, scale: Scale, lang: str, told: Told | None = None) -> Page:
-    """The page in which a model runs."""
+def tour(
+    model: str = TOY, *, palette: str = DEFAULT, scale: Scale = "shared", lang: str = "en", told: Told | None = None
+) -> WebPage:
+    """A page to type in, in which a model runs: `toy` or `toy-ko`; with a story, one that tells it first."""
     from attnviz.heatmaps.tour import labels
 
+    expect_language(lang)
     known, data = labels(model, told)
     known |= {"lang": lang, "scale": scale, "palette": palettes(palette)}
     about = [(name, str(known[name][lang == "ko"])) for name in ("about", "proof")]  # type: ignore[index]
     head = [("model", f"{model} · {about[0][1]}"), about[1]]
-    return Page(build(f"attnviz · {model}", head, labels=known, data=data, own=(*MODEL, *OWN), language=lang))
+    return WebPage(build(f"attnviz · {model}", head, labels=known, data=data, own=(*MODEL, *OWN), language=lang))
 
 
-def story(told: Told, *, palette: str = DEFAULT, lang: str = "en") -> Page:
+def story(told: Told, *, palette: str = DEFAULT, lang: str = "en") -> WebPage:
     """A story as a page in which `toy` runs: its title, what comes first, and sentences that set the views.
 
     Raises:
         SelectionError: a palette that is not there.
     """
-    return _tour(TOY, palette, "shared", lang, told)
+    return tour(TOY, palette=palette, lang=lang, told=told)
 
 
-def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Page:
-    """The page of a record."""
+def page(record: Attention, *, palette: str = DEFAULT, scale: Scale = "shared", lang: str = "en") -> WebPage:
+    """A record as one HTML page to explore; the rest is as for `attnviz.page`."""
+    expect_language(lang)
     most = int((MOST / record.weights[..., 0, 0].size) ** 0.5)
     sheet = pool(resolve(record, scale, lang), most, most)
     is_pooled = max(sheet.cell) > 1
@@ -179,7 +125,7 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Page:
             labels["tokens"] = {"queries": texts[0], "keys": None if texts[0] == texts[1] else texts[1]}
             data += _token_links(record.exact, None if record.kind == "cross" else record.first[0] - record.first[1])
     title = sheet.sentence or visible(record.model)
-    return Page(build(title, _said(sheet), labels=labels, data=data, own=OWN, language=lang))
+    return WebPage(build(title, _said(sheet), labels=labels, data=data, own=OWN, language=lang))
 
 
 def _vectors(record: Attention) -> tuple[Vectors | None, Phrase]:

@@ -28,7 +28,7 @@ from attnviz.text.names import did_you_mean
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from attnviz.heatmaps.html import Page
+    from attnviz.pages import WebPage
     from attnviz.render.terminal.screen import Screen
     from attnviz.stories.record import Story
 
@@ -133,7 +133,7 @@ def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> No
             write_picture(path, draw(shown, story.palette).fitted(page.look))
 
 
-def _page(told: Story, settings: StorySettings) -> Page:
+def _page(told: Story, settings: StorySettings) -> WebPage:
     """The story as a page."""
     from attnviz.heatmaps.html import story
     from attnviz.heatmaps.tour import Told

@@ -7,8 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+from attnviz.errors import SelectionError
+
 T = TypeVar("T")
 LANGUAGES = ("en", "ko")
+
+
+def expect_language(language: str) -> None:
+    """Refuse a language that is not there.
+
+    Raises:
+        SelectionError: it is none of `LANGUAGES`.
+    """
+    if language not in LANGUAGES:
+        raise SelectionError(f"there is no language {language!r}: choose one of {', '.join(LANGUAGES)}")
 
 
 class Phrase(str):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+    from attnviz.pages import WebPage
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grid:
@@ -121,8 +123,12 @@ class Walkthrough:
 
         return f"<Walkthrough {title_line(self, 'en')!r}: {len(self.steps)} steps; {receipt_line(self, 'en')}>"
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: as its page, in a frame of its own."""
+        return self.page()._repr_html_()
+
     def _repr_png_(self) -> bytes:
-        """Its picture, as a notebook shows it."""
+        """How it shows it where nothing can be explored."""
         from attnviz.walkthroughs.figure.sheet import draw
 
         drawn = BytesIO()
@@ -144,6 +150,17 @@ class Walkthrough:
         from attnviz.walkthroughs.files import draw_picture
 
         return draw_picture(self, **view).figure
+
+    def page(self, lang: str = "en", **view: Any) -> WebPage:
+        """Its page, on which each number says where it comes from.
+
+        Args:
+            lang: ``en`` or ``ko`` at first.
+            view: ``precision``, ``steps`` and ``blanks`` as of `figure`.
+        """
+        from attnviz.walkthroughs.pages.html import page
+
+        return page(self, language=lang, **view)
 
     def save(self, path: str | os.PathLike[str], **view: Any) -> Path:
         """Write the calculation to a file, by its ending.

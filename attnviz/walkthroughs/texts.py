@@ -6,8 +6,6 @@ from attnviz.text.notes import NOTES as OF_RECORDS
 from attnviz.text.notes import Templates
 from attnviz.walkthroughs.operations import OPERATIONS, Text
 
-LANGUAGES = ("en", "ko")
-
 _PROJECTIONS = {
     "q": (("Query", "from input to query", "each query"), ("쿼리", "입력을 쿼리로 바꾸는", "쿼리마다")),
     "k": (("Key", "from input to key", "each key"), ("키", "입력을 키로 바꾸는", "키마다")),

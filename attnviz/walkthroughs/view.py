@@ -11,10 +11,11 @@ import numpy as np
 from attnviz.errors import SelectionError
 from attnviz.text.display import clip, visible
 from attnviz.text.names import did_you_mean
+from attnviz.text.phrase import expect_language
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.wording import expect_language, explain, formula_of, say, shapes_of
+from attnviz.walkthroughs.wording import explain, formula_of, say, shapes_of
 
 MOST_LISTED = 16
 """Rows that a refusal names one by one."""
@@ -34,7 +35,7 @@ class ViewOptions(TypedDict, total=False):
     A language, or a step, that is not there is refused with a SelectionError; so is a palette, in pictures.
     """
 
-    language: str  # one of `attnviz.walkthroughs.texts.LANGUAGES`; English
+    language: str  # one of `attnviz.text.phrase.LANGUAGES`; English
     precision: int  # digits after the point of each number; 3
     steps: Sequence[str] | None  # the names of the steps to show; None, which is all
     blanks: Blanks  # cells that a learner fills in: grid, row, column; none

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.errors import SelectionError
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
+from attnviz.text.phrase import expect_language
 from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.spelling import factor, scale
-from attnviz.walkthroughs.texts import BY_KEY, LANGUAGES, NOTES, PHRASES, words_of
+from attnviz.walkthroughs.texts import BY_KEY, NOTES, PHRASES, words_of
 
 _COUNTED = ("gain", "shift", "norm", "residual")
 """Grids whose numbers are no heads."""
@@ -28,7 +28,7 @@ LEVEL = 0.005
 
 
 def say(what: str, language: str, **fields: object) -> str:
-    """One of the phrases, in a language of `LANGUAGES`."""
+    """One of the phrases, in English or Korean."""
     return PHRASES[what][language == "ko"].format(**fields)
 
 
@@ -61,16 +61,6 @@ def explain(name: str, language: str = "en") -> Explanation:
         return Explanation(title=name.replace("_", " "), sentence="")
     title, sentence = known.ko if language == "ko" else known.en
     return Explanation(title=title + more, sentence=sentence)
-
-
-def expect_language(language: str) -> None:
-    """Refuse a language that is not there.
-
-    Raises:
-        SelectionError: it is none of `LANGUAGES`.
-    """
-    if language not in LANGUAGES:
-        raise SelectionError(f"there is no language {language!r}: choose one of {', '.join(LANGUAGES)}")
 
 
 def short_title(name: str, language: str) -> str:

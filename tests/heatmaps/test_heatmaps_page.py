@@ -594,14 +594,14 @@ def test_in_a_notebook(show: Open, fixed_record: Make) -> None:
 def test_the_file(fixed_record: Make, tmp_path: Path) -> None:
     """The same record makes the same bytes, by whichever way it is written; 16 tokens of 6 x 12 heads are 250 KB."""
     record = fixed_record([f"word{i}" for i in range(16)], n_layers=6, n_heads=12)
-    made = page(record, tmp_path / "a.html").html
+    made = attnviz.page(record, tmp_path / "a.html").html
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == made == page(record).html
     record.save(tmp_path / "b.html")
     attnviz.save(record, tmp_path / "c.html")
     assert {(tmp_path / name).read_bytes() for name in ("a.html", "b.html", "c.html")} == {made.encode()}
     assert len(made.encode()) <= 250_000
     with pytest.raises(OutputError, match="a page is saved as"):
-        page(record, tmp_path / "a.pdf")
+        attnviz.page(record, tmp_path / "a.pdf")
 
 
 def test_long_texts_go_together(show: Open, fixed_record: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from axe_core_python.sync_playwright import Axe
 import attnviz
 from attnviz.attention import Attention
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.html import page
+from attnviz.heatmaps.html import tour
 from attnviz.heatmaps.tour import EXAMPLES, SENTENCES, TOLERANCE, TOURS, labels
 from attnviz.models.language.splits import sentences
 from attnviz.stories import tell
@@ -65,7 +65,7 @@ def show(show_page: Callable[..., Page]) -> Open:
 
     def open_page(model: str = "toy", fragment: str = "", **options: Any) -> Page:
         look = {name: options.pop(name) for name in ("lang",) if name in options}
-        return show_page(page(model=model, **look).html, fragment, **options)
+        return show_page(tour(model, **look).html, fragment, **options)
 
     return open_page
 

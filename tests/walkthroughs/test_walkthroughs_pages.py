@@ -468,7 +468,7 @@ def test_each_table_of_the_page_has_a_name() -> None:
 
 
 def test_the_page_fetches_nothing() -> None:
-    """No address, and scripts and styles that its policy names by digests; and a language for whoever reads it aloud."""
+    """No address, and scripts and styles by digests; and a language for whoever reads it aloud."""
     text = html(WALKS["layer"], language="ko")
     page = parsed(text)
     assert {name for _, name, _ in page.attributes} <= {

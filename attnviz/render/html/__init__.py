@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from attnviz.errors import SelectionError
 from attnviz.render.palette import DEFAULT, colours
 
 HERE = Path(__file__).parent
@@ -50,12 +49,7 @@ def build(
         shared: the scripts before its own.
         body: what can be read without scripts too, in HTML; empty where all is drawn.
         rules: styles that were computed, after the others.
-
-    Raises:
-        SelectionError: another language.
     """
-    if language not in _WAIT:
-        raise SelectionError(f"there is no language {language!r}: choose one of {', '.join(_WAIT)}")
     script = bundle([*shared, *(path for path in own if path.suffix == ".js")])
     styles = [path.read_text("utf-8") for path in (HERE / "page.css", *own) if path.suffix == ".css"]
     style = "\n".join([*styles, rules])

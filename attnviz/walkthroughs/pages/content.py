@@ -97,7 +97,7 @@ class Section:
 class PageContent:
     """The whole page."""
 
-    language: str  # one of `attnviz.walkthroughs.texts.LANGUAGES`
+    language: str  # one of `attnviz.text.phrase.LANGUAGES`
     title: str  # what is calculated
     source: str  # whose calculation it is; empty where numbers are made by hand
     sections: tuple[Section, ...]  # in the order of the calculation

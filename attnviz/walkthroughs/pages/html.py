@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Unpack
 from unicodedata import east_asian_width
 
+from attnviz.pages import WebPage
 from attnviz.render.html import BASE, build
+from attnviz.text.phrase import LANGUAGES, expect_language
 from attnviz.walkthroughs.pages.content import BLUE, DEPTH, RED, TEAL, PageCell, PageTable, Section, lay_out
 from attnviz.walkthroughs.pages.mathematics import mathml
 from attnviz.walkthroughs.pages.origins import origins
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.texts import LANGUAGES
 from attnviz.walkthroughs.view import NO_BLANKS, ViewOptions
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
@@ -22,18 +25,26 @@ OWN = tuple(SCRIPTS / name for name in ("origins.js", "walkthrough.js", "walkthr
 
 LEVELS = 50
 """Depths of a hue."""
+NARROW = 16
+"""Widths of a letter that every window has."""
 HUES = {TEAL: "t", RED: "r", BLUE: "b"}
 """What cells of a hue are called."""
+
+
+def page(walk: Walkthrough, **options: Unpack[ViewOptions]) -> WebPage:
+    """What `html` writes, as a value."""
+    return WebPage(html(walk, **options))
 
 
 def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     """The walkthrough as one web page that fetches nothing, in one language at first; English and Korean are in it."""
     language = options.get("language", "en")
-    page = lay_out(walk, **options)
+    expect_language(language)
     each = [lay_out(walk, **options | {"language": one}) for one in LANGUAGES]
+    content = each[LANGUAGES.index(language)]
     sections = list(zip(*(one.sections for one in each), strict=True))
-    tables = [section.table for section in page.sections]
-    body = [
+    tables = [section.table for section in content.sections]
+    lines = [
         '<div class="steps">',
         *(line for number, section in enumerate(sections) for line in _section(section, f"part-{number}")),
         "</div>\n<footer>",
@@ -43,28 +54,25 @@ def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
         ),
         "</footer>",
     ]
+    body = "\n".join(lines)
     labels = {
         "lang": language, "grids": list(walk.grids), "title": [one.title for one in each],
         "source": [one.source for one in each], "proof": [one.receipt for one in each],
     }  # fmt: skip
-    source = [("source", page.source)] if page.source else []
+    source = [("source", content.source)] if content.source else []
     found = origins(walk, tables, options.get("precision", 3), options.get("blanks", NO_BLANKS))
     return build(
-        page.title, [*source, ("proof proved" if walk.own else "proof", page.receipt)], labels=labels,
+        content.title, [*source, ("proof proved" if walk.own else "proof", content.receipt)], labels=labels,
         data=json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), own=OWN, language=language,
-        shared=BASE, body="\n".join(body), rules="\n".join(_rules(page.sections)),
+        shared=BASE, body=body, rules="\n".join(_rules(body)),
     )  # fmt: skip
 
 
-def _rules(sections: Sequence[Section]) -> Iterator[str]:
-    """The colours of cells; and how small a long formula must be in a narrow window, and a table on paper, to fit."""
+def _rules(body: str) -> Iterator[str]:
+    """The colours of cells; and how small a formula in a narrow window, and a table on paper, must be to fit."""
     yield from (f".{name} {{ --hue: {' '.join(map(str, hue))}; }}" for hue, name in HUES.items())
     yield " ".join(f".s{level} {{ --share: {level / LEVELS * DEPTH:g}; }}" for level in range(1, LEVELS + 1))
-    for number, section in enumerate(sections):
-        yield f"#part-{number} table {{ --ems: {_ems(section.table):.1f}; }}"
-        for kind in ("formula", "shapes"):
-            pieces = getattr(section, kind).split("; ")
-            yield f"#part-{number} .{kind} {{ --ems: {max(map(_width, pieces)) / 2.2:.1f}; }}"
+    yield " ".join(f".e{ems} {{ --ems: {ems}; }}" for ems in sorted(set(re.findall(r'class="[^"]*\be(\d+)"', body))))
 
 
 def _section(each: Sequence[Section], name: str) -> Iterator[str]:
@@ -91,7 +99,9 @@ def _both(texts: Sequence[str], *, as_it_is: bool = False) -> str:
 
 
 def _symbols(kind: str, formulas: Sequence[str]) -> str:
-    return f'<span class="{kind}">{_both([mathml(one) for one in formulas], as_it_is=True)}</span>'
+    ems = round(max(_width(piece) for one in formulas for piece in one.split("; ")) / 2)  # its letters are narrow
+    written = _both([mathml(one) for one in formulas], as_it_is=True)
+    return f'<span class="{kind}{f" e{ems}" * (ems > NARROW)}">{written}</span>'
 
 
 def _table(each: Sequence[PageTable], title: str) -> Iterator[str]:
@@ -99,7 +109,7 @@ def _table(each: Sequence[PageTable], title: str) -> Iterator[str]:
     heads = "".join(f'<th scope="col">{_both(texts)}</th>' for texts in zip(*names, strict=True))
     # Who has no mouse must reach a table to scroll it, and who does not see it must hear which one it is.
     yield f'<div class="table" role="group" tabindex="0" aria-labelledby="{title}">'
-    yield f'<table aria-labelledby="{title}">\n<thead><tr>{heads}</tr></thead>\n<tbody>'
+    yield f'<table class="e{_ems(each[0])}" aria-labelledby="{title}">\n<thead><tr>{heads}</tr></thead>\n<tbody>'
     for rows in zip(*(table.rows for table in each), strict=True):
         label, cells = _both([label for label, _ in rows]), rows[0][1]
         if not any(cell.text for cell in cells):  # rows left out
@@ -109,12 +119,12 @@ def _table(each: Sequence[PageTable], title: str) -> Iterator[str]:
     yield "</tbody>\n</table>\n</div>"
 
 
-def _ems(table: PageTable) -> float:
-    """How wide the table is at least, in units of its size of letters; the names are in wide ones."""
+def _ems(table: PageTable) -> int:
+    """How wide the table is at most, in units of its size of letters; the names are in wide ones."""
     columns = [[table.columns[i], *(cells[i].text for _, cells in table.rows)] for i in range(len(table.columns))]
     names = [table.corner, *(label for label, _ in table.rows)]
     widths = (max(map(_width, texts), default=0) for texts in columns)
-    return 0.7 * max(map(_width, names)) + sum(0.62 * width + 0.9 for width in widths) + 0.9
+    return math.ceil(0.7 * max(map(_width, names)) + sum(0.62 * width + 0.9 for width in widths) + 0.9)
 
 
 def _width(text: str) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from attnviz.text.phrase import LANGUAGES
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.pages.content import PageTable
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.spelling import Part, ResultCell
-from attnviz.walkthroughs.texts import LANGUAGES
 from attnviz.walkthroughs.view import Blanks, cell_name
 from attnviz.walkthroughs.wording import say
 

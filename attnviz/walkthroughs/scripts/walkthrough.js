@@ -112,20 +112,21 @@ class Origins {
     const active = /** @type {HTMLTableCellElement} */ (document.activeElement), home = this.home(this.seen);
     const cell = this.cells.has(active) ? active : active === document.body && this.kept ? home : undefined;
     const number = cell && this.cells.get(cell);
-    if (event.key === "Escape" && this.seen >= 0) {
-      if (this.panel.contains(active)) home?.focus();
-      this.choose(-1);
-    } else if (number === undefined || !(by || event.key === "Enter" || event.key === " ")) return;
-    else if (by) this.move(this.beside(/** @type {HTMLTableCellElement} */ (cell), by[0], by[1]));
-    else if (this.kept && number === this.seen) this.panel.querySelector("li button")?.focus();
+    if (event.key === "Escape" && this.seen >= 0) this.free();
+    else if (number === undefined || !(by || event.key === "Enter" || event.key === " ")) return;
+    else if (by) {
+      const next = this.beside(/** @type {HTMLTableCellElement} */ (cell), by[0], by[1]);
+      next?.focus();
+      if (next && this.kept) this.choose(this.cells.get(next) ?? -1);
+    } else if (this.kept && number === this.seen) this.panel.querySelector("li button")?.focus();
     else this.choose(number);
     event.preventDefault();
   }
 
-  /** @param {HTMLTableCellElement|undefined} cell */
-  move(cell) {
-    cell?.focus();
-    if (cell && this.kept) this.choose(this.cells.get(cell) ?? -1);
+  /** Lets go; who was in the panel is at the number again. */
+  free() {
+    if (this.panel.contains(document.activeElement)) this.home(this.seen)?.focus();
+    this.choose(-1);
   }
 
   /** The next number in a row or column of a table. @param {HTMLTableCellElement} cell @param {number} down @param {number} right */
@@ -177,13 +178,12 @@ class Origins {
   told([, , , name, arithmetic, parts]) {
     const cell = /** @type {HTMLTableCellElement} */ (this.home(this.seen)), section = cell.closest("section");
     const clone = (/** @type {string} */ what) => section?.querySelector(what)?.cloneNode(true);
-    const last = this.trail.at(-1), heading = clone("h2"), formula = /** @type {HTMLElement|undefined} */ (clone(".formula"));
-    formula?.style.setProperty("--ems", getComputedStyle(/** @type {Element} */ (section?.querySelector(".formula"))).getPropertyValue("--ems"));
+    const last = this.trail.at(-1), formula = clone(".formula");
     return [
       el("h2", {}, `${this.in(name)}: ${cell.textContent}`,
-        el("button", { type: "button", class: "round", "aria-label": this.say("free"), title: this.say("free"), click: () => this.choose(-1) }, "×")),
-      el("p", { class: "faint" }, ...(heading?.childNodes ?? [])),
-      ...(formula ? [el("p", {}, formula)] : []),
+        el("button", { type: "button", class: "round", "aria-label": this.say("free"), title: this.say("free"), click: () => this.free() }, "×")),
+      el("p", { class: "faint" }, ...(clone("h2")?.childNodes ?? [])),
+      el("p", {}, formula ?? ""),
       el("p", { class: "hand" }, this.in(arithmetic)),
       ...(parts.length ? [el("h3", {}, this.say("made")), el("ul", {}, ...parts.map((part) => el("li", {}, this.link(part))))] : []),
       ...(last === undefined ? [] : [el("button", { type: "button", class: "plain back", click: () => this.follow(last, this.trail.slice(0, -1)) },

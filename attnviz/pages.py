@@ -1,0 +1,34 @@
+"""A page as a value: what every result is in a browser."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnviz.render.html import frame
+from attnviz.storage.files import check_ending, write_whole
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """A page as text.
+
+    Attributes:
+        html: all of it.
+    """
+
+    html: str
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it, whole or not at all.
+
+        Raises:
+            OutputError: another ending than ``.html``, or a file that cannot be written.
+        """
+        check_ending(path, (".html",), "a page is")
+        return write_whole(path, self.html)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: in a frame of its own."""
+        return frame(self.html)

@@ -1,0 +1,354 @@
+"""Where each number comes from: the cells it is made of, by the arithmetic itself, and its page in a real browser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from axe_core_python.sync_playwright import Axe
+
+import attnviz
+from attnviz.errors import RecordError
+from attnviz.walkthroughs.calculation import compute, spell_out
+from attnviz.walkthroughs.examples import blanks, make
+from attnviz.walkthroughs.operations import OPERATIONS
+from attnviz.walkthroughs.pages.html import html
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.spelling import ResultCell
+from tests.fixtures.browser import state
+from tests.walkthroughs.by_hand import attention_walk, grid, told, walks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+    Open = Callable[..., Page]
+
+WALKS = walks()
+BAD = "</script><img src=x onerror=alert(1)>"
+HOSTILE = (
+    "cell=weights.0.9", "cell=constructor.0.0", "cell=.0.0", "cell=weights.-1.0", "cell=__proto__.0.0", "lang=de",
+    "cell=%3C/script%3E%3Cimg%20src=x%20onerror=alert(1)%3E.0.0", "part-2", "cell=%E0%A4%A",
+)  # fmt: skip
+
+# ------------------------------------------------------------------------------- what a cell is made of, by arithmetic
+
+
+def dependents(walk: Walkthrough, step: CalculationStep, place: int) -> np.ndarray:
+    """Which cells of the result are said to be made of which of an operand: (row, column, row and column of result)."""
+    shape, made = walk.grids[step.operands[place]].values.shape, walk.grids[step.result].values.shape
+    found = np.zeros((*shape, *made), dtype=bool)
+    for row, column in np.ndindex(made):
+        rows, columns = OPERATIONS[step.operation].parts(ResultCell(walk, step, row, column))[place]
+        found[np.ix_(list(rows), list(columns), [row], [column])] = True
+    return found
+
+
+def changed(walk: Walkthrough, step: CalculationStep, place: int) -> np.ndarray:
+    """Which cells of the result become others when a cell of an operand does: the same axes."""
+    name = step.operands[place]
+    values, before = walk.grids[name].values, compute(step, walk.grids)
+    found = np.zeros((*values.shape, *before.shape), dtype=bool)
+    for at in np.ndindex(values.shape):
+        other = values.copy()
+        other[at] = 1.0 - other[at] if step.operation == "mask" and place == 1 else other[at] * 1.01 + 0.003
+        found[at] = compute(step, {**walk.grids, name: replace(walk.grids[name], values=other)}) != before
+    return found
+
+
+CASES = [(name, step) for name in ("layer", "general", "additive") for step in WALKS[name].steps]
+
+
+@pytest.mark.parametrize(("name", "step"), CASES, ids=[f"{name}-{step.name}" for name, step in CASES])
+def test_a_cell_is_made_of_what_changes_it(name: str, step: CalculationStep) -> None:
+    """Of every operation: no other cell changes it, and each of these does, where it is no 0 and not masked."""
+    walk = WALKS[name]
+    for place, operand in enumerate(step.operands):
+        said = dependents(walk, step, place)
+        if operand == "n_heads":
+            assert said.all()
+            continue
+        seen = changed(walk, step, place)
+        assert not (seen & ~said).any()
+        dead = {"relu", "mask"} & {step.operation} or any(
+            not np.isfinite(walk.grids[one].values).all() or (walk.grids[one].values == 0).any()
+            for one in step.operands
+        )
+        assert (seen == said).all() if not dead else seen.any()
+
+
+def test_every_operation_is_among_them() -> None:
+    """Each of the registry is a step of one of these calculations."""
+    assert {step.operation for walk in WALKS.values() for step in walk.steps} >= set(OPERATIONS) - {"general"}
+    with pytest.raises(RecordError):
+        compute(CalculationStep(name="x", result="x", operation="none", operands=()), {})
+
+
+# ------------------------------------------------------------------------------------------------ in a real browser
+
+SEE_ALL = """() => {
+    const cells = [...document.querySelectorAll("td[tabindex]")], place = new Map();
+    document.querySelectorAll("table").forEach((table) => {
+        for (const [row, line] of [...table.tBodies[0].rows].entries()) {
+            for (const cell of line.cells) place.set(cell, [table.rows[0].cells[0].innerText, row, cell.cellIndex - 1]);
+        }
+    });
+    return cells.map((cell) => {
+        cell.click();
+        const lit = [...document.querySelectorAll('td[data-is="made"]')].map((one) => place.get(one));
+        return { at: place.get(cell), text: document.querySelector("#origin .hand").innerText, lit };
+    });
+}"""
+"""Chooses every number, and tells what is then said and lit."""
+
+
+def cells_seen(shown: Page) -> list[dict[str, Any]]:
+    """What is said and lit of every number that can be chosen, but those of the table by key."""
+    return [one for one in shown.evaluate(SEE_ALL) if one["at"][0] not in {"key", "키"}]
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("name", WALKS)
+def test_the_arithmetic_is_that_of_the_terminal(show_page: Open, name: str, language: str) -> None:
+    """Of every number of every step, letter for letter; what is given says so."""
+    walk = WALKS[name]
+    steps = {step.result: step for step in walk.steps}
+    seen = cells_seen(show_page(html(walk, language=language)))
+    assert len(seen) == sum(grid.values.size for grid in walk.grids.values())
+    for one in seen:
+        made, row, column = one["at"]
+        if made in steps:
+            assert one["text"] == spell_out(walk, steps[made], row, column, 3, language=language)
+        else:
+            assert one["text"] == ("given: no step makes it" if language == "en" else "주어진 수: 만드는 단계가 없음")
+            assert one["lit"] == []
+
+
+def whole(walk: Walkthrough, name: str, row: int | None = None, column: int | None = None) -> set[tuple[str, int, int]]:
+    """Cells of a grid: a row, a column, one cell or all."""
+    rows, columns = walk.grids[name].values.shape
+    return {
+        (name, i, j)
+        for i in (range(rows) if row is None else [row])
+        for j in (range(columns) if column is None else [column])
+    }
+
+
+def test_what_is_lit(show_page: Open) -> None:
+    """The operands of products, sums, masks, norms and single cells, as a person would mark them with a pen."""
+    walk = WALKS["layer"]
+    lit = {
+        tuple(one["at"]): {(str(grid), row, column) for grid, row, column in one["lit"]}
+        for one in cells_seen(show_page(html(walk)))
+    }
+
+    def of(name: str, row: int | None = None, column: int | None = None) -> set[tuple[str, int, int]]:
+        return whole(walk, name, row, column)
+
+    assert lit["Q", 2, 1] == of("X", row=2) | of("Wq", column=1) | of("bq", column=1)
+    assert lit["scores", 3, 0] == of("Q", row=3) | of("K", row=0)
+    assert lit["masked", 0, 3] == of("biased", 0, 3) | of("mask", 0, 3)
+    assert lit["weights", 1, 0] == of("masked", row=1) | of("sink")
+    assert lit["context", 1, 2] == of("weights", row=1) | of("V", column=2)
+    assert lit["residual", 1, 5] == of("X", 1, 5) | of("output", 1, 5)
+    assert lit["norm", 3, 4] == of("residual", row=3) | of("gain", column=4) | of("shift", column=4)
+    assert lit["concatenated", 1, 7] == of("gelu", 1, 1)
+    assert lit["part", 1, 2] == of("gelu", 1, 5) | of("n_heads")
+    assert lit["turned", 1, 0] == of("norm", 1, 0) | of("norm", 1, 2) | of("angles", 1, 0)
+    one_query = WALKS["seq2seq"]
+    lit = {tuple(one["at"]): {tuple(cell) for cell in one["lit"]} for one in cells_seen(show_page(html(one_query)))}
+    assert lit["context", 0, 1] == whole(one_query, "alignment", column=1)
+    assert {("weights", 0, 1), ("V", 1, 2)} <= lit["alignment", 1, 2]
+
+
+def test_the_way_down_to_the_input(show_page: Open) -> None:
+    """From a weight over score and key to the input, by links; and back, and let go."""
+    shown = show_page(html(WALKS["layer"]), "cell=weights.1.0")
+    panel = shown.locator("#origin")
+    for link in ("masked, love", "biased", "capped", "scaled", "scores", "K, 나는", "X, 나는"):
+        panel.get_by_role("button", name=link).first.click()
+        assert panel.locator("h2").inner_text().startswith(link)
+        chosen = shown.locator('td[data-is="kept"]').first
+        assert chosen.evaluate("cell => cell === document.activeElement")
+        box = chosen.bounding_box()
+        assert box is not None
+        assert 0 <= box["y"] <= 900 - box["height"]
+    assert state(shown) == {"cell": "X.0.0"}
+    assert panel.locator(".hand").inner_text() == "given: no step makes it"
+    panel.get_by_role("button", name="← K, 나는, number 0").click()
+    assert state(shown) == {"cell": "K.0.0"}
+    panel.get_by_role("button", name="Let go").click()
+    assert state(shown) == {}
+    assert shown.locator("td[data-is]").count() == 0
+
+
+def test_by_keyboard(show_page: Open) -> None:
+    """Tab to a table, arrows within it, Enter keeps and goes on, Esc lets go; the address keeps what is kept."""
+    shown = show_page(html(WALKS["seq2seq"]))
+    title = shown.locator("#origin h2")
+    for _ in range(3):
+        shown.keyboard.press("Tab")
+    assert title.inner_text().startswith("K, encoder 1, number 0: 0")
+    for key in ("ArrowDown", "ArrowRight", "ArrowUp", "ArrowUp", "ArrowLeft", "ArrowLeft"):
+        shown.keyboard.press(key)
+    assert title.inner_text().startswith("K, encoder 1, number 0: 0")
+    shown.keyboard.press("Tab")
+    shown.keyboard.press("ArrowRight")
+    assert title.inner_text().startswith("scores, encoder 2: 60")
+    assert state(shown) == {}
+    shown.keyboard.press("Enter")
+    shown.keyboard.press("ArrowRight")
+    assert state(shown) == {"cell": "scores.0.2"}
+    shown.locator("td").first.hover()
+    assert title.inner_text().startswith("scores, encoder 3: 15")
+    shown.keyboard.press("Enter")
+    shown.keyboard.press("Tab")
+    shown.keyboard.press("Enter")
+    assert state(shown) == {"cell": "K.2.0"}
+    assert shown.locator("td[aria-selected=true]").inner_text() == "1"
+    shown.keyboard.press("Escape")
+    assert state(shown) == {}
+    assert "Point at a number" in shown.inner_text("#origin")
+
+
+def test_by_mouse_and_touch(show_page: Open) -> None:
+    """To point shows, a click keeps, another lets go; a tap keeps."""
+    shown = show_page(html(WALKS["seq2seq"]))
+    cell = shown.locator("#part-2 td").nth(1)
+    cell.hover()
+    assert "10·5 + 5·0 + 10·1 = 60" in shown.inner_text("#origin")
+    assert cell.get_attribute("data-is") == "seen"
+    cell.click()
+    assert state(shown) == {"cell": "scores.0.1"}
+    cell.click()
+    assert state(shown) == {}
+    small = show_page(html(WALKS["seq2seq"]), has_touch=True, viewport={"width": 360, "height": 700})
+    small.locator("#part-2 td").nth(3).tap()
+    assert state(small) == {"cell": "scores.0.3"}
+    box = small.locator("#origin").bounding_box()
+    assert box is not None
+    assert 690 <= box["y"] + box["height"] <= 700
+
+
+def test_the_address(show_page: Open) -> None:
+    """It opens what it names, in its language; what is not there, or hostile, is as usual."""
+    text = html(WALKS["seq2seq"])
+    shown = show_page(text, "cell=weights.0.1&lang=ko")
+    assert shown.inner_text("h1") == "손으로 계산하는 어텐션: 디코더의 상태 하나와 인코더의 상태 넷"
+    assert "모두에서 뺍니다" in shown.inner_text("#origin")
+    assert "어텐션 분포" in shown.inner_text("#origin")
+    shown.get_by_role("button", name="English").click()
+    assert state(shown) == {"cell": "weights.0.1"}
+    assert "is taken from each" in shown.inner_text("#origin")
+    assert "소프트맥스" not in shown.inner_text("body")
+    for fragment in HOSTILE:
+        strange = show_page(text, fragment)
+        assert strange.locator("td[data-is]").count() == 0
+        assert strange.get_attribute("html", "lang") == "en"
+        assert strange.locator("img").count() == 0
+
+
+def test_hostile_names_are_texts(show_page: Open) -> None:
+    """Of grids, rows, columns, the model and the title; a link leads to them all the same."""
+    there = Grid(values=np.array([[1.5, -2.0]]), rows=(BAD,), columns=(f"{BAD}.1", "\u2028<!--"))
+    step = CalculationStep(name=BAD, result=f"{BAD}=&.0", operation="relu", operands=(BAD,))
+    walk = Walkthrough(
+        title=told(BAD), grids={BAD: there, step.result: there}, steps=(step,), model=BAD, text=BAD, notes=(told(BAD),)
+    )
+    shown = show_page(html(walk))
+    shown.locator("#part-1 td").first.click()
+    assert shown.evaluate("new URLSearchParams(location.hash.slice(1)).get('cell')") == f"{BAD}=&.0.0.0"
+    shown.locator("#origin li button").click()
+    assert shown.inner_text("#origin h2").startswith(BAD)
+    assert shown.locator("img").count() == 0
+    again = show_page(html(walk), shown.evaluate("location.hash.slice(1)"))
+    assert again.inner_text("#origin") == shown.inner_text("#origin").partition("\n\u2190")[0].rstrip()
+
+
+def test_without_scripts(show_page: Open) -> None:
+    """Every title, formula, number and sentence is there, in the language of the page alone."""
+    walk = WALKS["layer"]
+    for language, word in (("en", "Layer normalisation"), ("ko", "층 정규화")):
+        shown = show_page(html(walk, language=language), before="0;", java_script_enabled=False)
+        assert shown.locator("td").count() == sum(grid.values.size for grid in walk.grids.values())
+        assert shown.locator("h2:visible").count() == len(walk.grids)
+        text = shown.inner_text("main")
+        assert word in text
+        assert ("Attention scores" in text) == (language == "en")
+        assert shown.locator("td:visible").count() == shown.locator("td").count()
+        assert (
+            shown.locator("td").nth(5).evaluate("cell => getComputedStyle(cell).backgroundColor") != "rgba(0, 0, 0, 0)"
+        )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_barriers(show_page: Open, scheme: str) -> None:
+    """axe-core finds no violation, whether a number is chosen or none."""
+    for fragment, width in (("", 1280), ("cell=weights.0.1", 1280), ("cell=weights.0.1", 360)):
+        size = {"width": width, "height": 800}
+        shown = show_page(html(WALKS["seq2seq"]), fragment, color_scheme=scheme, viewport=size)
+        found = Axe().run(shown)["violations"]
+        assert [(one["id"], [node["html"][:160] for node in one["nodes"]]) for one in found] == []
+
+
+@pytest.mark.parametrize("width", [360, 1280, 2560])
+def test_nothing_stands_beyond_the_edge(show_page: Open, width: int) -> None:
+    """Of long formulas and wide tables, in the panel too, in both languages."""
+    for name, cell in (("layer", "norm.1.2"), ("layer", "state.1.2"), ("additive", "scores.0.1")):
+        for language in ("en", "ko"):
+            fragment = f"cell={cell}&lang={language}"
+            shown = show_page(html(WALKS[name]), fragment, viewport={"width": width, "height": 800})
+            assert shown.evaluate("document.documentElement.scrollWidth") == width
+            panel = shown.locator("#origin")
+            assert panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
+
+
+def test_what_is_left_out_of_a_table(show_page: Open) -> None:
+    """A part in rows that are not shown has no link; one that is partly shown leads to what is."""
+    c = grid(60, 5, seed=4, rows=tuple(f"w{i}" for i in range(60)))
+    walk = attention_walk(title="long", query=grid(1, 5, rows=("q",)), keys=c, values=c)
+    shown = show_page(html(walk), "cell=weights.0.59")
+    assert shown.locator("#origin li button").all_inner_texts() == ["scaled"]
+    made = replace(walk.steps[0], name="row", operation="row", operands=("K",), result="r", number=30.0)
+    walk = replace(walk, steps=(made,), grids={"K": c, "r": grid(1, 5)})
+    shown = show_page(html(walk), "cell=r.0.1")
+    assert shown.locator("#origin li").all_inner_texts() == ["K, w30, number 1 (not in its table here)"]
+    some = show_page(html(WALKS["layer"], steps=["softmax"]), "cell=weights.1.0")
+    assert some.locator("#origin li").all_inner_texts() == ["masked, love (not in its table here)", "sink"]
+
+
+def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
+    """A step that has a blank, or is made of one, tells no arithmetic; the solution tells all."""
+    walk = make(5)
+    hidden = blanks(walk, 2)
+    names = {name for name, _, _ in hidden}
+    steps = {step.result: step for step in walk.steps}
+    seen = {tuple(one["at"]): one["text"] for one in cells_seen(show_page(html(walk, blanks=hidden)))}
+    assert len(seen) + len(hidden) == sum(grid.values.size for grid in walk.grids.values())
+    for (name, *_), text in seen.items():
+        if name in steps and names & {name, *steps[name].operands}:
+            assert text == "numbers of this step are left for you to work out"
+        else:
+            assert ("given" in text) == (name not in steps)
+    assert "left for you" not in " ".join(one["text"] for one in cells_seen(show_page(html(walk))))
+
+
+def test_in_a_notebook(show_page: Open) -> None:
+    """In its frame a number is chosen too, though no address can be written there."""
+    framed = attnviz.page(WALKS["seq2seq"])._repr_html_()
+    shown = show_page(f"<!doctype html><meta charset=utf-8>{framed}", before="0;")
+    frame = shown.frame_locator("iframe")
+    frame.locator("#part-2 td").nth(1).click()
+    assert "10·5 + 5·0 + 10·1 = 60" in frame.locator("#origin").inner_text()
+
+
+def test_on_paper(show_page: Open) -> None:
+    """The page to read, without what only a screen needs."""
+    shown = show_page(html(WALKS["seq2seq"]), "cell=weights.0.1")
+    shown.emulate_media(media="print")
+    assert not shown.locator("#origin").is_visible()
+    assert not shown.locator(".controls").is_visible()
+    assert shown.locator("td:visible").count() == shown.locator("td").count()
