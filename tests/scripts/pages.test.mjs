@@ -6,7 +6,7 @@ import vm from "node:vm";
 
 const NAMES = ["words", "weights", "state", "calculation", "toy", "tour"].map((name) => `heatmaps/scripts/${name}`);
 const context = vm.createContext({ URLSearchParams, MOST: 64 });
-for (const name of ["render/html/binary", ...NAMES]) {
+for (const name of ["render/html/binary", "walkthroughs/scripts/origins", ...NAMES]) {
   vm.runInContext(readFileSync(new URL(`../../attnviz/${name}.js`, import.meta.url), "utf8"), context);
 }
 /** What a name means in the scripts, as plain data. */
@@ -78,4 +78,18 @@ test("a sentence as the model of the page reads it", () => {
   assert.deepEqual(plain(read("The cat didn't.")), [["The", 1], ["cat", 2], ["didn't", 3], [".", 0]]);
   assert.deepEqual(plain(read("동물은")), [["동물", 4], ["##은", 5]]);
   assert.equal(of("distance")("kitten", "sitting"), 3);
+});
+
+test("a part of a number, and the number that an address names", () => {
+  const [isIn, numberOf] = ["isIn", "numberOf"].map(of);
+  const numbers = [[0, 0, 0], [0, 1, 2], [1, 0, 12], [2, 3, 3]], grids = ["q", "a.b &=", "</script>"];
+  const inside = (/** @type {any[]} */ part) => numbers.filter((one) => isIn(one, part));
+  assert.deepEqual(inside([0, 0, 0]), [[0, 0, 0], [0, 1, 2]]);
+  assert.deepEqual(inside([0, [1], 0]), [[0, 1, 2]]);
+  assert.deepEqual(inside([0, 0, [0, 1]]), [[0, 0, 0]]);
+  assert.deepEqual(inside([1, [1], [12]]), []);
+  const at = (/** @type {string} */ cell) => numberOf(`#${new URLSearchParams({ cell })}`, numbers, grids);
+  assert.deepEqual(["q.0.0", "q.1.2", "a.b &=.0.12", "</script>.3.3"].map(at), [0, 1, 2, 3]);
+  assert.deepEqual(["", "q", "q.0", "q.0.1", ".0.0", "Q.0.0", "constructor.0.0", "q.0.-0", "q.0.0 "].map(at), Array(9).fill(-1));
+  assert.equal(numberOf("", numbers, grids), -1);
 });

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from axe_core_python.sync_playwright import Axe
+from PIL import Image
 
 import attnviz
 from attnviz.errors import RecordError
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     Open = Callable[..., Page]
 
 WALKS = walks()
+GALLERY = Path(__file__).parents[2] / "outputs" / "gallery"
 BAD = "</script><img src=x onerror=alert(1)>"
 HOSTILE = (
     "cell=weights.0.9", "cell=constructor.0.0", "cell=.0.0", "cell=weights.-1.0", "cell=__proto__.0.0", "lang=de",
@@ -352,3 +356,14 @@ def test_on_paper(show_page: Open) -> None:
     assert not shown.locator("#origin").is_visible()
     assert not shown.locator(".controls").is_visible()
     assert shown.locator("td:visible").count() == shown.locator("td").count()
+
+
+def test_the_picture_of_the_gallery(show_page: Open, request: pytest.FixtureRequest) -> None:
+    """The page that the docs show, on the weight of *animal*; `--rewrite-golden` takes the picture anew."""
+    shown = show_page((GALLERY / "walkthrough-page.html").read_text(encoding="utf-8"), "cell=weights.0.1")
+    picture = shown.screenshot()
+    if request.config.getoption("--rewrite-golden"):
+        (GALLERY / "walkthrough-page.png").write_bytes(picture)
+    with Image.open(io.BytesIO(picture)) as taken, Image.open(GALLERY / "walkthrough-page.png") as kept:
+        assert taken.size == kept.size
+    assert shown.locator('td[data-is="made"]:visible').count() == 2 * 12  # in its own table, and in that by key

@@ -52,7 +52,7 @@ def build(
     """
     script = bundle([*shared, *(path for path in own if path.suffix == ".js")])
     styles = [path.read_text("utf-8") for path in (HERE / "page.css", *own) if path.suffix == ".css"]
-    style = "\n".join([*styles, rules])
+    style = "\n".join([*styles, *filter(None, [rules])])
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
