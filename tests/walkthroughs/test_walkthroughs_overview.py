@@ -18,7 +18,7 @@ from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.homework import read
 from attnviz.walkthroughs.terminal.steps import SHOWN_KEYS, draw_overview
 from tests.walkthroughs.by_hand import attention_walk, grid, walks
-from tests.walkthroughs.followed import walk
+from tests.walkthroughs.followed import once, walk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SIXTEEN = "The animal didn't cross the street because it was too tired and she is happy ."
 NUMBER = r"-?(?:\d+\.?\d*(?:e[-+]\d+)?|∞)"
-home = cache(open_source)
+home = cache(lambda name: once(open_source(name)))
 
 
 def shown(walked: Walkthrough, width: int = 80, lines: int = 50, **more: object) -> list[str]:
