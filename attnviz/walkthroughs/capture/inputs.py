@@ -1,9 +1,9 @@
 """What query, keys and values are made of: the layer's input, a head's part of each projection, what follows that.
 
-Before attention reads what a projection made, there may be a norm of each head, a rotation, or both.
-Rotary positions turn pairs of a query's and a key's numbers by angles that grow with the position (Su et al. 2021,
-"RoFormer", equations 13 to 15). No family is named: all heads of a layer are turned by the same angles, so these are
-read off what went in and what came out, and it is a rotation only if one angle for each token and pair makes all of it.
+Before attention reads what a projection made, there may be a norm of each head, a rotation, or both. Rotary positions
+turn pairs of a query's and a key's numbers by angles that grow with the position (Su et al. 2021, "RoFormer", equations
+13 to 15). No family is named: all heads of a layer are turned by the same angles, so these are read off what went in
+and what came out, and it is a rotation only if one angle for each token and pair makes all of it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,6 @@ TURNED = 1e-4
 """How far turned numbers may be from the model's, relative to the largest."""
 STEADY = 1e-2
 """How far an angle may be from position times frequency, in radians."""
-
-STEPS = ("query", "keys", "values")
-LETTERS = ("q", "k", "v")
 
 
 @runtime_checkable  # it is how they are told apart
@@ -140,7 +137,7 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
     heads = (run.head, run.group, run.group)
     row_names = (run.looking, run.keys, run.keys)
     for name, own, rows, made, head, step, letter in zip(
-        run.names, run.own(), row_names, inputs.makers, heads, STEPS, LETTERS, strict=True
+        run.names, run.own(), row_names, inputs.makers, heads, ("query", "keys", "values"), "qkv", strict=True
     ):
         row = run.row if step == "query" else None
         part = None if made is None else part_of(made, head, row)
