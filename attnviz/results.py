@@ -55,7 +55,8 @@ def page(
         SettingsError: something else than a result, or a model beside a result.
     """
     if result is None:
-        from attnviz.heatmaps.html import TOY, tour
+        from attnviz.heatmaps.html import tour
+        from attnviz.models.registry import TOY
 
         made = tour(TOY if model is None else model, lang=lang, **look)
     elif not isinstance(result, Result):

@@ -94,7 +94,8 @@ class Operation:
         if self.reads is not None:
             return self.reads(cell)
         places = dict(zip(self.axes[-2:], (cell.row, cell.column), strict=True))
-        each, found = self.operand_axes, []
+        each = self.operand_axes
+        found: list[Part] = []
         for i, grid in enumerate(cell.grids):
             rows, columns, *mark = each[min(i, len(each) - 1)]
             row, column = places.get(rows.lower()), None if mark == ["-"] else places.get(columns.lower())

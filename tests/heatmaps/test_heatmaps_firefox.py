@@ -12,7 +12,7 @@ import attnviz
 from attnviz.attention import Attention
 from attnviz.heads.html import page as heads_page
 from attnviz.heads.record import HeadComparison
-from attnviz.heatmaps.html import page
+from attnviz.heatmaps.html import page, tour
 from attnviz.heatmaps.tour import EXAMPLES, TOLERANCE
 from attnviz.walkthroughs.pages.html import html
 from tests.heatmaps.test_heatmaps_tour import READ
@@ -77,7 +77,7 @@ def test_calculation(firefox: Firefox) -> None:
 
 def test_the_model_in_the_page(firefox: Firefox) -> None:
     """The toy runs in the page: sentences that are typed have Python's weights."""
-    firefox.open(page().html)
+    firefox.open(tour().html)
     typed = [EXAMPLES["toy"].format("tired"), "A QUOKKA chased the Dog, didn't it?", "나는 the dog"]
     for text, (_, weights) in zip(typed, firefox.run(READ, typed), strict=True):
         record = attnviz.attend(text, model="toy")

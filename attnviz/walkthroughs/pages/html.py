@@ -18,7 +18,7 @@ from attnviz.walkthroughs.pages.content import BLUE, DEPTH, RED, TEAL, PageCell,
 from attnviz.walkthroughs.pages.mathematics import mathml
 from attnviz.walkthroughs.pages.origins import origins
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.view import NO_BLANKS, ViewOptions
+from attnviz.walkthroughs.view import ViewOptions
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("origins.js", "walkthrough.js", "walkthrough.css"))
@@ -60,7 +60,7 @@ def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
         "source": [one.source for one in each], "proof": [one.receipt for one in each],
     }  # fmt: skip
     source = [("source", content.source)] if content.source else []
-    found = origins(walk, tables, options.get("precision", 3), options.get("blanks", NO_BLANKS))
+    found = origins(walk, tables, options.get("precision", 3), options.get("blanks", frozenset()))
     return build(
         content.title, [*source, ("proof proved" if walk.own else "proof", content.receipt)], labels=labels,
         data=json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), own=OWN, language=language,
