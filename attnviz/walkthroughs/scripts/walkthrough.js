@@ -1,10 +1,11 @@
 /** Of the number that is chosen the arithmetic, and all cells that it is made of lit up. */
 
+/** @type {Record<"hint"|"made"|"out"|"free"|"panel"|"turn"|"to", [string, string]>} */
 const WALK_WORDS = {
   hint: ["Point at a number, or tap it: here is how it is worked out, and what it is made of. A click or Enter keeps it, arrows move on, Esc lets go.",
     "수를 가리키거나 누르면 그 수의 계산과, 그 수를 만든 칸이 여기에 나옵니다. 클릭이나 Enter로 고정하고, 화살표로 옮기고, Esc로 놓습니다."],
   made: ["Made of", "이 수를 만든 것"], out: ["(not in its table here)", "(표에서 생략됨)"], free: ["Let go", "놓기"],
-  panel: ["Where the number comes from", "이 수가 나온 곳"],
+  panel: ["Where the number comes from", "이 수가 나온 곳"], turn: ["한국어", "English"], to: ["ko", "en"],
 };
 
 /** The page. */
@@ -22,7 +23,7 @@ class Origins {
     this.cells = new Map();
     const page = /** @type {HTMLElement} */ (document.getElementById("page")), steps = page.querySelector(".steps");
     this.panel = el("section", { id: "origin", "aria-live": "polite" });
-    this.turn = el("button", { type: "button", class: "plain", click: () => this.tell(this.ko ? "en" : "ko") });
+    this.turn = el("button", { type: "button", class: "plain", click: () => this.tell(this.in(WALK_WORDS.to)) });
     for (const [at, table] of page.querySelectorAll("table").entries()) this.enliven(table, tables[at]);
     page.prepend(el("div", { class: "controls" }, this.turn));
     page.append(this.panel);
@@ -51,18 +52,9 @@ class Origins {
     first.setAttribute("tabindex", "0");
   }
 
-  get ko() {
-    return document.documentElement.lang === "ko";
-  }
-
-  /** @param {Said} said */
+  /** A text in the language of the page. @param {Said} said */
   in(said) {
-    return typeof said === "string" ? said : said[this.ko ? 1 : 0];
-  }
-
-  /** @param {keyof typeof WALK_WORDS} name */
-  say(name) {
-    return WALK_WORDS[name][this.ko ? 1 : 0];
+    return typeof said === "string" ? said : said[document.documentElement.lang === "ko" ? 1 : 0];
   }
 
   /** What the address tells; what is not there is as usual. */
@@ -163,29 +155,29 @@ class Origins {
       if (mark === is) cell.ariaSelected = "true";
       else cell.removeAttribute("aria-selected");
     }
-    const { title, source, proof } = this.labels, turned = this.ko ? ["English", "en"] : ["한국어", "ko"];
+    const { title, source, proof } = this.labels;
     for (const [where, texts] of Object.entries({ "h1 bdi": title, ".source": source, ".proof": proof })) {
       const found = document.querySelector(`header ${where}`);
       if (found) found.textContent = this.in(texts);
     }
-    [this.turn.textContent, this.turn.lang] = turned;
-    this.panel.setAttribute("aria-label", this.say("panel"));
+    [this.turn.textContent, this.turn.lang] = [this.in(WALK_WORDS.turn), this.in(WALK_WORDS.to)];
+    this.panel.setAttribute("aria-label", this.in(WALK_WORDS.panel));
     this.panel.className = here ? "" : "empty";
-    this.panel.replaceChildren(...(here ? this.told(here) : [el("p", { class: "faint" }, this.say("hint"))]));
+    this.panel.replaceChildren(...(here ? this.told(here) : [el("p", { class: "faint" }, this.in(WALK_WORDS.hint))]));
   }
 
   /** A number's arithmetic, and what it is made of. @param {Origin} here */
   told([, , , name, arithmetic, parts]) {
     const cell = /** @type {HTMLTableCellElement} */ (this.home(this.seen)), section = cell.closest("section");
     const clone = (/** @type {string} */ what) => section?.querySelector(what)?.cloneNode(true);
-    const last = this.trail.at(-1), formula = clone(".formula");
+    const last = this.trail.at(-1), formula = clone(".formula"), free = this.in(WALK_WORDS.free);
     return [
       el("h2", {}, `${this.in(name)}: ${cell.textContent}`,
-        el("button", { type: "button", class: "round", "aria-label": this.say("free"), title: this.say("free"), click: () => this.free() }, "×")),
+        el("button", { type: "button", class: "round", "aria-label": free, title: free, click: () => this.free() }, "×")),
       el("p", { class: "faint" }, ...(clone("h2")?.childNodes ?? [])),
       el("p", {}, formula ?? ""),
       el("p", { class: "hand" }, this.in(arithmetic)),
-      ...(parts.length ? [el("h3", {}, this.say("made")), el("ul", {}, ...parts.map((part) => el("li", {}, this.link(part))))] : []),
+      ...(parts.length ? [el("h3", {}, this.in(WALK_WORDS.made)), el("ul", {}, ...parts.map((part) => el("li", {}, this.link(part))))] : []),
       ...(last === undefined ? [] : [el("button", { type: "button", class: "plain back", click: () => this.follow(last, this.trail.slice(0, -1)) },
         `← ${this.in(this.numbers[last][3])}`)]),
     ];
@@ -194,7 +186,7 @@ class Origins {
   /** The way to a part, where it stands on the page. @param {Part} part */
   link(part) {
     const number = [...this.cells.values()].find((one) => isIn(this.numbers[one], part)), name = this.in(part[3]);
-    if (number === undefined) return `${name} ${this.say("out")}`;
+    if (number === undefined) return `${name} ${this.in(WALK_WORDS.out)}`;
     return el("button", { type: "button", class: "plain", click: () => this.follow(number, [...this.trail, this.seen]) }, name);
   }
 }
