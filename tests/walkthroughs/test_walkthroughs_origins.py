@@ -103,7 +103,7 @@ SEE_ALL = """() => {
     return cells.map((cell) => {
         cell.click();
         const lit = [...document.querySelectorAll('td[data-is="made"]')].map((one) => place.get(one));
-        return { at: place.get(cell), text: document.querySelector("#origin .hand").innerText, lit };
+        return { at: place.get(cell), text: document.querySelector("#origin .hand").textContent, lit };
     });
 }"""
 """Chooses every number, and tells what is then said and lit."""
