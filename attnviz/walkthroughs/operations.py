@@ -97,8 +97,8 @@ class Operation:
         each = self.operand_axes
         found: list[Part] = []
         for i, grid in enumerate(cell.grids):
-            rows, columns, *mark = each[min(i, len(each) - 1)]
-            row, column = places.get(rows.lower()), None if mark == ["-"] else places.get(columns.lower())
+            letters = each[min(i, len(each) - 1)].lower()
+            row, column = places.get(letters[0]), None if letters.endswith("-") else places.get(letters[1])
             found.append(
                 (range(len(grid)) if row is None else (row,), range(grid.shape[1]) if column is None else (column,))
             )
@@ -313,6 +313,7 @@ OPERATIONS: dict[str, Operation] = {
         numbered=True,
         formula=("rotate({a}, {b})",),
         spell=spelling.spell_rotate,
+        reads=spelling.parts_of_rotate,
         comes_out=lambda _: False,
     ),
     "split": Operation(

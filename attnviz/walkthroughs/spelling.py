@@ -217,7 +217,8 @@ def spell_split(hand: Hand, cell: ResultCell) -> str:
 
 def _column_before(cell: ResultCell) -> int:
     """The column that a cell of ``split`` had before."""
-    return int(cell.number) * (cell.grids[0].shape[1] // int(cell.grids[1].item())) + cell.column
+    width: int = cell.grids[0].shape[1] // int(cell.grids[1].item())
+    return int(cell.number) * width + cell.column
 
 
 # ------------------------------------------------------------------------------- what a cell is made of, by exception

@@ -329,7 +329,7 @@ class TestOwn:
         assert record.target == Words().decode(numbers[0, 3:].tolist())
         np.testing.assert_allclose(record.weights, torch.cat(model.weights).detach().numpy(), rtol=0, atol=1e-6)
         chances = [logits[0, 1 + step.number].softmax(dim=-1).max().item() for step in steps]
-        np.testing.assert_allclose([step.chance for step in steps], chances, rtol=1e-4)
+        np.testing.assert_allclose([step.chance or 0.0 for step in steps], chances, rtol=1e-4)
         assert (record.kind, [token.segment for token in record.query_tokens]) == ("decoder", [0] * 3 + [2] * 6)
         whole = attnviz.attend(f"abc{record.target}", model, Words())
         np.testing.assert_allclose(record.weights, whole.weights, rtol=0, atol=1e-6)

@@ -13,9 +13,9 @@ import torch
 from attnviz.attention import Note
 from attnviz.capture.source import Source, open_source
 from attnviz.errors import NoAttentionError
+from attnviz.text.phrase import LANGUAGES
 from attnviz.walkthroughs.calculation import largest_difference
 from attnviz.walkthroughs.capture import parts
-from attnviz.walkthroughs.texts import LANGUAGES
 from attnviz.walkthroughs.verify import examine
 from attnviz.walkthroughs.verify.saved import parse
 from attnviz.walkthroughs.wording import explain, formula_of
