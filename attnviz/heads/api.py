@@ -193,8 +193,9 @@ def compare_models(
         input_of(sentences), opened, run, checkpoint=_path(checkpoint), measures=tuple(measures), progress=progress
     )
     return changes(
-        *pair.each, pair.divergences, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=tuple(measures)
-    )
+        pair.before, pair.after, pair.divergences, corpus="; ".join(stats.corpora), thresholds=thresholds,
+        entries=tuple(measures),
+    )  # fmt: skip
 
 
 def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Stats:

@@ -303,10 +303,10 @@ def examples_of(own: Mapping[int, LinkHits], texts: Mapping[int, str]) -> dict[t
     for key, found in own.items():
         for name in dict.fromkeys(found.names):
             mine = found.hits[[other == name for other in found.names]]  # (link, way, layer, head)
-            for way, layer, head in np.argwhere(mine.any(axis=0)).tolist():
-                share = float(mine[:, way, layer, head].mean())
+            shares = mine.mean(axis=0)
+            for way, layer, head in np.argwhere(shares).tolist():
                 place = f"{layer}.{head}", name_of(name, reverse=way == REVERSE)
-                best.setdefault(place, []).append((share, len(mine), texts[key]))
+                best.setdefault(place, []).append((float(shares[way, layer, head]), len(mine), texts[key]))
     return {
         place: [
             Example(text=text, score=share)

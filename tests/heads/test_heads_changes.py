@@ -420,6 +420,7 @@ def test_the_same_sentences_make_a_difference_of_relations_narrower() -> None:
     assert low > 0 > low_apart
 
 
+@pytest.mark.usefixtures("checked_shapes")
 @pytest.mark.parametrize(("before", "after"), [(0, 0), (1, 1), (1, 0), (0, 1)])
 def test_few_links_establish_nothing(before: int, after: int) -> None:
     """Where each group says the same, the next link may still say something else."""
@@ -430,6 +431,7 @@ def test_few_links_establish_nothing(before: int, after: int) -> None:
     assert low <= value <= high
 
 
+@pytest.mark.usefixtures("checked_shapes")
 def test_no_link_is_no_difference() -> None:
     """What was not counted is no number, and what only one model was measured on is not there."""
     nothing = np.zeros(tally.GROUPS + 1, dtype=np.int32)
@@ -440,6 +442,7 @@ def test_no_link_is_no_difference() -> None:
     assert relations_changed(one, None, (), ()) == ()
 
 
+@pytest.mark.usefixtures("checked_shapes")
 def test_each_relation_has_the_change_of_its_best_heads(of_coreference: Surveys) -> None:
     """Training found out what “it” stands for; random weights did not: that is sure, and it is another head."""
     found = changed(of_coreference)

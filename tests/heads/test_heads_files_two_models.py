@@ -29,6 +29,7 @@ def stats() -> PairStats:
     source = open_source("toy-random", sizes={"seed": 1})
     found = survey_pair(corpus_lines(8), source, open_source("toy-random"), SurveySettings(controls=4))
     run = Stats(survey=found.before, corpora=("하나.txt",), n_lines=512, run=SurveyRun(against="toy-random"))
+    assert found.divergences is not None
     return PairStats(before=run, after=found.after, divergences=found.divergences)
 
 

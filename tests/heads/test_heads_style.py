@@ -70,18 +70,16 @@ def test_the_command_takes_what_python_takes(
 ) -> None:
     """The same picture, for each of the views; its name tells what it is for."""
     (here / "corpus.txt").write_text("\n".join(SENTENCES))
-    one = ("compare-heads", "--toy", "--corpus", "corpus.txt", "--controls", "8", "--style", "paper", "--dpi", "100")
-    alone = [sys.executable, "-m", "attnviz"]
-    views = ("--clustermap", "clusters.png", "--scatter", "points.png", "-o", "sheet.png")
-    result = subprocess.run([*alone, *one, *views], check=True, capture_output=True, text=True, env=environment())
+    measured = [sys.executable, "-m", "attnviz", "compare-heads", "-m", "toy-random", "--corpus", "corpus.txt"]
+    look = ("--style", "paper", "--dpi", "100")
+    files = ("--clustermap", "clusters.png", "--scatter", "points.png", "-o", "sheet.png", "-o", "a.stats")
+    result = subprocess.run([*measured, *look, *files], check=True, capture_output=True, text=True, env=environment())
     assert result.stderr.count("the smallest letters are") == 2  # the sheet can be read
     for name in ("sheet", "clusters", "points"):
         assert int.from_bytes((here / f"{name}.png").read_bytes()[16:20], "big") == pytest.approx(330, abs=1)
-    assert typed(*one, "--transparent").status == 0
+    assert typed("compare-heads", "--load", "a.stats", *look, "--transparent").status == 0
     (usual,) = (here / "outputs").glob("*style-paper*")
     assert "transparent" in usual.name
-    page = typed(
-        "head", "0.1", "--toy", "--corpus", "corpus.txt", "--controls", "8", "--width", "5in", "-o", "head.png"
-    )
+    page = typed("head", "0.1", "--load", "a.stats", "--width", "5in", "-o", "head.png")
     assert page.status == 0, page.errors
     assert int.from_bytes((here / "head.png").read_bytes()[16:20], "big") == pytest.approx(750, abs=1)

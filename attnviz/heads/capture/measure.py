@@ -19,7 +19,7 @@ from attnviz.capture.projections import Call, projection_of, same
 from attnviz.capture.stream import Layer, for_each_head, visible_keys
 from attnviz.errors import NoAttentionError, RecordError
 from attnviz.heads.capture import rows as heads
-from attnviz.heads.capture.rows import Marks, Received, Rows, SimilarWords, Sums
+from attnviz.heads.capture.rows import Marks, Received, Rows, SimilarWords
 from attnviz.heads.measures import MEASURES, Measure, measures_of, of_rows, offsets_up_to
 from attnviz.heads.settings import MAX_OFFSET, Specials
 
@@ -209,7 +209,7 @@ class _Plan:
         """Shares at no fixed offset, which come first; of each of them there is a norm-based one."""
 
 
-def _computation(measure: Measure) -> Callable[[Any], Sums]:
+def _computation(measure: Measure) -> Callable[[Any], Any]:
     if measure.compute is None:
         raise RecordError(f"the measure {measure.name!r} takes {measure.takes} and computes nothing")
     return measure.compute
