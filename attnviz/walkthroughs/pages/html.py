@@ -62,7 +62,7 @@ def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     source = [("source", content.source)] if content.source else []
     found = origins(walk, tables, options.get("precision", 3), options.get("blanks", frozenset()))
     return build(
-        content.title, [*source, ("proof proved" if walk.own else "proof", content.receipt)], labels=labels,
+        content.title, [*source, ("proof proved" if walk.receipt else "proof", content.receipt)], labels=labels,
         data=json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), own=OWN, language=language,
         shared=BASE, body=body, rules="\n".join(_rules(body)),
     )  # fmt: skip
