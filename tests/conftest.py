@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -38,6 +39,12 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the one flag: `pytest --rewrite-golden` writes what the terminal views now look like."""
     parser.addoption("--rewrite-golden", action="store_true", help="write tests/golden/ anew instead of comparing")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected is here to stay: it is looked through for garbage no more."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")

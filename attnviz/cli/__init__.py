@@ -14,9 +14,11 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO
 
 import typer
+from typer.core import TyperGroup
 
 import attnviz
 from attnviz.cli import doctor, models, train
@@ -150,10 +152,16 @@ def _tell(message: Warning | str, *_: Any, **__: Any) -> None:  # noqa: ANN401 -
     sys.stderr.write(f"attnviz: {message}\n")
 
 
+@cache
+def _group() -> TyperGroup:
+    """All commands with their options: made once, however many commands run in a process."""
+    made: TyperGroup = typer.main.get_command(app)  # type: ignore[assignment]  # of several commands
+    return made
+
+
 def _run() -> int:
-    command = typer.main.get_command(app)
     try:
-        status = command.main(prog_name="attnviz", standalone_mode=False) or 0
+        status = _group().main(prog_name="attnviz", standalone_mode=False) or 0
     except typer.TyperException as error:  # what was typed cannot be understood
         return _misused(error)
     except (typer.Abort, KeyboardInterrupt):
