@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from attnviz.attention import Attention, Kind, Note, positions
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
+from attnviz.render.signs import HeadSign, HeadSigns
 
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
@@ -261,6 +262,16 @@ class HeadComparison(Shown):
     def n_layers(self) -> int:
         """How many layers."""
         return int(self.estimates.value.shape[0])
+
+    @property
+    def signs(self) -> HeadSigns:
+        """The clearest established role of each head that has one, to be shown on other pictures of the model."""
+        found = {
+            (head.layer, head.head): HeadSign(rule.sign, rule.colour, (rule.say(), rule.say("ko")))
+            for head in self.heads if head.roles and head.roles[0].established
+            for rule in [head.roles[0].rule]
+        }  # fmt: skip
+        return HeadSigns(model=self.model, kind=self.kind, n_layers=self.n_layers, n_heads=self.n_heads, of=found)
 
     @property
     def n_heads(self) -> int:

@@ -73,7 +73,7 @@ def page_command(tour: TourSettings, output: TourOutput) -> None:
     check_writable(paths)
     from attnviz.heatmaps import html
 
-    page = html.tour(tour.model, palette=tour.palette, lang=tour.lang)
+    page = html.tour(tour.model, palette=tour.palette, lang=tour.lang, roles=tour.roles)
     for path in paths:
         write(path, partial(page.save, path))
 
@@ -92,6 +92,8 @@ def command(
     sheet in outputs/. With --head 2.3: that head alone. Every picture says how it was verified. With --file, and a
     folder or a PDF to write (-o), each line of the file is drawn.
     """
+    if appearance.roles is not None and not any(path.suffix.lower() == PAGE for path in output.output):
+        raise SettingsError("--roles puts signs on a page: name one, such as -o page.html")
     if (many := output.many(text)) is not None:
         _draw_lines(many, text, model, selection, appearance, figure)
         return
@@ -118,7 +120,7 @@ def command(
         if path.suffix.lower() in RECORDS:
             write(path, partial(record.save, path))
         elif path.suffix.lower() == PAGE:
-            look = {"palette": appearance.palette, "scale": appearance.scale, "lang": appearance.lang}
+            look = {name: getattr(appearance, name) for name in ("palette", "scale", "lang", "roles")}
             write(path, partial(record.save, path, **look))
         else:
             from attnviz.heatmaps.figure import draw

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from jaxtyping import UInt8
 
 from attnviz.attention import GENERATED, Attention, Exact, Note, Token, Vectors
+from attnviz.errors import SelectionError
 from attnviz.heatmaps.exact import exactly
 from attnviz.heatmaps.words import merged_tokens, word_groups
 from attnviz.models.registry import HOME_BUILT, TOY
@@ -19,6 +21,7 @@ from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT
 from attnviz.render.sheet import KINDS, Scale, Sheet, pool, resolve
+from attnviz.render.signs import HasSigns
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, joined
@@ -33,7 +36,9 @@ _NAMES = (
     "generation.css",
 )  # fmt: skip
 OWN = tuple(SCRIPTS / name for name in _NAMES)
-MODEL = tuple(SCRIPTS / name for name in ("toy.js", "tour.js", "tour.css"))
+GUIDE = tuple(SCRIPTS / name for name in ("guide.js", "tour.css"))
+"""What a page has besides in which sentences set the views."""
+MODEL = (*(SCRIPTS / name for name in ("toy.js", "tour.js")), *GUIDE)
 """What a page has besides in which a model runs."""
 
 EXACT = 2**21
@@ -59,10 +64,64 @@ MOST = 5 * 2**23
 """Weights of one page; where there are more, tokens go together."""
 
 
+Roles: TypeAlias = HasSigns | str | os.PathLike[str] | None
+"""What was measured of heads, or the path of its file."""
+
+
 def tour(
-    model: str = TOY, *, palette: str = DEFAULT, scale: Scale = "shared", lang: str = "en", told: Told | None = None
+    model: str = TOY, *, palette: str = DEFAULT, scale: Scale = "shared", lang: str = "en", roles: Roles = None
 ) -> WebPage:
-    """A page to type in, in which a model runs: `toy` or `toy-ko`; with a story, one that tells it first."""
+    """A page to type in, in which `toy` or `toy-ko` runs; the rest is as for `attnviz.page`."""
+    return _page(_signed(_tour(model, palette, scale, lang), model, roles), MODEL)
+
+
+def page(
+    record: Attention, *, palette: str = DEFAULT, scale: Scale = "shared", lang: str = "en", roles: Roles = None
+) -> WebPage:
+    """A record as one HTML page to explore; the rest is as for `attnviz.page`."""
+    return _page(_signed(_explore(record, palette, scale, lang), record.model, roles))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a page holds, by the names that `build` has for it."""
+
+    title: str
+    head: list[tuple[str, str]]
+    labels: dict[str, Any]
+    data: bytes
+
+
+def _page(content: Content, more: Sequence[Path] = ()) -> WebPage:
+    given = {name: getattr(content, name) for name in ("labels", "data")}
+    return WebPage(build(content.title, content.head, own=(*more, *OWN), language=content.labels["lang"], **given))
+
+
+def _signed(content: Content, model: str, roles: Roles) -> Content:
+    """With what the overview must know to show signs of roles: each once, and which of them each head has."""
+    if roles is None:
+        return content
+    if isinstance(roles, str | os.PathLike):
+        from attnviz.results import load
+
+        found: object = load(roles)
+        if not isinstance(found, HasSigns):
+            raise SelectionError(
+                f"{visible(os.fspath(roles))} holds no roles of heads: attnviz compare-heads writes them"
+            )
+        roles = found
+    known = content.labels
+    signs = roles.signs.among(model, known["is"], known["layers"], known["heads"])
+    once = list(dict.fromkeys(signs.values()))
+    known |= {
+        "signs": [{"sign": one.sign, "colour": one.colour, "words": one.words} for one in once],
+        "roles": {f"{layer}.{head}": once.index(sign) for (layer, head), sign in signs.items()},
+    }
+    return content
+
+
+def _tour(model: str, palette: str, scale: Scale, lang: str, told: Told | None = None) -> Content:
+    """The page in which a model runs."""
     from attnviz.heatmaps.tour import labels
 
     expect_language(lang)
@@ -70,20 +129,39 @@ def tour(
     known |= {"lang": lang, "scale": scale, "palette": palettes(palette)}
     about = [(name, str(known[name][lang == "ko"])) for name in ("about", "proof")]  # type: ignore[index]
     head = [("model", f"{model} · {about[0][1]}"), about[1]]
-    return WebPage(build(f"attnviz · {model}", head, labels=known, data=data, own=(*MODEL, *OWN), language=lang))
+    return Content(title=f"attnviz · {model}", head=head, labels=known, data=data)
 
 
-def story(told: Told, *, palette: str = DEFAULT, lang: str = "en") -> WebPage:
-    """A story as a page in which `toy` runs: its title, what comes first, and sentences that set the views.
+def story(
+    told: Told, *, palette: str = DEFAULT, lang: str = "en", more: Mapping[str, object], own: Sequence[Path]
+) -> WebPage:
+    """A story as a page: sentences that set the views of its records, or of `toy`, which then runs in it.
+
+    Args:
+        told: its title, what comes first, and the sentences.
+        palette: as for `page`.
+        lang: likewise.
+        more: further labels, which its own scripts read.
+        own: these scripts and their styles.
 
     Raises:
         SelectionError: a palette that is not there.
     """
-    return tour(TOY, palette=palette, lang=lang, told=told)
+    title = told.title[lang == "ko"]
+    if not told.records:
+        content = _tour(TOY, palette, "shared", lang, told)
+        return _page(replace(content, title=title, labels={**content.labels, **more}), (*own, *MODEL))
+    contents = [_explore(record, palette, "shared", lang) for record in told.records]
+    labels = {
+        "lang": lang, "guide": told.guide, "bytes": [len(one.data) for one in contents],
+        "records": [one.labels | {"at": at, "opens": told.opens(at)} for at, one in enumerate(contents)],
+    }  # fmt: skip
+    data = b"".join(one.data for one in contents)
+    return _page(Content(title=title, head=contents[0].head, labels={**labels, **more}, data=data), (*own, *GUIDE))
 
 
-def page(record: Attention, *, palette: str = DEFAULT, scale: Scale = "shared", lang: str = "en") -> WebPage:
-    """A record as one HTML page to explore; the rest is as for `attnviz.page`."""
+def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Content:
+    """The page of a record."""
     expect_language(lang)
     most = int((MOST / record.weights[..., 0, 0].size) ** 0.5)
     sheet = pool(resolve(record, scale, lang), most, most)
@@ -125,7 +203,7 @@ def page(record: Attention, *, palette: str = DEFAULT, scale: Scale = "shared", 
             labels["tokens"] = {"queries": texts[0], "keys": None if texts[0] == texts[1] else texts[1]}
             data += _token_links(record.exact, None if record.kind == "cross" else record.first[0] - record.first[1])
     title = sheet.sentence or visible(record.model)
-    return WebPage(build(title, _said(sheet), labels=labels, data=data, own=OWN, language=lang))
+    return Content(title=title, head=_said(sheet), labels=labels, data=data)
 
 
 def _vectors(record: Attention) -> tuple[Vectors | None, Phrase]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from attnviz.errors import SettingsError
 from attnviz.models.registry import TOY, TOY_KOREAN
@@ -96,6 +96,14 @@ def _slice(name: str, typed: str | None) -> slice | None:
     return slice(first, None if last == -1 else last + 1)
 
 
+def roles_option() -> Any:
+    """What the heads of the model do."""
+    return option(
+        "--roles", help="What compare-heads measured of the same model (stats): its signs stand on the page.",
+        metavar="FILE", panel=LOOK,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatmapAppearance:
     """How it is drawn."""
@@ -107,6 +115,7 @@ class HeatmapAppearance:
     palette: str = palette_option()
     background: Background = background_option()
     lang: Literal["en", "ko"] = lang_option()
+    roles: Path | None = roles_option()
 
     def __post_init__(self) -> None:
         check_palette(self.palette)
@@ -142,6 +151,7 @@ class TourSettings:
     )
     palette: str = palette_option()
     lang: Literal["en", "ko"] = lang_option()
+    roles: Path | None = roles_option()
 
     def __post_init__(self) -> None:
         check_palette(self.palette)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors import safe_open
@@ -17,6 +18,9 @@ from attnviz.render.html import planes
 from attnviz.render.sheet import KINDS
 from attnviz.text.names import did_you_mean
 from attnviz.text.phrase import Phrase
+
+if TYPE_CHECKING:
+    from attnviz.attention import Attention
 
 TOURS = (TOY, TOY_KOREAN)
 """The models that run in a page."""
@@ -39,6 +43,17 @@ class Told:
     title: Sequence[str]
     introduction: Sequence[str]
     views: Sequence[tuple[Sequence[str], Mapping[str, object]]]  # sentences, each with the state that shows it
+    records: Sequence[Attention] = ()  # what the views show, by the state's ``record``; none where a model runs
+
+    @property
+    def guide(self) -> dict[str, object]:
+        """What the page says, and the view that each sentence sets."""
+        steps = [{"texts": texts, "state": state} for texts, state in self.views]
+        return {"told": [self.title, self.introduction], "steps": steps}
+
+    def opens(self, number: int = 0) -> Mapping[str, object]:
+        """The view that a record opens on: the first sentence about it."""
+        return next((state for _, state in self.views if state.get("record", 0) == number), {})
 
 
 def labels(name: str, told: Told | None = None) -> tuple[dict[str, object], bytes]:
@@ -70,8 +85,6 @@ def labels(name: str, told: Told | None = None) -> tuple[dict[str, object], byte
         "words": card["source"], "sizes": [[part, tensor.size] for part, tensor in parts.items()],
         "d_model": config["d_model"], "n_heads": n_heads, "n_layers": n_layers, "unknown": config["unknown"],
         "most": config["max_length"], "example": example,
-        "told": [told.title, told.introduction] if told else [],
-        "guide": [{"texts": texts, "state": state} for texts, state in told.views] if told else _guide(name),
     }  # fmt: skip
     made: dict[str, object] = {
         "model": name, "kind": KINDS["encoder"], "is": "encoder", "sentence": example, "size": [0, 0], "links": 0,
@@ -81,7 +94,8 @@ def labels(name: str, told: Told | None = None) -> tuple[dict[str, object], byte
                     "segments": [], "glued": []},
         "keys": None, "first": [0, 0], "cell": [1, 1], "proof": [checked, checked.ko], "proved": False,
         "command": "", "absent": ["", ""], "steps": [],
-        "notes": [[], []], "toy": toy,
+        "notes": [[], []], "toy": toy, "opens": told.opens() if told else {},
+        "guide": told.guide if told else {"told": [], "steps": _guide(name)},
     }  # fmt: skip
     return made, planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parts.values()), np.float32().itemsize)
 

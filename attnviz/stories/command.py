@@ -28,9 +28,7 @@ from attnviz.text.names import did_you_mean
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from attnviz.pages import WebPage
     from attnviz.render.terminal.screen import Screen
-    from attnviz.stories.record import Story
 
 EXAMPLES = """Examples:
 
@@ -103,8 +101,6 @@ def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> No
     parts = ["demo", story.name, *name_parts(story, "model", "palette", "lang"), *name_parts(page)]
     usual = () if output.json else (outputs() / f"{'-'.join(parts)}.png",)
     paths = output.output or usual
-    if any(path.suffix.lower() == PAGE for path in paths) and (story.model or story.name not in WITH_A_MODEL):
-        raise SettingsError(f"as a page there are {', '.join(WITH_A_MODEL)}, told with toy, which runs in it")
     check_writable(paths)
     from attnviz.stories import tell
     from attnviz.stories.record import to_json
@@ -121,34 +117,9 @@ def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> No
 
         print_lines(view, story.background, story.palette)
     for path in paths:
-        if path.suffix.lower() == ".json":
-            from attnviz.storage import write_whole
-
-            write(path, partial(write_whole, path, to_json(shown) + "\n"))
-        elif path.suffix.lower() == PAGE:
-            write(path, partial(_page(told, story).save, path))
+        if path.suffix.lower() in {".json", PAGE}:
+            write(path, partial(shown.save, path, story.palette))
         else:
             from attnviz.stories.figure.sheet import draw
 
             write_picture(path, draw(shown, story.palette).fitted(page.look))
-
-
-def _page(told: Story, settings: StorySettings) -> WebPage:
-    """The story as a page."""
-    from attnviz.heatmaps.html import story
-    from attnviz.heatmaps.tour import Told
-    from attnviz.text.phrase import korean
-
-    def both(text: object) -> tuple[str, str]:
-        return str(text), str(korean(text))
-
-    def place(word: int | None) -> int:
-        return -1 if word is None else word
-
-    views = [
-        (both(one.text), {"text": one.sentence, "head": one.head, "query": place(one.query), "key": place(one.key),
-                          "step": one.step})
-        for one in told.views
-    ]  # fmt: skip
-    page = Told(title=both(told.title), introduction=both(told.parts[0]), views=views)
-    return story(page, palette=settings.palette, lang=settings.lang)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from attnviz.attention import Attention
+from attnviz.render.names import DEFAULT
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.text.phrase import Phrase, korean
+
+if TYPE_CHECKING:
+    from attnviz.pages import WebPage
 
 Cell: TypeAlias = str | int | float
 """What a table holds; a float is shown with the table's digits."""
@@ -87,10 +96,11 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A sentence of a page in which the model runs, and the view that it speaks of."""
+    """A sentence of a page, and the view that it speaks of."""
 
     text: str
-    sentence: str  # what the model reads
+    sentence: str = ""  # what the model reads, where it runs in the page
+    record: int = 0  # else the number of the story's record that is shown
     head: str = ""  # ``layer.head``; empty for all of them
     query: int | None = None  # the word whose row is looked at
     key: int | None = None  # the word that it looks at
@@ -109,8 +119,10 @@ class Story:
     parts: tuple[str | Table, ...]  # paragraphs and tables, in the order to be read
     picture: tuple[Panel, ...]  # from left to right
     receipt: str  # how the numbers were proved, or from which formula they are computed, in one line
-    views: tuple[View, ...] = ()  # what its page shows; none of a story that no page can tell
+    views: tuple[View, ...] = ()  # what its page shows beside text, tables and panels
+    records: tuple[Attention, ...] = ()  # what the views show; none where the model runs in the page
     language: str = "en"
+    original: Story | None = None  # in both languages, where this one is in Korean alone
 
     def say(self, english: str, korean: str) -> str:
         """What a view says, in the language of the story."""
@@ -118,13 +130,58 @@ class Story:
 
     def translated(self, language: str) -> Story:
         """The story, which is in English, in a language of `attnviz.text.phrase.LANGUAGES`."""
-        return self if language == "en" else replace(korean(self), language=language)
+        if language == self.language:
+            return self
+        if self.original is not None:
+            return self.original
+        return replace(korean(replace(self, records=())), records=self.records, language=language, original=self)
+
+    def page(self, lang: str | None = None, palette: str = DEFAULT) -> WebPage:
+        """The story as a page: its text, tables and panels, and live views where it speaks of patterns.
+
+        It has both languages; None opens it in the story's own.
+
+        Raises:
+            SelectionError: a palette that is not there.
+        """
+        from attnviz.stories.html import page
+
+        return page(self.original or self, palette, lang or self.language)
+
+    def save(self, path: str | os.PathLike[str], palette: str = DEFAULT) -> Path:
+        """Write it by the path's ending: a page (`.html`), its numbers (`.json`), or its panels as a picture.
+
+        Raises:
+            OutputError: another ending, or a file that cannot be written.
+            SelectionError: a palette that is not there.
+        """
+        from attnviz.stories.files import save
+
+        return save(self, Path(path), palette)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        return self.page()._repr_html_()
 
 
 def decimals(value: float, digits: int) -> str:
     """A number with so many digits after the point, without a minus before nothing."""
     text = f"{value:.{digits}f}"
     return text if text.strip("-0.") else text.removeprefix("-")
+
+
+def cell_text(cell: Cell, digits: int) -> str:
+    """What a table shows of a cell; a dash for what is no number."""
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return "-" if math.isnan(cell) else decimals(cell, digits)
+
+
+def is_number(cell: Cell) -> bool:
+    """Whether a cell is a number, or reads as one: ``99.6 %``."""
+    return not isinstance(cell, str) or re.fullmatch(r"[-+]?[\d.,]+( ?%)?", cell) is not None
 
 
 def to_json(story: Story) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from attnviz.render.palette import levels
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, legend, spell, wrap
-from attnviz.stories.record import Cell, Story, Table, decimals
+from attnviz.stories.record import Cell, Story, Table, cell_text, is_number
 from attnviz.text.phrase import Phrase
 
 
@@ -50,7 +49,7 @@ def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
         Column(
             spell(name, screen),
             [_text(row[index], table, screen) for row in table.rows],
-            right=any(_is_number(row[index]) for row in table.rows),
+            right=any(is_number(row[index]) for row in table.rows),
         )
         for index, name in enumerate(table.columns)
     ]
@@ -64,21 +63,13 @@ def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
 
 def _text(cell: Cell, table: Table, screen: Screen) -> Text:
     """One cell; a float on a shaded table stands on its colour, or before its shade where there are no colours."""
+    text = cell_text(cell, table.digits)
     if isinstance(cell, str):
-        return Text(spell(cell, screen))
-    behind = "" if table.shade is None or screen.colour else " "
-    if isinstance(cell, int):
-        return Text(f"{cell:,}{behind}")
-    if math.isnan(cell):
-        return Text(f"-{behind}")
-    number = decimals(cell, table.digits)
+        return Text(spell(text, screen))
     if table.shade is None:
-        return Text(number)
+        return Text(text)
+    if isinstance(cell, int) or math.isnan(cell):
+        return Text(text if screen.colour else f"{text} ")
     low, high = table.shade
     level = int(levels(np.array([cell - low]), high - low)[0])
-    return Text(number, screen.paint(level)) if screen.colour else Text(number + screen.shade(level))
-
-
-def _is_number(cell: Cell) -> bool:
-    """Whether a cell is a number, or reads as one: ``99.6 %``."""
-    return not isinstance(cell, str) or re.fullmatch(r"[-+]?[\d.,]+( ?%)?", cell) is not None
+    return Text(text, screen.paint(level)) if screen.colour else Text(text + screen.shade(level))

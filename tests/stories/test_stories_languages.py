@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from string import Formatter
 from typing import TYPE_CHECKING, Any
@@ -46,7 +46,7 @@ def test_all_is_said_in_both_languages(told: Callable[[str], Story], name: str) 
     story = told(name)
     other = story.translated("ko")
     assert (story.language, other.language) == ("en", "ko")
-    pairs = list(zip(texts(asdict(story)), texts(asdict(other)), strict=True))
+    pairs = list(zip(texts(asdict(story)), texts(asdict(replace(other, original=None))), strict=True))
     for said, in_korean in pairs:
         assert numbers(said) == numbers(in_korean), (said, in_korean)
     sentences = [(said, ko) for said, ko in pairs if len(said.split()) > 6 and not HANGUL.search(said[:8])]

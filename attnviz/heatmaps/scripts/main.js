@@ -1,11 +1,19 @@
-/** The page: its state, its views, and what the reader does. */
+/**
+ * @typedef {{all: Labels[], weightsOf: (at: number) => Weights, tour: Tour | null, guide: Guide | null}} Records what a page
+ *   has to show
+ */
+
+/** The page of one record: its state, its views, and what the reader does. */
 class App {
-  /** @param {Labels} labels @param {Weights} weights @param {Tour | null} tour */
-  constructor(labels, weights, tour) {
+  /** @param {Records} records @param {number} at which of them @param {State} [state] else what the address tells */
+  constructor(records, at, state) {
+    const labels = records.all[at], { tour, guide } = records;
+    this.records = records;
     this.labels = labels;
-    this.weights = weights;
+    this.weights = records.weightsOf(at);
     this.tour = tour;
-    this.state = read(location.hash, labels);
+    this.guide = guide;
+    this.state = state ?? read(location.hash, labels);
     this.hover = { row: -1, column: -1 };
     /** @type {{look: string, rows: Group[], columns: Group[]} | null} */
     this.grouped = null;
@@ -22,7 +30,7 @@ class App {
     this.dark = matchMedia("(prefers-color-scheme: dark)");
     this.image = document.createElement("canvas");
     this.frame = 0;
-    this.overview = new Overview(labels, weights, (head) => this.set({ head }));
+    this.overview = new Overview(labels, this.weights, (head) => this.set({ head }));
     this.text = new TextView((place, pinned) => this.point(this.turned(place), pinned));
     this.row = new RowView((place) => this.pin(place), labels.is === "decoder" && labels.keys === null);
     this.calculation = new Calculation((change) => this.set(change));
@@ -30,24 +38,37 @@ class App {
     this.controls = controlsOf(this);
     this.pattern = patternOf(this);
     this.node = document.getElementById("page");
-    addEventListener("hashchange", () => this.set(read(location.hash, labels)));
-    addEventListener("resize", () => this.draw());
-    addEventListener("keydown", (event) => onKey(this, event));
-    this.dark.addEventListener("change", () => this.draw());
+    this.closing = new AbortController();
+    const { signal } = this.closing;
+    addEventListener("hashchange", () => this.set(read(location.hash, records.all[recordOf(records.all)])), { signal });
+    addEventListener("resize", () => this.draw(), { signal });
+    addEventListener("keydown", (event) => onKey(this, event), { signal });
+    this.dark.addEventListener("change", () => this.draw(), { signal });
     this.node?.replaceChildren(el("div", { class: "reading" }, this.text.node, this.generation.node), this.controls.node, this.pattern.node, this.row.node,
       el("nav", { class: "heads", hidden: labels.tops.length === 1 }, this.overview.node), this.calculation.node,
       this.controls.help);
-    if (tour) {
-      tour.set = (change) => this.set(change);
-      document.querySelector("header")?.append(tour.node);
-    }
+    for (const one of [tour, guide]) if (one) one.set = (change) => this.set(change);
     this.node?.setAttribute("data-ready", "1");
-    this.draw();
+    if (state) this.set({});
+    else this.draw();
+  }
+
+  /** Another record takes the place of this one. @param {Partial<State>} change */
+  turnTo(change) {
+    const at = /** @type {number} */ (change.record), { lang } = this.state;
+    this.closing.abort();
+    this.generation.play(false);
+    cancelAnimationFrame(this.frame);
+    new App(this.records, at, { ...usual(this.records.all[at]), lang, ...change });
   }
 
   /** Changes what is shown. @param {Partial<State>} change */
   set(change) {
     const before = this.state;
+    if (change.record !== undefined && change.record !== before.record) {
+      this.turnTo(change);
+      return;
+    }
     this.state = { ...before, ...change };
     if (this.state.text !== before.text) this.reread(change);
     if (change.toward && change.toward !== before.toward && this.same && before.query < 0 !== before.key < 0) {
@@ -171,6 +192,7 @@ class App {
     this.overview.show(state, this.colours);
     this.controls.show();
     this.tour?.show(state);
+    this.guide?.show(state);
     node.querySelector("nav")?.setAttribute("aria-label", say("heads"));
     headings(labels);
     performance.measure("drawn", "draw");
@@ -213,14 +235,24 @@ function headings(labels) {
   };
   text("model", `${labels.model} · ${spoken(labels.kind)} · ${spoken(labels.about)}`);
   text("proof", spoken(labels.proof));
-  document.querySelectorAll("header .note").forEach((note, i) => (note.textContent = spoken(labels.notes)[i] ?? ""));
+  const proof = document.querySelector("header .proof");
+  proof?.classList.toggle("proved", labels.proved);
+  document.querySelectorAll("header .note").forEach((note) => note.remove());
+  proof?.after(...spoken(labels.notes).map((note) => el("p", { class: "note" }, note)));
+}
+
+/** The number of the record that the address names. @param {Labels[]} all */
+function recordOf(all) {
+  const named = new URLSearchParams(location.hash.slice(1)).get("record") ?? "";
+  return ALLOWED.record.test(named) && Number(named) < all.length ? Number(named) : 0;
 }
 
 /** Opens the page. */
 async function openPage() {
   const part = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
-  /** @type {Labels} */
-  const labels = JSON.parse(part("labels").textContent ?? "");
+  /** @type {Labels & {records?: Labels[], bytes?: number[], guide?: GuidePlan}} */
+  const page = JSON.parse(part("labels").textContent ?? "");
+  const all = page.records ?? [page], [labels] = all, at = recordOf(all);
   speak(read(location.hash, labels).lang);
   const wait = part("wait");
   if (!("DecompressionStream" in window)) {
@@ -230,11 +262,12 @@ async function openPage() {
   wait.textContent = "";
   try {
     const bytes = await inflate(part("data").textContent ?? "");
-    const tour = labels.toy ? new Tour(labels, bytes) : null;
-    const weights = tour
-      ? tour.read(read(location.hash, labels).text) ?? tour.read(usual(labels).text) : new Weights(labels, bytes);
     part("data").remove();
-    new App(labels, /** @type {Weights} */ (weights), tour);
+    const tour = labels.toy ? new Tour(labels, bytes) : null, ends = page.bytes?.map((_, i, sizes) => total(sizes.slice(0, i + 1)));
+    const weightsOf = (/** @type {number} */ one) => tour
+      ? /** @type {Weights} */ (tour.read(read(location.hash, labels).text) ?? tour.read(usual(labels).text))
+      : new Weights(all[one], ends ? bytes.subarray(ends[one - 1] ?? 0, ends[one]) : bytes);
+    new App({ all, weightsOf, tour, guide: page.guide ? new Guide(page.guide, tour) : null }, at);
     performance.mark("shown");
   } catch (error) {
     wait.textContent = say("broken");

@@ -51,6 +51,14 @@ function blankBelow(/** @type {number} */ top) {
   return Math.min(0.005, top / 50);
 }
 
+/** The sign of a role on its colour. @param {{sign: string, colour: string}} role */
+function signOf({ sign, colour }) {
+  const made = el("span", { class: "role-sign", "aria-hidden": "true" }, sign);
+  const rgb = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  Object.assign(made.style, { background: colour, color: luminance(rgb) > 0.179 ? "#000" : "#fff" });
+  return made;
+}
+
 /** All heads as thumbnails: layers downward, heads across, and the means at the ends. */
 class Overview {
   /** @param {Labels} labels @param {Weights} weights @param {(head: string) => void} choose */
@@ -66,14 +74,28 @@ class Overview {
     this.down = rows.map((layer) => el("th", { scope: "row" }, layer));
     const lines = rows.map((layer, i) => el("tr", {}, this.down[i], ...columns.map((head) => {
       const name = `${layer}.${head}`, canvas = document.createElement("canvas");
-      const button = el("button", { type: "button", class: name.includes("*") ? "thumb mean" : "thumb", tabindex: -1, click: () => choose(name) }, canvas);
+      const button = el("button", { type: "button", class: name.includes("*") ? "thumb mean" : "thumb", tabindex: -1, click: () => choose(name) }, canvas, ...this.sign(name));
       this.places.set(name, { button, canvas });
       return el("td", {}, button);
     })));
     this.hint = el("caption");
-    this.node = el("table", { class: "thumbs" }, this.hint,
+    this.legend = el("ul", { class: "roles", hidden: !labels.signs });
+    this.table = el("table", { class: "thumbs" }, this.hint,
       el("thead", {}, el("tr", {}, this.corner, ...this.across)), el("tbody", {}, ...lines));
+    this.node = el("div", {}, this.table, this.legend);
     this.node.style.setProperty("--across", String(columns.length));
+  }
+
+  /** The sign of the role that a head has, if it has one. @param {string} name */
+  sign(name) {
+    const role = this.labels.roles?.[name];
+    return role === undefined ? [] : [signOf(/** @type {any} */ (this.labels.signs)[role])];
+  }
+
+  /** A head in words, with its role. @param {string} name */
+  named(name) {
+    const role = this.labels.roles?.[name];
+    return role === undefined ? titleOf(name) : `${titleOf(name)}: ${spoken(/** @type {any} */ (this.labels.signs)[role].words)}`;
   }
 
   /** Shows other weights of the same heads. @param {Weights} weights */
@@ -114,8 +136,8 @@ class Overview {
       const { values, top } = this.smalls.get(name);
       const end = state.scale === "shared" ? shared : state.scale === "unit" ? 1 : top;
       if (this.look !== look) paint(values, wide, end, blankBelow(end), colours, canvas);
-      button.setAttribute("aria-label", titleOf(name));
-      button.title = titleOf(name);
+      button.setAttribute("aria-label", this.named(name));
+      button.title = this.named(name);
       if (name === state.head) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
       button.tabIndex = name === holder ? 0 : -1;
@@ -125,6 +147,11 @@ class Overview {
       if (many.length > 1) titles[titles.length - 1].textContent = say("mean");
     }
     this.hint.textContent = say("headsHint");
+    const { signs } = this.labels;
+    if (signs) {
+      this.legend.replaceChildren(el("li", {}, say(signs.length ? "roles" : "noRoles")),
+        ...signs.map((one) => el("li", {}, signOf(one), ` ${spoken(one.words)}`)));
+    }
   }
 
   /** The picture of all heads as it is saved. @param {State} state @param {Colours} colours */

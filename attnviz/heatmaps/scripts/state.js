@@ -18,6 +18,7 @@
  * @property {""|"score"|"scale"|"softmax"|"context"} step of the calculation that is open
  * @property {"en"|"ko"} lang
  * @property {string} text what is typed where a model runs in the page
+ * @property {number} record which of the page's records is shown
  */
 
 /** What each part of a state may be, whoever wrote the address. @type {Record<string, RegExp>} */
@@ -39,6 +40,7 @@ const ALLOWED = {
   step: /^(score|scale|softmax|context)$/,
   lang: /^(en|ko)$/,
   text: /^[^\0]{1,1000}$/,
+  record: /^\d{1,2}$/,
 };
 
 /** @param {Labels} labels @returns {State} */
@@ -51,7 +53,7 @@ function usual(labels) {
     head: only ? `${labels.layers[0]}.${labels.heads[0]}` : mean, view: "matrix", query: labels.steps[0] ?? -1, key: -1, toward: "from",
     special: false, words: false, part: "", scale, least: 0, find: "",
     more: "", rows: "", keys: "", step: "", lang: labels.lang === "ko" ? "ko" : "en", text: labels.toy?.example ?? "",
-    ...(labels.toy?.told.length ? labels.toy.guide[0].state : {}), // a story opens on its first view
+    ...labels.opens, record: 0,
   };
 }
 
@@ -71,6 +73,7 @@ function read(fragment, labels) {
   if (state.key >= labels.size[1]) state.key = -1;
   if (state.part && !hasPair(labels)) state.part = "";
   if (!labels.toy) state.text = "";
+  state.record = labels.at ?? 0;
   state.more = state.more.split(",").filter((/** @type {string} */ one) => headsOf(one, labels).length === 1).join();
   return state;
 }

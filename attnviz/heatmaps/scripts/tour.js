@@ -1,6 +1,5 @@
 /** What the tour says beside the views, in English and in Korean. @type {Record<string, [string, string]>} */
 const TOUR = {
-  title: ["Type a sentence, and see where a small model looks", "문장을 입력하면 작은 모델이 어디를 보는지 보입니다"],
   type: ["Your sentence", "문장 입력"],
   empty: ["Type a word: the model reads what stands here.", "단어를 입력하세요. 모델은 여기 있는 문장을 읽습니다."],
   unknown: ["not known, read as [UNK].", "모르는 단어, [UNK]로 읽음."],
@@ -8,7 +7,6 @@ const TOUR = {
   long: ["The model reads {0} words at most; the rest is left out.", "모델은 최대 {0}개까지 읽습니다. 나머지는 뺐습니다."],
   words: ["All {0} words that it knows", "아는 단어 {0}개 모두 보기"],
   search: ["Search these words", "이 단어들에서 찾기"],
-  guide: ["What to look at", "무엇을 볼까요"],
 };
 
 /** A text of the tour in the reader's language, its place filled. @param {string} name @param {string|number} [value] */
@@ -16,7 +14,7 @@ function tell(name, value = "") {
   return spoken(TOUR[name]).replace("{0}", String(value));
 }
 
-/** The field in which the reader types, what the model does not know of it, and what there is to look at. */
+/** The field in which the reader types, and what the model does not know of it. */
 class Tour {
   /** @param {Labels} labels @param {Uint8Array} bytes */
   constructor(labels, bytes) {
@@ -34,15 +32,8 @@ class Tour {
     this.listed = el("p", { class: "faint known", tabindex: 0, role: "group" });
     this.summary = el("summary");
     this.told = "";
-    this.steps = this.plan.guide.map(({ state }) => el("button", { type: "button", class: "link",
-      click: () => this.set({ query: -1, key: -1, step: "", ...state }) }));
-    this.story = el("p", { class: "told", hidden: this.plan.told.length < 2 });
-    this.guide = el("h2", { id: "guide" });
-    if (this.plan.told.length) document.querySelector("header")?.classList.add("story");
-    this.node = el("section", { class: "tour", "aria-labelledby": "guide" }, this.story,
-      el("div", {}, this.name, this.field, this.said,
-        el("details", {}, this.summary, this.search, this.listed)),
-      el("div", {}, this.guide, el("ol", {}, ...this.steps.map((step) => el("li", {}, step)))));
+    this.node = el("div", {}, this.name, this.field, this.said,
+      el("details", {}, this.summary, this.search, this.listed));
   }
 
   /**
@@ -73,15 +64,8 @@ class Tour {
 
   /** @param {State} state */
   show(state) {
-    const title = document.querySelector("h1");
-    const [name, first] = this.plan.told;
-    document.title = name ? spoken(name) : tell("title");
-    if (title) title.textContent = document.title;
-    if (first) this.story.textContent = spoken(first);
     this.name.textContent = tell("type");
     if (this.field.value !== state.text) this.field.value = state.text;
-    this.guide.textContent = tell("guide");
-    this.steps.forEach((step, i) => (step.textContent = spoken(this.plan.guide[i].texts)));
     this.summary.textContent = tell("words", this.known.length.toLocaleString("en"));
     this.search.placeholder = tell("search");
     this.search.setAttribute("aria-label", tell("search"));

@@ -1,6 +1,6 @@
 /**
  * @typedef {{words: string[], sizes: [string, number][], d_model: number, n_heads: number, n_layers: number, unknown: number,
- *   most: number, example: string, told: string[][], guide: {texts: [string, string], state: Partial<State>}[]}} ToyPlan
+ *   most: number, example: string}} ToyPlan
  * @typedef {{piece: string, number: number, start: number, end: number, word: number}} ToyToken
  */
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attnviz.render.palette import DEFAULT, colours
+from attnviz.render.palette import DEFAULT, colours, diverging
 
 HERE = Path(__file__).parent
 BASE = tuple(HERE / f"{name}.js" for name in ("dom", "binary"))
@@ -113,10 +113,13 @@ PAPER = {False: (255, 255, 255), True: (15, 19, 21)}
 """The colour of a page, which weight 0 has too, in light and in dark: as in `page.css`."""
 
 
-def palettes(name: str = DEFAULT) -> dict[str, str]:
-    """The colours of all levels on a light and on a dark page, in hexadecimal, from the page's own colour on."""
-    light = colours(name)
-    dark = 255 - (255.0 - colours(name, on_dark=True)) * (255 - np.array(PAPER[True])) / 255
+def palettes(name: str = DEFAULT, *, signed: bool = False) -> dict[str, str]:
+    """The colours of all levels on a light and on a dark page, in hexadecimal, from the page's own colour on.
+
+    Those of `signed` numbers have it in their middle.
+    """
+    light, on_dark = (diverging(on_dark=dark) if signed else colours(name, on_dark=dark) for dark in (False, True))
+    dark = 255 - (255.0 - on_dark) * (255 - np.array(PAPER[True])) / 255
     return {"light": light.tobytes().hex(), "dark": dark.round().astype(np.uint8).tobytes().hex()}
 
 

@@ -21,7 +21,7 @@ from attnviz.models.training import measure
 from attnviz.models.training.files import ModelCard
 from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories.common import ROWS, head_name, open_model, proved, steps_panel
-from attnviz.stories.record import Cell, Story, Table
+from attnviz.stories.record import Cell, Story, Table, View
 from attnviz.text.phrase import Phrase, Texts, joined
 
 RECURRENT, TRANSFORMER = NAMES = "toy-seq2seq", "toy-transformer"
@@ -84,6 +84,9 @@ no_less | {name} errs no less ({error:.3f}) | {name} {error:.3f}(대각선보다
 named | {name}, {head} | {name}, {head}
 error_columns | what looks; error rate | 보는 것; 오류율
 diagonal | the diagonal | 대각선
+view | {name}, before it generates “{word}”: it looks most at “{at}” ({weight:.2f}).
+    | {name}: “{word}”을(를) 생성하기 전에 가장 많이 보는 단어는 “{at}” ({weight:.2f})입니다.
+view_all | All heads of {TRANSFORMER}, on the first sentence. | 첫째 문장, {TRANSFORMER} 모델의 모든 헤드.
 wrong | by itself {name} generates “{words}” for “{sentence}”, which is not right
     | {name}: “{sentence}”에 대해 스스로 생성한 “{words}” (틀림)
 """, globals())  # fmt: skip
@@ -178,7 +181,21 @@ def tell() -> Story:
             for one in (*first, *second)
         ),
         receipt=_least_proved({RECURRENT: [*first, gold], TRANSFORMER: second}),
+        views=_views([*first, *second]),
+        records=tuple(one.record for one in (*first, *second)),
     )
+
+
+def _views(shown: Sequence[AlignmentHead]) -> tuple[View, ...]:
+    """Of each record the step that goes back to the left farthest; then all heads of the transformer."""
+    views = []
+    for number, one in enumerate(shown):
+        moves = [there - here for here, there in itertools.pairwise(one.path)]
+        step = 1 + moves.index(min(moves))
+        at, word = one.record.key_tokens[one.looks[step]].text, one.record.query_tokens[step].text
+        text = TEXTS("view", name=one.record.model, word=word, at=at, weight=one.pattern[step].max())
+        views.append(View(text=text, record=number, head="{}.{}".format(*one.head), query=step))
+    return *views, View(text=TEXTS("view_all"), record=len(SENTENCES))
 
 
 def _least_proved(shown: Mapping[str, Sequence[AlignmentHead]]) -> Phrase:

@@ -25,7 +25,7 @@ from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import ROWS, open_model, percent, proved, steps_panel
 from attnviz.stories.lessons.alignment import RECURRENT, STEP
-from attnviz.stories.record import Cell, Lines, Series, Story, Table
+from attnviz.stories.record import Cell, Lines, Series, Story, Table, View
 from attnviz.text.phrase import Phrase, Texts, joined
 
 SENTENCE = "She is eating a green apple"
@@ -108,6 +108,8 @@ lines | after the first error, {CLAUSES} clauses (bands: 95 %) | 첫 오류 뒤,
 ways | free running; forced | 자유 생성; 교사 강요
 word_columns | free: generates; chance; forced: given; chance; expects itself; chance
     | 자유 생성: 생성한 단어; 확률; 강요: 넣어 준 단어; 확률; 스스로 예상한 단어; 확률
+view | {way}, step {step}: before “{word}” it looks most at “{at}” ({weight:.2f}).
+    | {way}, 단계 {step}: “{word}” 앞에서 가장 많이 보는 단어는 “{at}” ({weight:.2f})입니다.
 nothing_goes_on | There is nothing that could go on. | 오류가 없으므로 이어질 것도 없습니다.
 by_chance | too small a difference to be told from chance. | 우연과 구별하기에는 차이가 작습니다.
 all | All | 모든 문장
@@ -241,7 +243,27 @@ def tell() -> Story:
         ),
         picture=(*patterns, *_lines(both)),
         receipt=TEXTS("receipt", own=proved(free), right=proved(forced), n=len(pairs)),
+        views=_views((free, forced)),
+        records=(free, forced),
     )
+
+
+def _views(records: Sequence[Attention]) -> tuple[View, ...]:
+    """The steps of the first word that differs and of the first row that does, both ways."""
+    pieces = zip(*([token.piece for token in record.query_tokens] for record in records), strict=False)
+    word_step = next((place for place, (own, made) in enumerate(pieces) if own != made), 0)
+    rows = zip(*(record.pattern(0, 0) for record in records), strict=False)
+    row_step = next(
+        (place for place, (own, made) in enumerate(rows) if not np.allclose(own, made, atol=1e-6)), word_step
+    )
+    views = []
+    for step in sorted({word_step, row_step}):
+        for number, (way, record) in enumerate(zip(WAYS, records, strict=True)):
+            row = record.pattern(0, 0)[step]
+            at, word = record.key_tokens[int(row.argmax())].text, record.query_tokens[step].text
+            text = TEXTS("view", way=way, step=step, word=word, at=at, weight=row.max())
+            views.append(View(text=text, record=number, head="0.0", query=step))
+    return tuple(views)
 
 
 def _found(both: TwoWays) -> Phrase:

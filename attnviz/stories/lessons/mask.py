@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_p
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
 from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, proved, small, square, words_of
-from attnviz.stories.record import Bars, Matrix, Series, Story, Table
+from attnviz.stories.record import Bars, Matrix, Series, Story, Table, View
 from attnviz.text.phrase import Phrase, Texts
 
 SENTENCE = "She is eating a green apple"
@@ -71,6 +71,14 @@ stays | does not change at all | 전혀 바뀌지 않습니다
 receipt | toy {seen}; toy-decoder {masked} | toy {seen}; toy-decoder {masked}
 both_ways | toy, {ahead}: both ways | toy, {ahead}: 양방향
 left_to_right | toy-decoder, {back}: left to right | toy-decoder, {back}: 왼쪽에서 오른쪽으로
+view_ahead | In toy, {ahead}, “{word}” puts {over:.2f} of its weight on later words.
+    | toy의 {ahead}: “{word}”의 가중치 가운데 뒤 단어로 가는 몫은 {over:.2f}입니다.
+view_back | In toy-decoder, {back}, the row of “{word}” ends at “{word}”: what comes later is masked.
+    | toy-decoder의 {back}: “{word}”의 행은 “{word}”에서 끝납니다. 그 뒤는 마스크로 가려져 있습니다.
+view_step | How the row of “{word}” is computed: the softmax over the words that it may see.
+    | “{word}”의 행을 계산하는 과정: 볼 수 있는 단어들에 대한 소프트맥스.
+view_all | All heads of toy-decoder: nothing stands above any diagonal.
+    | toy-decoder의 모든 헤드: 대각선 위에는 아무것도 없습니다.
 change | change of a weight | 가중치의 변화
 """, globals())  # fmt: skip
 
@@ -141,6 +149,8 @@ def tell() -> Story:
         rows=ROWS, future=small(causal.future), still=small(still),
     )  # fmt: skip
     say = say.given(none=say("some" if causal.future else "none"), text=say("changes" if still else "stays"))
+    key = int(causal.record.pattern(*backward)[ROW].argmax())
+    row = View(text=say("view_step"), record=1, head="{}.{}".format(*backward), query=ROW, key=key, step="softmax")
     return Story(
         name="mask",
         title=say("title"),
@@ -153,7 +163,14 @@ def tell() -> Story:
         ),
         picture=_picture(say, ways, causal, forward, backward),
         receipt=say("receipt"),
-    )
+        views=(
+            View(
+                text=say("view_ahead", over=ways.ahead[forward][ROW]), head="{}.{}".format(*forward), query=ROW
+            ),
+            replace(row, text=say("view_back"), key=None, step=""), row, View(text=say("view_all"), record=1),
+        ),
+        records=(ways.record, causal.record),
+    )  # fmt: skip
 
 
 def _steps(say: Texts, scores: Tensor, pattern: np.ndarray, words: list[str]) -> tuple[Table, Phrase]:

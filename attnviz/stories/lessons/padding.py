@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from attnviz.attention import Attention, Token
 from attnviz.capture.attend import attend_all
 from attnviz.capture.source import open_source
+from attnviz.capture.sources.modules import watch
 from attnviz.models.attention import scaled_dot_product_attention
 from attnviz.models.config import WordsConfig
 from attnviz.models.language import splits
 from attnviz.models.language.vocabulary import Vocabulary
+from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder, Reading
 from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, percent, proved, small, words_of
-from attnviz.stories.record import Bars, Matrix, Series, Story, Table
+from attnviz.stories.record import Bars, Matrix, Series, Story, Table, View
 from attnviz.text.phrase import Texts
 
 SHORT = "The animal didn't cross the street because it was too tired."
@@ -27,8 +33,8 @@ N_SENTENCES = 300
 TEXTS = Texts("""
 title | without the mask {share} of a row's weight is on padding, and words change by {changes} of their length
     | 마스크가 없으면 한 행의 가중치 가운데 {share}가 패딩으로 가고, 단어는 길이의 {changes}만큼 바뀜
-receipt | the masked batch: {proof}; without the mask: the model called directly, for which there is no receipt
-    | 마스크를 쓴 배치: {proof}; 마스크 없음: 모델을 직접 불러서 검증 정보가 없음
+receipt | the masked batch: {proof}; without the mask: {proof_without}
+    | 마스크를 쓴 배치: {proof}; 마스크 없음: {proof_without}
 introduction | A batch is one table of numbers, so its sentences must be equally long: behind the shorter one stands
     padding, words that are none. Here “{SHORT}” ({n} words) is read beside a sentence of {longest} words, with
     {n_padding} words of padding. The padding mask makes every score on them minus infinity, so that their weight is 0.
@@ -51,6 +57,12 @@ counted | What the model answers suffers too. In {n} unseen sentences one word i
     without it.
     | 모델의 답도 나빠집니다. 학습에 쓰지 않은 문장 {n}개에서 문법이 정해 주는 단어를 하나씩 가리고, 가장 긴 문장에
     맞추어 패딩한 배치 하나로 읽힙니다. toy가 그 단어를 맞히는 비율은 마스크가 있으면 {right}, 없으면 {wrong}입니다.
+view_masked | With the mask, {name}: “{word}” gives the padding nothing.
+    | 마스크가 있을 때 {name}: “{word}”이(가) 패딩에 주는 가중치는 없습니다.
+view_forgotten | Without it “{word}” gives the padding {over:.2f} of its weight.
+    | 마스크가 없으면 “{word}”이(가) 패딩에 주는 가중치는 {over:.2f}입니다.
+view_all | All heads, the mask forgotten: which of them look at the padding?
+    | 마스크를 잊었을 때의 모든 헤드: 패딩을 보는 것은?
 rows | with the mask; without | 마스크 있음; 마스크 없음
 ways | with the mask; without the mask | 마스크 있음; 마스크 없음
 way | {name}: {way} | {name}: {way}
@@ -68,6 +80,16 @@ def unmasked(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> 
 def patterns(reading: Reading, n: int) -> np.ndarray:
     """The weights of the first sentence's words [layer, head, query, key], on padding too."""
     return torch.stack([w[0, :, :n] for w in reading.weights if w is not None]).numpy()
+
+
+def seen_in(model: LanguageEncoder, both: Tensor, **more: Any) -> tuple[Reading, Attention]:
+    """A batch read by the model, and the record of its first sentence with the padding after it."""
+    with watch(model) as seen:
+        reading = model(both, **more)
+    words = words_of(SHORT)
+    padding = [Token(text=PAD, piece=PAD, special=True)] * (both.shape[1] - len(words))
+    record = seen.attention([*words, *padding])
+    return reading, replace(record, model="toy without the mask" if more else "toy", text=SHORT)
 
 
 def hidden_words(vocabulary: Vocabulary, config: WordsConfig) -> tuple[Tensor, Tensor, Tensor]:
@@ -92,7 +114,11 @@ def tell() -> Story:
     card, model = open_model("toy", LanguageEncoder)
     words = words_of(SHORT)
     both, n = numbers(card.source, [words, words_of(LONG)]), len(words)
-    alone, right, wrong = model(both[:1, :n]), model(both), model(both, attend=unmasked)
+    alone, (right, whole), (wrong, without) = (
+        model(both[:1, :n]),
+        seen_in(model, both),
+        seen_in(model, both, attend=unmasked),
+    )
     masked, forgotten = patterns(right, n), patterns(wrong, n)
     on_padding = [weights[..., n:].sum(axis=-1) for weights in (masked, forgotten)]
     changes = [
@@ -105,7 +131,7 @@ def tell() -> Story:
         rows=ROWS, still=small(max(changes[0])), name=head_name(head), most=percent(float(on_padding[1][head].mean())),
         longest=both.shape[1], n_padding=both.shape[1] - n,
         right=percent(named(model, hidden, masked=True)), wrong=percent(named(model, hidden, masked=False)),
-        proof=proved(attend_all([SHORT, LONG], open_source("toy"))[0]),
+        proof=proved(attend_all([SHORT, LONG], open_source("toy"))[0]), proof_without=proved(without),
     )  # fmt: skip
     table = Table(
         title=say("compared"),
@@ -134,4 +160,14 @@ def tell() -> Story:
             bars,
         ),
         receipt=say("receipt"),
+        views=_views(say, on_padding[1][head], head, words),
+        records=(whole, without),
     )
+
+
+def _views(say: Texts, on_padding: np.ndarray, head: Head, words: Sequence[str]) -> tuple[View, ...]:
+    """The row that padding takes most of, with the mask and without; then all heads without."""
+    place = int(on_padding.argmax())
+    row = View(text=say("view_masked", word=words[place]), head="{}.{}".format(*head), query=place)
+    forgotten = say("view_forgotten", word=words[place], over=on_padding[place])
+    return row, replace(row, text=forgotten, record=1), View(text=say("view_all"), record=1)

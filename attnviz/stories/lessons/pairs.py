@@ -207,7 +207,8 @@ def tell(model: Model = None) -> Story:
             *notes_of([record]),
         ),
         picture=_picture(record.weights, words, heads, tried, beside, name=name),
-        views=_views(record.weights, words, heads, tried) if is_toy else (),
+        views=_views(record.weights, words, heads, tried),
+        records=() if is_toy else (record,),
         receipt=proved(record),
     )
 

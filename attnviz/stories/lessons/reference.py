@@ -202,7 +202,8 @@ def tell(model: Model = None) -> Story:
             *notes_of(records),
         ),
         picture=_picture(records, shares.head, words, rows),
-        views=_views(shares.head, words, rows) if name == TOY else (),
+        views=_views(shares.head, words, rows, is_toy=name == TOY),
+        records=() if name == TOY else tuple(records),
         receipt=proved(records[0]),
     )
 
@@ -224,16 +225,16 @@ def _looks(words: list[list[str]], rows: list[np.ndarray], nouns: Sequence[str])
     return joined([Phrase(f"{found[0].upper()}{found[1:]}.", found.ko), TEXTS("one_word")])
 
 
-def _views(head: Head, words: list[list[str]], rows: list[np.ndarray]) -> tuple[View, ...]:
-    """The row in both sentences; how its weight comes about; all heads."""
+def _views(head: Head, words: list[list[str]], rows: list[np.ndarray], *, is_toy: bool) -> tuple[View, ...]:
+    """The row in both sentences; how its weight comes about, which a record of words does not hold; all heads."""
     views = []
-    for text, sentence, row in zip((TIRED, WIDE), words, rows, strict=True):
+    for number, (text, sentence, row) in enumerate(zip((TIRED, WIDE), words, rows, strict=True)):
         most = int(row.argmax())
         say = TEXTS.given(end=sentence[-2], weight=row[most], word=sentence[most])
-        at = View(text=say("view"), sentence=text, head="{}.{}".format(*head), query=sentence.index(IT))
+        at = View(text=say("view"), sentence=text, record=number, head="{}.{}".format(*head), query=sentence.index(IT))
         views += [at, replace(at, text=say("view_step"), key=most, step="score")]
     first, step, second, _ = views
-    return first, second, step, View(text=TEXTS("view_all"), sentence=TIRED)
+    return first, second, *([step] if is_toy else []), View(text=TEXTS("view_all"), sentence=TIRED)
 
 
 def _row(words: list[list[str]], rows: list[np.ndarray]) -> Table:

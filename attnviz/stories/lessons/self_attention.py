@@ -12,13 +12,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnviz.capture.sources.modules import watch
 from attnviz.errors import ModelError
 from attnviz.models.attention import MultiHeadAttention, SelfAttention, attention_scores, fuse
 from attnviz.models.embedding import sinusoidal_positions
 from attnviz.models.toy import word_vector
 from attnviz.models.wholes import initialise
 from attnviz.stories.common import numbered, small, square
-from attnviz.stories.record import Story, Table
+from attnviz.stories.record import Story, Table, View
 from attnviz.text.phrase import Phrase, Texts
 
 WORDS = ("I", "love", "you", "all")
@@ -87,6 +88,9 @@ ways | of the one product; alone | 곱 하나에서; 따로
 what | {what}, {how} | {what}, {how}
 columns | {first} to {last} | {first}~{last}
 number_columns | what; columns | 무엇; 열
+view | One head: “{word}” looks most at “{most}” ({weight:.2f}).
+    | 헤드 하나: “{word}”이(가) 가장 많이 보는 단어는 “{most}” ({weight:.2f})입니다.
+view_all | {N_HEADS} heads side by side on the same words. | 같은 단어를 나란히 보는 헤드 {N_HEADS}개.
 one_pattern | one head: weights | 헤드 하나: 가중치
 head_pattern | head {i} of {N_HEADS}: weights | 헤드 {N_HEADS}개 중 {i}번: 가중치
 """, globals())  # fmt: skip
@@ -183,7 +187,10 @@ def refusal() -> str:
 def tell() -> Story:
     """The demo: one head on four words, four heads, and the three projections as one."""
     x, (one, four) = vectors(), models()
-    head, (output, weights) = one_head(one, x), four(x)
+    with watch(one) as alone:
+        head = one_head(one, x)
+    with watch(four) as side_by_side:
+        output, weights = four(x)
     together, difference = fused(four, x), apart(four, x)
     own = float((head.weights @ head.value - head.output).abs().max())
     proved, heads, three = map(small, (own, difference, together.difference))
@@ -220,6 +227,8 @@ def tell() -> Story:
             for name, pattern in zip(patterns, torch.cat([head.weights, weights[0]]), strict=True)
         ),
         receipt=say("receipt"),
+        views=(View(text=say("view"), head="0.0", query=QUERY), View(text=say("view_all"), record=1)),
+        records=(alone.attention(WORDS), side_by_side.attention(WORDS)),
     )
 
 

@@ -269,6 +269,8 @@ def _of_another(source: Source, head: Head) -> Story:
         ),
         picture=(*_patterns(head, first, second), bars),
         receipt=proved(records[2]),
+        views=_views(on[1], first, second),
+        records=tuple(records),
     )  # fmt: skip
 
 
@@ -360,12 +362,17 @@ def _views(shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[V
     words = [words_of(text) for text in LONG]
     layer, head, query = (int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
     views = []
-    for number, weights in enumerate((first, second)):
+    for number, weights in enumerate((first, second)):  # the records of the short pair come first
         place = same_words(*words)[query] if number else query
         key = int(weights[layer, head, place].argmax())
         text = TEXTS("views", head=f"{layer}.{head}", word=words[number][place], place=place, at=words[number][key])
-        views.append(View(text=text, sentence=LONG[number], head=f"{layer}.{head}", query=place))
-    return *views, *(View(text=TEXTS("view_all", pair=text), sentence=text) for text in SHORT)
+        views.append(
+            View(
+                text=text, sentence=LONG[number], record=len(SHORT) + number, head=f"{layer}.{head}", query=place,
+            )
+        )  # fmt: skip
+    every = (View(text=TEXTS("view_all", pair=text), sentence=text, record=at) for at, text in enumerate(SHORT))
+    return *views, *every
 
 
 def _most_moved(shares: np.ndarray, head: Head) -> Phrase:

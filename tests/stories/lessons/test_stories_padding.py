@@ -73,3 +73,4 @@ def test_hidden_words(story: Story) -> None:
     told = " ".join(part for part in story.parts if isinstance(part, str))
     assert f"right in {100 * right:.1f} % with the mask, and in {100 * wrong:.1f} % without" in told
     assert story.receipt.startswith("the masked batch: verified: max difference")
+    assert "without the mask: verified" in story.receipt

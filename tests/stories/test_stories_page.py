@@ -1,0 +1,151 @@
+"""Every story as a page, in a real browser: all its text and numbers in both languages, and views that it sets."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from axe_core_python.sync_playwright import Axe
+
+from attnviz.errors import OutputError
+from attnviz.stories import DEMOS, tell
+from attnviz.stories.record import Matrix, Table, cell_text
+from attnviz.text.phrase import korean
+from tests.fixtures.browser import state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from attnviz.stories.record import Story
+
+MINUS, NOTHING = "\u2212", "\u2013"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.replace("`", "").split())
+
+
+def _holds(shown: Page, story: Story) -> None:
+    """All sentences, all cells of the tables, and the numbers of the panels that have few enough to be read."""
+    text = _flat(shown.evaluate("document.body.textContent"))
+    for part in (story.title, story.receipt, *story.parts):
+        if not isinstance(part, Table):
+            assert _flat(part) in text
+            continue
+        table = shown.locator(f".lesson > .wide-table[aria-label={_quoted(part.title)}]")
+        assert table.locator("thead th").all_inner_texts() == [_flat(name) for name in part.columns]
+        cells = [_flat(cell_text(cell, part.digits)) for row in part.rows for cell in row]
+        assert [_flat(cell) for cell in table.locator("tbody > tr > *").all_inner_texts()] == cells
+    for panel in story.picture:
+        figure = shown.locator("figure", has=shown.locator(f"svg[aria-label={_quoted(panel.title)}]")).first
+        if isinstance(panel, Matrix):
+            numbers = panel.values.ravel() if max(panel.values.shape) <= 40 else np.array([])
+        else:
+            numbers = np.array([one.values for one in panel.series]).T.ravel()
+        texts = [cell.replace(MINUS, "-") for cell in figure.locator("details td").all_text_contents()]
+        seen = [float("nan") if text == NOTHING else float(text.split(" (")[0]) for text in texts]
+        np.testing.assert_allclose(seen, numbers, rtol=1e-3, atol=1e-12, equal_nan=True)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_the_page_of_a_story(name: str, told: Callable[[str], Story], show_page: Callable[..., Page]) -> None:
+    """It holds the whole story in both languages, fits 360 pixels, and has no barriers, light or dark."""
+    story = told(name)
+    shown = show_page(story.page().html, viewport={"width": 360, "height": 740}, color_scheme="dark")
+    for lang, one in (("en", story), ("ko", story.translated("ko"))):
+        if lang == "ko":
+            shown.locator(".lang").first.click()
+        assert shown.inner_text("h1") == one.title
+        _holds(shown, one)
+        assert shown.evaluate("document.documentElement.scrollWidth") == 360
+    found = Axe().run(shown)["violations"]
+    assert [(each["id"], [node["html"][:120] for node in each["nodes"]]) for each in found] == []
+    assert shown.locator("figure > svg text").count() > 3  # which can be selected
+    shown.set_viewport_size({"width": 1280, "height": 900})
+    shown.emulate_media(color_scheme="light", reduced_motion="reduce")
+    assert Axe().run(shown)["violations"] == []
+
+
+@pytest.mark.parametrize("name", ["alignment", "forcing", "mask", "padding", "self-attention"])
+def test_sentences_set_the_views_of_records(
+    name: str, told: Callable[[str], Story], show_page: Callable[..., Page]
+) -> None:
+    """Each sentence opens the record, the head and the word that it speaks of; the address brings them back."""
+    story = told(name)
+    page = story.page().html
+    shown = show_page(page)
+    assert {view.record for view in story.views} == set(range(len(story.records)))
+    for button, view in zip(shown.locator(".tour ol button").all(), story.views, strict=True):
+        button.click()
+        assert button.inner_text() == view.text
+        assert button.get_attribute("aria-current") == "step"
+        record = story.records[view.record]
+        assert shown.inner_text("header .model").startswith(record.model)
+        if not view.head:
+            assert shown.locator("#page .pattern").is_hidden()
+            assert shown.locator(".thumb:not(.mean)").count() == len(record.layers) * len(record.heads)
+            continue
+        assert view.query is not None
+        assert shown.inner_text(".pattern h2") == f"head {view.head}"
+        row = record.pattern(*map(int, view.head.split(".")))[view.query]
+        first = shown.locator("table.row tbody tr").first.inner_text().split()
+        assert first == [record.key_tokens[int(row.argmax())].text, f"{row.max():.3f}"]
+        assert f"“{record.query_tokens[view.query].text}”" in view.text
+        if weights := re.findall(r"[(]([01][.]\d\d)[)]", view.text):
+            assert weights == [f"{row.max():.2f}"]
+            assert f"“{first[0]}”" in view.text
+        assert shown.locator("details[open] > summary").count() == bool(view.step)
+        if view.record:
+            fragment = shown.evaluate("location.hash.slice(1)")
+            again = show_page(page, fragment)
+            assert state(again) == state(shown)
+            assert again.inner_text("header .model").startswith(record.model)
+
+
+def test_what_the_mask_hides_is_nothing(told: Callable[[str], Story], show_page: Callable[..., Page]) -> None:
+    """On the page of padding the masked row has no weight on [PAD]; without the mask it has what is said."""
+    story = told("padding")
+    shown = show_page(story.page().html)
+    steps = shown.locator(".tour ol button")
+    for place, least in ((0, 0.0), (1, 0.1)):
+        steps.nth(place).click()
+        for more in shown.get_by_role("button", name="Show all 18").all():
+            more.click()
+        lines = [line.split() for line in shown.locator("table.row tbody tr").all_inner_texts()]
+        on_padding = sum(float(weight) for word, weight in lines if word == "[PAD]")
+        assert (on_padding > least) == bool(place)
+        if place:
+            assert f"{on_padding:.2f}" in story.views[1].text
+
+
+def test_files_from_python(tmp_path: Path, told: Callable[[str], Story]) -> None:
+    """A story writes itself by the ending of a path, in its language; a notebook shows its page in a frame."""
+    story = tell("transpose", "ko")
+    assert story.save(tmp_path / "a.html").read_text(encoding="utf-8") == story.page().html
+    assert '<html lang="ko">' in story.page().html
+    assert story.translated("en").page().html == told("transpose").page().html
+    assert story.save(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert korean(told("transpose").title) in story.save(tmp_path / "a.json").read_text(encoding="utf-8")
+    assert story._repr_html_().startswith("<iframe sandbox=")
+    with pytest.raises(OutputError):
+        story.save(tmp_path / "a.csv")
+
+
+def test_another_models_story(show_page: Callable[..., Page]) -> None:
+    """Told with another model, the views are of its records."""
+    story = tell("pairs", model="toy-random")
+    assert story.records
+    shown = show_page(story.page().html)
+    button, view = shown.locator(".tour ol button").first, story.views[0]
+    button.click()
+    assert shown.locator("#typed").count() == 0
+    assert shown.inner_text(".pattern h2") == f"head {view.head}"
