@@ -1,12 +1,14 @@
-"""The import rules of the design hold, and a breach of any of them is noticed."""
+"""The rules of the design hold: imports, names, sizes; and a breach of any import rule is noticed."""
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -80,3 +82,25 @@ def test_a_breach_is_noticed(report: dict[str, str], module: str, line: str, con
     number = len((PACKAGE / module).read_text().splitlines()) + 2 + len(line.splitlines())
     importer = f"attnviz/{module}".removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     assert re.search(rf"{re.escape(importer)} -> \S+ \(l\.{number}\)", report[CONTRACTS[contract]["name"]])
+
+
+NODES = [node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    """One name, one meaning."""
+    names = Counter(node.name for node in NODES if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
+    assert names.total() > 300
+    assert [name for name, n in names.items() if n > 1] == []
+
+
+def test_functions_are_short() -> None:
+    """None has more than 60 lines, its docstring not counted."""
+    sizes = {}
+    for node in NODES:
+        if isinstance(node, ast.FunctionDef):
+            docstring = node.body[0] if ast.get_docstring(node) else None
+            told = docstring.end_lineno - docstring.lineno + 1 if docstring and docstring.end_lineno else 0
+            sizes[node.name] = (node.end_lineno or 0) - node.lineno + 1 - told
+    assert len(sizes) > 1000
+    assert {name: n for name, n in sizes.items() if n > 60} == {}

@@ -18,7 +18,7 @@ READ = ("input_ids", "words", "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Generation:
+class GeneratedText:
     """What a model generates from one sentence."""
 
     text: str  # as typed, or what its tokens mean
@@ -29,7 +29,7 @@ class Generation:
 
 def join_generations(
     sentences: Sequence[Sentence],
-    generations: Sequence[Generation],
+    generations: Sequence[GeneratedText],
     kind: Kind,
     unit: Literal["word", "token"],
     inputs: dict[str, Tensor],

@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 
 import attnviz
 from attnviz.cli import doctor, models, train
-from attnviz.cli.groups import Command, Group, HeadCommand, as_command
+from attnviz.cli.groups import Command, CommandGroup, HeadCommand, as_command
 from attnviz.errors import AttnvizError, AttnvizWarning, OutputError
 from attnviz.generations import command as generate
 from attnviz.heads import command as heads
@@ -43,7 +43,7 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="attnviz",
-    cls=Group,
+    cls=CommandGroup,
     help="See, check and understand attention in neural networks.",
     epilog='Example: attnviz heatmap "I love all you"',
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -157,7 +157,7 @@ class HeadCommand(Command):
         return super().parse_args(ctx, typed)
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """The command with all commands: none of their summaries is cut, and one that is mistyped is guessed at."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - of Typer

@@ -15,7 +15,7 @@ from attnviz.attention import Attention
 from attnviz.commands import console_here
 from attnviz.generations.record import Step
 from attnviz.generations.settings import GenerationAppearance
-from attnviz.generations.terminal import View, draw_end, draw_keys, draw_line, draw_step, draw_table_head
+from attnviz.generations.terminal import GenerationView, draw_end, draw_keys, draw_line, draw_step, draw_table_head
 from attnviz.render.terminal.keyboard import browse, pressed, whole_screen
 from attnviz.render.terminal.screen import screen_of
 
@@ -30,7 +30,7 @@ class Live:
         self._interactive = appearance.interactive
         first = screen_of(self._console, appearance.background, appearance.palette)
         self._background = ("dark" if first.dark else "light") if appearance.interactive else appearance.background
-        self._view = View(screen=first, language=self._language if first.unicode else "en")
+        self._view = GenerationView(screen=first, language=self._language if first.unicode else "en")
         self._steps: list[Step] = []
         self._n_lines = 0
         self._stack = ExitStack()
@@ -85,8 +85,10 @@ class Live:
     def _browse(self, *, grows: bool) -> str:
         """The steps so far as pages, from the newest on."""
 
-        def view(console: Console) -> View:
-            return View(screen=screen_of(console, self._background, self._palette), language=self._view.language)
+        def view(console: Console) -> GenerationView:
+            return GenerationView(
+                screen=screen_of(console, self._background, self._palette), language=self._view.language
+            )
 
         def draw(page: int, console: Console) -> list[Text]:
             return draw_step(self._steps[page], view(console), console.height)

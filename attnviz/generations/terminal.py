@@ -29,7 +29,7 @@ TOP = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class GenerationView:
     """What a generation is shown on, and in which language."""
 
     screen: Screen
@@ -48,31 +48,31 @@ class View:
         return between.join(parts) or self.say(f"no token by {LEAST} or more", f"{LEAST} 이상인 토큰 없음")
 
 
-def draw_head(step: Step, view: View) -> list[Text]:
+def draw_head(step: Step, view: GenerationView) -> list[Text]:
     """The model, and whose weights are shown."""
     kind = KINDS[step.kind][view.language == "ko"]
     return wrap(f"{visible(step.model)} · {kind} · {whose(step, view.language)}", view.screen, most=view.screen.width)
 
 
-def draw_table_head(step: Step, view: View) -> list[Text]:
+def draw_table_head(step: Step, view: GenerationView) -> list[Text]:
     """What stands above the lines of a pipe."""
     names = (view.say("token", "토큰"), view.say("chance", "확률"), view.say("attends to", "어텐션"))
     return [*draw_head(step, view), _row("", *names, view)]
 
 
-def draw_line(step: Step, view: View) -> Text:
+def draw_line(step: Step, view: GenerationView) -> Text:
     """One token in one line, for a pipe: its number, itself, how likely it was, and what it attends to."""
     chance = "" if step.chance is None else f"{step.chance:.2f}"
     return _row(str(step.number), step.token.text, chance, view.top(step, view.screen.width - BEFORE), view)
 
 
-def _row(number: str, name: str, chance: str, rest: str, view: View) -> Text:
+def _row(number: str, name: str, chance: str, rest: str, view: GenerationView) -> Text:
     name = set_cell_size(fit(name, LABEL, view.screen), LABEL)
     line = f"{number:>4} {name} {' ' * (6 - cell_len(chance))}{chance}  {rest}"
     return Text(fit(line, view.screen.width, view.screen), no_wrap=True)
 
 
-def draw_step(step: Step, view: View, room: int) -> list[Text]:
+def draw_step(step: Step, view: GenerationView, room: int) -> list[Text]:
     """The text so far in at most so many lines, shaded by the newest token's row, and what this attends to most."""
     screen, mean = view.screen, step.mean
     top = float(mean.max())
@@ -101,13 +101,13 @@ def draw_step(step: Step, view: View, room: int) -> list[Text]:
     return [*above, *body, *below]
 
 
-def draw_keys(step: Step, view: View, *, grows: bool) -> str:
+def draw_keys(step: Step, view: GenerationView, *, grows: bool) -> str:
     """What stands below a step that was asked for with the keyboard."""
     keys = view.say("←→ step · q stop", "←→ 단계 · q 멈춤") if grows else view.say("←→ step · q end", "←→ 단계 · q 끝")
     return fit(f"{view.say('token', '토큰')} {step.number} · {keys}", view.screen.width, view.screen)
 
 
-def draw_end(record: Attention, view: View) -> list[Text]:
+def draw_end(record: Attention, view: GenerationView) -> list[Text]:
     """What was generated, what must be said of it, and the receipt."""
     read, made = f"“{visible(record.text)}”", f"{spell('→', view.screen)} “{visible(record.target or '')}”"
     lines = wrap(read, view.screen, "bold", most=view.screen.width)

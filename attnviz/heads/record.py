@@ -162,7 +162,7 @@ class HeadSimilarity:
     kept: float  # how much of the squared distances the plane keeps
 
 
-class Shown:
+class HeadResult:
     """What is shown in a notebook as its page, and written and tabled alike: one model, or two."""
 
     __slots__ = ()
@@ -192,7 +192,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class HeadComparison(Shown):
+class HeadComparison(HeadResult):
     """What each head of a model does on a corpus.
 
     Attributes:

@@ -27,7 +27,7 @@ from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, joined
 
 if TYPE_CHECKING:
-    from attnviz.heatmaps.tour import Told
+    from attnviz.heatmaps.tour import StoryText
 
 SCRIPTS = Path(__file__).parent / "scripts"
 _NAMES = (
@@ -120,7 +120,7 @@ def _signed(content: Content, model: str, roles: Roles) -> Content:
     return content
 
 
-def _tour(model: str, palette: str, scale: Scale, lang: str, told: Told | None = None) -> Content:
+def _tour(model: str, palette: str, scale: Scale, lang: str, told: StoryText | None = None) -> Content:
     """The page in which a model runs."""
     from attnviz.heatmaps.tour import labels
 
@@ -133,7 +133,7 @@ def _tour(model: str, palette: str, scale: Scale, lang: str, told: Told | None =
 
 
 def story(
-    told: Told, *, palette: str = DEFAULT, lang: str = "en", more: Mapping[str, object], own: Sequence[Path]
+    told: StoryText, *, palette: str = DEFAULT, lang: str = "en", more: Mapping[str, object], own: Sequence[Path]
 ) -> WebPage:
     """A story as a page: sentences that set the views of its records, or of `toy`, which then runs in it.
 

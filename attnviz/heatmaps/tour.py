@@ -37,7 +37,7 @@ _IT = {TOY: ("it", "animal", "street", 7, 1), TOY_KOREAN: ("그것", "동물", "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class StoryText:
     """A story that a page tells; every text in English and in Korean."""
 
     title: Sequence[str]
@@ -56,7 +56,7 @@ class Told:
         return next((state for _, state in self.views if state.get("record", 0) == number), {})
 
 
-def labels(name: str, told: Told | None = None) -> tuple[dict[str, object], bytes]:
+def labels(name: str, told: StoryText | None = None) -> tuple[dict[str, object], bytes]:
     """What the page of a model must know to run it, and to tell a story or to show the model; and its weights.
 
     Raises:

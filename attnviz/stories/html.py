@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from attnviz.heatmaps.html import story as with_views
-from attnviz.heatmaps.tour import Told
+from attnviz.heatmaps.tour import StoryText
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.render.palette import DEFAULT
-from attnviz.stories.record import Story, Table, View, cell_text, is_number
+from attnviz.stories.record import Story, StoryView, Table, cell_text, is_number
 from attnviz.text.phrase import korean
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -42,11 +42,11 @@ def page(story: Story, palette: str = DEFAULT, lang: str = "en") -> WebPage:
         head = [("proof", labels["story"]["receipt"][place])]  # type: ignore[index]
         return WebPage(build(title[place], head, labels=labels, data=b"", own=OWN, language=lang))
     views = [(_both(view.text), _state(view, story)) for view in story.views]
-    told = Told(title=title, introduction=introduction, views=views, records=story.records)
+    told = StoryText(title=title, introduction=introduction, views=views, records=story.records)
     return with_views(told, palette=palette, lang=lang, more={"story": labels["story"]}, own=OWN)
 
 
-def _state(view: View, story: Story) -> dict[str, object]:
+def _state(view: StoryView, story: Story) -> dict[str, object]:
     """The state of the page that shows a view."""
     shown = {"record": view.record} if story.records else {"text": view.sentence}
     query, key = (-1 if place is None else place for place in (view.query, view.key))

@@ -95,7 +95,7 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class StoryView:
     """A sentence of a page, and the view that it speaks of."""
 
     text: str
@@ -119,7 +119,7 @@ class Story:
     parts: tuple[str | Table, ...]  # paragraphs and tables, in the order to be read
     picture: tuple[Panel, ...]  # from left to right
     receipt: str  # how the numbers were proved, or from which formula they are computed, in one line
-    views: tuple[View, ...] = ()  # what its page shows beside text, tables and panels
+    views: tuple[StoryView, ...] = ()  # what its page shows beside text, tables and panels
     records: tuple[Attention, ...] = ()  # what the views show; none where the model runs in the page
     language: str = "en"
     original: Story | None = None  # in both languages, where this one is in Korean alone

@@ -14,7 +14,7 @@ import attnviz
 from attnviz.errors import OutputError, SelectionError
 from attnviz.generations.film import content
 from attnviz.generations.record import steps_of
-from attnviz.generations.terminal import View, draw_end, draw_line, draw_step, draw_table_head
+from attnviz.generations.terminal import GenerationView, draw_end, draw_line, draw_step, draw_table_head
 from attnviz.render.terminal.screen import Screen
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def made() -> dict[str, Attention]:
 def test_views(made: dict[str, Attention], golden: Callable[[str], None], width: int) -> None:
     """Each view fits the screen: the last step, with shades for colours, in Korean on the widest; lines of a pipe."""
     screen = Screen(width=width, colour=False)
-    view = View(screen=screen, language="ko" if width == 120 else "en")
+    view = GenerationView(screen=screen, language="ko" if width == 120 else "en")
     shown = []
     for record in made.values():
         steps = list(steps_of(record))
@@ -51,7 +51,7 @@ def test_views(made: dict[str, Attention], golden: Callable[[str], None], width:
 def test_a_long_text_shows_its_end(made: dict[str, Attention]) -> None:
     """Where the window has no room for all lines, the newest token is seen all the same."""
     step = list(steps_of(made["toy-decoder"]))[-2]
-    lines = draw_step(step, View(screen=Screen(width=20, colour=False)), 11)
+    lines = draw_step(step, GenerationView(screen=Screen(width=20, colour=False)), 11)
     assert len(lines) <= 11
     text = "\n".join(line.plain for line in lines)
     assert "…" in text
@@ -64,7 +64,7 @@ def test_a_row_spread_thin(made: dict[str, Attention]) -> None:
     thin = replace(step, weights=np.full_like(step.weights, 0.004))
     told: dict[Literal["en", "ko"], str] = {"en": "no token by 0.005 or more", "ko": "0.005 이상인 토큰 없음"}
     for language, said in told.items():
-        view = View(screen=Screen(width=80, colour=False), language=language)
+        view = GenerationView(screen=Screen(width=80, colour=False), language=language)
         for lines in ([draw_line(thin, view)], draw_step(thin, view, 20)):
             assert said in "\n".join(line.plain for line in lines)
 
@@ -150,7 +150,7 @@ def test_films_that_cannot_be_made(made: dict[str, Attention], monkeypatch: pyte
 def test_a_long_prompt_is_shortened() -> None:
     """The first lines and the last of what was read; all that was generated stands below."""
     record = replace(attnviz.generate("I love all", "toy-decoder"), text="I love all you " * 200)
-    lines = [line.plain for line in draw_end(record, View(screen=Screen(width=60)))]
+    lines = [line.plain for line in draw_end(record, GenerationView(screen=Screen(width=60)))]
     assert lines[3] == "…"
     assert lines[5] == f"→ “{record.target}”"
     assert len(lines) <= 8

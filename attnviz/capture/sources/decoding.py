@@ -74,7 +74,7 @@ class Decoding(Protocol):
 
 
 @runtime_checkable  # so that `attnviz.generate` finds these sources
-class Decoder(Protocol):
+class GenerationSource(Protocol):
     """A source that may go on with a text."""
 
     def decoding(self, text: str, *, chat: bool, most: int) -> Any:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.attention import GENERATED, Kind, Note, Token
-from attnviz.capture.batching import Generation, join_generations
+from attnviz.capture.batching import GeneratedText, join_generations
 from attnviz.capture.observers import Batch
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.interface import watch
@@ -96,7 +96,7 @@ class Generator:
             )
         return kind == batch.kind
 
-    def _forced(self, target: str, *, truncate: bool) -> Generation:
+    def _forced(self, target: str, *, truncate: bool) -> GeneratedText:
         """Teacher forcing: the tokens of a target, whatever the model would have generated."""
         encoded = self._tokenizer(text_target=target, verbose=False)
         ids, notes = encoded["input_ids"], tuple[Note, ...]()
@@ -119,9 +119,9 @@ class Generator:
             raise ModelError(f"{self._name} cannot be forced to a target: {first_line(error)}") from error
         if read[1:] != ids[:-1]:
             raise ModelError(f"{self._name} cannot be forced to a target: it reads something else than it generated")
-        return Generation(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]), notes=notes)
+        return GeneratedText(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]), notes=notes)
 
-    def _free(self, source: Tensor) -> Generation:
+    def _free(self, source: Tensor) -> GeneratedText:
         """The likeliest token at each step, until the end; a source alone, so that no neighbour changes it."""
         if not self.has_head:
             raise ModelError(
@@ -143,7 +143,7 @@ class Generator:
         notes = () if is_over else (Note.of("generation_stopped", n=most),)
         text = meaning(self._tokenizer, ids)
         tokens = generated_tokens(self._tokenizer, ids, text)
-        return Generation(text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes)
+        return GeneratedText(text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes)
 
     def _start(self, number: int) -> Token:
         """What the decoder reads before anything is generated."""

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
-from attnviz.capture.batching import Generation, join_generations
+from attnviz.capture.batching import GeneratedText, join_generations
 from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
@@ -288,7 +288,7 @@ class TrainedSource(_HomeBuilt):
             notes += (Note("never_saw"),)
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=n_words > limit)
 
-    def _generate(self, source: Tensor, given: str | None, *, truncate: bool) -> Generation:
+    def _generate(self, source: Tensor, given: str | None, *, truncate: bool) -> GeneratedText:
         """What is generated: the words given, or the model's own, running free; then its end."""
         config, vocabulary = self._card.plan.config, self._card.target or self._card.source
         if given is None:
@@ -305,7 +305,7 @@ class TrainedSource(_HomeBuilt):
             words = words[:most]
         whole = self._labelled([*words, *([END] if ended else [])])
         start = _special(START, GENERATED, config.start)
-        return Generation(text=" ".join(words), tokens=whole, read=(start, *whole[:-1]))
+        return GeneratedText(text=" ".join(words), tokens=whole, read=(start, *whole[:-1]))
 
     def _labelled(self, words: Sequence[str]) -> tuple[Token, ...]:
         """Words as generated tokens; the end is a special one."""

@@ -120,7 +120,7 @@ class _Weights:
 
 
 @runtime_checkable  # the shape checks of the tests need it
-class Shown(Protocol):
+class AttentionObserver(Protocol):
     """What is shown of each computation of attention, in the order in which they run."""
 
     def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
@@ -137,7 +137,7 @@ class Eye(TorchFunctionMode):
     dropout then left some weights out.
     """
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: AttentionObserver) -> None:
         super().__init__()
         self._shown = shown
         self._pending: dict[int, _Weights] = {}

@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure
-from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, Relation, Role, Shown
+from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, HeadResult, Relation, Role
 
 MOST = math.log(2)
 """The divergence of two rows that share no key, in nats: no pattern changes by more."""
@@ -124,7 +124,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Changes(Shown):
+class Changes(HeadResult):
     """What two models' heads do otherwise.
 
     Attributes:

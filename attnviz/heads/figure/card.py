@@ -32,7 +32,7 @@ MOST_LINES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class HeadCard:
     """What one card shows."""
 
     role: Role | None  # whose colour and sign it has; None has none
@@ -48,13 +48,13 @@ class Card:
         return [self.title, self.words, self.sentence, *tokens]
 
 
-def cards_of(comparison: HeadComparison, patterns: Mapping[str, Attention], language: str) -> list[Card]:
+def cards_of(comparison: HeadComparison, patterns: Mapping[str, Attention], language: str) -> list[HeadCard]:
     """The cards of a comparison: of each established role; of one sentence the strongest links between its words."""
     record = comparison.attention
     if record is None:
         return [card_of(card, patterns.get(card.role.name), language) for card in strongest(comparison)]
     return [
-        Card(
+        HeadCard(
             role=None, title=say("of_head", language, head=f"{layer}.{head}"),
             words=visible(f"{record.query_tokens[query].text} → {record.key_tokens[key].text} {weight:.2f}"),
             sentence="", sheet=_weights(record, layer, head),
@@ -63,7 +63,7 @@ def cards_of(comparison: HeadComparison, patterns: Mapping[str, Attention], lang
     ]  # fmt: skip
 
 
-def card_of(card: RoleCard, record: Attention | None, language: str) -> Card:
+def card_of(card: RoleCard, record: Attention | None, language: str) -> HeadCard:
     """The card of a role.
 
     Raises:
@@ -76,7 +76,7 @@ def card_of(card: RoleCard, record: Attention | None, language: str) -> Card:
         sentence = say("no_example", language)
     else:
         sentence = say("no_example_rows", language, rows=ENOUGH_ROWS)
-    return Card(
+    return HeadCard(
         role=role, title=f"{card.head.name} · {visible(role.rule.short)} {role.score:.2f}",
         words=visible(role.rule.say(language)), sentence=sentence,
         sheet=None if record is None else _weights(record, card.head.layer, card.head.head),
@@ -91,7 +91,7 @@ def _weights(record: Attention, layer: int, head: int) -> Sheet:
 class Cards:
     """Cards with their measures: all of one size."""
 
-    cards: Sequence[Card]  # the cards
+    cards: Sequence[HeadCard]  # the cards
     written: Sequence[Sequence[Line]]  # what each says, in lines
     width: float  # of a card, in inches, as all lengths here
     text: float  # the height of what is said
@@ -110,7 +110,7 @@ class Cards:
         return self.pitch * -(-len(self.cards) // ACROSS)
 
 
-def measured(pen: Pen, cards: Sequence[Card], width: float, side: float = SIDE) -> Cards:
+def measured(pen: Pen, cards: Sequence[HeadCard], width: float, side: float = SIDE) -> Cards:
     """Lay out cards, `ACROSS` in a row of this width."""
     wide = (width - (ACROSS - 1) * BETWEEN) / ACROSS
     written = [_lines(card, pen, wide) for card in cards]
@@ -126,7 +126,7 @@ def labels_of(labels: Sequence[str]) -> list[str]:
     return [clip(label, LABEL) for label in labels]
 
 
-def _lines(card: Card, pen: Pen, width: float) -> list[Line]:
+def _lines(card: HeadCard, pen: Pen, width: float) -> list[Line]:
     """What a card says: what stands beside its colour, what the head does, where."""
     inset = 0.0 if card.role is None else key_width(card.role, pen) + 0.08
     (title, *more) = pen.wrap(card.title, width - inset, TEXT + 0.5, 2)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.attention import Attention
-from attnviz.heads.figure.card import Card, card_of, draw_weights, labels_of
+from attnviz.heads.figure.card import HeadCard, card_of, draw_weights, labels_of
 from attnviz.heads.figure.grid import colour_of
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
@@ -92,7 +92,7 @@ def _about(comparison: HeadComparison, language: str) -> str:
     )
 
 
-def _draw(pen: Pen, comparison: HeadComparison, profile: HeadProfile, cards: list[Card], language: str) -> None:
+def _draw(pen: Pen, comparison: HeadComparison, profile: HeadProfile, cards: list[HeadCard], language: str) -> None:
     """Measure the words, give the figure its size, then draw."""
     full = WIDTH - 2 * MARGIN
     above = [

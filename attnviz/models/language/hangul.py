@@ -43,7 +43,7 @@ FAMILIAR = ("사랑해", "좋아해", "기억해")
 
 
 @dataclass(frozen=True, slots=True)
-class Verb:
+class KoreanVerb:
     """A verb, or an adjective, in Korean.
 
     Attributes:
@@ -79,19 +79,19 @@ def _with_final(word: str, final: int) -> str:
     return word[:-1] + chr(ord(word[-1]) + final)
 
 
-def _verb(entry: str, objects: str) -> Verb:
+def _verb(entry: str, objects: str) -> KoreanVerb:
     stem, _, forms = entry.partition("=")
     does, _, will = forms.partition("/")
-    return Verb(stem, does, will or (f"{stem}을" if ends_in_consonant(stem) else _with_final(stem, 8)), objects)
+    return KoreanVerb(stem, does, will or (f"{stem}을" if ends_in_consonant(stem) else _with_final(stem, 8)), objects)
 
 
-def _adjective(entry: str) -> Verb:
+def _adjective(entry: str) -> KoreanVerb:
     stem, _, forms = entry.partition("=")
     before, _, does = forms.partition("/")
-    return Verb(stem, does, before)
+    return KoreanVerb(stem, does, before)
 
 
-def _verbs(kind: str) -> tuple[Verb, ...]:
+def _verbs(kind: str) -> tuple[KoreanVerb, ...]:
     found = ((name.partition(" taking ")[2], words) for name, words in _GROUPS.items() if name.startswith(kind))
     return tuple(_verb(word, objects) for objects, words in found for word in words)
 
@@ -178,7 +178,7 @@ def _subject(random: Random, living: Sequence[str]) -> str:
     return _with(_phrase(random, random.choice(living), 0.3), role)
 
 
-def _ends(random: Random, verb: Verb) -> tuple[str, str]:
+def _ends(random: Random, verb: KoreanVerb) -> tuple[str, str]:
     """A verb in some form, and the time that goes with it, or none: 어제, 먹었어요."""
     how = random.choice(("does", "did", "did", "not", "will", "an", *(("ing", "ing") if verb not in FEELS else ())))
     form = {
@@ -354,7 +354,7 @@ KINDS: dict[str, tuple[Callable[[Random], English], float]] = {
 """Each kind of sentence, with how often it comes up relative to the others."""
 
 
-def _forms(verb: Verb) -> tuple[str, ...]:
+def _forms(verb: KoreanVerb) -> tuple[str, ...]:
     return verb.does, verb.did, verb.will, f"{verb.stem}고", f"{verb.stem}지"
 
 

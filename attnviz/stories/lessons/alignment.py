@@ -21,7 +21,7 @@ from attnviz.models.training import measure
 from attnviz.models.training.files import ModelCard
 from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories.common import ROWS, head_name, open_model, proved, steps_panel
-from attnviz.stories.record import Cell, Story, Table, View
+from attnviz.stories.record import Cell, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, joined
 
 RECURRENT, TRANSFORMER = NAMES = "toy-seq2seq", "toy-transformer"
@@ -186,7 +186,7 @@ def tell() -> Story:
     )
 
 
-def _views(shown: Sequence[AlignmentHead]) -> tuple[View, ...]:
+def _views(shown: Sequence[AlignmentHead]) -> tuple[StoryView, ...]:
     """Of each record the step that goes back to the left farthest; then all heads of the transformer."""
     views = []
     for number, one in enumerate(shown):
@@ -194,8 +194,8 @@ def _views(shown: Sequence[AlignmentHead]) -> tuple[View, ...]:
         step = 1 + moves.index(min(moves))
         at, word = one.record.key_tokens[one.looks[step]].text, one.record.query_tokens[step].text
         text = TEXTS("view", name=one.record.model, word=word, at=at, weight=one.pattern[step].max())
-        views.append(View(text=text, record=number, head="{}.{}".format(*one.head), query=step))
-    return *views, View(text=TEXTS("view_all"), record=len(SENTENCES))
+        views.append(StoryView(text=text, record=number, head="{}.{}".format(*one.head), query=step))
+    return *views, StoryView(text=TEXTS("view_all"), record=len(SENTENCES))
 
 
 def _least_proved(shown: Mapping[str, Sequence[AlignmentHead]]) -> Phrase:

@@ -25,7 +25,7 @@ from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import ROWS, open_model, percent, proved, steps_panel
 from attnviz.stories.lessons.alignment import RECURRENT, STEP
-from attnviz.stories.record import Cell, Lines, Series, Story, Table, View
+from attnviz.stories.record import Cell, Lines, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, joined
 
 SENTENCE = "She is eating a green apple"
@@ -248,7 +248,7 @@ def tell() -> Story:
     )
 
 
-def _views(records: Sequence[Attention]) -> tuple[View, ...]:
+def _views(records: Sequence[Attention]) -> tuple[StoryView, ...]:
     """The steps of the first word that differs and of the first row that does, both ways."""
     pieces = zip(*([token.piece for token in record.query_tokens] for record in records), strict=False)
     word_step = next((place for place, (own, made) in enumerate(pieces) if own != made), 0)
@@ -262,7 +262,7 @@ def _views(records: Sequence[Attention]) -> tuple[View, ...]:
             row = record.pattern(0, 0)[step]
             at, word = record.key_tokens[int(row.argmax())].text, record.query_tokens[step].text
             text = TEXTS("view", way=way, step=step, word=word, at=at, weight=row.max())
-            views.append(View(text=text, record=number, head="0.0", query=step))
+            views.append(StoryView(text=text, record=number, head="0.0", query=step))
     return tuple(views)
 
 

@@ -18,7 +18,7 @@ from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_p
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
 from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, proved, small, square, words_of
-from attnviz.stories.record import Bars, Matrix, Series, Story, Table, View
+from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
 SENTENCE = "She is eating a green apple"
@@ -150,7 +150,7 @@ def tell() -> Story:
     )  # fmt: skip
     say = say.given(none=say("some" if causal.future else "none"), text=say("changes" if still else "stays"))
     key = int(causal.record.pattern(*backward)[ROW].argmax())
-    row = View(text=say("view_step"), record=1, head="{}.{}".format(*backward), query=ROW, key=key, step="softmax")
+    row = StoryView(text=say("view_step"), record=1, head="{}.{}".format(*backward), query=ROW, key=key, step="softmax")
     return Story(
         name="mask",
         title=say("title"),
@@ -164,10 +164,10 @@ def tell() -> Story:
         picture=_picture(say, ways, causal, forward, backward),
         receipt=say("receipt"),
         views=(
-            View(
+            StoryView(
                 text=say("view_ahead", over=ways.ahead[forward][ROW]), head="{}.{}".format(*forward), query=ROW
             ),
-            replace(row, text=say("view_back"), key=None, step=""), row, View(text=say("view_all"), record=1),
+            replace(row, text=say("view_back"), key=None, step=""), row, StoryView(text=say("view_all"), record=1),
         ),
         records=(ways.record, causal.record),
     )  # fmt: skip

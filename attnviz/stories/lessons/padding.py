@@ -22,7 +22,7 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder, Reading
 from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, percent, proved, small, words_of
-from attnviz.stories.record import Bars, Matrix, Series, Story, Table, View
+from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
 from attnviz.text.phrase import Texts
 
 SHORT = "The animal didn't cross the street because it was too tired."
@@ -165,9 +165,9 @@ def tell() -> Story:
     )
 
 
-def _views(say: Texts, on_padding: np.ndarray, head: Head, words: Sequence[str]) -> tuple[View, ...]:
+def _views(say: Texts, on_padding: np.ndarray, head: Head, words: Sequence[str]) -> tuple[StoryView, ...]:
     """The row that padding takes most of, with the mask and without; then all heads without."""
     place = int(on_padding.argmax())
-    row = View(text=say("view_masked", word=words[place]), head="{}.{}".format(*head), query=place)
+    row = StoryView(text=say("view_masked", word=words[place]), head="{}.{}".format(*head), query=place)
     forgotten = say("view_forgotten", word=words[place], over=on_padding[place])
-    return row, replace(row, text=forgotten, record=1), View(text=say("view_all"), record=1)
+    return row, replace(row, text=forgotten, record=1), StoryView(text=say("view_all"), record=1)

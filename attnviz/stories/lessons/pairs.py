@@ -25,7 +25,7 @@ from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories import own_model
 from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, words_of
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
-from attnviz.stories.record import Bars, Matrix, Series, Story, Table, View
+from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, joined
 
 TOY = "toy"
@@ -213,15 +213,15 @@ def tell(model: Model = None) -> Story:
     )
 
 
-def _views(weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates) -> tuple[View, ...]:
+def _views(weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates) -> tuple[StoryView, ...]:
     """Each pair in the head that links it best; then all heads."""
     views = []
     for way in better_ways(tried):
         (one, other), head = WAYS[way], "{}.{}".format(*heads[way])
         weight = between(weights[heads[way]], words, WAYS[way])[0]
         text = TEXTS("view", head=head, one=one, other=other, weight=weight)
-        views.append(View(text=text, sentence=SENTENCE, head=head, query=words.index(one), key=words.index(other)))
-    return *views, View(text=TEXTS("view_all"), sentence=SENTENCE)
+        views.append(StoryView(text=text, sentence=SENTENCE, head=head, query=words.index(one), key=words.index(other)))
+    return *views, StoryView(text=TEXTS("view_all"), sentence=SENTENCE)
 
 
 def _chosen(

@@ -21,7 +21,7 @@ from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories import own_model
 from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, words_of
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
-from attnviz.stories.record import Bars, Matrix, Series, Story, Table, View
+from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, joined
 
 TOY = "toy"
@@ -225,16 +225,18 @@ def _looks(words: list[list[str]], rows: list[np.ndarray], nouns: Sequence[str])
     return joined([Phrase(f"{found[0].upper()}{found[1:]}.", found.ko), TEXTS("one_word")])
 
 
-def _views(head: Head, words: list[list[str]], rows: list[np.ndarray], *, is_toy: bool) -> tuple[View, ...]:
+def _views(head: Head, words: list[list[str]], rows: list[np.ndarray], *, is_toy: bool) -> tuple[StoryView, ...]:
     """The row in both sentences; how its weight comes about, which a record of words does not hold; all heads."""
     views = []
     for number, (text, sentence, row) in enumerate(zip((TIRED, WIDE), words, rows, strict=True)):
         most = int(row.argmax())
         say = TEXTS.given(end=sentence[-2], weight=row[most], word=sentence[most])
-        at = View(text=say("view"), sentence=text, record=number, head="{}.{}".format(*head), query=sentence.index(IT))
+        at = StoryView(
+            text=say("view"), sentence=text, record=number, head="{}.{}".format(*head), query=sentence.index(IT)
+        )
         views += [at, replace(at, text=say("view_step"), key=most, step="score")]
     first, step, second, _ = views
-    return first, second, *([step] if is_toy else []), View(text=TEXTS("view_all"), sentence=TIRED)
+    return first, second, *([step] if is_toy else []), StoryView(text=TEXTS("view_all"), sentence=TIRED)
 
 
 def _row(words: list[list[str]], rows: list[np.ndarray]) -> Table:

@@ -19,7 +19,7 @@ from attnviz.models.embedding import sinusoidal_positions
 from attnviz.models.toy import word_vector
 from attnviz.models.wholes import initialise
 from attnviz.stories.common import numbered, small, square
-from attnviz.stories.record import Story, Table, View
+from attnviz.stories.record import Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
 WORDS = ("I", "love", "you", "all")
@@ -227,7 +227,7 @@ def tell() -> Story:
             for name, pattern in zip(patterns, torch.cat([head.weights, weights[0]]), strict=True)
         ),
         receipt=say("receipt"),
-        views=(View(text=say("view"), head="0.0", query=QUERY), View(text=say("view_all"), record=1)),
+        views=(StoryView(text=say("view"), head="0.0", query=QUERY), StoryView(text=say("view_all"), record=1)),
         records=(alone.attention(WORDS), side_by_side.attention(WORDS)),
     )
 

@@ -32,7 +32,7 @@ from attnviz.stories.common import (
     words_of,
 )
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, without_positions, written
-from attnviz.stories.record import Bars, Matrix, Series, Story, Table, View
+from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
 SHORT = ("There is a prince", "Is there a prince")
@@ -357,7 +357,7 @@ def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, sec
     return Table(title=TEXTS("rows"), columns=TEXTS.names("row_columns"), rows=tuple(rows))
 
 
-def _views(shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[View, ...]:
+def _views(shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[StoryView, ...]:
     """The row that differs most, in both sentences; then all heads."""
     words = [words_of(text) for text in LONG]
     layer, head, query = (int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
@@ -367,11 +367,11 @@ def _views(shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[V
         key = int(weights[layer, head, place].argmax())
         text = TEXTS("views", head=f"{layer}.{head}", word=words[number][place], place=place, at=words[number][key])
         views.append(
-            View(
+            StoryView(
                 text=text, sentence=LONG[number], record=len(SHORT) + number, head=f"{layer}.{head}", query=place,
             )
         )  # fmt: skip
-    every = (View(text=TEXTS("view_all", pair=text), sentence=text, record=at) for at, text in enumerate(SHORT))
+    every = (StoryView(text=TEXTS("view_all", pair=text), sentence=text, record=at) for at, text in enumerate(SHORT))
     return *views, *every
 
 

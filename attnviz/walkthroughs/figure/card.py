@@ -16,7 +16,7 @@ from attnviz.render.figure.page import Line, Page, height_of
 from attnviz.render.figure.pen import BLACK, GREY, POINT, Pen, clipped
 from attnviz.render.fonts import BASE, typefaces_for
 from attnviz.render.palette import colours, diverging, ink, levels, signed_levels
-from attnviz.walkthroughs.figure.plan import Card, Matrix
+from attnviz.walkthroughs.figure.plan import Card, DrawnGrid
 from attnviz.walkthroughs.hand import shown
 from attnviz.walkthroughs.view import BLANK
 
@@ -52,7 +52,7 @@ FEWEST = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
+class CardStyle:
     """How a walkthrough is drawn."""
 
     pen: Pen  # with what
@@ -72,7 +72,7 @@ class Style:
 class Box:
     """How large a matrix is drawn; lengths in inches."""
 
-    matrix: Matrix  # what is drawn
+    matrix: DrawnGrid  # what is drawn
     rows: Cut  # which of its rows
     columns: Cut  # which of its columns
     texts: tuple[tuple[str, ...], ...]  # the numbers printed; empty where there are too many
@@ -124,7 +124,9 @@ def cut(n: int, most: int) -> Cut:
     return (*range(most - 1 - last), None, *range(n - last, n))
 
 
-def box_of(matrix: Matrix, style: Style, *, rows: Cut | None = None, n_rows: int = 48, bars: bool = False) -> Box:
+def box_of(
+    matrix: DrawnGrid, style: CardStyle, *, rows: Cut | None = None, n_rows: int = 48, bars: bool = False
+) -> Box:
     """How large a matrix is drawn: with these rows, or with so many; with bars beside its weights or not."""
     rows = cut(len(matrix.values), n_rows) if rows is None else rows
     columns = cut(matrix.values.shape[1], style.most if matrix.has_vectors else max(n_rows, MOST_NUMBERED))
@@ -150,7 +152,7 @@ def box_of(matrix: Matrix, style: Style, *, rows: Cut | None = None, n_rows: int
     )
 
 
-def _number(matrix: Matrix, row: int | None, column: int | None, precision: int) -> str:
+def _number(matrix: DrawnGrid, row: int | None, column: int | None, precision: int) -> str:
     """What is printed in a cell."""
     if row is None or column is None:
         return GAP_SIGN[row is None]
@@ -163,7 +165,7 @@ def _number(matrix: Matrix, row: int | None, column: int | None, precision: int)
     return text.removeprefix("-") if float(text) == 0 else text
 
 
-def draw_box(page: Page, box: Box, corner: tuple[float, float], style: Style, *, lit: int | None = None) -> None:
+def draw_box(page: Page, box: Box, corner: tuple[float, float], style: CardStyle, *, lit: int | None = None) -> None:
     """Draw a matrix whose cells begin at (left, top); `lit` is the row, as it is drawn, that is to be followed."""
     left, top = corner
     pixels, white = _pixels(box, style.palette)
@@ -216,7 +218,7 @@ def title_above(page: Page, box: Box, corner: tuple[float, float]) -> None:
     page.text(left, top - 0.05 * box.scale, box.title, LABEL * box.scale, va="bottom", color=GREY)
 
 
-def _draw_bars(page: Page, box: Box, corner: tuple[float, float], style: Style, lit: int | None) -> None:
+def _draw_bars(page: Page, box: Box, corner: tuple[float, float], style: CardStyle, lit: int | None) -> None:
     """A bar for each weight, the longest for the largest."""
     weights, (left, top) = np.nan_to_num(box.seen[:, 0]), corner
     for i, share in enumerate(weights / max(weights.max(initial=0.0), np.finfo(float).tiny)):
@@ -241,7 +243,7 @@ def _pixels(box: Box, palette: str) -> tuple[UInt8[np.ndarray, "row column rgba"
 # ------------------------------------------------------------------------------------------------------------- cards
 
 
-def heading(card: Card, width: float, style: Style, *, shapes: bool = False) -> list[Line]:
+def heading(card: Card, width: float, style: CardStyle, *, shapes: bool = False) -> list[Line]:
     """The words of a step in lines no wider than this."""
     scale, pen = style.scale, style.pen
     texts = [(card.formula, FORMULA, BLACK), (card.sentence, WORDS, GREY)]
@@ -254,18 +256,18 @@ def heading(card: Card, width: float, style: Style, *, shapes: bool = False) -> 
     ]
 
 
-def narrowest(card: Card, style: Style) -> float:
+def narrowest(card: Card, style: CardStyle) -> float:
     """What a card takes at least: the longest word of its title."""
     longest = style.pen.widest(card.title.split(), STEP * style.scale)
     return max(NARROWEST * style.scale, 1.14 * longest + DOT * style.scale)
 
 
-def _title(card: Card, width: float, style: Style) -> list[str]:
+def _title(card: Card, width: float, style: CardStyle) -> list[str]:
     """Its lines; the letters are bold, and wider than those that are measured."""
     return style.pen.wrap(card.title, (width - DOT * style.scale) / 1.12, STEP * style.scale)
 
 
-def write_heading(page: Page, card: Card, words: Sequence[Line], corner: tuple[float, float], style: Style) -> None:
+def write_heading(page: Page, card: Card, words: Sequence[Line], corner: tuple[float, float], style: CardStyle) -> None:
     """Write the words of a step, with its number before the title."""
     left, top = corner
     titles = len([line for line in words if line.size == STEP * style.scale])
@@ -294,7 +296,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class PlacedCard:
     """A card that has been measured; lengths in inches."""
 
     card: Card  # the step
@@ -304,7 +306,9 @@ class Block:
     head: float  # what the words take
     body: float  # what the matrices take below them
 
-    def draw(self, page: Page, corner: tuple[float, float], head: float, style: Style, lit: Mapping[str, int]) -> None:
+    def draw(
+        self, page: Page, corner: tuple[float, float], head: float, style: CardStyle, lit: Mapping[str, int]
+    ) -> None:
         """Draw it; its words take as much as `head`, and `lit` has the row to be followed of some matrices."""
         left, top = corner
         if self.words:
@@ -324,8 +328,14 @@ class Block:
 
 
 def block_of(
-    card: Card, parts: Sequence[tuple[str, Matrix]], style: Style, room: float, *, words: bool = True, rows: int = 48
-) -> Block:
+    card: Card,
+    parts: Sequence[tuple[str, DrawnGrid]],
+    style: CardStyle,
+    room: float,
+    *,
+    words: bool = True,
+    rows: int = 48,
+) -> PlacedCard:
     """Measure a card that may be so wide, with these of its matrices, cut as far as they need to be."""
     for most in range(style.most, FEWEST - 1, -1):
         boxes = [box_of(matrix, replace(style, most=most), n_rows=rows) for _, matrix in parts]
@@ -334,7 +344,7 @@ def block_of(
             break
     least = max(width, min(room, ROOMY * style.scale)) if words else width
     lines = heading(card, least, style, shapes=True) if words else []
-    return Block(
+    return PlacedCard(
         card=card,
         words=tuple(lines),
         spots=tuple(spots),
@@ -344,7 +354,9 @@ def block_of(
     )
 
 
-def _spots(signs: Sequence[str], boxes: Sequence[Box], style: Style, room: float) -> tuple[list[Spot], float, float]:
+def _spots(
+    signs: Sequence[str], boxes: Sequence[Box], style: CardStyle, room: float
+) -> tuple[list[Spot], float, float]:
     """Matrices side by side, in as many lines as they need; how wide and how high they are."""
     x = top = widest = tallest = 0.0
     spots: list[Spot] = []
@@ -364,7 +376,7 @@ def _spots(signs: Sequence[str], boxes: Sequence[Box], style: Style, room: float
 class Strip:
     """Cards side by side, in as many lines as they need; lengths in inches."""
 
-    lines: list[list[Block]]
+    lines: list[list[PlacedCard]]
 
     @property
     def boxes(self) -> list[Box]:
@@ -381,7 +393,7 @@ class Strip:
         """Of all lines."""
         return sum(map(_high, self.lines)) + BELOW * (len(self.lines) - 1)
 
-    def draw(self, page: Page, corner: tuple[float, float], style: Style, lit: Mapping[str, int]) -> None:
+    def draw(self, page: Page, corner: tuple[float, float], style: CardStyle, lit: Mapping[str, int]) -> None:
         """Draw them from this corner on; `lit` is as in `Block.draw`."""
         top = corner[1]
         for line in self.lines:
@@ -392,9 +404,9 @@ class Strip:
             top += _high(line) + BELOW
 
 
-def strip_of(made: Sequence[Block], room: float) -> Strip:
+def strip_of(made: Sequence[PlacedCard], room: float) -> Strip:
     """Cards side by side, in lines no wider than this."""
-    found: list[list[Block]] = []
+    found: list[list[PlacedCard]] = []
     for block in made:
         used = sum(one.width + BESIDE for one in found[-1]) if found else 0.0
         if not found or used + block.width > room:
@@ -403,6 +415,6 @@ def strip_of(made: Sequence[Block], room: float) -> Strip:
     return Strip(found)
 
 
-def _high(line: Sequence[Block]) -> float:
+def _high(line: Sequence[PlacedCard]) -> float:
     """The height of cards side by side."""
     return max(block.head for block in line) + max(block.body for block in line)

@@ -17,10 +17,10 @@ from attnviz.render.figure.film import Reel, even, expect_writer, pixels_of, wri
 from attnviz.render.figure.page import Line, Page, height_of, page_of
 from attnviz.render.fonts import Typefaces
 from attnviz.render.palette import DEFAULT
-from attnviz.walkthroughs.figure.card import FEWEST, Block, block_of, bold, heading, write_heading
+from attnviz.walkthroughs.figure.card import FEWEST, PlacedCard, block_of, bold, heading, write_heading
 from attnviz.walkthroughs.figure.flow import Flow, draw_flow, flow_of
 from attnviz.walkthroughs.figure.plan import Card, blocks, fresh
-from attnviz.walkthroughs.figure.sheet import FEW_ROWS, Told, told
+from attnviz.walkthroughs.figure.sheet import FEW_ROWS, SheetText, told
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import ViewOptions, followed
 
@@ -44,9 +44,9 @@ SECONDS, LAST = 2.0, 5.0
 class Scenes:
     """The steps of one calculation, measured in inches; those of one query share one picture, which grows."""
 
-    it: Told  # what is told
+    it: SheetText  # what is told
     words: dict[int, list[Line]]  # those of each step, by its number
-    bodies: dict[int, Flow | Block]  # what each step shows below them
+    bodies: dict[int, Flow | PlacedCard]  # what each step shows below them
     width: float
     height: float
 
@@ -81,7 +81,7 @@ def reel_of(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[View
     it = replace(it, style=replace(it.style, most=MOST_COLUMNS))
     large, weights, new = replace(it.style, scale=LARGEST), followed(walk), fresh(it.cards)
     words = {card.number: heading(card, WIDE - 2 * EDGE, large) for card in it.cards}
-    bodies: dict[int, Flow | Block] = {}
+    bodies: dict[int, Flow | PlacedCard] = {}
     for kind, made in blocks(it.cards):
         if kind == "rows" and weights is not None:
             bodies |= dict.fromkeys((card.number for card in made), _flow(it, made, weights.values[0]))
@@ -96,7 +96,7 @@ def reel_of(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[View
     return Scenes(it=it, words=words, bodies=bodies, width=max(WIDE, wide + 2 * EDGE), height=max(HIGH, above + high))
 
 
-def _flow(it: Told, made: Sequence[Card], weights: np.ndarray) -> Flow:
+def _flow(it: SheetText, made: Sequence[Card], weights: np.ndarray) -> Flow:
     """The steps of one query, with as many columns as there is room for."""
     for most in range(it.style.most, FEWEST - 1, -1):
         flow = flow_of(made, replace(it.style, most=most), weights, lit=it.lit, words=False)
@@ -122,7 +122,7 @@ def draw_step(reel: Scenes, card: Card, size: tuple[float, float]) -> Page:
     return page
 
 
-def _write_crumbs(page: Page, it: Told, card: Card) -> None:
+def _write_crumbs(page: Page, it: SheetText, card: Card) -> None:
     """Which step of how many this is, and what the steps around it are, pale."""
     size, place, left = LEAST, it.cards.index(card), EDGE
     count = it.view.say("step", n=place + 1, total=len(it.cards))

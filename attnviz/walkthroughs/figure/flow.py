@@ -20,8 +20,8 @@ from attnviz.walkthroughs.figure.card import (
     ROOMY,
     TITLED,
     Box,
+    CardStyle,
     Cut,
-    Style,
     box_of,
     draw_box,
     heading,
@@ -31,7 +31,7 @@ from attnviz.walkthroughs.figure.card import (
     title_above,
     write_heading,
 )
-from attnviz.walkthroughs.figure.plan import Card, Matrix, keys_of
+from attnviz.walkthroughs.figure.plan import Card, DrawnGrid, keys_of
 
 GAP, APART = 0.25, 0.15
 """Between two columns, and between the words of two steps, in inches."""
@@ -48,7 +48,7 @@ THICKEST = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class KeyColumn:
     """A matrix with a row for each key, and the step that it is drawn for; its left edge in inches."""
 
     card: Card
@@ -74,14 +74,16 @@ class Words:
 class Flow:
     """The steps of one query, measured; lengths in inches."""
 
-    columns: tuple[Column, ...]  # what has a row for each key, from the left
+    columns: tuple[KeyColumn, ...]  # what has a row for each key, from the left
     query: Box | None  # what is compared with the keys; None where that is not shown
     total: Box | None  # the sum of the alignment vectors, likewise
     words: tuple[Words, ...]  # those of the steps above the columns
     total_words: Words | None  # those of the sum
     lit: int | None  # the row, as it is drawn, that is to be followed
     weights: tuple[float, ...]  # the weight of each row that is drawn; empty where they are not to be told
-    others: tuple[Matrix, ...]  # matrices of these steps that have no row for each key, such as the weights of a score
+    others: tuple[
+        DrawnGrid, ...
+    ]  # matrices of these steps that have no row for each key, such as the weights of a score
     head: float  # what stands above the columns takes
     foot: float  # what stands below them takes
     width: float  # of all
@@ -97,13 +99,15 @@ class Flow:
         return self.head + self.columns[0].box.height + self.foot
 
 
-def flow_of(cards: Sequence[Card], style: Style, weights: np.ndarray, *, lit: int | None, words: bool = True) -> Flow:
+def flow_of(
+    cards: Sequence[Card], style: CardStyle, weights: np.ndarray, *, lit: int | None, words: bool = True
+) -> Flow:
     """Measure the steps of one query; `lit` is the key to be followed, None where nothing is to be told of weights."""
     rows, scale = _rows(weights, lit), style.scale
     query, total, others, parts = _sorted(cards, len(weights))
     above = None if query is None else box_of(query, style)
     below = None if total is None else box_of(total, style)
-    columns: list[Column] = []
+    columns: list[KeyColumn] = []
     headings: list[Words] = []
     for card, matrices in parts:
         begin = columns[-1].right if columns else 0.0
@@ -117,7 +121,7 @@ def flow_of(cards: Sequence[Card], style: Style, weights: np.ndarray, *, lit: in
             )
             gap = GAP * scale if columns else max(_labels(box, style), labels_width(above, style.pen) if above else 0.0)
             before = columns[-1].right if columns else 0.0
-            columns.append(Column(card=card, box=box, left=max(before + gap, least)))
+            columns.append(KeyColumn(card=card, box=box, left=max(before + gap, least)))
         if words and matrices and card.result in matrices:
             left = begin + (APART * scale if begin else 0.0)
             headings.append(Words(card=card, lines=heading(card, columns[-1].right - left, style), left=left))
@@ -144,7 +148,7 @@ def flow_of(cards: Sequence[Card], style: Style, weights: np.ndarray, *, lit: in
 
 def _sorted(
     cards: Sequence[Card], n_keys: int
-) -> tuple[Matrix | None, Matrix | None, list[Matrix], list[tuple[Card, list[Matrix]]]]:
+) -> tuple[DrawnGrid | None, DrawnGrid | None, list[DrawnGrid], list[tuple[Card, list[DrawnGrid]]]]:
     """The query, the sum, what has no row for each key, and for each step what it brings that has one."""
     query = total = None
     others, parts, drawn = [], [], set()
@@ -173,12 +177,12 @@ def _level(box: Box, other: Box | None) -> Box:
     return replace(box, column=max(box.column, other.column))
 
 
-def _labels(box: Box, style: Style) -> float:
+def _labels(box: Box, style: CardStyle) -> float:
     """What the names of keys, and the symbol of the first matrix, take at its left."""
     return max(labels_width(box, style.pen), style.pen.width(box.title, LABEL * style.scale) + 0.07 * style.scale)
 
 
-def _words_of_sum(card: Card, columns: Sequence[Column], style: Style) -> Words:
+def _words_of_sum(card: Card, columns: Sequence[KeyColumn], style: CardStyle) -> Words:
     """Those at the left of the sum, below the values."""
     end = columns[-1].left - style.pen.width(f"{card.result.name} (1, 999)", LABEL * style.scale) - 0.2
     left = max(0.0, end - ROOMY * style.scale)
@@ -208,7 +212,9 @@ def _rows(weights: np.ndarray, lit: int | None) -> Cut:
     return tuple(rows)
 
 
-def draw_flow(page: Page, flow: Flow, corner: tuple[float, float], style: Style, *, active: Card | None = None) -> None:
+def draw_flow(
+    page: Page, flow: Flow, corner: tuple[float, float], style: CardStyle, *, active: Card | None = None
+) -> None:
     """Draw the steps of one query from this corner on; in a film as far as one step, which alone is not pale."""
     left, top = corner
     for one in flow.words:
@@ -233,13 +239,13 @@ def draw_flow(page: Page, flow: Flow, corner: tuple[float, float], style: Style,
         _draw_total(page, flow, flow.total, (left, top + first.box.height), style)
 
 
-def _symbol_beside(page: Page, box: Box, corner: tuple[float, float], style: Style) -> None:
+def _symbol_beside(page: Page, box: Box, corner: tuple[float, float], style: CardStyle) -> None:
     left, middle = corner
     size = LABEL * style.scale
     page.text(left - 0.07 * style.scale, middle, box.title, size, ha="right", va="center_baseline", color=GREY)
 
 
-def _draw_query(page: Page, flow: Flow, query: Box, corner: tuple[float, float], style: Style) -> None:
+def _draw_query(page: Page, flow: Flow, query: Box, corner: tuple[float, float], style: CardStyle) -> None:
     """The query above the keys, and from each of its numbers a line to the keys' column that it is multiplied with."""
     left, below = corner
     keys, scale = flow.columns[0], style.scale
@@ -263,7 +269,9 @@ def _draw_drops(page: Page, box: Box, corner: tuple[float, float], length: float
             page.ax.plot([x, x], [top + 0.02, top + length - 0.02], color=FRAME, linewidth=0.7 * box.scale, zorder=1)
 
 
-def _draw_lines(page: Page, flow: Flow, shown: Sequence[Column], corner: tuple[float, float], style: Style) -> None:
+def _draw_lines(
+    page: Page, flow: Flow, shown: Sequence[KeyColumn], corner: tuple[float, float], style: CardStyle
+) -> None:
     """From each number to what is made of it; the row to be followed stands out."""
     left, top = corner
     first, last = shown[0], shown[-1]
@@ -293,7 +301,7 @@ def _draw_lines(page: Page, flow: Flow, shown: Sequence[Column], corner: tuple[f
                 page.ax.plot([ends[1] - 0.02], [y], color=look["color"], **tip)
 
 
-def _draw_total(page: Page, flow: Flow, total: Box, corner: tuple[float, float], style: Style) -> None:
+def _draw_total(page: Page, flow: Flow, total: Box, corner: tuple[float, float], style: CardStyle) -> None:
     """The sum below the vectors that are added up, and a line from each of their columns to it."""
     left, top = corner
     last, scale = flow.columns[-1], style.scale

@@ -33,7 +33,7 @@ Kind = Literal["before", "attention", "rows", "after"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Matrix:
+class DrawnGrid:
     """One grid as it is drawn."""
 
     name: str  # its symbol, such as ``K``
@@ -49,12 +49,12 @@ class Matrix:
 class Card(ShownStep):
     """One step with its matrices."""
 
-    parts: tuple[tuple[str, Matrix], ...]  # what it is made from and what it makes, each with the sign before it
+    parts: tuple[tuple[str, DrawnGrid], ...]  # what it is made from and what it makes, each with the sign before it
     is_by_key: bool  # whether it makes a row for each key of one query
     is_of_heads: bool = False  # whether it is the same step of several heads, whose results are its parts
 
     @property
-    def result(self) -> Matrix:
+    def result(self) -> DrawnGrid:
         """What it makes."""
         return self.parts[-1][1]
 
@@ -98,7 +98,7 @@ def blocks(made: Sequence[Card]) -> list[tuple[Kind, list[Card]]]:
     return [(kind, list(group)) for kind, group in groupby(made, key=kind)]
 
 
-def fresh(made: Sequence[Card]) -> dict[int, list[tuple[str, Matrix]]]:
+def fresh(made: Sequence[Card]) -> dict[int, list[tuple[str, DrawnGrid]]]:
     """The matrices that are drawn on each card, by its number: those that no card before it has.
 
     What a later step of attention is made from is drawn there. Of a model's weights the shapes say enough, and of heads
@@ -107,7 +107,7 @@ def fresh(made: Sequence[Card]) -> dict[int, list[tuple[str, Matrix]]]:
     later = {name for card in made if card.step.name not in BEFORE for name in card.step.operands}
     results = {matrix.name for card in made for _, matrix in card.parts[0 if card.is_of_heads else -1 :]}
     drawn: set[str] = set()
-    found: dict[int, list[tuple[str, Matrix]]] = {}
+    found: dict[int, list[tuple[str, DrawnGrid]]] = {}
     for card in made:
         step, new = card.step, found.setdefault(card.number, [])
         given = [matrix for _, matrix in card.parts if matrix.name not in results]
@@ -134,7 +134,7 @@ def keys_of(step: CalculationStep) -> int | None:
     return next((i for i, side, letter in sides if (side, letter.lower()) == ("rows", operation.axes[-1])), None)
 
 
-def _is_small(matrix: Matrix) -> bool:
+def _is_small(matrix: DrawnGrid) -> bool:
     return all(n <= most for n, most in zip(matrix.values.shape, SMALL, strict=True))
 
 
@@ -155,11 +155,11 @@ def _card(view: View, one: ShownStep) -> Card:
     return Card(**words, parts=tuple(parts), is_by_key=is_by_key)
 
 
-def _matrix(view: View, name: str, *, upright: bool) -> Matrix:
+def _matrix(view: View, name: str, *, upright: bool) -> DrawnGrid:
     """One grid as it is drawn; what one query makes of its keys stands upright, a row a key."""
     grid, weights, cells = view.walk.grids[name], followed(view.walk), view.blanks_of(name)
     keys = grid.columns or (weights.columns if weights is not None else ())
-    return Matrix(
+    return DrawnGrid(
         name=name,
         values=grid.values.T if upright else grid.values,
         rows=keys if upright else grid.rows,

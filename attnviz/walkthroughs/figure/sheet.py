@@ -12,7 +12,7 @@ from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN
 from attnviz.render.palette import DEFAULT
 from attnviz.text.display import visible
 from attnviz.walkthroughs import wording
-from attnviz.walkthroughs.figure.card import WORDS, Strip, Style, block_of, bold, strip_of
+from attnviz.walkthroughs.figure.card import WORDS, CardStyle, Strip, block_of, bold, strip_of
 from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, draw_flow, flow_of
 from attnviz.walkthroughs.figure.plan import Card, blocks, cards, fresh, keys_of
 from attnviz.walkthroughs.record import Walkthrough
@@ -32,17 +32,17 @@ Section = Strip | Flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class SheetText:
     """What a picture of a walkthrough tells."""
 
     view: View  # the calculation, and how it is shown
     cards: list[Card]  # its steps
-    style: Style  # how it is drawn
+    style: CardStyle  # how it is drawn
     lit: int | None  # the key with the largest weight; None where no single query is followed, or cells are left blank
     rows: Mapping[str, int]  # of several queries the row to be followed of each matrix, by its name
 
 
-def told(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]) -> Told:
+def told(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]) -> SheetText:
     """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
     view, made = View(walk=walk, **options), cards(walk, **options)
     texts = [text for card in made for text in card.texts()]
@@ -54,9 +54,9 @@ def told(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[
         "⋮…∞",
     ]
     texts += map(view.say, ("colours", "lit", "left out", "cells"))
-    style = Style(pen=blank_figure(texts), palette=palette, precision=view.precision, scale=scale)
+    style = CardStyle(pen=blank_figure(texts), palette=palette, precision=view.precision, scale=scale)
     lit, rows = _lit(view, made)
-    return Told(view=view, cards=made, style=style, lit=lit, rows=rows)
+    return SheetText(view=view, cards=made, style=style, lit=lit, rows=rows)
 
 
 def _lit(view: View, made: Sequence[Card]) -> tuple[int | None, dict[str, int]]:
@@ -98,7 +98,7 @@ def _heading(view: View) -> tuple[str, str, str]:
     )
 
 
-def _notes(it: Told, sections: Sequence[Section]) -> list[str]:
+def _notes(it: SheetText, sections: Sequence[Section]) -> list[str]:
     """The receipt, how the sheet is read, and what was done to the input."""
     view = it.view
     signs = {
@@ -110,7 +110,7 @@ def _notes(it: Told, sections: Sequence[Section]) -> list[str]:
     return [wording.receipt_line(view.walk, view.language), read, *wording.note_lines(view.walk, view.language)]
 
 
-def _drawn(it: Told) -> Page:
+def _drawn(it: SheetText) -> Page:
     """Measure the sections, and draw them below one another on a page that has the size they need."""
     sections = _sections(it)
     room = max(NARROW, *(section.width for section in sections))
@@ -141,7 +141,7 @@ def _drawn(it: Told) -> Page:
     return page
 
 
-def _sections(it: Told) -> list[Section]:
+def _sections(it: SheetText) -> list[Section]:
     """The steps in sections, measured."""
     weights = followed(it.view.walk)
     new = fresh(it.cards)

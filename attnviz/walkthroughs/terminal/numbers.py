@@ -57,7 +57,7 @@ class ScreenView(View):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class ColumnGroup:
     """Columns of numbers that belong together, all written alike."""
 
     view: ScreenView  # how they are shown
@@ -177,7 +177,7 @@ class Group:
 class GridTable:
     """Rows of numbers, before it is known how many of their columns are printed."""
 
-    groups: tuple[Group, ...]  # the numbers
+    groups: tuple[ColumnGroup, ...]  # the numbers
     labels: tuple[str, ...]  # a name for each row
     head: str = ""  # what the names are
     faint: frozenset[int] = frozenset()  # rows that do not count
@@ -222,7 +222,7 @@ def _names(view: ScreenView, table: GridTable) -> tuple[list[str], int]:
     return names, min(LABEL, max(map(cell_len, beside)))
 
 
-def _blocks(groups: Sequence[Group], room: int) -> Iterator[list[Group]]:
+def _blocks(groups: Sequence[ColumnGroup], room: int) -> Iterator[list[ColumnGroup]]:
     """What stands side by side, each in so many cells, the gaps before its groups among them."""
     counts = _counts(groups, room)
     if counts is not None:
@@ -238,7 +238,7 @@ def _blocks(groups: Sequence[Group], room: int) -> Iterator[list[Group]]:
         yield from _blocks(groups[at:], room)
 
 
-def _counts(groups: Sequence[Group], room: int) -> list[int] | None:
+def _counts(groups: Sequence[ColumnGroup], room: int) -> list[int] | None:
     """How many columns of each group are printed so that all fit; None where they cannot."""
     every = [group.values.shape[1] for group in groups]
     counts = [n if one.names else min(n, max(1, room // one.width)) for one, n in zip(groups, every, strict=True)]
@@ -250,7 +250,7 @@ def _counts(groups: Sequence[Group], room: int) -> list[int] | None:
     return counts
 
 
-def _ends(group: Group, n: int) -> tuple[int | None, ...]:
+def _ends(group: ColumnGroup, n: int) -> tuple[int | None, ...]:
     """So many columns of a group, from both ends."""
     every = group.values.shape[1]
     if n == every:
@@ -287,13 +287,13 @@ def _print(view: ScreenView, table: GridTable, names: Sequence[str], left: int) 
         yield line(view.spell(table.last), [group.line(_sums(group)) for group in groups], "bold")
 
 
-def _heads(group: Group) -> Callable[[int], str]:
+def _heads(group: ColumnGroup) -> Callable[[int], str]:
     """Writes the name of a column, or its number where there are several."""
     if group.names:
         return lambda place: group.view.fit(group.names[place], group.width)
     return lambda place: str(place) if group.values.shape[1] > 1 else ""
 
 
-def _sums(group: Group) -> Callable[[int], str] | None:
+def _sums(group: ColumnGroup) -> Callable[[int], str] | None:
     sums = group.sums
     return None if sums is None else lambda place: group.align(group.write(float(sums[place]))) + " " * group.behind

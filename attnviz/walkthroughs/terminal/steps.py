@@ -16,7 +16,7 @@ from attnviz.render.terminal.text import READABLE, behind
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
-from attnviz.walkthroughs.terminal.numbers import GridTable, Group, ScreenView, draw_numbers, fits, kept_rows
+from attnviz.walkthroughs.terminal.numbers import ColumnGroup, GridTable, ScreenView, draw_numbers, fits, kept_rows
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import LEAST, ShownStep, ViewOptions, followed
 
@@ -160,7 +160,7 @@ def _words(view: ScreenView, *, is_short: bool) -> Iterator[Text]:
         told = ", ".join(f"{word} {value:.2f}" for word, value in zip(grid.columns, grid.values[0], strict=True))
         yield Text(view.fit(f"{view.say('and then')}: {told}", view.screen.width), "bold", no_wrap=True)
         return
-    group = Group(
+    group = ColumnGroup(
         view=view, values=grid.values.T, title=view.say("probability"), rows=range(grid.values.shape[1]),
         is_weights=True, bar=WIDE_BAR, blanks=frozenset((column, row) for row, column in blanks),
     )  # fmt: skip
@@ -184,7 +184,9 @@ def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
 
 def _vector(view: ScreenView, label: str, name: str) -> Iterator[Text]:
     """One row of numbers behind its name."""
-    group = Group(view=view, values=view.walk.grids[name].values, rows=(0,), blanks=view.blanks_of(name), counted=False)
+    group = ColumnGroup(
+        view=view, values=view.walk.grids[name].values, rows=(0,), blanks=view.blanks_of(name), counted=False
+    )
     yield from draw_numbers(view, GridTable(groups=(group,), labels=(label,)))
 
 
@@ -272,7 +274,7 @@ def _other_heads(view: ScreenView, names: Sequence[str]) -> Iterator[Text]:
     values = np.vstack([view.walk.grids[name].values for name in names])
     blanks = frozenset((names.index(name), column) for name, _, column in view.blanks if name in names)
     yield from _explain(view, "contexts", f"({len(names)} x {values.shape[1]})")
-    group = Group(view=view, values=values, rows=range(len(names)), blanks=blanks)
+    group = ColumnGroup(view=view, values=values, rows=range(len(names)), blanks=blanks)
     yield from draw_numbers(view, GridTable(groups=(group,), labels=tuple(names)))
 
 
@@ -297,7 +299,7 @@ def _table_of(view: ScreenView, name: str) -> GridTable:
     """The numbers of one grid."""
     grid = view.walk.grids[name]
     n_rows = len(grid.values)
-    group = Group(
+    group = ColumnGroup(
         view=view,
         values=grid.values,
         names=grid.columns,
@@ -357,18 +359,18 @@ def _keys(view: ScreenView, steps: Sequence[CalculationStep], *, is_short: bool 
         yield from view.wrap(view.say("rest", rest=view.number(1 - float(shares.sum()))), "dim")
 
 
-def _columns(view: ScreenView, steps: Sequence[CalculationStep], rows: Sequence[int]) -> list[Group]:
+def _columns(view: ScreenView, steps: Sequence[CalculationStep], rows: Sequence[int]) -> list[ColumnGroup]:
     """What stands in these keys' rows: the keys, what each step makes of them, and the values."""
     walk, masked = view.walk, _masked(view.walk)
 
-    def group(name: str, title: str, *, turned: bool = False, **more: Any) -> Group:
+    def group(name: str, title: str, *, turned: bool = False, **more: Any) -> ColumnGroup:
         values, blanks = walk.grids[name].values, view.blanks_of(name)
         if turned:
             values, blanks = values.T, frozenset((column, row) for row, column in blanks)
         sums = values.sum(axis=0) if more.pop("summed", False) and not view.blanks else None
-        return Group(view=view, values=values, title=title, rows=rows, blanks=blanks, sums=sums, **more)
+        return ColumnGroup(view=view, values=values, title=title, rows=rows, blanks=blanks, sums=sums, **more)
 
-    def shared(name: str) -> Group:
+    def shared(name: str) -> ColumnGroup:
         bar = max(BAR if view.screen.width < WIDE else WIDE_BAR, cell_len(view.say("masked")) if masked else 0)
         remarks = dict.fromkeys(masked, view.say("masked"))
         title = wording.short_title("softmax", view.language)
