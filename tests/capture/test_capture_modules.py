@@ -241,7 +241,7 @@ def test_training_goes_on_as_without(x: Tensor) -> None:
 
 
 def test_weights_are_computed_where_a_record_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the module runs nothing is computed for it, of the batch one input then; it may write over its own."""
+    """While the module runs nothing is computed for it, of the batch one input then; it may write over its output."""
     q, k, v = torch.randn(3, 2, 4, 5, 8)
     want = Fused(is_causal=True)(q, k, torch.eye(5).expand(2, 4, 5, 5))
     computed: list[Tensor] = []
@@ -254,12 +254,15 @@ def test_weights_are_computed_where_a_record_is_asked_for(monkeypatch: pytest.Mo
     monkeypatch.setattr(stream, "weights_in_blocks", counted)
     model = Fused(is_causal=True)
     with attnviz.watch(model) as seen:
-        for one in (*(model(q, k, v) for _ in range(3)), q, k, v):
-            one.zero_()
+        for _ in range(3):
+            model(q, k, v).zero_()
     assert str(seen) == "0: Fused, decoder, 4 heads, 5 queries x 5 keys"
     assert computed == []
     np.testing.assert_allclose(seen.attention(index=-1).weights[0], want[1], atol=1e-6)
     assert [tuple(one.shape) for one in computed] == [(1, 4, 5, 8)]
+    q.zero_()
+    with pytest.raises(NotVerifiedError):
+        seen.attention()
 
 
 class TestRefused:

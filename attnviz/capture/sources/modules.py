@@ -338,8 +338,11 @@ class Watched:
         self._keep(weights.shape, held, cross=cross, dropped=dropped)
 
     def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
-        """Keep what the weights of the fused function are computed from; the module may write over its own."""
-        held = replace(layer, **{name: getattr(layer, name).clone() for name in (*QKV, "output")})
+        """Keep what the weights of the fused function are computed from.
+
+        The module may write over its output; where it does over its query, key or value, the receipt refuses.
+        """
+        held = replace(layer, output=layer.output.clone())
         self._keep((*layer.query.shape[:3], layer.key.shape[2]), held, cross=cross, dropped=dropped)
 
     def _keep(self, shape: Sequence[int], held: Layer | Tensor | None, *, cross: bool | None, dropped: bool) -> None:
