@@ -265,6 +265,29 @@ def test_weights_are_computed_where_a_record_is_asked_for(monkeypatch: pytest.Mo
         seen.attention()
 
 
+@pytest.mark.parametrize("model", [ByHand(), nn.MultiheadAttention(16, 4, batch_first=True)])
+def test_a_subclass_of_tensor(x: Tensor, model: nn.Module) -> None:
+    """Attention of tensors of another class is seen as that of any."""
+
+    class Named(Tensor):
+        """A tensor with a name, as libraries have them."""
+
+    inputs = 1 if isinstance(model, ByHand) else 3
+    with attnviz.watch(model) as seen:
+        model(*[x] * inputs)
+    want = seen.attention().weights
+    with attnviz.watch(model) as seen:
+        model(*[x.as_subclass(Named)] * inputs)  # type: ignore[arg-type]  # torch declares a type of its own
+    assert np.array_equal(seen.attention().weights, want)
+
+
+def test_several_devices() -> None:
+    """A module whose parts are on devices that do not fit is refused in one line, by what torch says of it."""
+    model = nn.Sequential(nn.Embedding(300, 16), ByHand().to("meta"))
+    with pytest.raises(ModelError, match=r"cannot be run on this text: .*device"):
+        attnviz.attend("abc", model)
+
+
 class TestRefused:
     """What cannot be shown is said, where the record is asked for."""
 

@@ -1,0 +1,118 @@
+"""Random small configurations: whatever the sizes, texts, batch and blocks, the weights are the library's own."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import attnviz
+from attnviz.capture import stream
+from attnviz.capture.attend import attend_all
+from attnviz.capture.sources import huggingface as pretrained
+from attnviz.errors import ModelError, NotVerifiedError
+from tests.fixtures.zoo import make_tokenizer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORDS = ["the", "animal", "didn't", "cross", "unbelievable", "street", "."]
+TEXTS = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=1, max_size=3)
+
+
+@st.composite
+def configurations(draw: st.DrawFn) -> Any:
+    """A small configuration of one of four families, with the extras that it may have."""
+    import transformers
+
+    groups, each, width = draw(st.integers(1, 3)), draw(st.integers(1, 3)), 2 * draw(st.integers(1, 4))
+    heads, layers = groups * each, draw(st.integers(1, 3))
+    sizes = {
+        "hidden_size": heads * width, "num_attention_heads": heads, "num_hidden_layers": layers,
+        "intermediate_size": 7, "initializer_range": draw(st.sampled_from([0.02, 0.1])),
+    }  # fmt: skip
+    grouped = {"num_key_value_heads": groups, "head_dim": width}
+    family = draw(st.sampled_from(["Bert", "GPT2", "Llama", "Gemma2"]))
+    if family == "GPT2":
+        return transformers.GPT2Config(
+            n_embd=heads * width, n_head=heads, n_layer=layers, initializer_range=sizes["initializer_range"],
+            scale_attn_by_inverse_layer_idx=draw(st.booleans()),
+        )  # fmt: skip
+    if family == "Gemma2":
+        extras = {
+            "attn_logit_softcapping": draw(st.sampled_from([0.5, 50.0])), "sliding_window": draw(st.integers(1, 6)),
+            "query_pre_attn_scalar": draw(st.integers(1, 9)),
+        }  # fmt: skip
+        return transformers.Gemma2Config(**sizes, **grouped, **extras)
+    if family == "Llama":
+        return transformers.LlamaConfig(**sizes, **grouped, attention_bias=draw(st.booleans()))
+    return transformers.BertConfig(**sizes)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(real_model: str) -> Any:
+    """The words of BERT."""
+    return make_tokenizer("wordpiece", real_model)
+
+
+def model_of(config: Any, tokenizer: Any) -> Any:
+    """A model with random weights."""
+    from transformers import AutoModel
+
+    config.vocab_size, config.pad_token_id = len(tokenizer), 0
+    torch.manual_seed(0)
+    return AutoModel.from_config(config, attn_implementation="eager").eval()
+
+
+@settings(max_examples=25, deadline=None)
+@given(config=configurations(), texts=TEXTS, rows=st.integers(1, 9), fused=st.booleans())
+def test_weights_are_the_librarys(tokenizer: Any, config: Any, texts: list[str], rows: int, *, fused: bool) -> None:
+    """Alone and in any batch, in blocks of any size, eager or fused: those of `output_attentions`."""
+    model = model_of(config, tokenizer)
+    with torch.no_grad():
+        wanted = [model(**tokenizer(one, return_tensors="pt"), output_attentions=True).attentions for one in texts]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stream, "BLOCK_ROWS", rows)
+        patch.setattr(pretrained, "EAGER_UP_TO", 0 if fused else 512)
+        records, backwards = (attend_all(given, attnviz.as_source(model, tokenizer)) for given in (texts, texts[::-1]))
+    for record, attentions, again in zip(records, wanted, backwards[::-1], strict=True):
+        np.testing.assert_allclose(record.weights, torch.cat(attentions).numpy(), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(again.weights, record.weights, rtol=0, atol=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(config=configurations(), factor=st.floats(1.3, 3.0))
+def test_another_scaling_is_refused(tokenizer: Any, config: Any, factor: float) -> None:
+    """Weights of scores that are larger than the model's are not shown; a cap or a window may leave no difference."""
+    assume(config.model_type != "gemma2")
+    config.initializer_range = 0.5
+    model = model_of(config, tokenizer)
+    compute = stream.weights_in_blocks
+
+    def wrong(query: torch.Tensor, key: torch.Tensor, scoring: stream.Scoring) -> Any:
+        return compute(query * factor, key, scoring)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stream, "weights_in_blocks", wrong)
+        with pytest.raises(NotVerifiedError):
+            attnviz.attend("the animal didn't cross the street.", model, tokenizer)
+
+
+@pytest.mark.parametrize("method", ["bitsandbytes", "gptq", "awq", "fp8"])
+def test_quantised(tmp_path: Path, tokenizer: Any, method: str) -> None:
+    """A checkpoint whose number format needs what is not installed is refused, and the reason names it."""
+    import transformers
+
+    config = transformers.BertConfig(hidden_size=6, num_attention_heads=2, num_hidden_layers=1, intermediate_size=7)
+    transformers.BertModel(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    held = json.loads((tmp_path / "config.json").read_text())
+    held["quantization_config"] = {"quant_method": method, "bits": 4, "load_in_4bit": True}
+    (tmp_path / "config.json").write_text(json.dumps(held))
+    with pytest.raises(ModelError, match=r"cannot be loaded: .*requires \w+"):
+        attnviz.attend("the animal", str(tmp_path))
