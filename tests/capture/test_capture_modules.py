@@ -277,7 +277,7 @@ def test_a_subclass_of_tensor(x: Tensor, model: nn.Module) -> None:
         model(*[x] * inputs)
     want = seen.attention().weights
     with attnviz.watch(model) as seen:
-        model(*[x.as_subclass(Named)] * inputs)  # type: ignore[arg-type]  # torch declares a type of its own
+        model(*[x.as_subclass(Named)] * inputs)
     assert np.array_equal(seen.attention().weights, want)
 
 

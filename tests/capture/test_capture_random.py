@@ -32,11 +32,11 @@ def configurations(draw: st.DrawFn) -> Any:
 
     groups, each, width = draw(st.integers(1, 3)), draw(st.integers(1, 3)), 2 * draw(st.integers(1, 4))
     heads, layers = groups * each, draw(st.integers(1, 3))
-    sizes = {
+    sizes: dict[str, Any] = {
         "hidden_size": heads * width, "num_attention_heads": heads, "num_hidden_layers": layers,
         "intermediate_size": 7, "initializer_range": draw(st.sampled_from([0.02, 0.1])),
     }  # fmt: skip
-    grouped = {"num_key_value_heads": groups, "head_dim": width}
+    grouped: dict[str, Any] = {"num_key_value_heads": groups, "head_dim": width}
     family = draw(st.sampled_from(["Bert", "GPT2", "Llama", "Gemma2"]))
     if family == "GPT2":
         return transformers.GPT2Config(
@@ -44,7 +44,7 @@ def configurations(draw: st.DrawFn) -> Any:
             scale_attn_by_inverse_layer_idx=draw(st.booleans()),
         )  # fmt: skip
     if family == "Gemma2":
-        extras = {
+        extras: dict[str, Any] = {
             "attn_logit_softcapping": draw(st.sampled_from([0.5, 50.0])), "sliding_window": draw(st.integers(1, 6)),
             "query_pre_attn_scalar": draw(st.integers(1, 9)),
         }  # fmt: skip
