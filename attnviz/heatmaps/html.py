@@ -113,11 +113,11 @@ def _signed(content: Content, model: str, roles: Roles) -> Content:
     known = content.labels
     signs = roles.signs.among(model, known["is"], known["layers"], known["heads"])
     once = list(dict.fromkeys(signs.values()))
-    known |= {
+    shown = {
         "signs": [{"sign": one.sign, "colour": one.colour, "words": one.words} for one in once],
         "roles": {f"{layer}.{head}": once.index(sign) for (layer, head), sign in signs.items()},
     }
-    return content
+    return replace(content, labels=known | shown)
 
 
 def _tour(model: str, palette: str, scale: Scale, lang: str, told: StoryText | None = None) -> Content:

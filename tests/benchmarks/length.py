@@ -2,7 +2,9 @@
 
 The second line of each is with the 8 strongest links of each row and all statistics, as records have them.
 
-Usage: python tests/benchmarks/length.py [TOKENS ...]
+Usage: python tests/benchmarks/length.py [--rows N] [TOKENS ...]
+
+With --rows the weights are computed in blocks of so many rows, other than usual.
 
 One layer, 12 heads of 64, random numbers, all cores. Each line is one run in a process of its own: the seconds of fused
 attention alone, those of weights, picture (512 x 512 cells of each head) and receipt, both together as a multiple of
@@ -19,6 +21,7 @@ import time
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+from attnviz.capture import stream
 from attnviz.capture.exact import ExactRows
 from attnviz.capture.observers import Batch, KeepWeights
 from attnviz.capture.stream import ForwardPass, Scoring
@@ -59,12 +62,16 @@ def measure(n_tokens: int, *, causal: bool, links: bool) -> None:
 def main() -> None:
     """Measure each length in a process of its own."""
     if sys.argv[1:2] == ["--one"]:
+        if "--rows" in sys.argv:
+            stream.BLOCK_ROWS = int(sys.argv[-1])
         measure(int(sys.argv[2]), causal="causal" in sys.argv, links="links" in sys.argv)
         return
     print("| tokens | fused, no weights | picture and receipt | together / fused | memory |\n|---|---|---|---|---|")
-    for n_tokens in sys.argv[1:] or ["2048", "8192", "32768"]:
+    given = sys.argv[1:]
+    rows = given[:2] if given[:1] == ["--rows"] else []
+    for n_tokens in given[len(rows) :] or ["2048", "8192", "32768"]:
         for more in ([], ["links"], ["causal"], ["causal", "links"]):
-            subprocess.run([sys.executable, __file__, "--one", n_tokens, *more], check=True)
+            subprocess.run([sys.executable, __file__, "--one", n_tokens, *more, *rows], check=True)
 
 
 if __name__ == "__main__":

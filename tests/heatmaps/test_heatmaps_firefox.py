@@ -113,3 +113,9 @@ def test_nothing_can_be_asked_of_the_network(firefox: Firefox) -> None:
     }"""
     assert firefox.run(refused) == ["connect-src", "img-src", "script-src-elem"]
     assert all("Content-Security-Policy" in error for error in firefox.errors())
+
+
+def test_a_script_that_fails_is_noticed(firefox: Firefox) -> None:
+    """So that the check at the end of each test can fail."""
+    firefox.open("<!doctype html><main></main><script>nothing.there()</script>")
+    assert ["nothing is not defined" in error for error in firefox.errors()] == [True]
