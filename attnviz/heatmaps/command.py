@@ -98,6 +98,10 @@ def command(
         _draw_lines(many, text, model, selection, appearance, figure)
         return
     record = _record(text, model, selection, output)
+    page = None
+    if any(path.suffix.lower() == PAGE for path in output.output):  # roles that are another model's are refused at once
+        look = {name: getattr(appearance, name) for name in ("palette", "scale", "lang", "roles")}
+        page = record.page(**look)
     if output.json:
         from attnviz.storage import to_json
 
@@ -119,9 +123,8 @@ def command(
     for path in output.output or usual:
         if path.suffix.lower() in RECORDS:
             write(path, partial(record.save, path))
-        elif path.suffix.lower() == PAGE:
-            look = {name: getattr(appearance, name) for name in ("palette", "scale", "lang", "roles")}
-            write(path, partial(record.save, path, **look))
+        elif page is not None and path.suffix.lower() == PAGE:
+            write(path, partial(page.save, path))
         else:
             from attnviz.heatmaps.figure import draw
             from attnviz.render.sheet import resolve

@@ -141,3 +141,7 @@ def test_what_holds_no_roles(record: Attention, tmp_path: Path, refused: Callabl
     status, line = refused("heatmap", "I love you", "--toy", "--roles", str(path), "-o", "a.png")
     assert status == 2
     assert "--roles puts signs on a page" in line
+    for name, wanted in ((str(path), "holds no roles"), ("none.stats", "none.stats cannot be read")):
+        status, line = refused("heatmap", "I love you", "--toy", "--roles", name, "-o", "a.html")
+        assert status == 1
+        assert wanted in line
