@@ -12,12 +12,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import NotVerifiedError
 
-TOLERANCE = {
-    torch.float64: 1e-12,
-    torch.float32: 1e-5,
-    torch.float16: 4e-3,
-    torch.bfloat16: 3e-2,
-}
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 """The largest difference accepted between weights times values and the native output, per number format: about ten
 times what rounding alone makes. It is relative to the layer's largest output, or sum, where that exceeds 1."""
 
