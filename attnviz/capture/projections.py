@@ -17,8 +17,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnviz.attention import positions
-from attnviz.capture.observers import Batch, Block
-from attnviz.capture.stream import Layer
+from attnviz.capture.observers import Batch
+from attnviz.capture.stream import Layer, LayerObserver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
             hook.remove()
 
 
-class KeepProjections:
+class KeepProjections(LayerObserver):
     """Keeps one layer's query, key and value, and the calls right before and after its attention.
 
     The layer is a number from 0, or from the end where it is negative.
@@ -110,9 +110,6 @@ class KeepProjections:
         self._batch = batch
         self._seen.clear()
         self._calls, self._kept = [], []
-
-    def observe(self, block: Block) -> None:
-        """Weights are computed anew from what is kept."""
 
     def observe_call(self, call: Call) -> None:
         """Keep the call, until a layer comes by that is not the one wanted."""

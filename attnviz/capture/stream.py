@@ -20,7 +20,6 @@ from attnviz.errors import NoAttentionError
 BLOCK_BYTES, BLOCK_ROWS = 256 * 2**20, 256
 """How large a block of weights may be: large enough to keep the cores busy, small beside any model."""
 
-
 LOAD_INSTEAD = "weights that you saved with their tokens as .npz or .json are drawn by attnviz heatmap --load FILE"
 """What can be done where a model is refused."""
 
@@ -79,7 +78,7 @@ class Scoring:
 class Layer:
     """What one layer's attention was given, and what the model made of it."""
 
-    number: int  # from 0
+    number: int = -1  # from 0; below that a run counts
     query: Float[Tensor, "batch head query d_k"]  # after positions are applied, if they are rotary
     key: Float[Tensor, "batch group key d_k"]  # likewise; there may be fewer key heads than query heads
     value: Float[Tensor, "batch group key d_v"]
@@ -88,28 +87,21 @@ class Layer:
 
 
 @runtime_checkable  # so that a run finds these observers
-class LayerObserver(Protocol):
+class LayerObserver(Observer, Protocol):
     """An observer of each layer's query, key and value, which come before the blocks."""
-
-    def begin(self, batch: Batch) -> None:
-        """A batch is about to run."""
 
     def observe_layer(self, layer: Layer) -> None:
         """A layer's attention has been computed; its blocks follow."""
-
-    def observe(self, block: Block) -> None:
-        """A block of rows has been computed."""
 
 
 SMALL = 96 * 2**10
 """Bytes of queries, keys and values up to which a record has them."""
 
 
-class KeepVectors:
-    """Keeps the queries, keys and values of the heads whose weights are kept, where all of them are small.
+class KeepVectors(LayerObserver):
+    """Keeps the queries, keys and values of the heads whose weights `keep` keeps, where all of them are small.
 
-    Args:
-        keep: keeps the weights of whole sentences; of a part of one nothing is kept.
+    Of a part of a sentence nothing is kept.
     """
 
     def __init__(self, keep: KeepWeights) -> None:
@@ -131,9 +123,6 @@ class KeepVectors:
             self._layers.append(layer)
         else:
             self._layers.clear()
-
-    def observe(self, block: Block) -> None:
-        """There is nothing to see in weights."""
 
     def of(self, index: int) -> Vectors | None:
         """Those of one sentence of the batch, without its padding; None where there is too much, or not all."""
@@ -288,41 +277,30 @@ class ForwardPass:
         """Whether all that comes of the pass is a record, whose receipt says how it was taken."""
         return all(isinstance(observer, KeepWeights | KeepVectors) for observer in self.observers)
 
-    def layer(
-        self,
-        query: Float[Tensor, "batch head query d_k"],
-        key: Float[Tensor, "batch group key d_k"],
-        value: Float[Tensor, "batch group key d_v"],
-        output: Float[Tensor, "batch query head d_v"],
-        scoring: Scoring,
-        *,
-        number: int | None = None,
-        unknown: Sequence[str] = (),
-    ) -> None:
-        """Stream one layer's rows to the observers, compared with the native implementation's output.
+    def layer(self, layer: Layer, unknown: Sequence[str] = ()) -> None:
+        """Stream a layer's rows to the observers, compared with the native implementation's output.
 
-        Its number is counted where the model does not give it. A refusal names the keywords that are `unknown`.
+        A refusal names the keywords that are `unknown`.
 
         Raises:
             NotVerifiedError: weights times values are not the native output.
         """
-        last = max(self._differences, default=-1)
-        layer = number if number is not None and number > last else last + 1
+        layer = replace(layer, number=max(layer.number, max(self._differences, default=-1) + 1))
+        query, key, scoring = layer.query, layer.key, layer.scoring
         self.dtype = query.dtype
         self.has_sinks |= scoring.sinks is not None
-        by_sums = key.shape[2] > EVERY_NUMBER and value.shape[3] > SUMS and self._records
+        width = layer.value.shape[3]
+        by_sums = key.shape[2] > EVERY_NUMBER and width > SUMS and self._records
         self._sums |= by_sums
-        whole = Layer(number=layer, query=query, key=key, value=value, output=output, scoring=scoring)
         self.observing = True
         for observer in self.observers:
             if isinstance(observer, LayerObserver):
-                observer.observe_layer(whole)
+                observer.observe_layer(layer)
         self.observing = False
         dtype = torch.promote_types(query.dtype, torch.float32)
-        values = for_each_head(value.to(dtype), query.shape[1])  # (B, H, K, d)
-        output = output.to(dtype)
+        values, output = for_each_head(layer.value.to(dtype), query.shape[1]), layer.output.to(dtype)  # (B, H, K, d)
         if by_sums:
-            added = signs(value.shape[3], layer).to(values)
+            added = signs(width, layer.number).to(values)
             values, output = (values @ added).contiguous(), output @ added
         largest, scale = 0.0, 1.0
         for first, low, seen in weights_in_blocks(query, key, scoring):
@@ -335,28 +313,25 @@ class ForwardPass:
             real = self.batch.real[:, rows].to(off.device)
             largest = _larger(largest, off[real])
             scale = _larger(scale, native.abs().amax(dim=(2, 3))[real])
-            block = Block(
-                layer=layer, first_row=first, n_rows=query.shape[2], n_keys=key.shape[2], causal=scoring.causal,
-                seen=seen,
-            )  # fmt: skip
-            self.observing = True
-            for observer in self.observers:
-                observer.observe(block)
-            self.observing = False
-        check_layer(layer, largest, scale, query.dtype, unknown)
-        self._differences[layer] = largest
+            self._show(layer.number, seen, query.shape[2], key.shape[2], first_row=first, causal=scoring.causal)
+        check_layer(layer.number, largest, scale, query.dtype, unknown)
+        self._differences[layer.number] = largest
 
     def own(self, weights: Float[Tensor, "batch head query key"]) -> None:
         """Show the observers a layer's weights that the model itself computed and used; there is nothing to prove."""
         layer = max(self._differences, default=-1) + 1
         self.dtype = weights.dtype
+        self._show(layer, weights, *weights.shape[2:])
+        self._differences[layer] = 0.0
+
+    def _show(
+        self, layer: int, seen: Tensor, n_rows: int, n_keys: int, *, first_row: int = 0, causal: bool = False
+    ) -> None:
+        block = Block(layer=layer, first_row=first_row, n_rows=n_rows, causal=causal, n_keys=n_keys, seen=seen)
         self.observing = True
-        n_rows, n_keys = weights.shape[2:]
-        block = Block(layer=layer, first_row=0, n_rows=n_rows, n_keys=n_keys, causal=False, seen=weights)
         for observer in self.observers:
             observer.observe(block)
         self.observing = False
-        self._differences[layer] = 0.0
 
     def receipt(self, name: str) -> Receipt:
         """The proof of the whole pass.
@@ -386,28 +361,21 @@ class LastRows:
     run: ForwardPass
     n: int
 
-    def layer(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        output: Tensor,
-        scoring: Scoring,
-        *,
-        number: int | None = None,
-        unknown: Sequence[str] = (),
-    ) -> None:
+    def layer(self, layer: Layer, unknown: Sequence[str] = ()) -> None:
         """As `ForwardPass.layer`."""
-        rows, mask, bias = slice(-self.n, None), scoring.mask, scoring.bias
-        if mask is None and scoring.causal:
-            mask = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool, device=query.device).tril()
-        last = replace(
-            scoring,
+        query, mask, bias = layer.query, layer.scoring.mask, layer.scoring.bias
+        first, last = query.shape[2] - self.n, query.shape[2]
+        if mask is None and layer.scoring.causal:
+            mask = torch.ones(last, layer.key.shape[2], dtype=torch.bool, device=query.device).tril()
+        scoring = replace(
+            layer.scoring,
             causal=False,
-            mask=mask if mask is None or mask.shape[-2] == 1 else mask[..., rows, :],
-            bias=bias if bias is None or bias.shape[-2] == 1 else bias[..., rows, :],
+            mask=None if mask is None else rows_of(mask, first, last),
+            bias=None if bias is None else rows_of(bias, first, last),
         )
-        self.run.layer(query[:, :, rows], key, value, output[:, rows], last, number=number, unknown=unknown)
+        self.run.layer(
+            replace(layer, query=query[:, :, first:], output=layer.output[:, first:], scoring=scoring), unknown
+        )
 
 
 def _larger(largest: float, values: Tensor) -> float:

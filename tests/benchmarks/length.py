@@ -24,7 +24,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnviz.capture import stream
 from attnviz.capture.exact import ExactRows
 from attnviz.capture.observers import Batch, KeepWeights
-from attnviz.capture.stream import ForwardPass, Scoring
+from attnviz.capture.stream import ForwardPass, Layer, Scoring
 
 HEADS, WIDTH, ROUNDS = 12, 64, 3
 
@@ -49,7 +49,8 @@ def measure(n_tokens: int, *, causal: bool, links: bool) -> None:
         batch = Batch(sentences=(), inputs={}, real=torch.ones(1, n_tokens, dtype=torch.bool))
         keep = KeepWeights(memory=4 * HEADS * 512**2 + 64 * HEADS * n_tokens)
         run = ForwardPass(batch=batch, observers=[keep], native="sdpa")
-        run.layer(query, key, value, output.transpose(1, 2), Scoring(causal=causal))
+        output, scoring = output.transpose(1, 2), Scoring(causal=causal)
+        run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))
         keep.weights(0)
         keep.exact(0, (), ())
         run.receipt("")

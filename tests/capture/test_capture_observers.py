@@ -411,6 +411,7 @@ def test_layers_whose_heads_are_not_alike_have_no_vectors() -> None:
     for width in (4, 6):
         query, key, value = torch.randn(3, 1, 2, 3, width)
         output = torch.nn.functional.scaled_dot_product_attention(query, key, value)
-        run.layer(query, key, value, output.transpose(1, 2), stream.Scoring())
+        output = output.transpose(1, 2)
+        run.layer(stream.Layer(query=query, key=key, value=value, output=output, scoring=stream.Scoring()))
     assert keep.weights(0).shape == (2, 2, 3, 3)
     assert vectors.of(0) is None

@@ -18,7 +18,7 @@ from attnviz.capture.observers import Batch, Block, KeepWeights
 from attnviz.capture.receipt import EVERY_NUMBER, SUMS, check_layer, signs, tolerance_of
 from attnviz.capture.source import open_source
 from attnviz.capture.sources import huggingface as pretrained
-from attnviz.capture.stream import ForwardPass, Scoring
+from attnviz.capture.stream import ForwardPass, Layer, Scoring
 from attnviz.errors import NotVerifiedError
 from attnviz.text.notes import proof
 
@@ -186,7 +186,8 @@ class TestLong:
         output = scaled_dot_product_attention(query, key, value + 3)
         batch = Batch(sentences=(), inputs={}, real=torch.ones(1, 40, dtype=torch.bool), real_keys=torch.ones(1, n) > 0)
         run = ForwardPass(batch=batch, observers=[KeepWeights(memory=2**20)], native="sdpa")
-        run.layer(query, key, value + 3, change(output.transpose(1, 2).clone()), Scoring())
+        output = change(output.transpose(1, 2).clone())
+        run.layer(Layer(query=query, key=key, value=value + 3, output=output, scoring=Scoring()))
         return run.receipt("")
 
     def test_said(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from torch.nn.functional import pad
 
 from attnviz.capture import stream
 from attnviz.capture.observers import Batch, Block, Sentence
-from attnviz.capture.stream import ForwardPass, Scoring, weights_in_blocks
+from attnviz.capture.stream import ForwardPass, Layer, Scoring, weights_in_blocks
 from attnviz.errors import NoAttentionError, NotVerifiedError
 
 E = math.e
@@ -180,13 +181,14 @@ def batch_of(*lengths: int) -> Batch:
     return Batch(sentences=(sentence,) * len(lengths), inputs={}, real=real)
 
 
-def layer_of(scoring: Scoring | None = None) -> dict[str, Any]:
+def layer_of(scoring: Scoring | None = None, number: int = -1) -> Layer:
     """What a layer is given, and the right output."""
     query, key = numbers(BATCH, HEADS, TOKENS, WIDTH), numbers(BATCH, GROUPS, TOKENS, WIDTH, seed=6)
     value = numbers(BATCH, GROUPS, TOKENS, 5, seed=7)
     scoring = scoring or Scoring()
     output = whole(query, key, scoring) @ value.repeat_interleave(HEADS // GROUPS, dim=1)
-    return {"query": query, "key": key, "value": value, "output": output.transpose(1, 2), "scoring": scoring}
+    output = output.transpose(1, 2)
+    return Layer(number=number, query=query, key=key, value=value, output=output, scoring=scoring)
 
 
 class TestRun:
@@ -197,8 +199,8 @@ class TestRun:
         monkeypatch.setattr(stream, "BLOCK_BYTES", 5 * BATCH * HEADS * TOKENS * 4)
         blocks = Blocks()
         run = ForwardPass(batch=batch_of(13, 7), observers=[blocks], native="eager")
-        run.layer(**layer_of())
-        run.layer(**layer_of(Scoring(causal=True)))
+        run.layer(layer_of())
+        run.layer(layer_of(Scoring(causal=True)))
         shapes = [(0, 5), (5, 5), (10, 3)]
         assert blocks.seen == [
             (layer, first, TOKENS, causal, (BATCH, HEADS, rows, TOKENS))
@@ -209,16 +211,16 @@ class TestRun:
     def test_numbers(self) -> None:
         """A layer's own number counts; where it has none, or one that was seen, it is the next."""
         run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
-        for number in (None, 2, None, 2, 7):
-            run.layer(**layer_of(), number=number)
+        for number in (-1, 2, -1, 2, 7):
+            run.layer(layer_of(number=number))
         assert run.receipt("made-up").layers == (0, 2, 3, 4, 7)
 
     def test_difference(self) -> None:
         """What is planted in one number of the output is the difference on the receipt."""
         given = layer_of()
-        given["output"][1, 4, 3, 2] += 7e-6
+        given.output[1, 4, 3, 2] += 7e-6
         run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
-        run.layer(**given)
+        run.layer(given)
         receipt = run.receipt("made-up")
         assert receipt.max_difference == pytest.approx(7e-6, abs=1e-6)
         assert (receipt.native, receipt.dtype, receipt.tolerance) == ("eager", "float32", 1e-5)
@@ -228,17 +230,17 @@ class TestRun:
         monkeypatch.setattr(stream, "BLOCK_BYTES", 1)
         for row in (0, 6, 12):
             given = layer_of()
-            given["output"][0, row, 5, 4] += 0.01
+            given.output[0, row, 5, 4] += 0.01
             run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
             with pytest.raises(NotVerifiedError, match=r"layer 3 .* differ by 1\.0e-02 .* \(tolerance [12]\.\de-05 "):
-                run.layer(**given, number=3)
+                run.layer(replace(given, number=3))
 
     def test_padding_does_not_count(self) -> None:
         """What a model computes where there is no token is nobody's business, NaN included."""
         given = layer_of()
-        given["output"][1, 7:] = torch.nan
+        given.output[1, 7:] = torch.nan
         run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
-        run.layer(**given)
+        run.layer(given)
         assert run.receipt("made-up").max_difference < 1e-6
 
     @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
@@ -246,18 +248,18 @@ class TestRun:
         """NaN and infinity are refused, whichever row they are in: neither passes for a small difference."""
         for row in (0, 12):
             given = layer_of()
-            given["output"][0, row, 0, 0] = broken
+            given.output[0, row, 0, 0] = broken
             run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
             with pytest.raises(NotVerifiedError, match=r"layer 0 is not verified: .* is not a finite number"):
-                run.layer(**given)
+                run.layer(given)
 
     def test_sinks(self) -> None:
         """A run knows whether some layer had sinks."""
         run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
-        run.layer(**layer_of())
+        run.layer(layer_of())
         assert not run.has_sinks
-        run.layer(**layer_of(Scoring(sinks=numbers(HEADS))))
-        run.layer(**layer_of())
+        run.layer(layer_of(Scoring(sinks=numbers(HEADS))))
+        run.layer(layer_of())
         assert run.has_sinks
 
     def test_no_layer(self) -> None:

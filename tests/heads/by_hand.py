@@ -15,7 +15,7 @@ from torch import Tensor
 from attnviz.attention import Kind, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
-from attnviz.capture.stream import ForwardPass, Scoring
+from attnviz.capture.stream import ForwardPass, Layer, Scoring
 
 WORDS = ("[CLS]", "[SEP]", ".", *(f"w{number}" for number in range(21)))
 PLACES = 48
@@ -164,7 +164,8 @@ class ByHand:
                 value = x[:, None].expand(-1, len(maps), -1, -1)
                 weights = torch.softmax((query @ key.mT).masked_fill(~mask, -torch.inf), dim=-1)
                 context = (weights @ value).transpose(1, 2)  # (B, Q, H, d)
-                run.layer(query, key, value, context, Scoring(mask=mask, scaling=1.0))
+                scoring = Scoring(mask=mask, scaling=1.0)
+                run.layer(Layer(query=query, key=key, value=value, output=context, scoring=scoring))
                 x = x + self._outputs[number](context.flatten(2))
         return run.receipt(self.name)
 

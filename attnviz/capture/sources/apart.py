@@ -6,18 +6,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.attention import SOFTMAX
-from attnviz.capture.observers import Batch, Block
+from attnviz.capture.observers import Block, Observer
 from attnviz.capture.stream import ForwardPass, KeepVectors, LastRows, Layer, LayerObserver
 from attnviz.errors import NoAttentionError
 
 
-class LooksAhead:
+class LooksAhead(Observer):
     """Whether any query looks at a later key, which nothing but the weights says of such models."""
 
     found = False
-
-    def begin(self, batch: Batch) -> None:
-        """A batch is about to run."""
 
     def observe(self, block: Block) -> None:
         """A block of rows has been computed."""
@@ -40,7 +37,7 @@ class Apart:
         self._expect((*layer.query.shape[:3], layer.key.shape[2]))
         self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
         run = LastRows(self._run, self._run.batch.real.shape[1]) if self._anew else self._run
-        run.layer(layer.query, layer.key, layer.value, layer.output, layer.scoring)
+        run.layer(layer)
 
     def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - likewise
         """Weights of the model's own."""

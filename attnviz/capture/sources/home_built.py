@@ -20,7 +20,7 @@ from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources.decoding import UncachedDecoding, cannot_generate, no_template, room_of
-from attnviz.capture.stream import ForwardPass, LastRows, Scoring
+from attnviz.capture.stream import ForwardPass, LastRows, Layer, Scoring
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import Language, ToyConfig
@@ -418,7 +418,8 @@ def _watch(run: ForwardPass | LastRows) -> AttendFunction:
 
     def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
         context, _ = scaled_dot_product_attention(query, key, value, mask)
-        run.layer(query, key, value, context.transpose(1, 2), Scoring(mask=mask, rounded=True))
+        scoring, output = Scoring(mask=mask, rounded=True), context.transpose(1, 2)
+        run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))
         return context, None
 
     return attend
@@ -446,5 +447,6 @@ class _Steps:
     def show(self, run: ForwardPass | LastRows) -> None:
         """Show all steps to a run as one layer."""
         key, value, mask = self._rest
-        output = torch.cat(self._contexts, dim=2).transpose(1, 2)
-        run.layer(torch.cat(self._queries, dim=2), key, value, output, Scoring(mask=mask, rounded=True))
+        query, output = torch.cat(self._queries, dim=2), torch.cat(self._contexts, dim=2).transpose(1, 2)
+        scoring = Scoring(mask=mask, rounded=True)
+        run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.capture.stream import ForwardPass, LastRows, MaskRows, Scoring, span_of
+from attnviz.capture.stream import ForwardPass, LastRows, Layer, MaskRows, Scoring, span_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +92,13 @@ def _watch(native: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
         watching = _watching.get()
         if watching is not None and (watching.is_shown is None or watching.is_shown(module, query, key)):
             number = getattr(module, "layer_idx", None)
-            watching.run.layer(
-                query,
-                key,
-                value,
-                output,
-                _scoring(native, module, attention_mask, given, is_one=query.shape[2] == 1 < key.shape[2]),
-                number=number if isinstance(number, int) else None,
-                unknown=[name for name, what in given.items() if name not in _KNOWN and what is not None],
-            )
+            scoring = _scoring(native, module, attention_mask, given, is_one=query.shape[2] == 1 < key.shape[2])
+            layer = Layer(
+                number=number if isinstance(number, int) else -1,
+                query=query, key=key, value=value, output=output, scoring=scoring,
+            )  # fmt: skip
+            unknown = [name for name, what in given.items() if name not in _KNOWN and what is not None]
+            watching.run.layer(layer, unknown)
         return output, weights
 
     return attention

@@ -104,7 +104,7 @@ class SeenLayer:
                 given: dict[str, Any] = {"attn_mask": scoring.mask, "is_causal": scoring.causal}
                 given |= {"scale": scoring.scaling, "enable_gqa": key.shape[1] < query.shape[1]}
                 output = FUSED(query, key, value, **given).transpose(1, 2)
-            run.layer(query, key, value, output, scoring, number=0)
+            run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))
         elif self.held is not None:
             run.own(self.held[one])
         return keep.weights(0)[0], run.receipt("")
@@ -195,7 +195,7 @@ class Eye(TorchFunctionMode):
             if mask is not None and mask.ndim == given["query"].ndim == AXES - 1:
                 mask = mask[:, None]
             scoring = Scoring(scaling=given.get("scale"), mask=mask, causal=given.get("is_causal", False))
-            layer = Layer(number=0, query=query, key=key, value=value, output=native.transpose(1, 2), scoring=scoring)
+            layer = Layer(query=query, key=key, value=value, output=native.transpose(1, 2), scoring=scoring)
             self._shown.fused(layer, cross=cross, dropped=bool(given.get("dropout_p")))
         return output
 
