@@ -7,7 +7,7 @@ says in its notes what was done.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -45,25 +45,15 @@ ROUNDED_TOLERANCE = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """One token as the model read it and as a person reads it.
+    """One token as the model read it and as a person reads it."""
 
-    Attributes:
-        text: what to show: no word-piece marks, no control characters.
-        piece: the vocabulary's own spelling, such as ``##ing`` or ``Ġlove``.
-        id: its number in the vocabulary; None where there is none (home-built words, merged words).
-        span: first and one-past-last character in the input; None for tokens the tokenizer added.
-        word: the number of the word it belongs to, counted over the whole input; None for specials.
-        special: added by the tokenizer, such as ``[CLS]``.
-        segment: 0 for the first sentence, 1 for the second of a pair, 2 for what the model generates.
-    """
-
-    text: str
-    piece: str
-    id: int | None = None
-    span: tuple[int, int] | None = None
-    word: int | None = None
-    special: bool = False
-    segment: int = 0
+    text: str  # what to show: no word-piece marks, no control characters
+    piece: str  # the vocabulary's own spelling, such as ``##ing`` or ``Ġlove``
+    id: int | None = None  # its number in the vocabulary; None where there is none (home-built words, merged words)
+    span: tuple[int, int] | None = None  # first and one-past-last character in the input; None for added tokens
+    word: int | None = None  # the number of the word it belongs to, counted over the whole input; None for specials
+    special: bool = False  # added by the tokenizer, such as ``[CLS]``
+    segment: int = 0  # 0 for the first sentence, 1 for the second of a pair, 2 for what the model generates
 
 
 SOFTMAX = "softmax"
@@ -77,23 +67,15 @@ class Receipt:
     In the same forward pass, for every layer, the captured weights times the values were compared with the
     output of the model's native implementation: every number of every row, or, of a long text, random sums of each row
     (Freivalds 1977, "Probabilistic machines can use less running time").
-
-    Attributes:
-        native: the native implementation, such as ``sdpa`` or ``eager``; of `SOFTMAX` there is nothing to compare.
-        dtype: the model's number format, such as ``float32``.
-        tolerance: the largest difference accepted, relative to a layer's largest output (or sum) where that exceeds 1.
-        layers: the layers that were compared.
-        differences: the largest absolute difference in each of them, in the units of the layer's output.
-        sums: how many random sums of each row were compared, each of all its numbers with random signs: a wrong number
-            changes each by its own size, several cancel out in one with a chance of a half at most. None: every number
-            was compared.
     """
 
-    native: str
-    dtype: str
-    tolerance: float
-    layers: tuple[int, ...]
-    differences: tuple[float, ...]
+    native: str  # the native implementation, such as ``sdpa`` or ``eager``; of `SOFTMAX` there is nothing to compare
+    dtype: str  # the model's number format, such as ``float32``
+    tolerance: float  # the largest difference accepted, relative to a layer's largest output (or sum) above 1
+    layers: tuple[int, ...]  # the layers that were compared
+    differences: tuple[float, ...]  # the largest absolute one in each of them, in the units of the layer's output
+    # How many random sums of each row were compared, each of all its numbers with random signs: a wrong number changes
+    # each by its own size, several cancel out in one with a chance of a half at most. None: every number was compared.
     sums: int | None = None
 
     def __post_init__(self) -> None:
@@ -113,25 +95,20 @@ class Receipt:
         return max(self.differences)
 
     def __str__(self) -> str:
-        n, largest = len(self.layers), self.max_difference
+        layers = _count(len(self.layers), "layer")
         if self.native == SOFTMAX:
-            return f"verified: the model's own softmax in {n} layer{'' if n == 1 else 's'}"
-        difference = f"{largest:.1e}" if largest else "0"
+            return f"verified: the model's own softmax in {layers}"
+        difference = f"{self.max_difference:.1e}" if self.max_difference else "0"
         sums = f", in {self.sums} random sums of each row" if self.sums else ""
-        return f"verified: max difference {difference} over {n} layer{'' if n == 1 else 's'}{sums}"
+        return f"verified: max difference {difference} over {layers}{sums}"
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that a reader should know, as data: `attnviz.text.notes` has the sentence, in each language.
+    """Something that a reader should know, as data: `attnviz.text.notes` has the sentence, in each language."""
 
-    Attributes:
-        code: what was done, such as ``input_truncated_tokens``; ``text`` for a note whose sentence is a field.
-        fields: what differs from case to case, by name.
-    """
-
-    code: str
-    fields: tuple[tuple[str, str | int], ...] = ()
+    code: str  # what was done, such as ``input_truncated_tokens``; ``text`` for a note whose sentence is a field
+    fields: tuple[tuple[str, str | int], ...] = ()  # what differs from case to case, by name
 
     @classmethod
     def of(cls, code: str, **fields: str | int) -> Note:
@@ -170,13 +147,8 @@ class Vectors:
 
     def select(self, layers: Sequence[int], heads: Sequence[int]) -> Vectors:
         """Those of some layers and heads, by their places here."""
-        chosen = np.ix_(layers, heads)
-        return Vectors(
-            query=self.query[chosen],
-            key=self.key[chosen],
-            value=self.value[chosen],
-            scaling=tuple(self.scaling[layer] for layer in layers),
-        )
+        chosen = {name: getattr(self, name)[np.ix_(layers, heads)] for name in ("query", "key", "value")}
+        return Vectors(**chosen, scaling=tuple(self.scaling[layer] for layer in layers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -200,15 +172,12 @@ class Exact:
     def select(self, layers: Sequence[int], heads: Sequence[int]) -> Exact:
         """That of some layers and heads, by their places here."""
         chosen = np.ix_(layers, heads)
-        return replace(
-            self,
-            statistics={
-                name: tuple(tuple(values[layer][head] for head in heads) for layer in layers)
-                for name, values in self.statistics.items()
-            },
-            link_keys=self.link_keys[chosen],
-            link_weights=self.link_weights[chosen],
-        )
+        statistics = {
+            name: tuple(tuple(values[layer][head] for head in heads) for layer in layers)
+            for name, values in self.statistics.items()
+        }
+        links = {"link_keys": self.link_keys[chosen], "link_weights": self.link_weights[chosen]}
+        return replace(self, statistics=statistics, **links)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -233,10 +202,7 @@ class Attention:
         exact: of a pooled record what is known of each token.
 
     Of a long input the tokens may be groups of tokens (`cell` is then above 1): to a group the sum over its keys, from
-    it the mean over its queries.
-
-    Raises:
-        RecordError: the parts do not fit together.
+    it the mean over its queries. Raises RecordError: the parts do not fit together.
     """
 
     weights: Weights
@@ -251,7 +217,7 @@ class Attention:
     layers: tuple[int, ...] = ()
     heads: tuple[int, ...] = ()
     short_rows: tuple[ShortRows, ...] = ()
-    notes: tuple[Note, ...] = field(default=())
+    notes: tuple[Note, ...] = ()
     vectors: Vectors | None = None
     exact: Exact | None = None
 
@@ -297,18 +263,14 @@ class Attention:
 
     def __getitem__(self, place: tuple[int, int]) -> Float32[np.ndarray, "query key"]:
         """One head's matrix: ``record[layer, head]``, as `pattern`."""
-        layer, head = place
-        return self.pattern(layer, head)
+        return self.pattern(*place)
 
     def save(self, path: str | Path, **look: Any) -> Path:  # noqa: ANN401 - fields of a group
         """Write the record to a file, by its ending.
 
         `.safetensors`, `.npz` and `.json` lose nothing, and can be loaded again; `.png`, `.svg` and `.pdf` are its
         picture, for which `look` is as for `figure`; `.html` is a page to explore, for which it is as for
-        `attnviz.page`.
-
-        Raises:
-            OutputError: another ending, or a file that cannot be written.
+        `attnviz.page`. Raises OutputError: another ending, or a file that cannot be written.
         """
         # Here and below a record imports what draws and saves it: users expect these methods of it.
         from attnviz.render.names import PICTURES
@@ -326,9 +288,8 @@ class Attention:
     def figure(self, **look: Any) -> Figure:  # noqa: ANN401 - fields of a group
         """Its picture as a Matplotlib figure, as `attnviz.heatmap` draws it.
 
-        Args:
-            look: what the picture is for and its size there, such as ``style="paper", width="8cm"``: the fields of
-                `attnviz.settings.FigureSettings`.
+        `look` says what it is for and its size there, such as ``style="paper", width="8cm"``: the fields of
+        `attnviz.settings.FigureSettings`.
         """
         from attnviz.heatmaps.figure import draw_record
 
@@ -364,23 +325,16 @@ class Attention:
         return png(self)
 
     def pattern(self, layer: int, head: int) -> Float32[np.ndarray, "query key"]:
-        """One head's matrix, by the numbers the model gives them.
-
-        Raises:
-            SelectionError: this record does not hold that layer or head.
-        """
+        """One head's matrix, by the numbers the model gives them; SelectionError where the record does not hold it."""
         (row,), (column,) = positions([layer], self.layers, "layer"), positions([head], self.heads, "head")
-        pattern: np.ndarray = self.weights[row, column]
-        return pattern
+        return np.asarray(self.weights[row, column])
 
     def links(self, layer: int, head: int, n: int = 8) -> list[tuple[int, int, float]]:
         """The strongest links of a head, each to another key: query, key (numbers of tokens) and weight.
 
         Special tokens, and what a token gives to itself, are left out. Of a pooled record those alone that are certain:
-        a weight that is not larger than the smallest that was kept of some row may not be among the largest.
-
-        Raises:
-            SelectionError: this record does not hold that layer or head.
+        a weight that is not larger than the smallest that was kept of some row may not be among the largest. Raises
+        SelectionError, as `pattern`.
         """
         weights, least, of = np.array(self.pattern(layer, head)), 0.0, self.exact or self
         keys = np.broadcast_to(np.arange(weights.shape[1]), weights.shape)
@@ -413,8 +367,7 @@ class Attention:
     def part(self, rows: slice | None = None, keys: slice | None = None) -> Attention:
         """The same record with these rows and columns only; what rows then lack went to other keys.
 
-        Raises:
-            SelectionError: nothing is left, or the record is pooled already.
+        Raises SelectionError: nothing is left, or the record is pooled already.
         """
         if rows is None and keys is None:
             return self
@@ -430,8 +383,7 @@ class Attention:
     def select(self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Attention:
         """The same record with these layers and heads only; None keeps all, negative numbers count from the end.
 
-        Raises:
-            SelectionError: a layer or head that is not there.
+        Raises SelectionError: a layer or head that is not there.
         """
         if layers is None and heads is None:
             return self
@@ -453,8 +405,7 @@ class Attention:
 def positions(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int]:
     """Where each wanted layer or head stands among those held, in the order held, each once.
 
-    Raises:
-        SelectionError: one of them is not there; the message says which are.
+    Raises SelectionError: one of them is not there; the message says which are.
     """
     found = set()
     for number in wanted:
@@ -471,8 +422,7 @@ def positions(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int
 def cut(queries: Sequence[Token], keys: Sequence[Token], rows: slice | None, columns: slice | None) -> dict[str, Any]:
     """The labels of a part of a record: its tokens, why its rows may be short, and a note that says which part it is.
 
-    Raises:
-        SelectionError: there is nothing in it.
+    Raises SelectionError: there is nothing in it.
     """
     labels: dict[str, Any] = {"notes": (), "short_rows": ()}
     fields: dict[str, int] = {}
@@ -497,7 +447,6 @@ def _is_run(numbers: Sequence[int]) -> bool:
 
 
 def _check_labels(record: Attention) -> None:
-    """Refuse a record whose labels do not match its axes."""
     for axis, size in zip(("layers", "heads", "query_tokens", "key_tokens"), record.weights.shape, strict=True):
         if len(getattr(record, axis)) != size:
             raise RecordError(f"weights have {size} {axis}, but {len(getattr(record, axis))} are named")
@@ -515,7 +464,6 @@ def _check_labels(record: Attention) -> None:
 
 
 def _check_exact(exact: Exact, layers: int, heads: int) -> None:
-    """Refuse links and statistics of other heads, or of tokens that are not there."""
     shape = layers, heads, len(exact.query_tokens)
     if exact.link_keys.shape[:-1] != shape or exact.link_weights.shape != exact.link_keys.shape:
         raise RecordError(f"links must be of (layer, head, token) {shape}, not {exact.link_keys.shape[:-1]}")
@@ -526,7 +474,6 @@ def _check_exact(exact: Exact, layers: int, heads: int) -> None:
 
 
 def _check_rows(record: Attention) -> None:
-    """Refuse a record whose rows are no distribution."""
     weights = record.weights
     with np.errstate(invalid="ignore"):  # infinities of both signs: refused in a moment
         sums = weights.sum(axis=-1, dtype=np.float64)

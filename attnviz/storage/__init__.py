@@ -65,7 +65,6 @@ def load(path: str | os.PathLike[str]) -> Attention:
 
 
 def _read(path: Path) -> dict[str, object]:
-    """What the file holds, by name."""
     suffix = path.suffix.lower()
     if suffix not in READERS:
         raise FileFormatError(f"a record is read from .safetensors, .npz or .json, not {suffix!r}")

@@ -45,6 +45,7 @@ Classes: TypeAlias = Mapping[str, type]
 """The classes that may be written and read, by their names in files, which stay when a class is renamed."""
 
 _T = TypeVar("_T")
+_hints = cache(get_type_hints)
 
 _WANTED = {
     "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
@@ -64,8 +65,7 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 def to_text(labels: object, what: str) -> str:
     """Fields by name as JSON, on one line; dataclasses and numbers of numpy's may be in them.
 
-    Raises:
-        RecordError: a text holds half a character, or a number is not finite.
+    Raises RecordError: a text holds half a character, or a number is not finite.
     """
     try:
         text = json.dumps(labels, ensure_ascii=False, allow_nan=False, default=plain)
@@ -78,8 +78,7 @@ def to_text(labels: object, what: str) -> str:
 def from_text(text: str | bytes) -> dict[str, object]:
     """The fields that a JSON text holds.
 
-    Raises:
-        FileFormatError: it is not JSON, holds NaN, names a field twice, or is no object.
+    Raises FileFormatError: it is not JSON, holds NaN, names a field twice, or is no object.
     """
     try:
         found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_each_once)
@@ -142,9 +141,8 @@ def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def decode(value: object, kind: Any, where: str) -> Any:  # noqa: ANN401  a type, and a value of that type
     """A value from JSON as the type that a field is annotated with.
 
-    Raises:
-        FileFormatError: it is of another type, holds half a character or infinity; the message names the field, as
-            ``key_tokens[2].id``.
+    Raises FileFormatError: it is of another type, holds half a character or infinity; the message names the field, as
+    ``key_tokens[2].id``.
     """
     import msgspec
 
@@ -160,20 +158,13 @@ def decode_fields(
 ) -> dict[str, Any]:
     """The fields of a dataclass from JSON, each of its type; others may stand beside them.
 
-    Fields `apart` are left out; so are those of `later` that an older file lacks.
-
-    Raises:
-        FileFormatError: fields are missing, or as of `decode`.
+    Fields `apart` are left out; so are those of `later` that an older file lacks. Raises FileFormatError: fields are
+    missing, or as of `decode`.
     """
     hints = {name: hint for name, hint in _hints(kind).items() if name not in apart}
     if missing := [name for name in hints if name not in found and name not in later]:
         raise FileFormatError(f"it lacks {', '.join(missing)}")
     return {name: decode(found[name], hint, name) for name, hint in hints.items() if name in found}
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
 
 
 def _check_text(value: object, where: str) -> None:
@@ -222,24 +213,15 @@ def _options(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a type
 
 
 def _check_shapes(made: object) -> None:
-    """Refuse arrays of other types and shapes than their fields are annotated with; an axis of a name has one length.
-
-    Raises:
-        ValueError: one of them is.
-    """
+    """Refuse arrays of other types and shapes than their fields say; an axis of a name has one length."""
     with jaxtyped("context"):
-        kind: type = type(made)
-        for name, hint in _hints(kind).items():
+        for name, hint in _hints(type(made)).items():
             if hasattr(hint, "dim_str") and not isinstance(getattr(made, name), hint):
                 raise ValueError(f"{name} is no {hint}")
 
 
 def write(value: object, path: str | os.PathLike[str], kind: str, classes: Classes) -> Path:
-    """Write a frozen dataclass, of these classes, as a ``.stats`` file of a kind, `ONE` or `TWO`; whole or not at all.
-
-    Raises:
-        OutputError: another ending than ``.stats``, or a file that cannot be written.
-    """
+    """Write a frozen dataclass, of these classes, as a ``.stats`` file of a kind, `ONE` or `TWO`; or OutputError."""
     from safetensors.numpy import save as serialised
 
     check_ending(path, (SUFFIX,), "what was measured is")
@@ -257,18 +239,10 @@ def read(  # noqa: PLR0917 - all are needed
     fits: Callable[[_T], bool],
     upgrade: Callable[[Any], Any],
 ) -> _T:
-    """Read a ``.stats`` file.
+    """Read a ``.stats`` file of a kind, `ONE` or `TWO`: the class `wanted`, whose parts must fit together.
 
-    Args:
-        path: the file.
-        kind: `ONE` or `TWO`.
-        classes: those that may be in it.
-        wanted: the class of the whole.
-        fits: whether the parts of the whole fit together.
-        upgrade: makes of the JSON that the first version of `BEFORE` wrote what is written now.
-
-    Raises:
-        FileFormatError: the file cannot be read, or holds something else; the message is one line.
+    `upgrade` makes of the JSON that the first version of `BEFORE` wrote what is written now. Raises FileFormatError:
+    the file cannot be read, or holds something else; the message is one line.
     """
     from safetensors import safe_open
 
@@ -291,11 +265,7 @@ def read(  # noqa: PLR0917 - all are needed
 
 @contextmanager
 def in_one_line(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever goes wrong while the numbers of a ``.stats`` file are read or reckoned with becomes one error of ours.
-
-    Raises:
-        FileFormatError: the file cannot be read, or what it holds does not fit together.
-    """
+    """Whatever goes wrong while numbers of a ``.stats`` file are read or reckoned with becomes one FileFormatError."""
     from msgspec import ValidationError
     from safetensors import SafetensorError
 
@@ -343,7 +313,6 @@ def _inflated(deflated: np.ndarray, dtype: str, shape: Sequence[int]) -> np.ndar
 
 
 def _unpack(value: Any, arrays: Mapping[str, np.ndarray], classes: Classes) -> Any:  # noqa: ANN401 - whatever was written
-    """What `_pack` was given."""
     import msgspec
 
     if not isinstance(value, dict):

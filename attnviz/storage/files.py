@@ -15,16 +15,11 @@ from attnviz.text.display import visible
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[Path], object]) -> Path:
-    """Write a temporary file beside `path`, then put it in its place in one step.
+    """Write a temporary file beside `path`, then put it in its place in one step; OutputError where that fails.
 
     Whatever goes wrong in between, an interrupt included, the old file stays as it was and nothing else stays
-    behind. A missing folder is made.
-
-    Its content is text, which is written as UTF-8; bytes; or a function that fills the temporary file, which has the
-    ending of `path`, for writers that choose a format by it.
-
-    Raises:
-        OutputError: the folder or the file cannot be written.
+    behind. A missing folder is made. Its content is text, which is written as UTF-8; bytes; or a function that fills
+    the temporary file, which has the ending of `path`, for writers that choose a format by it.
     """
     path = Path(path)
     with _temporary_beside(path) as (temporary, target):
@@ -37,11 +32,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[P
 
 
 def check_ending(path: str | os.PathLike[str], endings: Collection[str], what: str) -> str:
-    """The ending of a path, in small letters, if it is one of those given; `what` is saved, such as "a record is".
-
-    Raises:
-        OutputError: it is another one.
-    """
+    """The ending of a path, in small letters, or OutputError: it is none of these; `what` is such as "a record is"."""
     ending = Path(path).suffix
     if ending.lower() in endings:
         return ending.lower()
@@ -51,12 +42,9 @@ def check_ending(path: str | os.PathLike[str], endings: Collection[str], what: s
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Make sure, before hours of work, that its result can be written there.
+    """Make sure, before hours of work, that its result can be written there, or raise OutputError.
 
     A missing folder is made, since nothing less proves that it can be, and is gone again afterwards.
-
-    Raises:
-        OutputError: the folder or the file cannot be written.
     """
     folder = Path(os.path.realpath(path)).parent
     missing = [place for place in (folder, *folder.parents) if not place.exists()]

@@ -27,15 +27,11 @@ _PACKED = 200
 def to_json(record: Attention) -> str:
     """The record as JSON, on one line: its labels, and its numbers as nested lists.
 
-    Each weight is the shortest number that gives back the same float32.
-
-    Raises:
-        RecordError: a label holds half a character or a number that is not finite.
+    Each weight is the shortest number that gives back the same float32. Raises RecordError: a label holds half a
+    character or a number that is not finite.
     """
-    numbers = {
-        name: (_shortest(one) if one.dtype == np.float32 else one).tolist() for name, one in arrays(record).items()
-    }
-    return to_text({**describe(record), **numbers}, _WHAT)
+    numbers = {name: _shortest(one) if one.dtype == np.float32 else one for name, one in arrays(record).items()}
+    return to_text({**describe(record), **{name: one.tolist() for name, one in numbers.items()}}, _WHAT)
 
 
 def _shortest(weights: Weights) -> Float64[np.ndarray, "layer head query key"]:
@@ -44,10 +40,6 @@ def _shortest(weights: Weights) -> Float64[np.ndarray, "layer head query key"]:
     short = np.fromiter(map(float, texts), np.float64, count=weights.size).reshape(weights.shape)
     # Read by way of float64, decimals close to the middle between two float32 may give the other of them.
     return np.where(short.astype(np.float32) == weights, short, weights)
-
-
-def _write_json(record: Attention, path: Path) -> None:
-    path.write_text(to_json(record) + "\n", encoding="utf-8")
 
 
 def _write_npz(record: Attention, path: Path) -> None:
@@ -59,10 +51,6 @@ def _write_safetensors(record: Attention, path: Path) -> None:
     from safetensors.numpy import save  # a library that few commands need
 
     path.write_bytes(save(arrays(record), {"meta": to_text(describe(record), _WHAT)}))
-
-
-def _read_json(path: Path) -> dict[str, object]:
-    return from_text(path.read_bytes())
 
 
 def _read_safetensors(path: Path) -> dict[str, object]:
@@ -80,9 +68,13 @@ def _read_safetensors(path: Path) -> dict[str, object]:
 
 def _read_npz(path: Path) -> dict[str, object]:
     with zipfile.ZipFile(path) as archive:
-        _check_members(archive.infolist(), path.stat().st_size)
-        arrays = [name for name in archive.namelist() if name.endswith(".npy")]
-        fields = {name.removesuffix(".npy"): _read_array(archive, name) for name in arrays}
+        names = archive.namelist()
+        if len(names) != len(set(names)):
+            raise FileFormatError("it holds two arrays of one name")
+        unpacked = sum(member.file_size for member in archive.infolist())
+        if unpacked > max(_LARGE, _PACKED * path.stat().st_size):
+            raise FileFormatError(f"it would unpack to {unpacked:,} bytes, which no attention does")
+        fields = {name.removesuffix(".npy"): _read_array(archive, name) for name in names if name.endswith(".npy")}
     meta = fields.pop("meta", None)
     if meta is None:
         return fields
@@ -91,17 +83,7 @@ def _read_npz(path: Path) -> dict[str, object]:
     return {**from_text(meta), **fields}
 
 
-def _check_members(members: list[zipfile.ZipInfo], packed: int) -> None:
-    names = [member.filename for member in members]
-    if len(names) != len(set(names)):
-        raise FileFormatError("it holds two arrays of one name")
-    unpacked = sum(member.file_size for member in members)
-    if unpacked > max(_LARGE, _PACKED * packed):
-        raise FileFormatError(f"it would unpack to {unpacked:,} bytes, which no attention does")
-
-
 def _read_array(archive: zipfile.ZipFile, name: str) -> object:
-    """A member of the archive: text as Python's own, numbers as an array."""
     try:
         with archive.open(name) as member:
             array = np.lib.format.read_array(member, allow_pickle=False)
@@ -119,13 +101,10 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> object:
     return array.tolist() if array.dtype.kind == "U" else array
 
 
-WRITERS: dict[str, Callable[[Attention, Path], None]] = {
-    ".safetensors": _write_safetensors,
-    ".npz": _write_npz,
-    ".json": _write_json,
-}
+WRITERS: dict[str, Callable[[Attention, Path], object]] = {
+    ".safetensors": _write_safetensors, ".npz": _write_npz,
+    ".json": lambda record, path: path.write_text(to_json(record) + "\n", encoding="utf-8"),
+}  # fmt: skip
 READERS: dict[str, Callable[[Path], dict[str, object]]] = {
-    ".safetensors": _read_safetensors,
-    ".npz": _read_npz,
-    ".json": _read_json,
-}
+    ".safetensors": _read_safetensors, ".npz": _read_npz, ".json": lambda path: from_text(path.read_bytes()),
+}  # fmt: skip

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
 
-from attnviz.attention import (
-    AXES,
-    NUMBERS,
-    ROUNDED_TOLERANCE,
-    ROW_TOLERANCE,
-    Attention,
-    Exact,
-    Kind,
-    Note,
-    Token,
-    Weights,
-)
+from attnviz import attention
+from attnviz.attention import AXES, NUMBERS, Attention, Exact, Kind, Note, Token, Weights
 from attnviz.errors import FileFormatError
 from attnviz.storage.encoding import decode, decode_fields, plain, show
 from attnviz.text.display import visible
@@ -48,7 +38,6 @@ def describe(record: Attention) -> dict[str, object]:
 
 
 def _labels(record: Attention) -> dict[str, object]:
-    """All that is no array, by name."""
     labels = {field.name: getattr(record, field.name) for field in fields(Attention) if field.name not in NUMBERS}
     labels["notes"] = [plain_note(note) for note in record.notes]
     if (exact := record.exact) is not None:
@@ -65,8 +54,7 @@ def arrays(record: Attention) -> dict[str, np.ndarray]:
 def rebuild(found: Mapping[str, object]) -> Attention:
     """The record of a file that attnviz wrote.
 
-    Raises:
-        RecordError: a label is missing, of another type or does not fit, or was changed after the receipt.
+    Raises RecordError: a label is missing, of another type or does not fit, or was changed after the receipt.
     """
     version = decode(found.get("version"), int, "version")
     if version not in {VERSION, WITH_LINKS}:
@@ -83,14 +71,10 @@ def rebuild(found: Mapping[str, object]) -> Attention:
     record, digest = Attention(weights=weights, exact=exact, **labels), found.get("digest")
     if (record.receipt is not None or digest is not None) and digest != _digest(record):
         raise FileFormatError("its weights or labels were changed after the receipt was issued")
-    if exact is not None:
-        queries, keys = (_harmless_tokens(side) for side in (exact.query_tokens, exact.key_tokens))
-        exact = replace(exact, query_tokens=queries, key_tokens=keys)
-    return replace(record, **_harmless(labels), exact=exact)
+    return _harmless(record)
 
 
 def _exact(found: Mapping[str, object]) -> Exact:
-    """What a pooled record has of each token."""
     labels = decode(found["exact"], dict[str, Any], "exact")
     numbers: dict[str, Any] = {}
     for name, kind in LINKS.items():
@@ -111,21 +95,22 @@ def _digest(record: Attention) -> str:
     return digest.hexdigest()
 
 
-def _harmless(labels: dict[str, Any]) -> dict[str, Any]:
-    """The labels with nothing in them, of what every view prints, that a terminal would obey.
+def _harmless(record: Attention) -> Attention:
+    """The record with nothing in it, of what every view prints, that a terminal would obey.
 
     attnviz writes none, but a file with an escape sequence for a token is easily made and sent to someone.
     """
-    shown = dict(labels, model=visible(labels["model"]), notes=tuple(map(harmless_note, labels["notes"])))
-    shown |= {name: _harmless_tokens(labels[name]) for name in ("query_tokens", "key_tokens")}
-    if (receipt := labels["receipt"]) is not None:
-        shown["receipt"] = replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype))
-    return shown
 
+    def tokens(of: Attention | Exact) -> dict[str, Any]:
+        sides = {"query_tokens": of.query_tokens, "key_tokens": of.key_tokens}
+        return {name: tuple(replace(one, text=visible(one.text)) for one in side) for name, side in sides.items()}
 
-def _harmless_tokens(tokens: Sequence[Token]) -> tuple[Token, ...]:
-    """The tokens with nothing in their texts that a terminal would obey."""
-    return tuple(replace(token, text=visible(token.text)) for token in tokens)
+    exact, receipt = record.exact, record.receipt
+    return replace(
+        record, model=visible(record.model), notes=tuple(map(harmless_note, record.notes)), **tokens(record),
+        exact=None if exact is None else replace(exact, **tokens(exact)),
+        receipt=receipt and replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype)),
+    )  # fmt: skip
 
 
 def harmless_note(note: Note) -> Note:
@@ -148,7 +133,6 @@ def full_note(value: object) -> object:
 
 
 def _as_weights(value: object) -> Weights:
-    """Nested lists or an array as float32; one layer, or one head of one, may come without its axis."""
     if isinstance(value, list):
         _check_numbers(value)
         try:
@@ -182,30 +166,24 @@ def _check_numbers(value: list[object], axes: int = 1) -> None:
 
 
 def adopt(found: Mapping[str, object], name: str) -> Attention:
-    """The record of a file that another program made, without a receipt.
+    """The record of what a file that another program made holds, without a receipt; `name` is the file's.
 
-    Args:
-        found: what the file holds, by name.
-        name: the file's, where it names no model.
-
-    Raises:
-        RecordError: weights or tokens are missing or do not fit together.
+    Raises RecordError: weights or tokens are missing or do not fit together.
     """
     weights = _as_weights(_find_weights(found))
-    queries = _tokens(found, "query_tokens")
-    keys = _tokens(found, "key_tokens")
+    queries, keys = (_tokens(found, name) for name in ("query_tokens", "key_tokens"))
+    is_causal = len(keys) > 1 and not np.triu(weights, 1).any()
+    usual: Kind = "cross" if queries != keys else "decoder" if is_causal else "encoder"
     off = np.abs(weights.sum(axis=-1, dtype=np.float64) - 1)
-    is_rounded = bool((off > ROW_TOLERANCE).any() and (off <= ROUNDED_TOLERANCE).all())
+    is_rounded = bool((off > attention.ROW_TOLERANCE).any() and (off <= attention.ROUNDED_TOLERANCE).all())
     return Attention(
-        weights=weights,
-        query_tokens=queries,
-        key_tokens=keys,
-        kind=decode(found["kind"], Kind, "kind") if "kind" in found else _kind(weights, queries, keys),
+        weights=weights, query_tokens=queries, key_tokens=keys,
+        kind=decode(found["kind"], Kind, "kind") if "kind" in found else usual,
         model=visible(decode(found.get("model", visible(name)), str, "model")),
         text=decode(found.get("text", ""), str, "text"),
         short_rows=("rounded",) if is_rounded else (),
         notes=(Note("rounded"),) if is_rounded else (),
-    )
+    )  # fmt: skip
 
 
 def _find_weights(found: Mapping[str, object]) -> object:
@@ -239,9 +217,3 @@ def _in_full(label: object, where: str) -> dict[str, object]:
     if isinstance(label, dict):
         return {"text": label.get("piece"), "piece": label.get("text"), **label}
     raise FileFormatError(f"{where} must be text, or an object with a text")
-
-
-def _kind(weights: Weights, queries: tuple[Token, ...], keys: tuple[Token, ...]) -> Kind:
-    if queries != keys:
-        return "cross"
-    return "decoder" if len(keys) > 1 and not np.triu(weights, 1).any() else "encoder"

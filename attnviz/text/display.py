@@ -10,22 +10,14 @@ from attnviz.errors import InputError
 JOINERS = "\u200c\u200d"
 """Zero-width characters that shape their neighbours (Persian, Indic scripts, emoji): behind a character they stay."""
 
-_NAMED = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
-
 
 def check_text(text: str, what: str = "the text") -> None:
-    """Refuse a text that no model can read.
-
-    Raises:
-        InputError: it is empty, only spaces, or holds half a character.
-    """
+    """Refuse a text that no model can read. Raises InputError: it is empty, only spaces, or holds half a character."""
     if not text.strip():
         raise InputError(f"{what} is empty" + (" (only spaces)" if text else ""))
-    for index, character in enumerate(text):
-        if "\ud800" <= character <= "\udfff":
-            raise InputError(
-                f"{what} is not valid Unicode: character {index + 1} is a lone surrogate (\\u{ord(character):04x})"
-            )
+    if half := re.search("[\ud800-\udfff]", text):
+        place, code = half.start() + 1, ord(half[0])
+        raise InputError(f"{what} is not valid Unicode: character {place} is a lone surrogate (\\u{code:04x})")
 
 
 def visible(text: str) -> str:
@@ -43,20 +35,14 @@ def visible(text: str) -> str:
 
 
 def _visible(character: str) -> str:
-    if character in _NAMED:
-        return _NAMED[character]
-    category = unicodedata.category(character)
-    hidden = category in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"} and character not in JOINERS
-    return _spelled(character) if hidden or _is_noncharacter(character) else character
+    # The 66 code points that are no characters, by definition; no SVG file may hold them.
+    is_none = "\ufdd0" <= character <= "\ufdef" or ord(character) % 0x10000 in {0xFFFE, 0xFFFF}
+    hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"} and character not in JOINERS
+    return _spelled(character) if hidden or is_none else character
 
 
 def _spelled(characters: str) -> str:
     return characters.encode("unicode_escape").decode()
-
-
-def _is_noncharacter(character: str) -> bool:
-    """The 66 code points that are no characters, by definition; no SVG file may hold them."""
-    return "\ufdd0" <= character <= "\ufdef" or ord(character) % 0x10000 in {0xFFFE, 0xFFFF}
 
 
 HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e가-힣]")
@@ -69,25 +55,17 @@ def is_korean(text: str) -> bool:
 
 
 def token_text(
-    decoded: str,
+    decoded: str,  # the piece without its vocabulary's marks
     *,
-    typed: str = "",
-    part: tuple[int, int] | None = None,
-    continues: bool = False,
-    unknown: bool = False,
+    typed: str = "",  # the characters of the input that it stands for
+    part: tuple[int, int] | None = None,  # (number from 1, how many), where several tokens are bytes of one character
+    continues: bool = False,  # whether it continues the word of the token before it
+    unknown: bool = False,  # whether the model reads it as "unknown"
 ) -> str:
     """What to show for one token.
 
-    Args:
-        decoded: the piece without its vocabulary's marks.
-        typed: the characters of the input that it stands for.
-        part: (number from 1, how many), where several tokens are the bytes of one character.
-        continues: whether it continues the word of the token before it.
-        unknown: whether the model reads it as "unknown".
-
-    Returns:
-        "love"; "·ing" for a piece that continues a word; "한 1/3" for bytes of a character; "🙂→[UNK]" for
-        what the model does not know; "␣" for white space.
+    "love"; "·ing" for a piece that continues a word; "한 1/3" for bytes of a character; "🙂→[UNK]" for what the model
+    does not know; "␣" for white space.
     """
     if unknown:
         typed = typed.strip()
@@ -101,18 +79,11 @@ def token_text(
 
 
 def _whole_letter(character: str) -> str:
-    """A Korean letter that stands alone, in the form that fonts draw alone.
-
-    Vocabularies that take Korean syllables apart hold conjoining letters (U+1100 to U+11FF), which are drawn as
-    empty boxes unless their neighbours are there.
-    """
+    """A conjoining Korean letter, which fonts draw as an empty box where it stands alone, in the form they draw."""
     if not "\u1100" <= character <= "\u11ff":
         return character
-    name = unicodedata.name(character, "")
-    for place in ("CHOSEONG", "JUNGSEONG", "JONGSEONG"):
-        name = name.replace(place, "LETTER")
     try:
-        return unicodedata.lookup(name)
+        return unicodedata.lookup(re.sub("CHOSEONG|JUNGSEONG|JONGSEONG", "LETTER", unicodedata.name(character, "")))
     except KeyError:
         return character
 
@@ -122,9 +93,8 @@ def clip(text: str, length: int) -> str:
     if len(text) <= length:
         return text
     if text.isascii():
-        characters = list(text)
-    else:
-        import regex  # a family of emoji, or a letter with its accents, is one character
+        return text[: max(0, length - 1)].rstrip() + "…"
+    import regex
 
-        characters = regex.findall(r"\X", text)
+    characters = regex.findall(r"\X", text)  # a family of emoji, or a letter with its accents, is one character
     return text if len(characters) <= length else "".join(characters[: max(0, length - 1)]).rstrip() + "…"

@@ -6,15 +6,9 @@ from collections.abc import Iterable
 
 
 def did_you_mean(typed: str, known: Iterable[str], shown: Iterable[str] | None = None) -> str:
-    """The end of a message about a name that is not there: the nearest one, or else all that there are.
+    """The end of a message about a name that is not there: the nearest of those known, or else those to be shown.
 
-    Args:
-        typed: what was typed; the size of its letters does not matter.
-        known: the names that there are.
-        shown: those to list where none is near; None lists all of them.
-
-    Returns:
-        Such as ": did you mean heatmap?" or ": there are png, svg, pdf".
+    Such as ": did you mean heatmap?" or ": there are png, svg, pdf"; the size of letters does not matter.
     """
     import difflib
 

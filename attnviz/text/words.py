@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import bisect
-import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
 from attnviz.attention import Token
-
-
-@functools.cache
-def _boundary() -> object:
-    import regex  # 15 ms, and only where a sentence is read
-
-    # (?w): \b by the Unicode rules (UAX #29), which keep "didn't", "3.14" and a family of emoji whole.
-    return regex.compile(r"(?w)(?V1)\b")
 
 
 def split_words(text: str) -> list[tuple[int, int]]:
@@ -25,7 +16,10 @@ def split_words(text: str) -> list[tuple[int, int]]:
     Words are those of the Unicode Standard (UAX #29, default word boundaries): "didn't" and "3.14" are one word,
     a Korean word keeps its particle, Chinese and Japanese split where no space helps.
     """
-    marks = {0, len(text), *(match.start() for match in _boundary().finditer(text))}  # type: ignore[attr-defined]
+    import regex  # 15 ms, and only where a sentence is read
+
+    # (?w): \b by the Unicode rules (UAX #29), which keep "didn't", "3.14" and a family of emoji whole.
+    marks = {0, len(text), *(match.start() for match in regex.finditer(r"(?w)(?V1)\b", text))}
     words = []
     for start, end in itertools.pairwise(sorted(marks)):
         piece = text[start:end]

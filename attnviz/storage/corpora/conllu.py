@@ -31,15 +31,7 @@ _PART = re.compile(r"(.+)\[([0-9]{1,3})/([0-9]{1,3})\]")
 
 
 def read_conllu(lines: Iterable[str | BadLine]) -> Iterator[Parse | BadLine]:
-    """The sentences of a treebank, one after another.
-
-    Args:
-        lines: every line of the file, with or without its end; a line that could not be read stands as what is wrong
-            with it.
-
-    Yields:
-        Each sentence; in place of one that is malformed, the first thing that is wrong with it.
-    """
+    """The sentences of a treebank, of its lines; in place of a malformed one, the first thing that is wrong with it."""
     return map(parse, split_sentences(lines))
 
 
@@ -87,11 +79,8 @@ class Row:
 
     def misc(self, name: str) -> str | None:
         """What the last column says under a name; None where it says nothing."""
-        for item in self.columns[9].split("|"):
-            key, equals, value = item.partition("=")
-            if key == name and equals:
-                return value
-        return None
+        pairs = (item.partition("=") for item in self.columns[9].split("|"))
+        return next((value for key, equals, value in pairs if key == name and equals), None)
 
 
 @dataclass(slots=True)
@@ -288,12 +277,10 @@ class _Brackets:
     def __init__(self, id_field: int) -> None:
         self.pieces: dict[tuple[str, int], list[tuple[int, int]]] = {}
         self.opened: list[tuple[str, int, Row]] = []
-        self._id_field = id_field
-        self._count = 0
+        self._id_field, self._count = id_field, 0
         self._in_parts: dict[tuple[str, str], int] = {}
 
     def read(self, row: Row, value: str) -> None:
-        """Take the brackets of a row."""
         # At an empty node nothing is read: a bracket there opens before the next word, or closes after the last.
         first, past = (row.first - 1, row.first) if row.kind == "word" else (row.first, row.first)
         place = 0
@@ -302,9 +289,8 @@ class _Brackets:
             if match[3] is not None:
                 same = [index for index, (name, _, _) in enumerate(self.opened) if name == match[3]]
                 if not same:
-                    raise _MalformedError(
-                        row.number, f"the bracket of entity {quote(match[3])} closes but was not opened"
-                    )
+                    what = f"the bracket of entity {quote(match[3])} closes but was not opened"
+                    raise _MalformedError(row.number, what)
                 name, start, _ = self.opened.pop(same[-1])
                 self._keep(name, start, past)
             elif match[2]:
@@ -315,7 +301,6 @@ class _Brackets:
             raise _MalformedError(row.number, f"{quote(value[place:])} is no bracket of an entity")
 
     def _entity(self, opened: str) -> str:
-        """Which entity an opened bracket names, as the bracket that closes it does."""
         fields = opened.split("-")
         return fields[self._id_field] if self._id_field < len(fields) else fields[0]
 
@@ -323,8 +308,7 @@ class _Brackets:
         """Keep a mention, or one of several pieces of it; one without a word belongs to a word that was left out."""
         self._count += 1
         number = self._count
-        part = _PART.fullmatch(name)
-        if part is not None:
+        if part := _PART.fullmatch(name):
             name, whole = part[1], (part[1], part[3])
             if part[2] == "1":
                 self._in_parts[whole] = number
@@ -337,28 +321,24 @@ def _mentions(sentence: SentenceLines, heads: list[int]) -> list[Mention]:
     """The mentions of a sentence in the order in which they begin, the longer first."""
     reader = _Brackets(sentence.id_field)
     for row in sentence.rows:
-        value = row.misc("Entity")
-        if value is not None and row.kind == "range":
-            raise _MalformedError(row.number, f"an entity is marked at {row.columns[0]}: mark it at its words")
-        if value is not None:
+        if (value := row.misc("Entity")) is not None:
+            if row.kind == "range":
+                raise _MalformedError(row.number, f"an entity is marked at {row.columns[0]}: mark it at its words")
             reader.read(row, value)
     for name, _, row in reader.opened:
         raise _MalformedError(row.number, f"the bracket of entity {quote(name)} does not close in its sentence")
-    found = [_mention(name, spans, heads) for (name, _), spans in reader.pieces.items()]
+    found = []
+    for (name, _), spans in reader.pieces.items():
+        inside = {place for first, past in spans for place in range(first, past)}
+        head = min((_depth(place, heads), place) for place in inside if heads[place] not in inside)[1]
+        words = next(span for span in spans if span[0] <= head < span[1])
+        found.append(Mention(entity=name, words=words, head=head))
     return sorted(found, key=lambda mention: (mention.words[0], -mention.words[1], mention.entity))
-
-
-def _mention(name: str, spans: list[tuple[int, int]], heads: list[int]) -> Mention:
-    inside = {place for first, past in spans for place in range(first, past)}
-    head = min((_depth(place, heads), place) for place in inside if heads[place] not in inside)[1]
-    words = next(span for span in spans if span[0] <= head < span[1])
-    return Mention(entity=name, words=words, head=head)
 
 
 def _depth(place: int, heads: list[int]) -> int:
     """How many steps up the tree to the root."""
     steps = 0
     while heads[place] >= 0:
-        place = heads[place]
-        steps += 1
+        place, steps = heads[place], steps + 1
     return steps

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from attnviz.errors import InputError
 from attnviz.storage.corpora.conllu import read_conllu
 from attnviz.storage.corpora.stream import COMPRESSED, STANDARD_INPUT, LineStream
-from attnviz.text.corpus import BadLine, CorpusLine
+from attnviz.text.corpus import BadLine, CorpusLine, Parse
 from attnviz.text.display import check_text, clip, visible
 
 Format: TypeAlias = Literal["lines", "jsonl", "conllu"]
@@ -41,16 +41,11 @@ class Corpus:
     """The sentences of a file, one after another, and in their places the lines that cannot be used.
 
     The file is closed at its end, or when nobody holds the corpus any more.
-
-    Attributes:
-        name: the file, as messages show it.
-        size: its bytes as it lies on the disk, compressed or not; None for standard input and other pipes.
     """
 
     def __init__(self, path: str | os.PathLike[str], field: str | None, kind: Format) -> None:
         self._file = LineStream(path)
-        self.name = self._file.name
-        self.size = self._file.size
+        self.name, self.size = self._file.name, self._file.size
         self._items = _treebank(self._file) if kind == "conllu" else _sentences(self._file, field)
 
     @property
@@ -66,31 +61,23 @@ class Corpus:
 
 
 def read_corpus(path: str | os.PathLike[str], *, field: str | None = None, kind: Format | None = None) -> Corpus:
-    """The sentences of a corpus.
+    """The sentences of a file, perhaps compressed (.gz, .bz2, .xz), or of standard input (``-``).
 
-    Empty lines and lines of spaces are passed over; spaces around a sentence are no part of it.
-
-    Args:
-        path: the file, perhaps compressed (.gz, .bz2, .xz); ``-`` is standard input.
-        field: the name that a JSON object has its sentence under, ``text`` unless it is given.
-        kind: how sentences stand in it; None goes by the file's name (.jsonl, .conllu, else a sentence a line), or
-            takes JSON where a field is given.
-
-    Raises:
-        InputError: the file cannot be read; while its lines are read, it breaks off.
+    Empty lines and lines of spaces are passed over; spaces around a sentence are no part of it. `field` is the name
+    that a JSON object has its sentence under, else ``text``. Without a kind the file's name says how sentences stand in
+    it (.jsonl, .conllu, else a sentence a line); where a field is given it is JSON. Raises InputError: the file cannot
+    be read; while its lines are read, it breaks off.
     """
-    kind = kind or _kind(path, field)
+    if kind is None:
+        endings = [ending.lower() for ending in Path(path).suffixes if ending.lower() not in COMPRESSED]
+        kind = _ENDINGS.get(endings[-1] if endings else "", "lines" if field is None else "jsonl")
     if field is not None and kind != "jsonl":
         raise InputError(f"{visible(str(path))} is read as {kind}: only JSON lines have a field {clip(field, 40)!r}")
     return Corpus(path, (field or FIELD) if kind == "jsonl" else None, kind)
 
 
 def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
-    """What a corpus is; None for standard input and other pipes, which can be read only once.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """What a corpus is, or InputError; None for standard input and other pipes, which can be read only once."""
     if str(path) == STANDARD_INPUT:
         return None
     path = Path(path)
@@ -107,14 +94,6 @@ def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
     return Fingerprint(name=path.name, size=about.st_size, sha256=digest)
 
 
-def _kind(path: str | os.PathLike[str], field: str | None) -> Format:
-    endings = [ending.lower() for ending in Path(path).suffixes]
-    if endings and endings[-1] in COMPRESSED:
-        endings.pop()
-    named = _ENDINGS.get(endings[-1]) if endings else None
-    return named or ("lines" if field is None else "jsonl")
-
-
 def _sentences(file: LineStream, field: str | None) -> Iterator[CorpusLine | BadLine]:
     for number, line in enumerate(file, start=1):
         if isinstance(line, BadLine):
@@ -126,15 +105,10 @@ def _sentences(file: LineStream, field: str | None) -> Iterator[CorpusLine | Bad
 
 def _treebank(file: LineStream) -> Iterator[CorpusLine | BadLine]:
     for parsed in read_conllu(file):
-        if isinstance(parsed, BadLine):
-            yield parsed
-        else:
-            line = _check(parsed.text, parsed.line)
-            yield line if isinstance(line, BadLine) else CorpusLine(number=line.number, text=line.text, parsed=parsed)
+        yield parsed if isinstance(parsed, BadLine) else _check(parsed.text, parsed.line, parsed)
 
 
 def _field(line: str, field: str, number: int) -> str | BadLine:
-    """The sentence that a JSON object holds."""
     try:
         found = json.loads(line)
     except RecursionError:
@@ -150,7 +124,7 @@ def _field(line: str, field: str, number: int) -> str | BadLine:
     return text if isinstance(text, str) else BadLine(number=number, reason=f"field {clip(field, 40)!r} is no text")
 
 
-def _check(text: str, number: int) -> CorpusLine | BadLine:
+def _check(text: str, number: int, parsed: Parse | None = None) -> CorpusLine | BadLine:
     """A sentence, if a model can read it and a person can see it."""
     if "\0" in text:
         return BadLine(number=number, reason=f"a NUL (\\0) at character {text.index(chr(0)) + 1}")
@@ -160,4 +134,4 @@ def _check(text: str, number: int) -> CorpusLine | BadLine:
         return BadLine(number=number, reason=str(error))
     if not any(unicodedata.category(character) not in _UNSEEN for character in text):
         return BadLine(number=number, reason=f"nothing in it can be seen: {clip(visible(text), 30)}")
-    return CorpusLine(number=number, text=text)
+    return CorpusLine(number=number, text=text, parsed=parsed)

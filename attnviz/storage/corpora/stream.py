@@ -71,16 +71,11 @@ class _CountingStream(io.RawIOBase):
 class LineStream:
     """The lines of a file, or of standard input (``-``).
 
-    Attributes:
-        name: as messages show it.
-        size: the bytes of the file as it lies on the disk; None for what is no regular file, such as a pipe.
-
-    Raises:
-        InputError: it cannot be read, or is packed or encoded in a way that is not known.
+    Raises InputError: it cannot be read, or is packed or encoded in a way that is not known.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.size: int | None = None
+        self.size: int | None = None  # the bytes of the file as it lies on the disk; None where it is no regular file
         self._n_lines = 0
         self._close: Callable[[], object] = int  # standard input is not ours to close
         if str(path) == STANDARD_INPUT:
@@ -110,11 +105,7 @@ class LineStream:
         return self._source.count
 
     def __iter__(self) -> Iterator[str | BadLine]:
-        """Every line without its end; in place of one that cannot be read, why.
-
-        Raises:
-            InputError: the file breaks off, or is damaged.
-        """
+        """Every line without its end, or in its place why it cannot be read; InputError where the file breaks off."""
         try:
             while (raw := self._stream.readline(LONGEST + 2)) != b"":
                 self._n_lines += 1
@@ -161,9 +152,8 @@ class LineStream:
             case ".xz":
                 return lzma.LZMAFile(buffered)
             case ".zst":
-                raise InputError(
-                    f"{self.name} is packed with zstd: unpack it first, or write zstdcat FILE | attnviz ... -"
-                )
+                how = "unpack it first, or write zstdcat FILE | attnviz ... -"
+                raise InputError(f"{self.name} is packed with zstd: {how}")
         for mark, encoding in _WIDE.items():
             if first.startswith(mark):
                 raise InputError(f"{self.name} is {encoding}: write it as UTF-8")
