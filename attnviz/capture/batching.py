@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from attnviz.attention import Kind, Note, Token
@@ -49,23 +50,28 @@ def join_generations(
             with_target = replace(with_target, tokens=one.tokens, keys=keys, notes=(*with_target.notes, *notes))
         whole.append(with_target)
     source, target = real
-    return Batch(
-        sentences=tuple(whole),
-        inputs=inputs,
-        real=source if kind == "encoder" else target,
-        real_keys=target if kind == "decoder" else source,
-        kind=kind,
-    )
+    shown, keys_of = source if kind == "encoder" else target, target if kind == "decoder" else source
+    return Batch(sentences=tuple(whole), inputs=inputs, real=shown, real_keys=keys_of, kind=kind)
+
+
+def pad_rows(
+    rows: Sequence[Sequence[int]], device: torch.device | None = None, fill: int = 0
+) -> tuple[Int64[Tensor, "batch token"], Bool[Tensor, "batch token"]]:
+    """Rows of numbers as one tensor, padded on the right, where causal models stay exact too; and where it is real."""
+    lengths = torch.tensor([len(row) for row in rows])
+    real = torch.arange(int(lengths.max())) < lengths[:, None]
+    padded = torch.full(real.shape, fill)
+    padded[real] = torch.tensor([number for row in rows for number in row])
+    return padded.to(device), real.to(device)
 
 
 def join(batches: Sequence[Batch]) -> Batch:
     """One batch of all sentences, padded on the right: no number of any sentence depends on the others."""
-    first = batches[0]
     keys = [batch.real_keys for batch in batches if batch.real_keys is not None]
     return replace(
-        first,
+        batches[0],
         sentences=tuple(sentence for batch in batches for sentence in batch.sentences),
-        inputs={name: _stack([batch.inputs[name] for batch in batches]) for name in first.inputs},
+        inputs={name: _stack([batch.inputs[name] for batch in batches]) for name in batches[0].inputs},
         real=_stack([batch.real for batch in batches]),
         real_keys=_stack(keys) if keys else None,
     )

@@ -27,49 +27,33 @@ CLOSE = 1e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerReport:
-    """What one layer's attention is.
+    """What one layer's attention is."""
 
-    Attributes:
-        number: counted from 0, in its kind.
-        kind: which attention it is.
-        heads: how many there are.
-        key_heads: how many of them have keys of their own; None where only the weights are seen.
-        mask: ``full``, ``causal``, or ``other``: which keys a query may see.
-        window: how many keys a query sees at most, where these are not all that the mask leaves; None where they are.
-        extras: what goes into the scores beside the dot product divided by the square root of d_k, in words.
-        output: how far weights times values are from the model's own output; None where there is nothing to compare
-            with (the weights are the model's own), or the layer is refused.
-        eager: how far the weights are from ``output_attentions=True`` of the eager implementation; None without one.
-    """
-
-    number: int
-    kind: Kind
-    heads: int
-    key_heads: int | None
-    mask: str
+    number: int  # counted from 0, in its kind
+    kind: Kind  # which attention it is
+    heads: int  # how many there are
+    key_heads: int | None  # how many of them have keys of their own; None where only the weights are seen
+    mask: str  # ``full``, ``causal``, or ``other``: which keys a query may see
+    # how many keys a query sees at most, where these are not all that the mask leaves; None where they are
     window: int | None
+    # what goes into the scores beside the dot product divided by the square root of d_k, in words
     extras: tuple[str, ...]
+    # how far weights times values are from the model's own output; None where there is nothing to compare with (the
+    # weights are the model's own), or the layer is refused
     output: float | None
+    # how far the weights are from ``output_attentions=True`` of the eager implementation; None without one
     eager: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What `doctor` found.
+    """What `doctor` found."""
 
-    Attributes:
-        model: its name.
-        layers: up to the one that is refused, if one is.
-        tolerance: how far weights times values may be from the model's own output, in its number format.
-        refusal: why a layer is not verified; empty where all are.
-        unseen: kinds of attention of an encoder-decoder that cannot be seen.
-    """
-
-    model: str
-    layers: tuple[LayerReport, ...]
-    tolerance: float
-    refusal: str = ""
-    unseen: tuple[Kind, ...] = ()
+    model: str  # its name
+    layers: tuple[LayerReport, ...]  # up to the one that is refused, if one is
+    tolerance: float  # how far weights times values may be from the model's own output, in its number format
+    refusal: str = ""  # why a layer is not verified; empty where all are
+    unseen: tuple[Kind, ...] = ()  # kinds of attention of an encoder-decoder that cannot be seen
 
     @property
     def verdict(self) -> str:

@@ -21,14 +21,9 @@ ROWS = 64
 
 
 class ExactRows:
-    """Of one layer of one sentence, while its rows stream by.
+    """Of one layer of one sentence, while its rows stream by: some links of each row, and these `STATISTICS`.
 
-    Args:
-        n_heads: that are kept.
-        rows: the first and one-past-last row that is kept.
-        keys: the first and one-past-last key that is kept.
-        n_links: links of a row, at most.
-        statistics: names of those that are taken, of `STATISTICS`.
+    Of rows and keys the first and one-past-last that is kept are given.
     """
 
     def __init__(

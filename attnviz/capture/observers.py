@@ -7,6 +7,7 @@ this interface.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from torch.nn.functional import pad
 
 from attnviz.attention import STATISTICS, Exact, Kind, Note, Token, positions
 from attnviz.capture.exact import LINKS, ExactRows
-from attnviz.errors import InputError, NoAttentionError, SelectionError
+from attnviz.errors import InputError, NoAttentionError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,32 +73,11 @@ class Observer(Protocol):
 
     def begin(self, batch: Batch) -> None:
         """A batch is about to run."""
+        del batch
 
     def observe(self, block: Block) -> None:
         """A block of rows has been computed."""
-
-
-@runtime_checkable  # as above
-class Kinded(Protocol):
-    """What has attention of some kinds, and may generate text."""
-
-    name: str
-    kinds: tuple[Kind, ...]
-    generates: bool
-
-
-def expect_kind(source: Kinded, kind: Kind | None, targets: Sequence[str | None] | None) -> Kind:
-    """The kind of attention to show: the one chosen, or the usual one.
-
-    Raises:
-        SelectionError: the model has no such attention, or generates nothing, so that no target can be given.
-    """
-    if kind is not None and kind not in source.kinds:
-        has = " and ".join(source.kinds)
-        raise SelectionError(f"{source.name} has no {kind} attention to show: it has {has}")
-    if not source.generates and any(target is not None for target in targets or ()):
-        raise SelectionError(f"{source.name} generates nothing, so it takes no --target")
-    return kind or source.kinds[0]
+        del block
 
 
 CELLS = 512
@@ -111,23 +91,13 @@ class KeepWeights:
     keys, from it the mean over its queries. Each such cell is exact: its rows are added up as they stream by. The
     strongest links of each row are kept beside them, and statistics of each head.
 
-    Args:
-        layers: numbers from 0; None keeps all.
-        heads: likewise.
-        rows: the query tokens to keep of each sentence; None keeps all.
-        keys: the key tokens, likewise.
-        memory: bytes that are kept at most; None keeps all, however much.
+    None keeps all layers and heads, counted from 0; all query tokens (rows) and key tokens; however many bytes.
     """
 
     def __init__(
-        self,
-        layers: Collection[int] | None = None,
-        heads: Collection[int] | None = None,
-        *,
-        rows: slice | None = None,
-        keys: slice | None = None,
-        memory: int | None = None,
-    ) -> None:
+        self, layers: Collection[int] | None = None, heads: Collection[int] | None = None, *,
+        rows: slice | None = None, keys: slice | None = None, memory: int | None = None,
+    ) -> None:  # fmt: skip
         self._layers = layers
         self._heads = None if heads is None else sorted(set(heads))
         self._window = rows, keys
@@ -152,9 +122,7 @@ class KeepWeights:
     def observe(self, block: Block) -> None:
         """Keep what is wanted of a block.
 
-        Raises:
-            InputError: not even one cell for each head fits in the memory.
-            SelectionError: a chosen head is not there.
+        Raises InputError: not even a cell a head fits in the memory; SelectionError: a chosen head is not there.
         """
         n_heads, n_rows, n_seen = block.seen.shape[1:]
         if block.first_row == 0:
@@ -187,11 +155,7 @@ class KeepWeights:
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The layers kept.
-
-        Raises:
-            SelectionError: a chosen layer is not there.
-        """
+        """The layers kept. Raises SelectionError: a chosen layer is not there."""
         positions(self._layers or (), self._seen, "layer")
         return tuple(self._kept)
 
@@ -215,9 +179,7 @@ class KeepWeights:
     def weights(self, index: int) -> Float32[np.ndarray, "layer head query key"]:
         """The weights of one sentence of the batch, without its padding; of groups of tokens where `cell` is above 1.
 
-        Raises:
-            NoAttentionError: the layers have different numbers of heads.
-            SelectionError: a chosen layer is not there.
+        Raises NoAttentionError: the layers have different numbers of heads; SelectionError, as `layers`.
         """
         layers = [self._kept[layer][index] for layer in self.layers]
         if len({layer.shape for layer in layers}) > 1:
@@ -235,22 +197,18 @@ class KeepWeights:
             return None
         layers = [self._exact[layer][index] for layer in self.layers]
         means = [layer.statistics() for layer in layers]
-        return Exact(
-            query_tokens=queries,
-            key_tokens=keys,
-            statistics={name: tuple(tuple(one[name]) for one in means) for name in means[0]},
-            link_keys=torch.stack([layer.link_keys for layer in layers]).numpy(),
-            link_weights=torch.stack([layer.link_weights for layer in layers]).numpy(),
-        )
+        statistics = {name: tuple(tuple(one[name]) for one in means) for name in means[0]}
+        links = {
+            name: torch.stack([getattr(one, name) for one in layers]).numpy() for name in ("link_keys", "link_weights")
+        }
+        return Exact(query_tokens=queries, key_tokens=keys, statistics=statistics, **links)
 
     def kind(self, weights: Float32[np.ndarray, "layer head query key"]) -> Kind:
         """Which attention it is: as the batch says, or causal or bidirectional as the weights show."""
         if self._batch.kind is not None:
             return self._batch.kind
-        ahead = torch.ones(weights.shape[2:], dtype=torch.bool).triu(1).numpy()
-        if weights.shape[2] == 1:
-            return "decoder" if self._causal else "encoder"
-        return "encoder" if weights[:, :, ahead].any() else "decoder"
+        causal = self._causal if weights.shape[2] == 1 else not np.triu(weights, 1).any()
+        return "decoder" if causal else "encoder"
 
     def _shape(self, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
         """Rows and columns kept of a sentence."""
@@ -258,10 +216,8 @@ class KeepWeights:
 
     def _rows(self, rows: tuple[int, int], keys: tuple[int, int]) -> ExactRows:
         """What is to be exact of a layer of a sentence; of a part of its keys, and of two texts, not all is meant."""
-        if self._window[1] is not None:
-            names: tuple[str, ...] = ()
-        else:
-            names = STATISTICS[:2] if self._batch.kind == "cross" else STATISTICS
+        names = STATISTICS[:2] if self._batch.kind == "cross" else STATISTICS
+        names = names if self._window[1] is None else ()
         return ExactRows(len(self.heads), rows, keys, self._n_links, names)
 
     def _make_room(self, n_heads: int) -> None:
@@ -277,16 +233,13 @@ class KeepWeights:
                 return
             if links > self._memory / 2:
                 self._n_links //= 2
-                for layer in self._exact.values():
-                    for one in layer:
-                        one.cut(self._n_links)
+                for one in itertools.chain(*self._exact.values()):
+                    one.cut(self._n_links)
                 continue
             longest = max(last - first for spans in self._spans for first, last in spans)
             if self.cell >= longest:
-                raise InputError(
-                    f"{self._memory:,} bytes are too few for {n_heads} heads of {n_layers} layers: at least "
-                    f"{pictures:,} are needed (--memory)"
-                )
+                what = f"{n_heads} heads of {n_layers} layers: at least {pictures:,} are needed (--memory)"
+                raise InputError(f"{self._memory:,} bytes are too few for {what}")
             if self.cell == 1:
                 self._exact = {number: self._exactly(layer) for number, layer in self._kept.items()}
             more = -(-longest // CELLS) if self.cell == 1 and longest > CELLS else 2

@@ -126,11 +126,7 @@ class KeepProjections(LayerObserver):
 
     @property
     def layer(self) -> Layer:
-        """The layer.
-
-        Raises:
-            SelectionError: there is none of that number.
-        """
+        """The layer. Raises SelectionError: there is none of that number."""
         return self._wanted_layer()[0]
 
     def projections(self) -> tuple[Projection | None, Projection | None, Projection | None, Projection | None]:

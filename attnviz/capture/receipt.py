@@ -33,13 +33,10 @@ def tolerance_of(dtype: torch.dtype) -> float:
 
 
 def check_layer(layer: int, difference: float, scale: float, dtype: torch.dtype, unknown: Sequence[str] = ()) -> None:
-    """Refuse a layer whose captured weights are not proved.
+    """Raise NotVerifiedError for a layer whose difference is above the tolerance, or not a finite number.
 
     `difference` is the largest one between weights times values and the native output, `scale` that output's largest
     number, at least 1; `unknown` are keywords of the layer that attnviz does not know.
-
-    Raises:
-        NotVerifiedError: the difference is above the tolerance, or not a finite number.
     """
     tolerance = tolerance_of(dtype) * scale
     if difference <= tolerance < math.inf:
@@ -49,11 +46,8 @@ def check_layer(layer: int, difference: float, scale: float, dtype: torch.dtype,
             f"its captured weights times its values differ by {difference:.1e} from the model's own output "
             f"(tolerance {tolerance:.1e} for {str(dtype).removeprefix('torch.')})"
         )
-        why = (
-            f"it was given {', '.join(unknown)}, which attnviz does not know"
-            if unknown
-            else "it may compute attention in a way attnviz does not know (an extra term in its scores, or dropout)"
-        )
+        why = "it may compute attention in a way attnviz does not know (an extra term in its scores, or dropout)"
+        why = f"it was given {', '.join(unknown)}, which attnviz does not know" if unknown else why
     else:
         fault = "its output, or its captured weights times its values, is not a finite number"
         why = "its weights may be damaged, or too large for this number format (try --dtype float32)"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, runtim
 
 from attnviz.attention import Kind, Receipt
 from attnviz.capture.sources.hub import locate
-from attnviz.errors import AttnvizWarning, InputError, ModelError, SettingsError, UnknownModelError
+from attnviz.errors import AttnvizWarning, InputError, ModelError, SelectionError, SettingsError, UnknownModelError
 from attnviz.models.registry import RANDOM, TOY, TOY_KOREAN, is_random, names
 from attnviz.text.display import clip, is_korean, visible
 from attnviz.text.names import did_you_mean
@@ -32,19 +32,12 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 @runtime_checkable  # the shape checks of the tests need it
 class Source(Protocol):
-    """A model that streams its attention.
+    """A model that streams its attention."""
 
-    Attributes:
-        name: what pictures call the model.
-        has_sinks: whether, in the last run, rows could sum to less than 1 because a head may look at nothing.
-        kinds: the kinds of attention it can show, the usual one first.
-        generates: whether it generates text, so that a target can be given.
-    """
-
-    name: str
-    has_sinks: bool
-    kinds: tuple[Kind, ...]
-    generates: bool
+    name: str  # what pictures call the model
+    has_sinks: bool  # whether, in the last run, rows could sum to less than 1 because a head may look at nothing
+    kinds: tuple[Kind, ...]  # the kinds of attention it can show, the usual one first
+    generates: bool  # whether it generates text, so that a target can be given
 
     def encode(
         self,
@@ -60,10 +53,8 @@ class Source(Protocol):
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model once; every observer sees every block of rows.
 
-        Raises:
-            NoAttentionError: no layer's attention could be seen.
-            NotVerifiedError: a layer's weights are not proved to be the model's own.
-            ModelError: the model cannot be run.
+        Raises NoAttentionError: no layer's attention could be seen; NotVerifiedError: a layer's weights are not proved
+        to be the model's own; ModelError: the model cannot be run.
         """
 
     def digest(self) -> str:
@@ -72,9 +63,21 @@ class Source(Protocol):
     def untrained(self, seed: int = 0) -> Source:
         """The same architecture with random weights, drawn from a seed: what a trained model is held against.
 
-        Raises:
-            ModelError: no other model can be made of it.
+        Raises ModelError: no other model can be made of it.
         """
+
+
+def expect_kind(source: Source, kind: Kind | None, targets: Sequence[str | None] | None) -> Kind:
+    """The kind of attention to show: the one chosen, or the usual one.
+
+    Raises SelectionError: the model has no such attention, or generates nothing, so that no target can be given.
+    """
+    if kind is not None and kind not in source.kinds:
+        has = " and ".join(source.kinds)
+        raise SelectionError(f"{source.name} has no {kind} attention to show: it has {has}")
+    if not source.generates and any(target is not None for target in targets or ()):
+        raise SelectionError(f"{source.name} generates nothing, so it takes no --target")
+    return kind or source.kinds[0]
 
 
 class Loading(TypedDict, total=False):
@@ -204,7 +207,6 @@ def open_source(
 def _own(
     file: str, name: str, device: torch.device, dtype: torch.dtype | None, notify: Callable[[str], None]
 ) -> Source:
-    """The module that a function in a file of code returns."""
     from attnviz.capture.sources.own import build
 
     if not Path(file).expanduser().is_file():
@@ -217,10 +219,7 @@ def _own(
 
 
 def _expect_home_built(model: str) -> None:
-    """Refuse a name that only a home-built model could have, before the hub is asked.
-
-    No model on the hub has a name without an owner that begins with "toy"; names like "gpt2" are left to the hub.
-    """
+    """Refuse a name that only a home-built model could have, before the hub is asked; "gpt2" and its like are not."""
     name = model.strip().lower()
     meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(name, names(), 1, 0.8)
     if "/" in model or not meant or Path(model).is_dir():

@@ -280,10 +280,8 @@ class ForwardPass:
     def layer(self, layer: Layer, unknown: Sequence[str] = ()) -> None:
         """Stream a layer's rows to the observers, compared with the native implementation's output.
 
-        A refusal names the keywords that are `unknown`.
-
-        Raises:
-            NotVerifiedError: weights times values are not the native output.
+        A refusal names the keywords that are `unknown`. Raises NotVerifiedError: weights times values are not the
+        native output.
         """
         layer = replace(layer, number=max(layer.number, max(self._differences, default=-1) + 1))
         query, key, scoring = layer.query, layer.key, layer.scoring
@@ -334,11 +332,7 @@ class ForwardPass:
         self.observing = False
 
     def receipt(self, name: str) -> Receipt:
-        """The proof of the whole pass.
-
-        Raises:
-            NoAttentionError: no layer came by.
-        """
+        """The proof of the whole pass. Raises NoAttentionError: no layer came by."""
         if not self._differences or self.dtype is None:
             raise NoAttentionError(
                 f"{name} has no attention that attnviz can see: no softmax over all tokens is multiplied by values in "

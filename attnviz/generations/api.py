@@ -74,10 +74,11 @@ def generate(
     loading = {name: value for name, value in more.items() if name not in names}
     chosen = DEFAULT_MODEL if model is None else model
     source = as_source(chosen, tokenizer, reads=prompt, generates=True, **loading)  # type: ignore[arg-type]  # likewise
-    from attnviz.capture.sources.decoding import GenerationSource, cannot_generate
+    from attnviz.capture.sources.decoding import cannot_generate
     from attnviz.generations.capture import follow
 
-    if not isinstance(source, GenerationSource):
+    begin = getattr(source, "decoding", None)
+    if begin is None:
         raise cannot_generate(source.name)
-    with source.decoding(prompt, chat=chat, most=max_new_tokens) as decoding:
+    with begin(prompt, chat=chat, most=max_new_tokens) as decoding:
         return follow(decoding, most=max_new_tokens, sampling=sampling, layers=layers, heads=heads, on_step=on_step)

@@ -58,8 +58,7 @@ class Generation:
     def read(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
         """Read tokens, keep their rows, and return the logits of the next.
 
-        Raises:
-            InputError: all rows together would not fit in the memory.
+        Raises InputError: all rows together would not fit in the memory.
         """
         wanted = self.kept if self.rows else (self.layers, self.heads)
         # What is counted from the end is chosen when the end is known.
@@ -146,9 +145,8 @@ def follow(
 ) -> Attention:
     """Generate until the end, until there are so many tokens, or until the keyboard stops it.
 
-    Raises:
-        KeyboardInterrupt: it was stopped before the first token.
-        TooLongError: the model cannot read the first token that it generates.
+    Raises KeyboardInterrupt: it was stopped before the first token; TooLongError: the model cannot read the first token
+    that it generates.
     """
     whole = most if decoding.room is None else min(most, decoding.room)
     made = Generation(decoding=decoding, most=whole, layers=layers, heads=heads)

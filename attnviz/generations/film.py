@@ -61,9 +61,8 @@ def content(
 ) -> tuple[bytes, str]:
     """A film of a record that was generated, and the characters in it that no font has.
 
-    Raises:
-        OutputError: there is no ffmpeg for an ``.mp4``, or it fails.
-        SelectionError: nothing in the record was generated.
+    Raises OutputError: there is no ffmpeg for an ``.mp4``, or it fails; SelectionError: nothing in the record was
+    generated.
     """
     expect_writer(suffix)
     steps = list(steps_of(record))

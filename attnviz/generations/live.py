@@ -49,11 +49,7 @@ class Live:
         self._stack.close()
 
     def show(self, step: Step) -> None:
-        """Show a token that has come.
-
-        Raises:
-            KeyboardInterrupt: the key was pressed that stops it.
-        """
+        """Show a token that has come. Raises KeyboardInterrupt: the key was pressed that stops it."""
         self._steps.append(step)
         if self._interactive:
             stopped = self._browse(grows=True) == "quit"

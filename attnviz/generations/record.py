@@ -17,30 +17,17 @@ LEAST = 0.005
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step:
-    """A token that was generated, and what it attends to.
+    """A token that was generated, and what it attends to."""
 
-    Attributes:
-        number: which one it is, from 1.
-        most: how many there may be.
-        token: the token.
-        chance: how likely the model found it among all tokens, from 0 to 1; None where it is not known any more.
-        keys: the tokens that can be attended to: of a decoder the text so far, this token included; of a model that
-            translates the sentence it reads.
-        so_far: the tokens generated so far, this one included.
-        weights: its row in each head, of the layers and heads that are kept.
-        model: the model's name.
-        kind: which attention it is: ``decoder`` or ``cross``.
-    """
-
-    number: int
-    most: int
+    number: int  # which one it is, from 1
+    most: int  # how many there may be
     token: Token
-    chance: float | None
-    keys: tuple[Token, ...]
-    so_far: tuple[Token, ...]
-    weights: Float32[np.ndarray, "layer head key"]
+    chance: float | None  # how likely the model found it among all tokens; None where it is not known any more
+    keys: tuple[Token, ...]  # that can be attended to: of a decoder the text so far; else the sentence to translate
+    so_far: tuple[Token, ...]  # the tokens generated so far, this one included
+    weights: Float32[np.ndarray, "layer head key"]  # its row in each head, of the layers and heads that are kept
     model: str
-    kind: Kind
+    kind: Kind  # ``decoder`` or ``cross``
 
     @property
     def mean(self) -> Float32[np.ndarray, " key"]:
@@ -55,11 +42,7 @@ class Step:
 
 
 def steps_of(record: Attention) -> Iterator[Step]:
-    """The steps of a record that was generated, one after another.
-
-    Raises:
-        SelectionError: nothing in it was generated, or its tokens go together.
-    """
+    """The steps of a record, one after another; SelectionError where none was generated, or tokens go together."""
     places = [place for place, token in enumerate(record.query_tokens) if token.segment == GENERATED]
     if not places or record.kind == "encoder" or record.cell > 1:
         raise SelectionError("this record holds no generated token: attnviz generate makes one that does")

@@ -132,8 +132,7 @@ class GenerationSelection:
 def _numbers(ranges: Ranges | None, what: str) -> list[int] | None:
     """Numbers that were typed.
 
-    Raises:
-        SettingsError: a range from the end, whose numbers nobody knows before the model runs.
+    Raises SettingsError: a range from the end, whose numbers nobody knows before the model runs.
     """
     if ranges is None or (known := ranges.known()) is not None:
         return None if ranges is None else known

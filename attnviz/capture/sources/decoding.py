@@ -9,10 +9,11 @@ References:
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -21,64 +22,44 @@ from torch import Tensor, nn
 from attnviz.attention import SOFTMAX, Kind, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.sources.apart import Apart
-from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.interface import show_layers, watch
-from attnviz.capture.sources.loading import keep_state, quiet
+from attnviz.capture.sources.loading import in_one_line, keep_state, quiet
 from attnviz.capture.sources.modules import Eye, looking
-from attnviz.capture.sources.tokens import generated_tokens, meaning
 from attnviz.capture.stream import ForwardPass, LastRows
-from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
+from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongError
 
 
-@runtime_checkable  # the shape checks of the tests need it
-class Decoding(Protocol):
-    """A text that a model goes on with.
+@dataclass(slots=True, kw_only=True)
+class Decoding(ABC):
+    """A text that a model goes on with."""
 
-    Attributes:
-        name: what pictures call the model.
-        sentence: what it reads first: the prompt, or the sentence to translate.
-        kind: which attention is seen: ``decoder`` (each token has its own row), or ``cross`` (each has the row of the
-            step that generates it).
-        begin: what is read first of all; of a decoder the numbers of the prompt's tokens.
-        room: how many tokens can follow; None where there is no such limit.
-        ends: tokens that are the last where they come.
-        never: tokens that are never chosen.
-        first: the token that must come first, whatever is likeliest; None where there is none.
-        cached: whether the keys and values of earlier tokens are kept, so that each token is read once.
-        has_sinks: whether rows may sum to less than 1 because a head may look at nothing.
-    """
+    name: str  # what pictures call the model
+    sentence: Sentence  # what it reads first: the prompt, or the sentence to translate
+    kind: Kind  # ``decoder``: each token has its own row; ``cross``: each has the row of the step that generates it
+    begin: tuple[int, ...]  # what is read first of all; of a decoder the numbers of the prompt's tokens
+    room: int | None  # how many tokens can follow; None where there is no such limit
+    text: Callable[[Sequence[int]], str]  # what generated tokens mean
+    tokens: Callable[[Sequence[int]], tuple[Token, ...]]  # generated tokens as a person reads them
+    native: str = "home-built"  # which implementation runs
+    ends: frozenset[int] = frozenset()  # tokens that are the last where they come
+    never: tuple[int, ...] = ()  # tokens that are never chosen
+    first: int | None = None  # the token that must come first, whatever is likeliest
+    has_sinks: bool = False  # whether rows may sum to less than 1 because a head may look at nothing
+    _read: list[int] = field(default_factory=list)
 
-    name: str
-    sentence: Sentence
-    kind: Kind
-    begin: tuple[int, ...]
-    room: int | None
-    ends: frozenset[int]
-    never: tuple[int, ...]
-    first: int | None
-    cached: bool
-    has_sinks: bool
-
+    @abstractmethod
     def read(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Float[Tensor, " word"], Receipt]:
         """Read these tokens after all before; observers see their rows. How likely each token is next, as logits.
 
-        Raises:
-            ModelError: the model cannot be run, or its rows are not proved.
+        Raises ModelError: the model cannot be run, or its rows are not proved.
         """
 
-    def text(self, numbers: Sequence[int]) -> str:
-        """What generated tokens mean."""
-
-    def tokens(self, numbers: Sequence[int]) -> tuple[Token, ...]:
-        """Generated tokens as a person reads them."""
-
-
-@runtime_checkable  # so that `attnviz.generate` finds these sources
-class GenerationSource(Protocol):
-    """A source that may go on with a text."""
-
-    def decoding(self, text: str, *, chat: bool, most: int) -> Any:
-        """A context that gives the `Decoding` of a text by at most so many tokens."""
+    def _run(self, n_rows: int, observers: Sequence[Observer]) -> ForwardPass:
+        """A run that sees the rows of so many of the last tokens."""
+        n_keys = len(self._read) if self.kind == "decoder" else len(self.sentence.tokens)
+        real, real_keys = (torch.ones(1, n, dtype=torch.bool) for n in (n_rows, n_keys))
+        batch = Batch(sentences=(self.sentence,), inputs={}, real=real, real_keys=real_keys, kind=self.kind)
+        return ForwardPass(batch=batch, observers=observers, native=self.native)
 
 
 def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
@@ -102,40 +83,22 @@ def no_template(name: str) -> InputError:
 def room_of(sentence: Sentence, limit: int | None, n_read: int, name: str) -> int | None:
     """How many tokens can follow so many in a model's positions; None where it has no such limit.
 
-    Raises:
-        TooLongError: none can, or the model cannot read the whole sentence.
+    Raises TooLongError: none can, or the model cannot read the whole sentence.
     """
     if sentence.is_cut or (limit is not None and n_read >= limit):
         raise TooLongError(f"the prompt takes all the positions of {name}: nothing can follow it; shorten it")
     return None if limit is None else limit - n_read
 
 
-def batch_of(sentence: Sentence, kind: Kind, n_rows: int, n_keys: int) -> Batch:
-    """The rows of some tokens, as observers are told of them."""
-    real = torch.ones(1, n_rows, dtype=torch.bool), torch.ones(1, n_keys, dtype=torch.bool)
-    return Batch(sentences=(sentence,), inputs={}, real=real[0], real_keys=real[1], kind=kind)
-
-
 @dataclass(slots=True, kw_only=True)
-class PretrainedDecoding:
+class PretrainedDecoding(Decoding):
     """A Hugging Face model that goes on with a text, with the library's own cache of keys and values."""
 
-    name: str
-    sentence: Sentence
-    kind: Kind
-    begin: tuple[int, ...]
-    room: int | None
     model: Any  # with the projection to its words
     tokenizer: Any
-    native: str  # which implementation runs
     source: Tensor | None = None  # what an encoder reads, [1, token]
     kinds: dict[nn.Module, Kind | None] = field(default_factory=dict)  # of the modules of an encoder-decoder
-    never: tuple[int, ...] = ()
-    ends: frozenset[int] = frozenset()
-    first: int | None = None
-    cached: bool = True
-    has_sinks: bool = False
-    _read: list[int] = field(default_factory=list)
+    cached: bool = True  # whether the keys and values of earlier tokens are kept, so that each token is read once
     _cache: Any = None
     _encoded: Any = None
     _is_apart: bool = False  # whether its attention does not pass through the library's interface
@@ -154,7 +117,7 @@ class PretrainedDecoding:
             self._only_last = {"logits_to_keep": 1}
 
     def read(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Float[Tensor, " word"], Receipt]:
-        """Read these tokens after all before; observers see their rows. How likely each token is next, as logits."""
+        """As `Decoding.read`."""
         is_first = not self._read
         self._read += numbers
         if not self._is_apart:
@@ -168,21 +131,13 @@ class PretrainedDecoding:
 
     def _watched(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Tensor, Receipt]:
         """One pass over these tokens; of a model that computes attention apart, with an eye on torch's functions."""
-        n_keys = len(self._read) if self.source is None else self.source.shape[1]
-        batch = batch_of(self.sentence, self.kind, len(numbers), n_keys)
-        native = SOFTMAX if self._is_apart else self.native
-        run = ForwardPass(batch=batch, observers=observers, native=native)
+        run = self._run(len(numbers), observers)
+        if self._is_apart:
+            run.native = SOFTMAX
         shown = run if self.cached else LastRows(run, len(numbers))
         seeing = looking(Eye(Apart(run, self.name))) if self._is_apart else show_layers(shown, self._is_shown)
-        try:
-            with seeing:
-                logits = self._forward(numbers)
-        except AttnvizError:
-            raise
-        except Exception as error:
-            if run.observing:
-                raise
-            raise ModelError(f"{self.name} cannot go on with this text: {first_line(error)}") from error
+        with in_one_line(self.name, "go on with this text", run=run), seeing:
+            logits = self._forward(numbers)
         self.has_sinks |= run.has_sinks
         return logits.float().cpu(), run.receipt(self.name)
 
@@ -214,14 +169,6 @@ class PretrainedDecoding:
             raise NoAttentionError(f"{self.name}: its cross attention has keys that are not those of the source alone")
         return is_cross
 
-    def text(self, numbers: Sequence[int]) -> str:
-        """What generated tokens mean."""
-        return meaning(self.tokenizer, numbers)
-
-    def tokens(self, numbers: Sequence[int]) -> tuple[Token, ...]:
-        """Generated tokens as a person reads them."""
-        return generated_tokens(self.tokenizer, numbers, self.text(numbers))
-
 
 @contextmanager
 def running(decoding: PretrainedDecoding, owner: Any) -> Iterator[PretrainedDecoding]:
@@ -233,43 +180,18 @@ def running(decoding: PretrainedDecoding, owner: Any) -> Iterator[PretrainedDeco
 
 
 @dataclass(slots=True, kw_only=True)
-class UncachedDecoding:
-    """A model that goes on with a text, which it reads anew at each step: a home-built one, or a module of one's own.
+class UncachedDecoding(Decoding):
+    """A model that reads the text anew at each step: a home-built one, or a module of one's own.
 
-    `forward` is given what was read so far and a run, shows the run its rows, and gives the logits of what is next;
-    `label` gives generated tokens by their numbers, `meaning` what they mean.
+    `forward` is given what was read so far and a run, shows the run its rows, and gives the logits of what is next.
     """
 
-    name: str
-    sentence: Sentence
-    kind: Kind
-    begin: tuple[int, ...]
-    room: int | None
-    ends: frozenset[int]
-    never: tuple[int, ...]
     forward: Callable[[Sequence[int], LastRows], Tensor]
-    label: Callable[[Sequence[int]], tuple[Token, ...]]
-    meaning: Callable[[Sequence[int]], str]
-    native: str = "home-built"
-    first: int | None = None
-    cached: bool = False
-    has_sinks: bool = False
-    _read: list[int] = field(default_factory=list)
 
     def read(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Float[Tensor, " word"], Receipt]:
-        """Read these tokens after all before; observers see their rows. How likely each token is next, as logits."""
+        """As `Decoding.read`."""
         self._read += numbers
-        n_keys = len(self._read) if self.kind == "decoder" else len(self.sentence.tokens)
-        batch = batch_of(self.sentence, self.kind, len(numbers), n_keys)
-        run = ForwardPass(batch=batch, observers=observers, native=self.native)
+        run = self._run(len(numbers), observers)
         with torch.inference_mode():
             logits = self.forward(self._read, LastRows(run, len(numbers)))
         return logits.float().cpu(), run.receipt(self.name)
-
-    def text(self, numbers: Sequence[int]) -> str:
-        """What generated tokens mean."""
-        return self.meaning(numbers)
-
-    def tokens(self, numbers: Sequence[int]) -> tuple[Token, ...]:
-        """Generated tokens as a person reads them."""
-        return self.label(numbers)

@@ -15,11 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.attention import GENERATED, Kind, Note, Token
-from attnviz.capture.batching import GeneratedText, join_generations
+from attnviz.capture.batching import GeneratedText, join_generations, pad_rows
 from attnviz.capture.observers import Batch
-from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.interface import watch
-from attnviz.capture.sources.loading import limit_of, quiet
+from attnviz.capture.sources.loading import in_one_line, limit_of, quiet
 from attnviz.capture.sources.tokens import generated_tokens, meaning
 from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
@@ -57,37 +56,27 @@ class Generator:
     def generate(self, batch: Batch, targets: Sequence[str | None], kind: Kind, *, truncate: bool) -> Batch:
         """The batch with what is generated: the target where there is one, the model's own words where there is none.
 
-        Raises:
-            InputError: the tokenizer finds nothing in a target.
-            TooLongError: a target has more tokens than the decoder has positions, and may not be truncated.
-            ModelError: the model cannot generate freely, or cannot be forced to a target.
+        Raises InputError: there is no token in a target; TooLongError: it has more than the decoder has positions, and
+        may not be truncated; ModelError: the model cannot generate freely, or cannot be forced to a target.
         """
         source, real_source = batch.inputs["input_ids"], batch.real
         generations = [
             self._free(row[is_token]) if target is None else self._forced(target, truncate=truncate)
             for row, is_token, target in zip(source, real_source, targets, strict=True)
         ]
-        longest = max(len(one.read) for one in generations)
-        lengths = torch.tensor([len(one.read) for one in generations], device=source.device)
-        real_target = torch.arange(longest, device=source.device) < lengths[:, None]
-        pad = self._tokenizer.pad_token_id or 0
-        rows = [[token.id for token in one.read] + [pad] * (longest - len(one.read)) for one in generations]
-        read = torch.tensor(rows, device=source.device)
+        rows = [[token.id or 0 for token in one.read] for one in generations]
+        read, real_target = pad_rows(rows, source.device, self._tokenizer.pad_token_id or 0)
         inputs = {**batch.inputs, "decoder_input_ids": read, "decoder_attention_mask": real_target.long()}
-        real = (real_source, real_target)
-        return join_generations(batch.sentences, generations, kind, "token", inputs, real=real)
+        return join_generations(batch.sentences, generations, kind, "token", inputs, real=(real_source, real_target))
 
     def is_shown(self, module: nn.Module, query: Tensor, key: Tensor, batch: Batch) -> bool:
         """Whether a layer that runs, with these queries and keys [batch, head, token, d_k], is of the batch's kind.
 
-        Raises:
-            NoAttentionError: its kind is not clear.
+        Raises NoAttentionError: its kind is not clear.
         """
         kind = self._kinds.get(module)
         n_source, n_target = batch.inputs["input_ids"].shape[1], batch.inputs["decoder_input_ids"].shape[1]
-        expected = {
-            "encoder": (n_source, n_source), "cross": (n_target, n_source), "decoder": (n_target, n_target)
-        }  # fmt: skip
+        expected = {"encoder": (n_source,) * 2, "cross": (n_target, n_source), "decoder": (n_target,) * 2}
         if kind is None or expected[kind] != (query.shape[2], key.shape[2]):
             named = next((name for name, other in self._model.named_modules() if other is module), "a layer")
             raise NoAttentionError(
@@ -100,8 +89,8 @@ class Generator:
         """Teacher forcing: the tokens of a target, whatever the model would have generated."""
         encoded = self._tokenizer(text_target=target, verbose=False)
         ids, notes = encoded["input_ids"], tuple[Note, ...]()
-        if self._limit is not None and len(ids) > self._limit:
-            n_tokens = len(ids)
+        n_tokens = len(ids)
+        if self._limit is not None and n_tokens > self._limit:
             if not truncate:
                 raise TooLongError(
                     f"the target has {n_tokens:,} tokens, but {self._name} generates at most {self._limit:,}: shorten "
@@ -113,10 +102,8 @@ class Generator:
         # What another model generated may be its end alone.
         if not tokens or (target and all(token.special for token in tokens)):
             raise InputError(f"{self._name} finds no token in this target: {visible(target)[:40]!r}")
-        try:
+        with in_one_line(self._name, "be forced to a target"):
             read = _read_before(self._model, torch.tensor([ids], device=self._model.device))[0].tolist()
-        except Exception as error:
-            raise ModelError(f"{self._name} cannot be forced to a target: {first_line(error)}") from error
         if read[1:] != ids[:-1]:
             raise ModelError(f"{self._name} cannot be forced to a target: it reads something else than it generated")
         return GeneratedText(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]), notes=notes)
@@ -129,15 +116,12 @@ class Generator:
                 "what it should generate with --target"
             )
         most = min(AT_MOST, self._limit or AT_MOST)
-        try:
-            with torch.no_grad(), quiet():
-                watch(self._model, self._native)
-                self._model.generation_config.update(**GREEDY)
-                start, *ids = self._model.generate(
-                    input_ids=source[None], attention_mask=torch.ones_like(source)[None], max_new_tokens=most
-                )[0].tolist()
-        except Exception as error:
-            raise ModelError(f"{self._name} cannot generate freely: {first_line(error)}") from error
+        with in_one_line(self._name, "generate freely"), torch.no_grad(), quiet():
+            watch(self._model, self._native)
+            self._model.generation_config.update(**GREEDY)
+            start, *ids = self._model.generate(
+                input_ids=source[None], attention_mask=torch.ones_like(source)[None], max_new_tokens=most
+            )[0].tolist()
         end = self._model.generation_config.eos_token_id
         is_over = ids[-1] in (end if isinstance(end, list) else [end])
         notes = () if is_over else (Note.of("generation_stopped", n=most),)
@@ -155,8 +139,7 @@ def _read_before(model: Any, generated: Tensor) -> Tensor:
     """What a decoder has read before each token that it generates [batch, token], as its own library trains it."""
     if hasattr(model, "prepare_decoder_input_ids_from_labels"):
         return model.prepare_decoder_input_ids_from_labels(labels=generated)  # type: ignore[no-any-return]
-    shift = sys.modules[type(model).__module__].shift_tokens_right
-    config = model.config
+    shift, config = sys.modules[type(model).__module__].shift_tokens_right, model.config
     return shift(generated, config.pad_token_id, config.decoder_start_token_id)  # type: ignore[no-any-return]
 
 
@@ -164,13 +147,8 @@ def kinds_of(model: Any) -> dict[nn.Module, Kind | None]:
     """The kind of attention that each module of an encoder-decoder would be; None where that is not clear."""
     kinds: dict[nn.Module, Kind | None] = dict.fromkeys(model.get_encoder().modules(), "encoder")
     for name, module in model.get_decoder().named_modules(remove_duplicate=False):
-        kind = _named(name)
+        parts = {part.replace("_", "").lower() for part in name.split(".")}
+        kind: Kind | None = "cross" if parts & CROSS_NAMES else "decoder" if parts & SELF_NAMES else None
         if kinds.setdefault(module, kind) != kind:  # encoder and decoder share it
             kinds[module] = None
     return kinds
-
-
-def _named(name: str) -> Kind | None:
-    """The kind of attention that a module of a decoder is, by its name in it."""
-    parts = {part.replace("_", "").lower() for part in name.split(".")}
-    return "cross" if parts & CROSS_NAMES else "decoder" if parts & SELF_NAMES else None

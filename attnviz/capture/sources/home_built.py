@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
-from attnviz.capture.batching import GeneratedText, join_generations
-from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
+from attnviz.capture.batching import GeneratedText, join_generations, pad_rows
+from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
+from attnviz.capture.source import expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, cannot_generate, no_template, room_of
 from attnviz.capture.stream import ForwardPass, LastRows, Layer, Scoring
 from attnviz.errors import InputError, ModelError, TooLongError
@@ -73,13 +74,7 @@ class _HomeBuilt(ABC):
         kind: Kind | None = None,
         targets: Texts | None = None,
     ) -> Batch:
-        """Split sentences into words; a model that translates generates its own translation where no target is given.
-
-        Raises:
-            InputError: a sentence has no word, or none that the model knows.
-            TooLongError: a sentence has more words than the model takes, and may not be truncated.
-            SelectionError: a kind of attention that the model has not, or a target for one that generates nothing.
-        """
+        """As `Source.encode`; InputError, too, where a sentence has no word, or none that the model knows."""
         shown = expect_kind(self, kind, targets)
         nothing = [None] * len(texts)
         both = zip(texts, pairs or nothing, strict=True)
@@ -111,22 +106,14 @@ class _HomeBuilt(ABC):
 
 
 class ToySource(_HomeBuilt):
-    """A home-built encoder with random weights, in the sizes of `config`; there is no longest sentence.
-
-    Raises:
-        ModelError: sizes that do not fit together, or too large.
-    """
+    """A home-built encoder with random weights, in the sizes of `config`, or ModelError; no sentence is too long."""
 
     kinds = KINDS["random"]
 
     def __init__(
-        self,
-        config: ToyConfig | None = None,
-        *,
-        name: str = RANDOM,
-        device: torch.device | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
+        self, config: ToyConfig | None = None, *, name: str = RANDOM,
+        device: torch.device | None = None, dtype: torch.dtype | None = None,
+    ) -> None:  # fmt: skip
         config, usual = config or ToyConfig(), HOME_BUILT[name].config()
         n_weights = config.n_layers * (4 * config.d_model**2 + 2 * config.d_model * config.d_ff)
         if n_weights > MOST_WEIGHTS:
@@ -147,8 +134,7 @@ class ToySource(_HomeBuilt):
 
     def _batch(self, sentences: Sequence[Sentence], kind: Kind, targets: Texts, *, truncate: bool) -> Batch:
         del targets, truncate
-        lengths = torch.tensor([len(sentence.tokens) for sentence in sentences])
-        real = torch.arange(int(lengths.max())) < lengths[:, None]
+        _, real = pad_rows([[0] * len(sentence.tokens) for sentence in sentences])
         return Batch(sentences=tuple(sentences), inputs={}, real=real, kind=kind)
 
     def _run(self, batch: Batch, run: ForwardPass) -> None:
@@ -158,8 +144,7 @@ class ToySource(_HomeBuilt):
     def untrained(self, seed: int = 0) -> ToySource:
         """The same sizes, other random weights."""
         config = replace(self._model.config, seed=self._model.config.seed + 1 + seed)
-        dtype = next(self._model.parameters()).dtype
-        return ToySource(config, name=self._called, device=self._device, dtype=dtype)
+        return ToySource(config, name=self._called, device=self._device, dtype=next(self._model.parameters()).dtype)
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
         """The vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
@@ -174,12 +159,9 @@ def random_source(
 ) -> ToySource:
     """A model with random weights, by its name in `registry.HOME_BUILT`, some of its sizes not as usual.
 
-    Raises:
-        InputError: a size of another name.
-        ModelError: sizes that do not fit together, or too large.
+    Raises InputError: a size of another name; ModelError: sizes that do not fit together, or too large.
     """
-    strange = set(sizes) - {"seed", "d_model", "n_heads", "n_layers"}
-    if strange:
+    if strange := set(sizes) - {"seed", "d_model", "n_heads", "n_layers"}:
         raise InputError(f"{name} has no {', '.join(sorted(strange))}: it has seed, d_model, n_heads, n_layers")
     config = HOME_BUILT[name].config()
     if not isinstance(config, ToyConfig):
@@ -188,12 +170,7 @@ def random_source(
 
 
 class TrainedSource(_HomeBuilt):
-    """A trained home-built model, by its name in `registry.HOME_BUILT`, or by the file that was written of it.
-
-    Attributes:
-        language: the home-built one that it was trained on, of which there are sentences it never saw; None of one that
-            translates.
-    """
+    """A trained home-built model, by its name in `registry.HOME_BUILT`, or by the file that was written of it."""
 
     def __init__(self, name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None) -> None:
         self.name = visible(Path(name).name)
@@ -201,18 +178,22 @@ class TrainedSource(_HomeBuilt):
         super().__init__(model, device, dtype)
         self.kinds = KINDS[self._card.plan.kind]
         self.generates = self._card.target is not None
+        # That it was trained on, of which there are sentences it never saw; None of one that translates.
         self.language: Language | None = getattr(self._card.plan.config, "language", None)
 
     def _batch(self, sentences: Sequence[Sentence], kind: Kind, targets: Texts, *, truncate: bool) -> Batch:
-        source = _numbers([sentence.tokens for sentence in sentences]).to(self._device)
+        source = self._numbers([sentence.tokens for sentence in sentences])
         if not self.generates:
             return Batch(sentences=tuple(sentences), inputs={"words": source}, real=source != 0, kind=kind)
         generations = [
             self._generate(row[row != 0], given, truncate=truncate) for row, given in zip(source, targets, strict=True)
         ]
-        target = _numbers([one.tokens for one in generations]).to(self._device)
+        target = self._numbers([one.tokens for one in generations])
         inputs = {"source": source, "target": target}
         return join_generations(sentences, generations, kind, "word", inputs, real=(source != 0, target != 0))
+
+    def _numbers(self, rows: Sequence[Sequence[Token]]) -> Tensor:
+        return pad_numbers([[token.id or 0 for token in row] for row in rows]).to(self._device)
 
     def _run(self, batch: Batch, run: ForwardPass) -> None:
         model, inputs = self._model, batch.inputs
@@ -228,10 +209,8 @@ class TrainedSource(_HomeBuilt):
 
     def untrained(self, seed: int = 0) -> TrainedSource:
         """The same architecture with its first weights, drawn from a seed."""
-        other = copy.copy(self)
-        plan = self._card.plan
+        other, plan, weight = copy.copy(self), self._card.plan, next(self._model.parameters())
         first = new_model(replace(plan, recipe=replace(plan.recipe, seed=seed)))
-        weight = next(self._model.parameters())
         other.name = f"{self.name} with random weights"
         other._model = first.to(weight.device, weight.dtype).eval()  # noqa: SLF001 - its own
         return other
@@ -259,9 +238,8 @@ class TrainedSource(_HomeBuilt):
         if kind == "encoder":
             return None
         config, projection = self._model.config, self._model.word_projection
-        vocabulary = self._card.target or self._card.source
-        never = (config.pad, config.start)
-        return WordHead(module=projection, bias=projection.bias, names=vocabulary.decode, never=never)
+        never, names = (config.pad, config.start), (self._card.target or self._card.source).decode
+        return WordHead(module=projection, bias=projection.bias, names=names, never=never)
 
     def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
         tokens, limit = _read_words(text, pair, self._card.source), self._card.plan.config.max_length
@@ -320,12 +298,7 @@ class TrainedSource(_HomeBuilt):
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
-        """The model going on with a text, or translating it.
-
-        Raises:
-            ModelError: it generates nothing, or is told to chat.
-            InputError: a text that it cannot read, or that leaves no room.
-        """
+        """The model going on with a text, or translating it; ModelError where it generates nothing."""
         config, kind = self._card.plan.config, self.kinds[0]
         if kind == "encoder":
             raise cannot_generate(self.name)
@@ -336,17 +309,17 @@ class TrainedSource(_HomeBuilt):
         numbers = tuple(token.id or 0 for token in sentence.tokens)
         vocabulary = self._card.target or self._card.source
 
-        def label(generated: Sequence[int]) -> tuple[Token, ...]:
+        def tokens(generated: Sequence[int]) -> tuple[Token, ...]:
             return self._labelled(vocabulary.decode(list(generated)))
 
         def meaning(generated: Sequence[int]) -> str:
-            return " ".join(token.piece for token in label(generated) if not token.special)
+            return " ".join(token.piece for token in tokens(generated) if not token.special)
 
         yield UncachedDecoding(
             name=self.name, sentence=sentence, kind=kind,
             begin=(config.start,) if self.generates else numbers,
             room=room_of(sentence, config.max_length, 0 if self.generates else len(numbers), self.name),
-            ends=frozenset({config.end}), never=(config.pad, config.start), label=label, meaning=meaning,
+            ends=frozenset({config.end}), never=(config.pad, config.start), tokens=tokens, text=meaning,
             forward=partial(self._next, torch.tensor([numbers], device=self._device)),
         )  # fmt: skip
 
@@ -368,17 +341,8 @@ class TrainedSource(_HomeBuilt):
         return logits
 
 
-def _numbers(rows: Sequence[Sequence[Token]]) -> Tensor:
-    """The numbers of tokens [batch, token], zeros after the shorter rows."""
-    return pad_numbers([[token.id or 0 for token in row] for row in rows])
-
-
 def _read_words(text: str, pair: str | None, vocabulary: Vocabulary | None = None) -> tuple[Token, ...]:
-    """The words of a sentence and its pair as tokens, with their numbers in a vocabulary.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The words of a sentence and its pair as tokens, with their numbers in a vocabulary."""
     tokens: list[Token] = []
     number = 0
     for segment, part in enumerate((text, pair or "")):

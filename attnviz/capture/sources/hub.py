@@ -36,10 +36,8 @@ class Location:
 def locate(model: str, revision: str | None = None, *, needs_weights: bool = True) -> Location:
     """Find a model, or its configuration alone, within a few seconds.
 
-    Raises:
-        UnknownModelError: the name is neither a folder nor one the hub knows.
-        UnreachableModelError: it is not in the cache and the hub does not answer, or may not be asked.
-        ModelError: the hub refuses it, as it does gated models.
+    Raises UnknownModelError: the name is neither a folder nor one the hub knows; UnreachableModelError: it is not in
+    the cache and the hub does not answer, or may not be asked; ModelError: the hub refuses it, as it does gated models.
     """
     if _is_folder(model):
         return _folder(Path(model).expanduser(), needs_weights)

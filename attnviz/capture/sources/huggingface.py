@@ -13,10 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.attention import SOFTMAX, Kind, Note, Receipt
-from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
+from attnviz.attention import SOFTMAX, Kind, Note, Receipt, Token
+from attnviz.capture.batching import pad_rows
+from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
+from attnviz.capture.source import expect_kind
 from attnviz.capture.sources.apart import Apart, LooksAhead
 from attnviz.capture.sources.decoding import PretrainedDecoding, cannot_generate, no_template, room_of, running
 from attnviz.capture.sources.generation import Generator, kinds_of
@@ -24,7 +26,7 @@ from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
 from attnviz.capture.sources.loading import Loaded, adopt, draw, in_one_line, keep_state, limit_of, load, quiet, senses
 from attnviz.capture.sources.modules import Eye, looking
-from attnviz.capture.sources.tokens import broken_syllable, numbered, read_tokens, run_together
+from attnviz.capture.sources.tokens import broken_syllable, own_generated, own_meaning, read_tokens, run_together
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
@@ -47,10 +49,7 @@ def open_pretrained(
 ) -> PretrainedSource:
     """Load a pretrained model; with a seed, its configuration alone, and draw its weights.
 
-    One that `generates` comes with its projection to words.
-
-    Raises:
-        ModelError: it cannot be loaded, or only in ways that would not show the model's own numbers.
+    One that `generates` comes with its projection to words. Raises ModelError: it cannot be loaded as it is.
     """
     options = {
         "revision": revision or "main",
@@ -71,8 +70,7 @@ def open_pretrained(
 def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
     """A model that is in memory already, of any head; afterwards it is as it was before.
 
-    Raises:
-        ModelError: it is no Hugging Face model, or the tokenizer is not its own.
+    Raises ModelError: it is no Hugging Face model, or the tokenizer is not its own.
     """
     loaded = adopt(model, tokenizer)
     origin = visible(getattr(model.config, "name_or_path", "") or "")
@@ -114,17 +112,11 @@ class PretrainedSource:
         kind: Kind | None = None,
         targets: Sequence[str | None] | None = None,
     ) -> Batch:
-        """Tokenize sentences into one padded batch.
+        """As `Source.encode`; InputError, too, where there is no token; ModelError where it cannot generate freely.
 
         An encoder-decoder reads a sentence alone with its encoder. For another kind of attention, or with a target
         (then cross attention is the usual kind), the decoder runs too: it generates the target, or where there is none
         the likeliest token at each step.
-
-        Raises:
-            SelectionError: a kind of attention that the model has not, or a target for one that generates nothing.
-            TooLongError: a sentence or target has more tokens than there are positions, and may not be truncated.
-            InputError: the tokenizer finds nothing in a sentence, or in a target.
-            ModelError: the model cannot generate freely.
         """
         shown = expect_kind(self, kind, targets)
         targets = targets or [None] * len(texts)
@@ -218,9 +210,7 @@ class PretrainedSource:
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[PretrainedDecoding]:
         """The model going on with a text, or translating it; its cache holds the keys and values of what it has read.
 
-        Raises:
-            ModelError: it generates nothing.
-            InputError: a text that it cannot read or that leaves no room, or there is no chat template.
+        Raises ModelError: it generates nothing; InputError: a text that leaves no room, or there is no chat template.
         """
         model, is_whole = self._speaks if self._whole is None else self._whole, self._whole is not None
         if model is None or (self._generator is not None and not self._generator.has_head):
@@ -238,7 +228,8 @@ class PretrainedSource:
         decoding = PretrainedDecoding(
             name=self.name, sentence=sentence, kind="cross" if is_whole else "decoder", begin=begin,
             room=room_of(sentence, limit, 0 if is_whole else len(numbers), self.name), model=model,
-            tokenizer=self._tokenizer,
+            tokenizer=self._tokenizer, text=partial(own_meaning, self._tokenizer),
+            tokens=partial(own_generated, self._tokenizer),
             native=native_of(model) if self.is_fused or n_tokens**2 > EAGER_UP_TO else "eager",
             source=torch.tensor([numbers], device=self._device) if is_whole else None,
             kinds=kinds_of(model) if is_whole else {},
@@ -273,17 +264,16 @@ class PretrainedSource:
         if head is None or not isinstance(getattr(head, "weight", None), torch.Tensor):
             return None
         bias = getattr(head, "bias", None)
-        more = getattr(whole, "final_logits_bias", None)  # BART's, which its library adds afterwards
-        if more is not None:
+        if (more := getattr(whole, "final_logits_bias", None)) is not None:  # BART's, which its library adds afterwards
             bias = more[0] if bias is None else bias + more[0]
         return WordHead(module=head, bias=bias, names=self._names)
 
     def _names(self, numbers: Sequence[int]) -> list[str]:
         """Tokens as they are read, or where they are none that a person could see, as the vocabulary spells them."""
         pieces = self._tokenizer.convert_ids_to_tokens(list(numbers))
-        read = [visible(self._tokenizer.decode([number]).strip()) for number in numbers]
         return [
-            text or visible(piece or f"<{number}>") for text, piece, number in zip(read, pieces, numbers, strict=True)
+            visible(self._tokenizer.decode([number]).strip()) or visible(piece or f"<{number}>")
+            for number, piece in zip(numbers, pieces, strict=True)
         ]
 
     def draw(self, lengths: Sequence[int], seed: int) -> list[Batch]:
@@ -304,8 +294,10 @@ class PretrainedSource:
             return numbers.masked_fill(~real, pad).to(self._device), real.to(self._device)
 
         numbers, real = drawn()
-        rows = [row[:n] for row, n in zip(numbers.tolist(), lengths, strict=True)]
-        sentences = tuple(Sentence(text="", pair=None, tokens=numbered(row)) for row in rows)
+        sentences = tuple(
+            Sentence(text="", pair=None, tokens=tuple(Token(text=str(n), piece=str(n), id=n) for n in row[:length]))
+            for row, length in zip(numbers.tolist(), lengths, strict=True)
+        )
         inputs = {"input_ids": numbers}
         if "attention_mask" in self._accepted:
             inputs["attention_mask"] = real.long()
@@ -345,19 +337,14 @@ class PretrainedSource:
         return digest_of(self._model if self._whole is None else self._whole)
 
     def untrained(self, seed: int = 0) -> PretrainedSource:
-        """The same architecture with weights drawn from a seed, as its own library draws them before any training.
-
-        Raises:
-            ModelError: it cannot be made from its configuration alone.
-        """
+        """The same architecture with weights drawn from a seed, as its own library draws them, or ModelError."""
         other = copy.copy(self)
         whole = self._model if self._whole is None else self._whole
         with quiet(), torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            try:  # Its own config: an implementation chosen for a model is written into it.
+            with in_one_line(type(whole).__name__, "be made anew"):
+                # Its own config: an implementation chosen for a model is written into it.
                 new = type(whole)(copy.deepcopy(whole.config)).to(self._device, whole.dtype).eval()
-            except Exception as error:  # whatever the constructor of a model from elsewhere raises
-                raise ModelError(f"{type(whole).__name__} cannot be made anew: {first_line(error)}") from error
         other.name = f"{self.name} with random weights"
         other._owner = None  # noqa: SLF001 - its own
         other._model = new if self._whole is None else new.get_encoder()  # noqa: SLF001 - its own
@@ -368,18 +355,14 @@ class PretrainedSource:
         return other
 
     def _batch(self, sentences: Sequence[Sentence], rows: Sequence[Any]) -> Batch:
-        """Pad on the right, where causal models stay exact too, and say where padding is."""
-        longest = max(len(row["input_ids"]) for row in rows)
-        fill = {"input_ids": self._tokenizer.pad_token_id or 0, "attention_mask": 0, "token_type_ids": 0}
-        inputs = {
-            name: torch.tensor(
-                [row[name] + [pad] * (longest - len(row["input_ids"])) for row in rows], device=self._device
-            )
+        fill = {"input_ids": self._tokenizer.pad_token_id or 0, "token_type_ids": 0}
+        padded = {
+            name: pad_rows([row[name] for row in rows], self._device, pad)
             for name, pad in fill.items()
-            if name in self._accepted and all(name in row for row in rows)
+            if all(name in row for row in rows)
         }
-        lengths = torch.tensor([len(row["input_ids"]) for row in rows], device=self._device)
-        real = torch.arange(longest, device=self._device) < lengths[:, None]
+        inputs = {name: numbers for name, (numbers, _) in padded.items() if name in self._accepted}
+        real = padded["input_ids"][1]
         if "attention_mask" in self._accepted:
             inputs["attention_mask"] = real.long()
         return Batch(sentences=tuple(sentences), inputs=inputs, real=real)

@@ -17,7 +17,7 @@ from torch import nn
 
 from attnviz.attention import Note
 from attnviz.capture.sources.hub import Location, first_line
-from attnviz.capture.stream import LOAD_INSTEAD
+from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
 from attnviz.text.display import clip, visible
 
@@ -59,10 +59,8 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
     """Load a model and its tokenizer; without a dtype, in the number format that the weights were saved in.
 
     The options are the library's: ``revision``, ``local_files_only``, ``trust_remote_code``. A decoder that `generates`
-    comes with its projection to words.
-
-    Raises:
-        ModelError: there is no vocabulary, or weights are missing that the library would draw at random.
+    comes with its projection to words. Raises ModelError: there is no vocabulary, or weights are missing that the
+    library would draw at random.
     """
     from transformers import AutoTokenizer
 
@@ -115,8 +113,7 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
 def draw(location: Location, dtype: torch.dtype | None, options: dict[str, Any], seed: int) -> Loaded:
     """A model of a configuration alone, with weights drawn from a seed.
 
-    Raises:
-        ModelError: the configuration is of no model that can be made.
+    Raises ModelError: the configuration is of no model that can be made.
     """
     config = _read_config(location, options)
     auto, is_whole = _class_of(config)
@@ -231,8 +228,7 @@ LEAST_SHARE = 0.98
 def adopt(model: Any, tokenizer: Any) -> Loaded:
     """A model that is in memory, and its tokenizer: its base, whatever head it has.
 
-    Raises:
-        ModelError: it is no Hugging Face model, there is no tokenizer, or the tokenizer belongs to another model.
+    Raises ModelError: it is no Hugging Face model, there is no tokenizer, or the tokenizer belongs to another model.
     """
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -309,8 +305,7 @@ def _head_of(model: Any) -> tuple[str, ...]:
 def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
     """How many tokens the model has positions for; None where it has no such limit.
 
-    Raises:
-        ModelError: what should be this number is none.
+    Raises ModelError: what should be this number is none.
     """
     config: Any = model.config
     if getattr(config, "model_type", "") in {"t5", "mt5", "umt5", "longt5"}:
@@ -331,15 +326,19 @@ def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
 
 
 @contextmanager
-def in_one_line(name: str, what: str, *, is_on_hub: bool = False) -> Iterator[None]:
-    """Whatever a library raises becomes one line that names the model and what it cannot, such as ``be loaded``."""
+def in_one_line(name: str, what: str, *, is_on_hub: bool = False, run: ForwardPass | None = None) -> Iterator[None]:
+    """Whatever a library raises becomes one line that names the model and what it cannot, such as ``be loaded``.
+
+    An error of the observers of a run stays as it is.
+    """
     try:
         yield
     except (AttnvizError, KeyboardInterrupt):
         raise
     except BaseException as error:
         # The tokenizers' own language panics where a file is not as it expects.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        is_panic = type(error).__name__ == "PanicException"
+        if (run is not None and run.observing) or not (isinstance(error, Exception) or is_panic):
             raise
         broken = _connection_error(error) if is_on_hub else None
         if broken is not None:

@@ -54,20 +54,13 @@ PENDING = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLayer:
-    """One computation of attention; its weights are computed, and proved, where they are asked for.
+    """One computation of attention; its weights are computed, and proved, where they are asked for."""
 
-    Attributes:
-        path: the module it happened in, as ``decoder.layers.0.self_attn``; empty for the watched one itself.
-        shape: batch, head, query, key.
-        cross: whether the queries are of another sequence than the keys.
-        dropped: whether dropout then left some weights out, of those that the module used.
-        held: what the fused function was given and returned, or the weights themselves; None where these are too large.
-    """
-
-    path: str
-    shape: tuple[int, ...]
-    cross: bool
-    dropped: bool
+    path: str  # the module it happened in, as ``decoder.layers.0.self_attn``; empty for the watched one itself
+    shape: tuple[int, ...]  # batch, head, query, key
+    cross: bool  # whether the queries are of another sequence than the keys
+    dropped: bool  # whether dropout then left some weights out, of those that the module used
+    # what the fused function was given and returned, or the weights themselves; None where these are too large
     held: Layer | Float[Tensor, "batch head query key"] | None
 
     @property
@@ -88,8 +81,7 @@ class SeenLayer:
     def show(self, index: int) -> tuple[Float32[np.ndarray, "head query key"], Receipt]:
         """The weights of one input of the batch, and that they are the module's own.
 
-        Raises:
-            NotVerifiedError: they are not.
+        Raises NotVerifiedError: they are not.
         """
         keep, one = KeepWeights(), slice(index, index + 1)
         real, real_keys = (torch.ones(1, n, dtype=torch.bool) for n in self.shape[2:])

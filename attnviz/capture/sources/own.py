@@ -16,9 +16,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from attnviz.attention import SOFTMAX, Kind, Note, Receipt
-from attnviz.capture.observers import Batch, Observer, Sentence, expect_kind
+from attnviz.capture.batching import pad_rows
+from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
 from attnviz.capture.receipt import digest_of
+from attnviz.capture.source import expect_kind
 from attnviz.capture.sources.apart import Apart, LooksAhead
 from attnviz.capture.sources.decoding import UncachedDecoding, no_template
 from attnviz.capture.sources.hub import first_line
@@ -33,9 +35,7 @@ from attnviz.text.names import did_you_mean
 def build(file: str, name: str) -> tuple[nn.Module, object]:
     """Run a file of code, and call its function of this name: the module and its tokenizer, None where there is none.
 
-    Raises:
-        UnknownModelError: there is no such function in it.
-        ModelError: its code fails, or what is returned is no torch module.
+    Raises UnknownModelError: there is no such function in it; ModelError: its code fails, or returns something else.
     """
     path, shown = Path(file).expanduser(), visible(file)
     code = ModuleType(f"attnviz_own_{path.stem}")
@@ -61,7 +61,6 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
 
 
 def _named(code: ModuleType, name: str, shown: str) -> Callable[[], object]:
-    """What a file of code calls so, if it can be called."""
     if callable(function := getattr(code, name, None)):
         return function  # type: ignore[no-any-return]  # as just seen
     own = [key for key, one in vars(code).items() if getattr(one, "__module__", "") == code.__name__]
@@ -97,32 +96,22 @@ class ModuleSource:
         kind: Kind | None = None,
         targets: Sequence[str | None] | None = None,
     ) -> Batch:
-        """Tokenize sentences.
-
-        Raises:
-            InputError: a second sentence; or the tokenizer cannot read a text.
-            SelectionError: a kind of attention that the module has not, or a target.
-        """
+        """As `Source.encode`; InputError, too, for a second sentence, or where the tokenizer cannot read a text."""
         if any(pair is not None for pair in pairs or ()):
             raise InputError(f"{self.name} is a module of your own: it reads one sentence, and no pair")
         sentences = [self._sentence(text) for text in texts]
-        lengths = torch.tensor([len(sentence.tokens) for sentence in sentences])
-        real = torch.arange(int(lengths.max())) < lengths[:, None]
-        ids = torch.zeros(real.shape, dtype=torch.long)
-        ids[real] = torch.tensor([token.id for sentence in sentences for token in sentence.tokens])
-        inputs, real = {"input_ids": ids.to(self._device)}, real.to(self._device)
-        batch = Batch(sentences=tuple(sentences), inputs=inputs, real=real)
-        if lengths[0] > 1:
-            self._find_kind(ids[:1, : lengths[0]])
+        ids, real = pad_rows([[token.id or 0 for token in one.tokens] for one in sentences], self._device)
+        if (n := len(sentences[0].tokens)) > 1:
+            self._find_kind(ids[:1, :n])
         expect_kind(self, kind, targets)
-        return batch
+        return Batch(sentences=tuple(sentences), inputs={"input_ids": ids}, real=real)
 
     def _find_kind(self, ids: Int64[Tensor, "1 token"]) -> None:
         """Run the module once, to see whether any token looks at a later one."""
         if not self._has_run:
             self._has_run, ahead = True, LooksAhead()
             real = torch.ones(ids.shape, dtype=torch.bool, device=self._device)
-            self.stream(Batch(sentences=(), inputs={"input_ids": ids.to(self._device)}, real=real), [ahead])
+            self.stream(Batch(sentences=(), inputs={"input_ids": ids}, real=real), [ahead])
             self.kinds = ("encoder",) if ahead.found else ("decoder",)
 
     def _sentence(self, text: str) -> Sentence:
@@ -140,12 +129,7 @@ class ModuleSource:
         return Sentence(text=text, pair=None, tokens=tokens, notes=notes)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the module, with an eye on the functions of torch that it calls.
-
-        Raises:
-            ModelError: it cannot be run, or the sentences are not of one length: nothing tells it where padding is.
-            NoAttentionError: no attention of all tokens on all tokens was seen.
-        """
+        """Run the module, with an eye on the functions of torch that it calls."""
         if not batch.real.all():
             raise ModelError(
                 f"{self.name} is a module of your own, and nothing tells it where padding is: give it sentences of one "
@@ -172,18 +156,13 @@ class ModuleSource:
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
-        """The module going on with a text, by the logits that it gives of the last token.
-
-        Raises:
-            ModelError: it gives no logits, or its tokens look at later ones.
-            InputError: a text that it cannot read, or that is to be a chat.
-        """
+        """The module going on with a text, by its logits; ModelError where there are none, or tokens look ahead."""
         del most  # how much it can read, only the module knows
         if chat:
             raise no_template(self.name)
         sentence = self._sentence(text)
         numbers = [token.id or 0 for token in sentence.tokens]
-        self._find_kind(torch.tensor([numbers if len(numbers) > 1 else numbers * 2]))
+        self._find_kind(torch.tensor([numbers if len(numbers) > 1 else numbers * 2], device=self._device))
         if self.kinds != ("decoder",):
             raise ModelError(
                 f"{self.name} generates nothing: its tokens look at later ones too; models that generate are decoders, "
@@ -192,17 +171,13 @@ class ModuleSource:
         end = getattr(self._tokenizer, "eos_token_id", None)
         yield UncachedDecoding(
             name=self.name, sentence=sentence, kind="decoder", begin=tuple(numbers), room=None,
-            ends=frozenset(() if end is None else (end,)), never=(), native=SOFTMAX,
-            label=partial(own_generated, self._tokenizer), meaning=partial(own_meaning, self._tokenizer),
+            ends=frozenset(() if end is None else (end,)), native=SOFTMAX,
+            tokens=partial(own_generated, self._tokenizer), text=partial(own_meaning, self._tokenizer),
             forward=partial(self._next, len(numbers)),
         )  # fmt: skip
 
     def _next(self, n_first: int, read: Sequence[int], last: LastRows) -> Float[Tensor, " word"]:
-        """The logits of the token after those read, of which so many are the prompt's; the run sees the last rows.
-
-        Raises:
-            TooLongError: it read the prompt, but no more than what came before.
-        """
+        """The logits of the token after those read, of which so many are the prompt's; the run sees the last rows."""
         ids = torch.tensor([read], device=self._device)
         try:
             made = self._run(ids, last.run, Apart(last.run, self.name, anew=True))
@@ -214,11 +189,7 @@ class ModuleSource:
         return self._logits(made)
 
     def _logits(self, made: Any) -> Float[Tensor, " word"]:
-        """The logits of the last token in what the module returns: a tensor, the first of several, or named so.
-
-        Raises:
-            ModelError: there are none over the vocabulary.
-        """
+        """The logits of the last token in what the module returns: a tensor, the first of several, or named so."""
         first = made[0] if isinstance(made, tuple | list) and made else made
         logits = getattr(first, "logits", first)
         known = n_tokens(self._tokenizer)
@@ -236,11 +207,7 @@ class ModuleSource:
         return digest_of(self._module)
 
     def untrained(self, seed: int = 0) -> ModuleSource:
-        """The same module with weights drawn from a seed, as its layers draw them.
-
-        Raises:
-            ModelError: it has weights of its own, of which nothing says how they are drawn.
-        """
+        """The same module with weights as its layers draw them, or ModelError: nothing says how it draws its own."""
         other = copy.copy(self)
         other.name, other._module = f"{self.name} with random weights", copy.deepcopy(self._module)  # noqa: SLF001 - its own
         with torch.random.fork_rng(devices=[]):
@@ -258,7 +225,6 @@ class ModuleSource:
 
 @contextmanager
 def _evaluated(module: nn.Module) -> Iterator[None]:
-    """A module in evaluation mode; afterwards each of its parts is as before."""
     training = [(one, one.training) for one in module.modules()]
     module.eval()
     try:

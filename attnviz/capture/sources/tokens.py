@@ -51,11 +51,6 @@ def generated_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Tok
     return tuple(replace(token, segment=GENERATED) for token in labelled)
 
 
-def numbered(numbers: Sequence[int]) -> tuple[Token, ...]:
-    """Tokens of which nothing but the number is known."""
-    return tuple(Token(text=str(number), piece=str(number), id=number) for number in numbers)
-
-
 def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
     """The tokens of a text as somebody's own tokenizer makes them; without one, its bytes."""
     if is_of_library(tokenizer):
@@ -147,29 +142,24 @@ def _grown(decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
     """
     grown = [decode(ids[:n]) for n in range(len(ids) + 1)]
     ends = [len(so_far) if text.startswith(so_far) else None for so_far in grown]
-    return [(_known(reversed(ends[: n + 1]), 0), _known(ends[n + 1 :], len(text))) for n in range(len(ids))]
+
+    def known(some: Iterable[int | None], otherwise: int) -> int:
+        return next((end for end in some if end is not None), otherwise)
+
+    return [(known(reversed(ends[: n + 1]), 0), known(ends[n + 1 :], len(text))) for n in range(len(ids))]
 
 
 def _sought(pieces: Sequence[str], text: str) -> list[tuple[int, int] | None]:
     """Where each piece is found behind the one before it, whatever its capitals; None where it is not."""
     spans, place = list[tuple[int, int] | None](), 0
-    for piece in pieces:
-        start = text.lower().find(piece.strip().lower(), place)
-        if not piece.strip() or start < 0:
-            spans.append(None)
-            continue
-        place = start + len(piece.strip())
-        spans.append((start, place))
+    for piece in map(str.strip, pieces):
+        start = text.lower().find(piece.lower(), place) if piece else -1
+        place = place if start < 0 else start + len(piece)
+        spans.append(None if start < 0 else (start, place))
     return spans
 
 
-def _known(ends: Iterable[int | None], otherwise: int) -> int:
-    """The first that is known."""
-    return next((end for end in ends if end is not None), otherwise)
-
-
 def _label_pieces(tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[Token, ...]:
-    """The same tokens, pieces of a vocabulary, with the text to show for each."""
     decoded = [token.piece if token.special else _decode(tokenizer, token.piece) for token in tokens]
     return _label(tokens, decoded, typed, tokenizer.unk_token_id)
 
@@ -183,17 +173,12 @@ def _label(
     for index, token in enumerate(tokens):
         # A token that is only the space before the word has not begun it.
         before = tokens[index - 1] if index and decoded[index - 1].strip() else None
-        source = typed[token.segment][slice(*token.span)] if token.span else ""
-        if token.special:
-            text = visible(token.piece)
-        else:
-            text = token_text(
-                decoded[index],
-                typed=source,
-                part=parts[index],
-                continues=before is not None and token.word is not None and before.word == token.word,
-                unknown=unknown is not None and token.id == unknown,
-            )
+        text = visible(token.piece) if token.special else token_text(
+            decoded[index], part=parts[index],
+            typed=typed[token.segment][slice(*token.span)] if token.span else "",
+            continues=before is not None and token.word is not None and before.word == token.word,
+            unknown=unknown is not None and token.id == unknown,
+        )  # fmt: skip
         labelled.append(replace(token, text=text))
     return tuple(labelled)
 
@@ -215,14 +200,13 @@ def _parts(tokens: Sequence[Token], decoded: Sequence[str]) -> list[tuple[int, i
     broken = ["\ufffd" in text or (text.startswith("<0x") and text.endswith(">")) for text in decoded]
     runs: list[list[int]] = []
     for index, token in enumerate(tokens):
-        if index and broken[index - 1] and broken[index] and _overlap(tokens[index - 1], token):
+        before, span = tokens[index - 1], token.span
+        overlap = (
+            span and before.span and before.segment == token.segment
+            and before.span[0] < span[1] and span[0] < before.span[1]
+        )  # fmt: skip
+        if index and broken[index - 1] and broken[index] and overlap:
             runs[-1].append(index)
         else:
             runs.append([index])
     return [(number, len(run)) if len(run) > 1 else None for run in runs for number in range(1, len(run) + 1)]
-
-
-def _overlap(one: Token, other: Token) -> bool:
-    if one.span is None or other.span is None or one.segment != other.segment:
-        return False
-    return one.span[0] < other.span[1] and other.span[0] < one.span[1]
