@@ -176,8 +176,8 @@ class Exact:
             name: tuple(tuple(values[layer][head] for head in heads) for layer in layers)
             for name, values in self.statistics.items()
         }
-        links = {"link_keys": self.link_keys[chosen], "link_weights": self.link_weights[chosen]}
-        return replace(self, statistics=statistics, **links)
+        keys, weights = self.link_keys[chosen], self.link_weights[chosen]
+        return replace(self, statistics=statistics, link_keys=keys, link_weights=weights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
 
 from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut
 from attnviz.capture.source import Loading, Model, Source, as_source
@@ -110,28 +110,21 @@ def attend_batch(
     keep = KeepWeights(_from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=memory)
     vectors = KeepVectors(keep)
     receipt = source.stream(batch, [keep, vectors])
-    sinks: dict[str, Any] = {"notes": (Note("sinks"),), "short_rows": ("sink",)} if source.has_sinks else {}
+    is_part = rows is not None or keys is not None  # which may show no key ahead of its query
     records = []
     for index, (sentence, label) in enumerate(zip(batch.sentences, labels, strict=True)):
-        weights = keep.weights(index)
-        is_part = rows is not None or keys is not None  # which may show no key ahead of its query
+        weights, (queries, columns) = keep.weights(index), (label["query_tokens"], label["key_tokens"])
+        size = {"cell": keep.cell, "wide": keep.cell, "n_queries": len(queries), "n_keys": len(columns)}
+        pooled = [Note.of("pooled", **size)] if keep.cell > 1 else []
         record = Attention(
-            weights=weights,
-            query_tokens=_grouped(label["query_tokens"], keep.cell),
-            key_tokens=_grouped(label["key_tokens"], keep.cell),
-            kind=batch.kind or source.kinds[0] if is_part else keep.kind(weights),
-            model=source.name,
-            text=sentence.text,
-            pair=sentence.pair,
-            target=sentence.target,
-            receipt=receipt,
-            layers=keep.layers,
-            heads=keep.heads,
-            short_rows=(*sinks.get("short_rows", ()), *label["short_rows"]),
-            notes=(*sentence.notes, *sinks.get("notes", ()), *label["notes"], *_pooled(label, keep.cell)),
-            vectors=vectors.of(index),
-            exact=keep.exact(index, label["query_tokens"], label["key_tokens"]),
-        )
+            weights=weights, query_tokens=_grouped(queries, keep.cell), key_tokens=_grouped(columns, keep.cell),
+            kind=batch.kind or source.kinds[0] if is_part else keep.kind(weights), model=source.name,
+            text=sentence.text, pair=sentence.pair, target=sentence.target, receipt=receipt,
+            layers=keep.layers, heads=keep.heads,
+            short_rows=(*(("sink",) if source.has_sinks else ()), *label["short_rows"]),
+            notes=(*sentence.notes, *([Note("sinks")] if source.has_sinks else []), *label["notes"], *pooled),
+            vectors=vectors.of(index), exact=keep.exact(index, queries, columns),
+        )  # fmt: skip
         records.append(record.select(layers, heads))
     return records
 
@@ -143,12 +136,6 @@ def _grouped(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
         first if not rest else Token(text=f"{first.text}…{rest[-1].text}", piece="", segment=first.segment)
         for first, *rest in groups
     )
-
-
-def _pooled(label: Mapping[str, Any], size: int) -> tuple[Note, ...]:
-    """What must be said where tokens go together."""
-    n_queries, n_keys = (len(label[name]) for name in ("query_tokens", "key_tokens"))
-    return (Note.of("pooled", cell=size, wide=size, n_queries=n_queries, n_keys=n_keys),) if size > 1 else ()
 
 
 def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None] = ()) -> None:

@@ -14,7 +14,7 @@ from attnviz.attention import SOFTMAX, Kind, Receipt
 from attnviz.capture.observers import Batch, Block
 from attnviz.capture.source import Loading, Model, Source, as_source, open_source
 from attnviz.capture.sources.huggingface import PretrainedSource
-from attnviz.capture.stream import Layer, MaskRows, Scoring, visible_keys
+from attnviz.capture.stream import Layer, visible_keys
 from attnviz.errors import NoAttentionError, NotVerifiedError
 
 N_TOKENS, N_SHORTER = 24, 17
@@ -34,15 +34,12 @@ class LayerReport:
     heads: int  # how many there are
     key_heads: int | None  # how many of them have keys of their own; None where only the weights are seen
     mask: str  # ``full``, ``causal``, or ``other``: which keys a query may see
-    # how many keys a query sees at most, where these are not all that the mask leaves; None where they are
-    window: int | None
-    # what goes into the scores beside the dot product divided by the square root of d_k, in words
-    extras: tuple[str, ...]
-    # how far weights times values are from the model's own output; None where there is nothing to compare with (the
-    # weights are the model's own), or the layer is refused
+    window: int | None  # how many keys a query sees at most, where these are not all that the mask leaves
+    extras: tuple[str, ...]  # what goes into the scores beside the dot product / sqrt(d_k), in words
+    # How far weights times values are from the model's own output; None where there is nothing to compare with (the
+    # weights are the model's own), or the layer is refused.
     output: float | None
-    # how far the weights are from ``output_attentions=True`` of the eager implementation; None without one
-    eager: float | None
+    eager: float | None  # how far they are from ``output_attentions=True`` of the eager implementation, if there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +77,11 @@ def doctor(
     A pretrained model runs its fused implementation, if it has one, on two inputs of which one is padded.
 
     Args:
-        model: as for `as_source`.
+        model: as for `as_source`; so are `tokenizer` and `loading`.
         tokenizer: likewise.
         random: whether the weights are drawn at random: only the model's configuration is needed then.
         seed: of the numbers of tokens, and of these weights.
-        loading: as for `open_source`.
+        loading: likewise.
 
     Raises:
         ModelError: the model cannot be loaded or run, or has no attention that can be seen.
@@ -124,12 +121,10 @@ class _Weights:
         self.given: dict[int, Layer] = {}
 
     def begin(self, batch: Batch) -> None:
-        """Forget what was kept of an earlier run."""
         del batch
         self.weights.clear()
 
     def observe(self, block: Block) -> None:
-        """Keep a block."""
         rows = block.weights.detach().float().cpu()
         before = self.weights.get(block.layer)
         self.weights[block.layer] = rows.clone() if before is None else torch.cat([before, rows], dim=2)
@@ -139,7 +134,6 @@ class _Layers(_Weights):
     """Keeps what they are computed from, too."""
 
     def observe_layer(self, layer: Layer) -> None:
-        """Keep a layer."""
         self.given[layer.number] = layer
 
 
@@ -174,7 +168,11 @@ def _report(
     off = None
     if eager is not None and eager.shape == weights.shape:
         off = float(((eager - weights).abs() * real[:, None, :, None] * keys[:, None, None, :]).max())
-    seen = weights[0].gt(0).any(dim=0) if layer is None else _visible(layer)[0].any(dim=0)
+    seen = weights[0].gt(0).any(dim=0)
+    if layer is not None:
+        (n_queries, n_keys), device = seen.shape, layer.query.device
+        found = visible_keys(layer.scoring, 0, n_queries, n_keys, device).cpu()
+        seen = found.expand(-1, -1, n_queries, n_keys)[0].any(dim=0)
     causal = batch.kind != "cross" and not seen.triu(1).any()
     expected = torch.ones_like(seen).tril() if causal else torch.ones_like(seen)
     most = int(seen.sum(dim=1).max())
@@ -186,32 +184,20 @@ def _report(
     )  # fmt: skip
 
 
-def _visible(layer: Layer) -> Tensor:
-    """Where queries may look [batch, head, query, key]."""
-    n_queries, n_keys = layer.query.shape[2], layer.key.shape[2]
-    seen = visible_keys(layer.scoring, 0, n_queries, n_keys, layer.query.device).cpu()
-    return seen.expand(-1, -1, n_queries, n_keys)
-
-
 def _extras(layer: Layer) -> Sequence[str]:
     """What goes into a layer's scores beside the scaled dot product, and values of another width than the keys."""
     scoring, d_k, d_v = layer.scoring, layer.key.shape[3], layer.value.shape[3]
     scale = d_k**-0.5 if scoring.scaling is None else scoring.scaling
+    mask, adds = scoring.mask, False
+    if isinstance(mask, Tensor) and mask.dtype != torch.bool:  # it adds to the scores of keys that may be seen
+        adds = bool(mask[mask > torch.finfo(mask.dtype).min / 2].any())
     return [
         *([f"scale {scale:.3g}"] if abs(scale * d_k**0.5 - 1) > CLOSE else []),
-        *(["bias"] if scoring.bias is not None or _adds(scoring) else []),
+        *(["bias"] if scoring.bias is not None or adds else []),
         *([f"cap {scoring.softcap:g}"] if scoring.softcap is not None else []),
         *(["sinks"] if scoring.sinks is not None else []),
         *([f"values {d_v} wide, keys {d_k}"] if d_v != d_k else []),
     ]
-
-
-def _adds(scoring: Scoring) -> bool:
-    """Whether a mask adds to the scores of keys that may be seen."""
-    mask = scoring.mask
-    if mask is None or isinstance(mask, MaskRows) or mask.dtype == torch.bool:
-        return False
-    return bool(mask[mask > torch.finfo(mask.dtype).min / 2].any())
 
 
 def _number(difference: float) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -77,20 +77,15 @@ def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
 
     def show(module: nn.Module, given: tuple[Any, ...], made: Any) -> None:  # noqa: ANN401 - of any module
         if given and isinstance(given[0], Tensor) and isinstance(made, Tensor):
+            shown = given[0] if isinstance(module, nn.Embedding) else _in_rows(given[0])
             for observer in watching:
-                is_number = isinstance(module, nn.Embedding)
-                observer.observe_call(
-                    Call(module=module, given=given[0] if is_number else _in_rows(given[0]), made=_in_rows(made))
-                )
+                observer.observe_call(Call(module=module, given=shown, made=_in_rows(made)))
 
-    hooks = [
-        module.register_forward_hook(show) for module in (model.modules() if watching else ()) if _is_small(module)
-    ]
-    try:
+    with ExitStack() as stack:
+        for module in model.modules() if watching else ():
+            if _is_small(module):
+                stack.callback(module.register_forward_hook(show).remove)
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 class KeepProjections(LayerObserver):
@@ -126,17 +121,17 @@ class KeepProjections(LayerObserver):
 
     @property
     def layer(self) -> Layer:
-        """The layer. Raises SelectionError: there is none of that number."""
+        """The layer, or SelectionError: there is none of that number."""
         return self._wanted_layer()[0]
 
     def projections(self) -> tuple[Projection | None, Projection | None, Projection | None, Projection | None]:
         """The projections to query, key and value of all heads, and that of all contexts; None where there is none."""
         layer, before, after = self._wanted_layer()
         calls = _join_steps(before)
-        made = [maker_of(calls, tensor) for tensor in (layer.query, layer.key, layer.value)]
+        query, key, value = (maker_of(calls, tensor) for tensor in (layer.query, layer.key, layer.value))
         together = layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
         user = next((projection_of(call, 0, call.made.shape[2]) for call in after if same(call.given, together)), None)
-        return made[0], made[1], made[2], user
+        return query, key, value, user
 
     def embedded(self, x: Tensor) -> Embedded | None:
         """The embeddings whose sum is the layer's input x [token, d_model]; None where it is no such sum."""
@@ -152,10 +147,7 @@ class KeepProjections(LayerObserver):
         close = 1e-5 * max(1.0, total.abs().max().item())
         if len(first) != 1 or not rest or (sum(parts) - total).abs().max().item() > close:
             return None
-        if norm is None:
-            return Embedded(parts=parts, norm=None)
-        weight, bias, epsilon = norm_of(norm)
-        return Embedded(parts=parts, norm=(weight, bias, epsilon))
+        return Embedded(parts=parts, norm=None if norm is None else norm_of(norm))
 
     def beside(self) -> Tensor | None:
         """What a recurrent cell reads at each step beside the context [step, d]; None where no cell reads it."""

@@ -56,10 +56,7 @@ class Generation:
     first: int = 0  # the first token whose row is kept
 
     def read(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
-        """Read tokens, keep their rows, and return the logits of the next.
-
-        Raises InputError: all rows together would not fit in the memory.
-        """
+        """Read tokens, keep their rows, and return the logits of the next; InputError where the rows would not fit."""
         wanted = self.kept if self.rows else (self.layers, self.heads)
         # What is counted from the end is chosen when the end is known.
         chosen = [None if any(number < 0 for number in some or ()) else some for some in wanted]
@@ -81,21 +78,16 @@ class Generation:
             keep = keep if is_whole else last
         weights = keep.weights(0)
         if (keep.layers, keep.heads) != self.kept:
-            places = (
-                [held.index(one) for one in some]
-                for some, held in zip(self.kept, (keep.layers, keep.heads), strict=True)
-            )
-            weights = weights[np.ix_(*places)]
+            both = zip((keep.layers, keep.heads), self.kept, strict=True)
+            weights = weights[np.ix_(*([held.index(one) for one in some] for held, some in both))]
         self.rows.append(weights)
         self.receipts.append(receipt)
         return logits
 
     def _size(self, n_rows: int) -> int:
         """Bytes of the weights of so many rows of the whole text."""
-        n_layers, n_heads = map(len, self.kept)
-        decoding = self.decoding
-        n_keys = len(decoding.sentence.tokens) + (0 if decoding.kind == "cross" else self.most)
-        return 4 * n_layers * n_heads * n_rows * n_keys
+        n_keys = len(self.decoding.sentence.tokens) + (0 if self.decoding.kind == "cross" else self.most)
+        return 4 * len(self.kept[0]) * len(self.kept[1]) * n_rows * n_keys
 
     def step(self, number: int, logits: Float[Tensor, " word"], weights: np.ndarray) -> Step:
         """The step that gave a token of this number."""
@@ -122,13 +114,16 @@ class Generation:
             last = min(first + rows.shape[2], weights.shape[2])
             weights[:, :, first:last, : rows.shape[3]] = rows[:, :, : last - first]
             first = last
-        unit = "word" if self.receipts[0].native == "home-built" else "token"
+        differences = np.max([receipt.differences for receipt in self.receipts], axis=0)  # the largest of each layer
+        sums = next((receipt.sums for receipt in self.receipts if receipt.sums), None)
+        receipt = replace(self.receipts[0], differences=tuple(differences.tolist()), sums=sums)
+        unit = "word" if receipt.native == "home-built" else "token"
         more = () if decoding.kind == "decoder" else (Note(f"row_generates_{unit}"),)
         sinks = (Note("sinks"),) if decoding.has_sinks else ()
         return Attention(
             weights=weights, query_tokens=labels["query_tokens"], key_tokens=keys, kind=decoding.kind,
             model=decoding.name, text=sentence.text, target=decoding.text(self.numbers),
-            receipt=_together(self.receipts), layers=self.kept[0], heads=self.kept[1],
+            receipt=receipt, layers=self.kept[0], heads=self.kept[1],
             short_rows=("sink",) if sinks else (),
             notes=(*sentence.notes, *more, *sinks, *notes, *labels["notes"]),
         )  # fmt: skip
@@ -145,8 +140,7 @@ def follow(
 ) -> Attention:
     """Generate until the end, until there are so many tokens, or until the keyboard stops it.
 
-    Raises KeyboardInterrupt: it was stopped before the first token; TooLongError: the model cannot read the first token
-    that it generates.
+    Raises KeyboardInterrupt, TooLongError: it was stopped, or the model can read no more, before the first token.
     """
     whole = most if decoding.room is None else min(most, decoding.room)
     made = Generation(decoding=decoding, most=whole, layers=layers, heads=heads)
@@ -179,7 +173,6 @@ def follow(
 
 
 def _notes(made: Generation, most: int, sampling: Sampling, stop: BaseException | None) -> list[Note]:
-    """How tokens were chosen, and why there are no more of them."""
     n = len(made.numbers)
     notes = [Note.of("sampled", how=sampling.how)] if sampling.sample else []
     if isinstance(stop, KeyboardInterrupt):
@@ -189,10 +182,3 @@ def _notes(made: Generation, most: int, sampling: Sampling, stop: BaseException 
     elif made.numbers[-1] not in made.decoding.ends:
         notes.append(Note.of("generation_stopped" if n == most else "positions_end", n=n))
     return notes
-
-
-def _together(receipts: Sequence[Receipt]) -> Receipt:
-    """The proof of several passes: the largest difference of each layer."""
-    differences = np.max([receipt.differences for receipt in receipts], axis=0)
-    sums = next((receipt.sums for receipt in receipts if receipt.sums), None)
-    return replace(receipts[0], differences=tuple(differences.tolist()), sums=sums)

@@ -7,14 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.commands import check_films, check_writable, opened, read_text, took, write, write_content, write_picture
-from attnviz.generations.settings import (
-    GeneratingModel,
-    GenerationAppearance,
-    GenerationOutput,
-    GenerationSelection,
-    Prompt,
-    Sampling,
-)
+from attnviz.generations import settings
 from attnviz.options import name_parts
 from attnviz.render.names import FILMS, picture_path
 from attnviz.settings import PAGE, RECORDS
@@ -37,12 +30,12 @@ attnviz generate "Why is the sky blue?" -m Qwen/Qwen3-0.6B --chat"""
 
 
 def command(
-    prompt: Prompt,
-    sampling: Sampling,
-    model: GeneratingModel,
-    selection: GenerationSelection,
-    appearance: GenerationAppearance,
-    output: GenerationOutput,
+    prompt: settings.Prompt,
+    sampling: settings.Sampling,
+    model: settings.GeneratingModel,
+    selection: settings.GenerationSelection,
+    appearance: settings.GenerationAppearance,
+    output: settings.GenerationOutput,
 ) -> None:
     """See a text go on, each new token with what it attends to.
 
@@ -76,7 +69,7 @@ def command(
         _write(record, path, appearance)
 
 
-def _write(record: Attention, path: Path, appearance: GenerationAppearance) -> None:
+def _write(record: Attention, path: Path, appearance: settings.GenerationAppearance) -> None:
     """The record in one file, by its ending."""
     suffix = path.suffix.lower()
     if suffix in RECORDS:

@@ -61,8 +61,7 @@ def content(
 ) -> tuple[bytes, str]:
     """A film of a record that was generated, and the characters in it that no font has.
 
-    Raises OutputError: there is no ffmpeg for an ``.mp4``, or it fails; SelectionError: nothing in the record was
-    generated.
+    Raises OutputError: there is no ffmpeg for an ``.mp4``, or it fails; SelectionError: nothing was generated.
     """
     expect_writer(suffix)
     steps = list(steps_of(record))
@@ -87,7 +86,6 @@ def _scene(record: Attention, steps: Sequence[Step], palette: str, language: str
 
 
 def _placed(parts: Sequence[str], pen: Pen) -> list[Box]:
-    """Where each part of a text stands, in lines as wide as the picture."""
     boxes: list[Box] = []
     left, line, space = EDGE, 0, 0.8 * LARGE * POINT / 2
     for part in parts:
@@ -102,7 +100,6 @@ def _placed(parts: Sequence[str], pen: Pen) -> list[Box]:
 
 
 def _draw(scene: Scene, step: Step) -> Page:
-    """The picture of one step."""
     scene.pen.figure.clear()
     page = page_of(scene.pen, even(WIDE), even(scene.height))
     korean, mean = scene.language == "ko", step.mean
@@ -139,9 +136,8 @@ def _draw_top(page: Page, scene: Scene, step: Step, top: float) -> None:
     """The tokens that the newest attends to most, with bars."""
     said = f"“{step.token.text}”의 어텐션:" if scene.language == "ko" else f"“{step.token.text}” attends to:"
     page.text(EDGE, top + ROW / 2, said, SMALL, va="center")
-    named = step.top(TOP)
     beside = EDGE + 1.6
-    for row, (token, weight) in enumerate(named, start=1):
+    for row, (token, weight) in enumerate(step.top(TOP), start=1):
         middle = top + (row + 0.5) * ROW
         page.text(beside - 0.1, middle, token.text, SMALL, va="center", ha="right")
         page.box((beside, middle - 0.08, BAR * weight, 0.16), facecolor=hexed(scene.table[190]), linewidth=0)

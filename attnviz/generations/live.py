@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -49,7 +50,7 @@ class Live:
         self._stack.close()
 
     def show(self, step: Step) -> None:
-        """Show a token that has come. Raises KeyboardInterrupt: the key was pressed that stops it."""
+        """Show a token that has come, or raise KeyboardInterrupt: the key was pressed that stops it."""
         self._steps.append(step)
         if self._interactive:
             stopped = self._browse(grows=True) == "quit"
@@ -60,9 +61,8 @@ class Live:
                 self._write(lines, back=self._n_lines)
                 self._n_lines = len(lines)
             else:
-                self._write(
-                    [*(draw_table_head(step, self._view) if step.number == 1 else []), draw_line(step, self._view)]
-                )
+                head = draw_table_head(step, self._view) if step.number == 1 else []
+                self._write([*head, draw_line(step, self._view)])
         if stopped:
             self._interactive = False
             raise KeyboardInterrupt
@@ -82,9 +82,7 @@ class Live:
         """The steps so far as pages, from the newest on."""
 
         def view(console: Console) -> GenerationView:
-            return GenerationView(
-                screen=screen_of(console, self._background, self._palette), language=self._view.language
-            )
+            return replace(self._view, screen=screen_of(console, self._background, self._palette))
 
         def draw(page: int, console: Console) -> list[Text]:
             return draw_step(self._steps[page], view(console), console.height)

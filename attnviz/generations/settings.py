@@ -6,25 +6,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from attnviz import settings
 from attnviz.errors import SettingsError
-from attnviz.options import INPUT, MODEL, SHOWN, option
+from attnviz.options import INPUT, MODEL, SHOWN, changed, option
 from attnviz.render.names import FILMS, PICTURES
-from attnviz.settings import (
-    PAGE,
-    RECORDS,
-    Background,
-    FileSettings,
-    LoadingSettings,
-    Ranges,
-    background_option,
-    check_palette,
-    check_sentence,
-    head_option,
-    lang_option,
-    layer_option,
-    layers_and_heads,
-    palette_option,
-)
 
 DEFAULT_MODEL = "toy-decoder"
 
@@ -43,7 +28,7 @@ class Prompt:
     def __post_init__(self) -> None:
         if self.text is not None and self.file is not None:
             raise SettingsError("give the text or --file, not both")
-        check_sentence(self.text)
+        settings.check_sentence(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +53,7 @@ class Sampling:
     )
 
     def __post_init__(self) -> None:
-        others = [f"--{name.replace('_', '-')}" for name in ("temperature", "top_k", "top_p") if self._is_set(name)]
+        others = changed(self, "temperature", "top_k", "top_p")
         if others and not self.sample:
             raise SettingsError(f"{' and '.join(others)} goes with --sample")
         if not 0 < self.temperature < float("inf"):
@@ -77,9 +62,6 @@ class Sampling:
             raise SettingsError(f"the share must be above 0 and at most 1, not {self.top_p:g} (--top-p)")
         if self.top_k is not None and self.top_k < 1:
             raise SettingsError(f"at least 1 token must be left to draw from, not {self.top_k} (--top-k)")
-
-    def _is_set(self, name: str) -> bool:
-        return bool(getattr(self, name) != next(one.default for one in fields(self) if one.name == name))
 
     @classmethod
     def names(cls) -> set[str]:
@@ -94,7 +76,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GeneratingModel(LoadingSettings):
+class GeneratingModel(settings.LoadingSettings):
     """Which model, and how it is loaded."""
 
     model: str | None = option(
@@ -112,8 +94,8 @@ class GeneratingModel(LoadingSettings):
 class GenerationSelection:
     """Which heads are kept and shown."""
 
-    layer: tuple[str, ...] = layer_option()
-    head: tuple[str, ...] = head_option()
+    layer: tuple[str, ...] = settings.layer_option()
+    head: tuple[str, ...] = settings.head_option()
 
     def __post_init__(self) -> None:
         _ = self.layers, self.heads  # refused here, before any work
@@ -121,19 +103,16 @@ class GenerationSelection:
     @property
     def layers(self) -> list[int] | None:
         """The layers chosen; None for all."""
-        return _numbers(layers_and_heads(self.layer, self.head)[0], "layers")
+        return _numbers(settings.layers_and_heads(self.layer, self.head)[0], "layers")
 
     @property
     def heads(self) -> list[int] | None:
         """The heads chosen; None for all."""
-        return _numbers(layers_and_heads(self.layer, self.head)[1], "heads")
+        return _numbers(settings.layers_and_heads(self.layer, self.head)[1], "heads")
 
 
-def _numbers(ranges: Ranges | None, what: str) -> list[int] | None:
-    """Numbers that were typed.
-
-    Raises SettingsError: a range from the end, whose numbers nobody knows before the model runs.
-    """
+def _numbers(ranges: settings.Ranges | None, what: str) -> list[int] | None:
+    """Numbers that were typed, or SettingsError: nobody knows those of a range from the end before the model runs."""
     if ranges is None or (known := ranges.known()) is not None:
         return None if ranges is None else known
     if any(first != last for first, last in ranges.ends):
@@ -149,16 +128,16 @@ class GenerationAppearance:
         "--interactive", default=False, help="Generate a token at each key: on, back to look again, q to stop.",
         panel=SHOWN,
     )  # fmt: skip
-    palette: str = palette_option()
-    background: Background = background_option()
-    lang: Literal["en", "ko"] = lang_option()
+    palette: str = settings.palette_option()
+    background: settings.Background = settings.background_option()
+    lang: Literal["en", "ko"] = settings.lang_option()
 
     def __post_init__(self) -> None:
-        check_palette(self.palette)
+        settings.check_palette(self.palette)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GenerationOutput(FileSettings):
+class GenerationOutput(settings.FileSettings):
     """The files to write: the record, its picture, a page to explore it, a film of its steps."""
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, PAGE, *FILMS, *RECORDS)
+    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, settings.PAGE, *FILMS, *settings.RECORDS)

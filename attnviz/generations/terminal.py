@@ -122,8 +122,7 @@ def draw_end(record: Attention, view: GenerationView) -> list[Text]:
 
 def _marked(tokens: Sequence[Token], screen: Screen) -> list[tuple[str, bool]]:
     """The tokens as a text has them, and whether each is the newest."""
-    parts = [spell(part, screen) for part in running_text(tokens)]
-    return [(part, index == len(parts) - 1) for index, part in enumerate(parts)]
+    return [(spell(part, screen), n == len(tokens)) for n, part in enumerate(running_text(tokens), start=1)]
 
 
 def _shaded(tokens: Sequence[Token], weights: np.ndarray, top: float, screen: Screen) -> list[Text]:

@@ -214,8 +214,9 @@ def _options(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a type
 
 def _check_shapes(made: object) -> None:
     """Refuse arrays of other types and shapes than their fields say; an axis of a name has one length."""
+    kind: type = type(made)
     with jaxtyped("context"):
-        for name, hint in _hints(type(made)).items():
+        for name, hint in _hints(kind).items():
             if hasattr(hint, "dim_str") and not isinstance(getattr(made, name), hint):
                 raise ValueError(f"{name} is no {hint}")
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,10 +20,9 @@ from torch import Tensor, nn
 
 from attnviz.attention import SOFTMAX, Kind, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence
-from attnviz.capture.sources.apart import Apart
-from attnviz.capture.sources.interface import show_layers, watch
-from attnviz.capture.sources.loading import in_one_line, keep_state, quiet
-from attnviz.capture.sources.modules import Eye, looking
+from attnviz.capture.sources.interface import show_layers
+from attnviz.capture.sources.loading import in_one_line
+from attnviz.capture.sources.modules import Apart, Eye, looking
 from attnviz.capture.stream import ForwardPass, LastRows
 from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongError
 
@@ -81,10 +79,7 @@ def no_template(name: str) -> InputError:
 
 
 def room_of(sentence: Sentence, limit: int | None, n_read: int, name: str) -> int | None:
-    """How many tokens can follow so many in a model's positions; None where it has no such limit.
-
-    Raises TooLongError: none can, or the model cannot read the whole sentence.
-    """
+    """How many tokens can follow so many in a model's positions, None where it has no such limit; or TooLongError."""
     if sentence.is_cut or (limit is not None and n_read >= limit):
         raise TooLongError(f"the prompt takes all the positions of {name}: nothing can follow it; shorten it")
     return None if limit is None else limit - n_read
@@ -168,15 +163,6 @@ class PretrainedDecoding(Decoding):
         if is_cross and key.shape[2] != self.source.shape[1]:
             raise NoAttentionError(f"{self.name}: its cross attention has keys that are not those of the source alone")
         return is_cross
-
-
-@contextmanager
-def running(decoding: PretrainedDecoding, owner: Any) -> Iterator[PretrainedDecoding]:
-    """While this lasts, the model of a decoding is watched; one that has an owner stays as it was found."""
-    without_gradients = torch.inference_mode if owner is None else torch.no_grad
-    with keep_state(owner), without_gradients(), quiet():
-        watch(decoding.model, decoding.native)
-        yield decoding
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +19,7 @@ from attnviz.capture.batching import GeneratedText, join_generations, pad_rows
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
-from attnviz.capture.source import expect_kind
+from attnviz.capture.source import Source, expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, cannot_generate, no_template, room_of
 from attnviz.capture.stream import ForwardPass, LastRows, Layer, Scoring
 from attnviz.errors import InputError, ModelError, TooLongError
@@ -53,11 +53,9 @@ Texts: TypeAlias = Sequence[str | None]
 """Second sentences or targets, one for each first sentence; None where there is none."""
 
 
-class _HomeBuilt(ABC):
+class _HomeBuilt(Source):
     """What the home-built sources share: a word is a token, and all attention goes through one formula."""
 
-    name: str
-    kinds: tuple[Kind, ...]
     has_sinks = False
     generates = False
 
@@ -203,9 +201,8 @@ class TrainedSource(_HomeBuilt):
             hooks: dict[str, AttendFunction] = {f"attend_{batch.kind}": _watch(run)}
             model(inputs["source"], inputs["target"], **hooks)
         elif model.attention is not None:
-            steps = _Steps()
-            model(inputs["source"], inputs["target"], attend=steps.watch(model.attention.attend))
-            steps.show(run)
+            with _steps_of(model.attention.attend, run) as attend:
+                model(inputs["source"], inputs["target"], attend=attend)
 
     def untrained(self, seed: int = 0) -> TrainedSource:
         """The same architecture with its first weights, drawn from a seed."""
@@ -334,10 +331,9 @@ class TrainedSource(_HomeBuilt):
         target = torch.cat([words[:, 1:], words.new_full((1, 1), model.config.end)], dim=1)
         if isinstance(model, TranslationTransformer):
             logits: Tensor = model(source, target, attend_cross=_watch(run)).logits[0, -1]
-            return logits
-        steps = _Steps()
-        logits = model(source, target, attend=steps.watch(model.attention.attend)).logits[0, -1]
-        steps.show(run)
+        else:
+            with _steps_of(model.attention.attend, run) as attend:
+                logits = model(source, target, attend=attend).logits[0, -1]
         return logits
 
 
@@ -389,28 +385,18 @@ def _watch(run: ForwardPass | LastRows) -> AttendFunction:
     return attend
 
 
-class _Steps:
-    """The decoding steps of a recurrent model, each one row of the same attention."""
+@contextmanager
+def _steps_of(formula: AttendFunction, run: ForwardPass | LastRows) -> Iterator[AttendFunction]:
+    """A recurrent model's own formula; its decoding steps, each one row, are shown to a run as one layer afterwards."""
+    queries, contexts, rest = list[Tensor](), list[Tensor](), list[Any]()
 
-    def __init__(self) -> None:
-        self._queries: list[Tensor] = []
-        self._contexts: list[Tensor] = []
+    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        context, weights = formula(query, key, value, mask)
+        queries.append(query)
+        contexts.append(context)
+        rest[:] = key, value, mask
+        return context, weights
 
-    def watch(self, formula: AttendFunction) -> AttendFunction:
-        """The model's own formula, its queries and contexts kept."""
-
-        def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-            context, weights = formula(query, key, value, mask)
-            self._queries.append(query)
-            self._contexts.append(context)
-            self._rest = key, value, mask
-            return context, weights
-
-        return attend
-
-    def show(self, run: ForwardPass | LastRows) -> None:
-        """Show all steps to a run as one layer."""
-        key, value, mask = self._rest
-        query, output = torch.cat(self._queries, dim=2), torch.cat(self._contexts, dim=2).transpose(1, 2)
-        scoring = Scoring(mask=mask, rounded=True)
-        run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))
+    yield attend
+    query, output, (key, value, mask) = torch.cat(queries, dim=2), torch.cat(contexts, dim=2).transpose(1, 2), rest
+    run.layer(Layer(query=query, key=key, value=value, output=output, scoring=Scoring(mask=mask, rounded=True)))

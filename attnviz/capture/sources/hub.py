@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -39,8 +40,11 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
     Raises UnknownModelError: the name is neither a folder nor one the hub knows; UnreachableModelError: it is not in
     the cache and the hub does not answer, or may not be asked; ModelError: the hub refuses it, as it does gated models.
     """
-    if _is_folder(model):
-        return _folder(Path(model).expanduser(), needs_weights)
+    is_folder = False
+    with suppress(OSError, RuntimeError):  # longer than a path may be; in the home of nobody
+        is_folder = bool(model) and Path(model).expanduser().is_dir()
+    if is_folder:
+        return _folder(Path(model).expanduser(), needs_weights=needs_weights)
     shown = clip(visible(model), 100)
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise UnknownModelError(f"there is no folder {shown}")
@@ -57,14 +61,7 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
     return Location(path=model, where="hub", name=model)
 
 
-def _is_folder(model: str) -> bool:
-    try:
-        return bool(model) and Path(model).expanduser().is_dir()
-    except (OSError, RuntimeError):  # longer than a path may be; in the home of nobody
-        return False
-
-
-def _folder(folder: Path, needs_weights: bool) -> Location:  # noqa: FBT001 - as above
+def _folder(folder: Path, *, needs_weights: bool) -> Location:
     if not (folder / "config.json").is_file():
         raise UnknownModelError(f"the folder {visible(str(folder))} holds no model: it has no config.json")
     if needs_weights and not any((folder / name).is_file() for name in WEIGHTS):
@@ -85,8 +82,7 @@ def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = 
         return False
     if not needs_weights or cached("model.safetensors") is not None:
         return True
-    index = cached("model.safetensors.index.json")
-    if index is None:
+    if (index := cached("model.safetensors.index.json")) is None:
         return False
     try:
         parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())

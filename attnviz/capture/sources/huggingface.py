@@ -19,13 +19,12 @@ from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
 from attnviz.capture.source import expect_kind
-from attnviz.capture.sources.apart import Apart, LooksAhead
-from attnviz.capture.sources.decoding import PretrainedDecoding, cannot_generate, no_template, room_of, running
+from attnviz.capture.sources.decoding import PretrainedDecoding, cannot_generate, no_template, room_of
 from attnviz.capture.sources.generation import Generator, kinds_of
 from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
 from attnviz.capture.sources.loading import Loaded, adopt, draw, in_one_line, keep_state, limit_of, load, quiet, senses
-from attnviz.capture.sources.modules import Eye, looking
+from attnviz.capture.sources.modules import Apart, Eye, LooksAhead, looking
 from attnviz.capture.sources.tokens import broken_syllable, own_generated, own_meaning, read_tokens, run_together
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
@@ -172,10 +171,10 @@ class PretrainedSource:
         return self._run(batch, observers, is_apart=True)
 
     def _run(self, batch: Batch, observers: Sequence[Observer], *, is_apart: bool) -> Receipt:
-        model, is_shown = self._model, None
+        model, shown = self._model, dict[str, Any]()
         n_sentences, n_tokens = batch.real.shape
         if self._generator is not None and "decoder_input_ids" in batch.inputs:
-            model, is_shown = self._whole, partial(self._generator.is_shown, batch=batch)
+            model, shown = self._whole, {"is_shown": partial(self._generator.is_shown, batch=batch)}
             n_tokens = max(batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids"))
         native = self._native if self.is_fused or n_sentences * n_tokens**2 > EAGER_UP_TO else "eager"
         ahead = LooksAhead()
@@ -187,7 +186,7 @@ class PretrainedSource:
             for context in (keep_state(self._owner), without_gradients(), show_calls(model, observers), quiet()):
                 stack.enter_context(context)
             apart = Apart(run, self.name, splits=True)
-            stack.enter_context(looking(Eye(apart)) if is_apart else show_layers(run, is_shown))
+            stack.enter_context(looking(Eye(apart)) if is_apart else show_layers(run, **shown))
             try:
                 if not is_apart:
                     watch(model, native)
@@ -234,7 +233,9 @@ class PretrainedSource:
             source=torch.tensor([numbers], device=self._device) if is_whole else None,
             kinds=kinds_of(model) if is_whole else {},
         )  # fmt: skip
-        with running(decoding, self._owner):
+        without_gradients = torch.inference_mode if self._owner is None else torch.no_grad
+        with keep_state(self._owner), without_gradients(), quiet():
+            watch(model, decoding.native)
             yield decoding
 
     def _prompt(self, text: str, *, chat: bool) -> tuple[Sentence, Any]:

@@ -17,9 +17,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -27,16 +26,11 @@ from torch import Tensor, nn
 
 from attnviz.capture.stream import ForwardPass, LastRows, Layer, MaskRows, Scoring, span_of
 
+Run: TypeAlias = ForwardPass | LastRows
+IsShown: TypeAlias = Callable[[nn.Module, Tensor, Tensor], bool]
+"""Which layers a run sees: by module, queries and keys."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watching:
-    """The run that sees the layers, and which of them: by module, queries and keys; None shows all."""
-
-    run: ForwardPass | LastRows
-    is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None
-
-
-_watching: ContextVar[Watching | None] = ContextVar("attnviz_watching", default=None)
+_watching: ContextVar[tuple[Run, IsShown] | None] = ContextVar("attnviz_watching", default=None)
 
 LARGE, ROWS = 2**22, 256
 """Pairs of a query and a key (2,048 tokens) up to which a mask is made whole; queries whose mask is made at once."""
@@ -64,11 +58,9 @@ def register() -> None:
 
 
 @contextmanager
-def show_layers(
-    run: ForwardPass | LastRows, is_shown: Callable[[nn.Module, Tensor, Tensor], bool] | None = None
-) -> Iterator[None]:
-    """While this lasts, `run` sees each layer of any model that uses a watched implementation, or those to be shown."""
-    token = _watching.set(Watching(run=run, is_shown=is_shown))
+def show_layers(run: Run, is_shown: IsShown = lambda *_: True) -> Iterator[None]:
+    """While this lasts, `run` sees the layers to be shown of any model that uses a watched implementation."""
+    token = _watching.set((run, is_shown))
     try:
         yield
     finally:
@@ -77,20 +69,14 @@ def show_layers(
 
 def _watch(native: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
     def attention(
-        module: nn.Module,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attention_mask: Tensor | MaskRows | None,
-        **given: Any,
-    ) -> tuple[Tensor, Tensor | None]:
+        module: nn.Module, query: Tensor, key: Tensor, value: Tensor,
+        attention_mask: Tensor | MaskRows | None, **given: Any,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         run = _native(native, module)
-        if isinstance(attention_mask, MaskRows):
-            output, weights = _in_rows(run, module, query, key, value, attention_mask, **given)
-        else:
-            output, weights = run(module, query, key, value, attention_mask, **given)
+        run = partial(_in_rows, run) if isinstance(attention_mask, MaskRows) else run
+        output, weights = run(module, query, key, value, attention_mask, **given)
         watching = _watching.get()
-        if watching is not None and (watching.is_shown is None or watching.is_shown(module, query, key)):
+        if watching is not None and watching[1](module, query, key):
             number = getattr(module, "layer_idx", None)
             scoring = _scoring(native, module, attention_mask, given, is_one=query.shape[2] == 1 < key.shape[2])
             layer = Layer(
@@ -98,7 +84,7 @@ def _watch(native: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
                 query=query, key=key, value=value, output=output, scoring=scoring,
             )  # fmt: skip
             unknown = [name for name, what in given.items() if name not in _KNOWN and what is not None]
-            watching.run.layer(layer, unknown)
+            watching[0].layer(layer, unknown)
         return output, weights
 
     return attention
@@ -148,8 +134,7 @@ def _native(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor 
     """The implementation that the model would have used: the library's, or the eager one of the model's own file."""
     if name == "eager":
         for base in type(module).__mro__:
-            own = getattr(sys.modules[base.__module__], "eager_attention_forward", None)
-            if own is not None:
+            if own := getattr(sys.modules[base.__module__], "eager_attention_forward", None):
                 return own  # type: ignore[no-any-return]
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -163,10 +148,8 @@ def _scoring(
 
     `is_one` is a query alone on the keys of all tokens before it, which sees them all.
     """
-    unmasked = mask is None
-    causal = given.get("is_causal")
-    if causal is None:
-        causal = getattr(module, "is_causal", unmasked)
+    unmasked, causal = mask is None, given.get("is_causal")
+    causal = getattr(module, "is_causal", unmasked) if causal is None else causal
     scaling, bias = given.get("scaling"), given.get("position_bias")
     return Scoring(
         scaling=None if scaling is None else float(scaling),

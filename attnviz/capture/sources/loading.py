@@ -59,8 +59,7 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
     """Load a model and its tokenizer; without a dtype, in the number format that the weights were saved in.
 
     The options are the library's: ``revision``, ``local_files_only``, ``trust_remote_code``. A decoder that `generates`
-    comes with its projection to words. Raises ModelError: there is no vocabulary, or weights are missing that the
-    library would draw at random.
+    comes with its projection to words. Raises ModelError: there is no vocabulary, or weights are missing.
     """
     from transformers import AutoTokenizer
 
@@ -68,24 +67,21 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
     tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
     # Where the files are missing, the library makes a tokenizer that knows its special tokens and at most a space.
     if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
-        raise ModelError(
-            f"{location.name} has no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
-        )
+        what = "no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
+        raise ModelError(f"{location.name} has {what}")
     if getattr(tokenizer, "separate_vocabs", False):
-        raise ModelError(
-            f"{location.name} reads and generates words of two vocabularies, which attnviz cannot tell apart"
-        )
+        what = "reads and generates words of two vocabularies, which attnviz cannot tell apart"
+        raise ModelError(f"{location.name} {what}")
     auto, is_whole = _class_of(config, generates=generates)
     model, report = auto.from_pretrained(
-        location.path,
-        config=config,
-        dtype="auto" if dtype is None else dtype,
-        use_safetensors=True,
-        output_loading_info=True,
-        **options,
-    )
+        location.path, config=config, dtype="auto" if dtype is None else dtype, use_safetensors=True,
+        output_loading_info=True, **options,
+    )  # fmt: skip
     speaks = not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
-    head = _head_of(model) if is_whole or speaks else ()
+    # The names of the weights that make words of the decoder's vectors.
+    own: Any = model.get_output_embeddings() if is_whole or speaks else None
+    modules = [(name, module) for name, module in model.named_modules() if own is not None and module is own]
+    head = [f"{name}.{weight}" for name, module in modules for weight, _ in module.named_parameters()]
     # A pooler stands after all attention, and many checkpoints come without one; so does the projection to words.
     missing = sorted(name for name in report["missing_keys"] if "pooler" not in name and name not in head)
     if missing:
@@ -93,28 +89,20 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
             f"{location.name} lacks {len(missing)} of its weights ({missing[0]}, ...): the library would fill them "
             "with random numbers, and the picture would not be the model"
         )
+    is_there = not any(name in head for name in report["missing_keys"])
     if speaks:
-        has_head = not any(name in head for name in report["missing_keys"])
-        return Loaded(tokenizer=tokenizer, model=model.base_model, speaks=model if has_head else None)
+        return Loaded(tokenizer=tokenizer, model=model.base_model, speaks=model if is_there else None)
     if not is_whole:
         return Loaded(tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model)
     saved, _ = config.get_config_dict(location.path, **options)
     # Where the library finds no projection to words, it uses the word vectors for it.
-    is_tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
-    is_borrowed = saved.get("tie_word_embeddings") is False and is_tied
-    return Loaded(
-        tokenizer=tokenizer,
-        model=model.get_encoder(),
-        whole=model,
-        has_head=bool(head) and not is_borrowed and not any(name in head for name in report["missing_keys"]),
-    )
+    is_tied = own.weight is model.get_input_embeddings().weight
+    has_head = bool(head) and is_there and not (is_tied and saved.get("tie_word_embeddings") is False)
+    return Loaded(tokenizer=tokenizer, model=model.get_encoder(), whole=model, has_head=has_head)
 
 
 def draw(location: Location, dtype: torch.dtype | None, options: dict[str, Any], seed: int) -> Loaded:
-    """A model of a configuration alone, with weights drawn from a seed.
-
-    Raises ModelError: the configuration is of no model that can be made.
-    """
+    """A model of a configuration alone, with weights drawn from a seed."""
     config = _read_config(location, options)
     auto, is_whole = _class_of(config)
     torch.default_generator.manual_seed(seed)
@@ -131,18 +119,16 @@ def draw(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
 def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
     """The library's class for a configuration, and whether it makes an encoder-decoder that generates."""
     from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_CAUSAL_LM_MAPPING,
-        MODEL_FOR_MASKED_LM_MAPPING,
-        MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
-    )
+    from transformers.models.auto import modeling_auto as known
 
+    kind = type(config)
+    if config.is_encoder_decoder:
+        is_whole = kind in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+        return (AutoModelForSeq2SeqLM if is_whole else AutoModel), is_whole
     # The library makes a decoder of an encoder, too, whose weights were never trained to be one.
-    is_reader = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False)
-    if generates and not config.is_encoder_decoder and type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and not is_reader:
-        return AutoModelForCausalLM, False
-    is_whole = config.is_encoder_decoder and type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
-    return (AutoModelForSeq2SeqLM if is_whole else AutoModel), is_whole
+    is_reader = kind in known.MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False)
+    is_decoder = generates and kind in known.MODEL_FOR_CAUSAL_LM_MAPPING and not is_reader
+    return (AutoModelForCausalLM if is_decoder else AutoModel), False
 
 
 def _read_config(location: Location, options: dict[str, Any]) -> Any:
@@ -155,7 +141,11 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
     config.use_cache = False
     if config._attn_implementation not in {"eager", "sdpa"}:  # noqa: SLF001 - the library's only name for it
         config._attn_implementation = None  # noqa: SLF001 - attnviz runs these two alone
-    _check_senses(AutoModel._model_mapping.get(type(config), None), location.name)  # noqa: SLF001 - as above
+    kind = AutoModel._model_mapping.get(type(config), None)  # noqa: SLF001 - as above
+    for one in kind if isinstance(kind, tuple) else (kind,):  # before its weights are loaded
+        if one is not None and (one.main_input_name != "input_ids" or "text" not in one.input_modalities):
+            read = senses(one) or "something else than text"
+            raise ModelError(f"{location.name} reads {read}, and attnviz runs models on text alone; {LOAD_INSTEAD}")
     return config
 
 
@@ -201,18 +191,9 @@ def _check_sizes(config: Any, name: str) -> None:
     for one in _configs([config]):
         for key in (field.name for field in fields(one)):
             value, most = getattr(one, key, None), MOST_LAYERS if "layer" in key else MOST
-            if (
-                isinstance(value, int) and value > most and "theta" not in key
-            ):  # rotary positions count in large numbers
+            # Rotary positions count in large numbers.
+            if isinstance(value, int) and value > most and "theta" not in key:
                 raise ModelError(f"{name} cannot be loaded: its {key} is {clip(str(value), 24)}, which no model has")
-
-
-def _check_senses(kind: Any, name: str) -> None:
-    """Refuse a model that reads no text, by its class, before its weights are loaded."""
-    for one in kind if isinstance(kind, tuple) else (kind,):
-        if one is not None and (one.main_input_name != "input_ids" or "text" not in one.input_modalities):
-            read = senses(one) or "something else than text"
-            raise ModelError(f"{name} reads {read}, and attnviz runs models on text alone; {LOAD_INSTEAD}")
 
 
 def senses(model: Any) -> str:
@@ -228,7 +209,7 @@ LEAST_SHARE = 0.98
 def adopt(model: Any, tokenizer: Any) -> Loaded:
     """A model that is in memory, and its tokenizer: its base, whatever head it has.
 
-    Raises ModelError: it is no Hugging Face model, there is no tokenizer, or the tokenizer belongs to another model.
+    Raises ModelError: it is no Hugging Face model, or the tokenizer is not its own.
     """
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -249,10 +230,8 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
     if not model.config.is_encoder_decoder:
         speaks = model if has_head else None
         return Loaded(tokenizer=tokenizer, model=model.base_model, speaks=speaks, notes=notes)
-    return Loaded(
-        tokenizer=tokenizer, model=model.get_encoder(), whole=model if has_head else None, has_head=has_head,
-        notes=notes,
-    )  # fmt: skip
+    whole = model if has_head else None
+    return Loaded(tokenizer=tokenizer, model=model.get_encoder(), whole=whole, has_head=has_head, notes=notes)
 
 
 @contextmanager
@@ -285,8 +264,7 @@ def _configs(held: Iterable[Any]) -> Iterator[Any]:
     """The configurations among these, and those within them."""
     from transformers import PreTrainedConfig
 
-    waiting = list(held)
-    seen = set()
+    waiting, seen = list(held), set()
     while waiting:
         config = waiting.pop()
         if isinstance(config, PreTrainedConfig) and id(config) not in seen:
@@ -295,18 +273,8 @@ def _configs(held: Iterable[Any]) -> Iterator[Any]:
             waiting += vars(config).values()
 
 
-def _head_of(model: Any) -> tuple[str, ...]:
-    """The names of the weights that make words of the decoder's vectors."""
-    head = model.get_output_embeddings()
-    modules = [(name, module) for name, module in model.named_modules() if module is head]
-    return tuple(f"{name}.{weight}" for name, module in modules for weight, _ in module.named_parameters())
-
-
 def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
-    """How many tokens the model has positions for; None where it has no such limit.
-
-    Raises ModelError: what should be this number is none.
-    """
+    """How many tokens the model has positions for, None where it has no such limit, or ModelError."""
     config: Any = model.config
     if getattr(config, "model_type", "") in {"t5", "mt5", "umt5", "longt5"}:
         return None  # relative positions: the tokenizer's number is what it was trained on, not a limit
@@ -340,14 +308,13 @@ def in_one_line(name: str, what: str, *, is_on_hub: bool = False, run: ForwardPa
         is_panic = type(error).__name__ == "PanicException"
         if (run is not None and run.observing) or not (isinstance(error, Exception) or is_panic):
             raise
-        broken = _connection_error(error) if is_on_hub else None
-        if broken is not None:
+        if is_on_hub and (broken := _connection_error(error)) is not None:
             raise UnreachableModelError(f"{name} cannot be downloaded: {first_line(broken)}") from error
         raise ModelError(f"{name} cannot {what}: {first_line(error)}") from error
 
 
 def _connection_error(error: BaseException | None) -> BaseException | None:
-    """The connection that failed behind this error, as near to the cause as is known; None if there is none."""
+    """The connection that failed behind this error, as near to the cause as is known."""
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     found = None

@@ -28,8 +28,8 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, positions
-from attnviz.capture.observers import Batch, KeepWeights
-from attnviz.capture.stream import ForwardPass, Layer, Scoring, visible_keys
+from attnviz.capture.observers import Batch, Block, KeepWeights, Observer
+from attnviz.capture.stream import ForwardPass, KeepVectors, LastRows, Layer, LayerObserver, Scoring, visible_keys
 from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
 
 AXES = 4
@@ -79,10 +79,7 @@ class SeenLayer:
         return "encoder" if n_queries == 1 or seen is None or seen.triu(1).any() else "decoder"
 
     def show(self, index: int) -> tuple[Float32[np.ndarray, "head query key"], Receipt]:
-        """The weights of one input of the batch, and that they are the module's own.
-
-        Raises NotVerifiedError: they are not.
-        """
+        """The weights of one input of the batch, and that they are the module's own; NotVerifiedError if not."""
         keep, one = KeepWeights(), slice(index, index + 1)
         real, real_keys = (torch.ones(1, n, dtype=torch.bool) for n in self.shape[2:])
         batch = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys, kind=self.kind)
@@ -149,8 +146,9 @@ class Eye(TorchFunctionMode):
             return self._fused(*args, **given)
         output = function(*args, **given)
         name = getattr(function, "__name__", "")
-        if name == "softmax" and isinstance(output, Tensor) and _dim(args, given) in {-1, output.ndim - 1}:
-            self._wait(_Weights(output, output.shape, None))
+        if name == "softmax" and isinstance(output, Tensor):
+            if given.get("dim", args[1] if len(args) > 1 else None) in {-1, output.ndim - 1}:
+                self._wait(_Weights(output, output.shape, None))
         elif self._pending and name in SAME and isinstance(output, Tensor):
             if (before := self._pending.get(id(args[0]))) is not None:
                 dropped = name == "dropout" and not torch.equal(output, args[0])
@@ -229,6 +227,59 @@ def looking(eye: Eye) -> Iterator[None]:
         yield
 
 
+class LooksAhead(Observer):
+    """Whether any query looks at a later key, which nothing but the weights says of such models."""
+
+    found = False
+
+    def observe(self, block: Block) -> None:
+        """A block of rows has been computed."""
+        self.found = self.found or bool(block.weights.triu(block.first_row + 1).any())
+
+
+class Apart:
+    """Shows a run the attention of all tokens on all tokens that a model computes by itself.
+
+    Where it `splits` what a model put together as (batch x head, query, key), the heads of a sentence stand together.
+    Of a text that is read anew, the run is shown the rows of its new tokens alone.
+    """
+
+    def __init__(self, run: ForwardPass, name: str, *, splits: bool = False, anew: bool = False) -> None:
+        self._run, self._name, self._anew = run, name, anew
+        self._splits = splits or len(run.batch.real) == 1
+
+    def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - a model that only reads drops nothing
+        """A call of the fused function."""
+        self._expect((*layer.query.shape[:3], layer.key.shape[2]))
+        self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
+        run = LastRows(self._run, self._run.batch.real.shape[1]) if self._anew else self._run
+        run.layer(layer)
+
+    def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - likewise
+        """Weights of the model's own."""
+        needed = [one for one in self._run.observers if not isinstance(one, KeepVectors)]  # a record goes without
+        if any(isinstance(one, LayerObserver) for one in needed):
+            raise NoAttentionError(
+                f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
+            )
+        if self._splits and weights.shape[1] == 1 and weights.shape[0] % len(self._run.batch.real) == 0:
+            weights = weights.reshape(len(self._run.batch.real), -1, *weights.shape[2:])
+        self._expect(tuple(weights.shape))
+        self._run.own(weights[:, :, -self._run.batch.real.shape[1] :])
+
+    def _expect(self, shape: tuple[int, ...]) -> None:
+        """Refuse what is no attention of all tokens on all tokens."""
+        batch = self._run.batch
+        n_batch, n_rows = batch.real.shape
+        n_keys = n_rows if batch.real_keys is None else batch.real_keys.shape[1]
+        n_rows = n_keys if self._anew else n_rows
+        if (shape[0], *shape[2:]) != (n_batch, n_rows, n_keys):
+            raise NoAttentionError(
+                f"{self._name} has no weights of all tokens on all tokens: a softmax that it multiplies by values has "
+                f"the shape {shape}"
+            )
+
+
 @final
 class Watched:
     """A module under watch: a context, and afterwards what was seen of its last run; see `watch`."""
@@ -247,8 +298,8 @@ class Watched:
             raise ModelError("this block is open already: call attnviz.watch again for another one")
         with ExitStack() as stack:
             for path, module in self._module.named_modules():
-                for hook in self._hooks(path):
-                    stack.callback(hook(module).remove)
+                stack.callback(module.register_forward_pre_hook(partial(self._begin, path)).remove)
+                stack.callback(module.register_forward_hook(self._end, always_call=True).remove)
             stack.enter_context(looking(self._eye))
             self._open = stack.pop_all()
         return self
@@ -359,22 +410,15 @@ class Watched:
             raise SelectionError(f"this module has no {kind} attention: it has {', '.join(kinds)}")
         return numbers
 
-    def _hooks(self, path: str) -> list[Callable[[nn.Module], Any]]:
-        """What keeps the path of the module that runs; the watched module's own start forgets its last run."""
+    def _begin(self, path: str, _module: nn.Module, _inputs: Any) -> None:
+        """Keep the path of the module that runs; the watched module's own start forgets its last run."""
+        if not path and not self._path:
+            self.layers = []
+            self._eye.forget()
+        self._path.append(path)
 
-        def begin(_module: nn.Module, _inputs: Any) -> None:
-            if not path and not self._path:
-                self.layers = []
-                self._eye.forget()
-            self._path.append(path)
-
-        def end(_module: nn.Module, _inputs: Any, _output: Any) -> None:
-            self._path.pop()
-
-        return [
-            lambda module: module.register_forward_pre_hook(begin),
-            lambda module: module.register_forward_hook(end, always_call=True),
-        ]
+    def _end(self, _module: nn.Module, _inputs: Any, _output: Any) -> None:
+        self._path.pop()
 
 
 def watch(module: nn.Module) -> Watched:
@@ -402,13 +446,7 @@ def _four(tensor: Tensor) -> Tensor:
     return tensor.reshape(-1, *tensor.shape[-3:])
 
 
-def _dim(args: Sequence[Any], given: Mapping[str, Any]) -> int | None:
-    """Along which axis a softmax was taken."""
-    return given.get("dim", args[1] if len(args) > 1 else None)  # type: ignore[no-any-return]
-
-
 def _tokens(given: Sequence[str | Token] | None, n: int, what: str) -> tuple[Token, ...]:
-    """A token for each row or column; there may be fewer, since the last may be padding."""
     labels = [str(number) for number in range(n)] if given is None else list(given)
     if not 0 < len(labels) <= n:
         raise RecordError(f"there are {len(labels)} tokens for {n} {what}")
@@ -416,12 +454,9 @@ def _tokens(given: Sequence[str | Token] | None, n: int, what: str) -> tuple[Tok
 
 
 def _receipt(numbers: Sequence[int], proofs: Sequence[Receipt]) -> Receipt:
-    """The proofs of some layers as one."""
     return Receipt(
-        native=" and ".join(sorted({proof.native for proof in proofs})),
-        dtype=proofs[0].dtype,
-        tolerance=max(proof.tolerance for proof in proofs),
-        layers=tuple(numbers),
+        native=" and ".join(sorted({proof.native for proof in proofs})), dtype=proofs[0].dtype,
+        tolerance=max(proof.tolerance for proof in proofs), layers=tuple(numbers),
         differences=tuple(proof.differences[0] for proof in proofs),
         sums=next((proof.sums for proof in proofs if proof.sums), None),
-    )
+    )  # fmt: skip

@@ -21,10 +21,9 @@ from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
 from attnviz.capture.receipt import digest_of
 from attnviz.capture.source import expect_kind
-from attnviz.capture.sources.apart import Apart, LooksAhead
 from attnviz.capture.sources.decoding import UncachedDecoding, no_template
 from attnviz.capture.sources.hub import first_line
-from attnviz.capture.sources.modules import Eye, looking
+from attnviz.capture.sources.modules import Apart, Eye, LooksAhead, looking
 from attnviz.capture.sources.tokens import broken_syllable, n_tokens, own_generated, own_meaning, own_tokens
 from attnviz.capture.stream import ForwardPass, LastRows
 from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
