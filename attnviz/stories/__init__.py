@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,7 @@ def tell(name: str, lang: str = "en", model: Model = None) -> Story:
     check_model(name, model)
     module = import_module(f"attnviz.stories.lessons.{name.replace('-', '_')}")
     story: Story = module.tell() if model is None else module.tell(model)
-    return story.translated(lang)
+    return replace(story, name=name).translated(lang)
 
 
 def check_model(name: str, model: object) -> None:

@@ -1,8 +1,8 @@
-"""What stories share: trained models, sentences as numbers of words, panels of weights, and numbers as text."""
+"""What stories share: trained models, sentences as numbers of words, panels, numbers as text, and how all is joined."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,9 +14,9 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training.files import ModelCard, load_home_built
 from attnviz.models.training.measure import Head
 from attnviz.models.training.tasks import Model, pad_numbers
-from attnviz.stories.record import Matrix
+from attnviz.stories.record import Matrix, Panel, Story, Table
 from attnviz.text.notes import proof
-from attnviz.text.phrase import Phrase
+from attnviz.text.phrase import Phrase, Texts
 from attnviz.text.words import split_words
 
 M = TypeVar("M", bound=Model)
@@ -29,6 +29,9 @@ ROWS = Phrase(
 
 LEAST = 1e-3
 """What three digits after the point can tell from 0."""
+
+CERTAIN = 1.96
+"""Standard errors on each side of a mean, between which it lies in 95 % of such experiments."""
 
 
 class Estimate(NamedTuple):
@@ -45,6 +48,12 @@ class Estimate(NamedTuple):
     def ko(self) -> str:
         """The same in Korean."""
         return f"{self.mean:.3f} ({self.low:.3f}~{self.high:.3f})"
+
+
+def story(say: Texts, parts: Iterable[str | Table], picture: Iterable[Panel], **more: Any) -> Story:
+    """A story, whose title and receipt are the texts of these names; a part may be the name of a text too."""
+    shown = tuple(part if isinstance(part, Phrase | Table) else say(part) for part in parts)
+    return Story(title=say("title"), parts=shown, picture=tuple(picture), receipt=say("receipt"), **more)
 
 
 def words_of(text: str) -> list[str]:

@@ -70,7 +70,7 @@ class Series:
         return tuple(cls(name=name, values=tuple(map(float, row))) for name, row in rows.items())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Lines:
     """A panel of lines over numbers."""
 
@@ -84,7 +84,7 @@ class Lines:
     y_doubling: bool = False  # likewise the values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Bars:
     """A panel of bars over words, side by side where there are several series."""
 
@@ -114,7 +114,7 @@ Panel: TypeAlias = Matrix | Lines | Bars
 class Story:
     """A demo with all its text, tables and panels."""
 
-    name: str
+    name: str = ""
     title: str
     parts: tuple[str | Table, ...]  # paragraphs and tables, in the order to be read
     picture: tuple[Panel, ...]  # from left to right

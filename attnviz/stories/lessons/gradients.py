@@ -7,8 +7,8 @@ https://doi.org/10.1109/72.279181
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -18,7 +18,7 @@ from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.common import Estimate, open_model, percent
+from attnviz.stories.common import CERTAIN, Estimate, open_model, percent, story
 from attnviz.stories.record import Lines, Series, Story, Table
 from attnviz.text.phrase import Texts
 
@@ -29,8 +29,6 @@ N_SENTENCES, PROBES = 16, 4
 SEED = 0
 SHOWN = (0, 1, 2, 4, 6, 8, 10, 12, 13)
 """Distances that the table has, of those of the picture."""
-CERTAIN = 1.96
-"""Standard errors on each side of a mean, between which it lies in 95 % of such experiments."""
 TEXTS = Texts("""
 title | {far} words back: {chained} of the last word's gradient along the chain, {attended} along attention
     | {far}단어 앞까지 오는 기울기: 마지막 단어의 {chained}(사슬), {attended}(어텐션)
@@ -70,17 +68,11 @@ interval | {estimate} | {estimate}
 """, globals())  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """How strongly what a model computes depends on each word: the norm of its Jacobian by the word's vector.
+class Reach(NamedTuple):
+    """How strongly what a model computes depends on each word: the norm of its Jacobian by the word's vector."""
 
-    Attributes:
-        chain: of the encoder's last state [sentence, distance from the end].
-        attention: of the context of the step that looks at the word most, likewise; None without attention.
-    """
-
-    chain: Float[Tensor, "sentence distance"]
-    attention: Float[Tensor, "sentence distance"] | None
+    chain: Tensor  # of the encoder's last state [sentence, distance from the end]
+    attention: Tensor | None  # of the context of the step that looks at the word most; None without attention
 
 
 def sentences(n: int = N_SENTENCES) -> list[Pair]:
@@ -97,8 +89,7 @@ def jacobian_norms(
     """
     squares = torch.zeros(x.shape[:2])
     for _ in range(PROBES):
-        probe = torch.randn(y.shape, generator=random)
-        (gradient,) = torch.autograd.grad(y, x, probe, retain_graph=True)
+        (gradient,) = torch.autograd.grad(y, x, torch.randn(y.shape, generator=random), retain_graph=True)
         squares += gradient.square().sum(dim=-1)
     return (squares / PROBES).sqrt()
 
@@ -119,26 +110,24 @@ def reach(model: RecurrentTranslator, pairs: Sequence[Pair]) -> Reach:
         (x,) = kept
         chain = jacobian_norms(encoded.last[0], x, random).flip(-1)
         if model.attention is None or encoded.key is None or encoded.value is None:
-            return Reach(chain=chain, attention=None)
+            return Reach(chain, None)
         state, word, weights, norms = encoded.last, torch.full_like(source[:, 0], model.config.start), [], []
-        for step in range(target.shape[1]):
+        for right in target.T:
             context, looks = model.attention(state[0], encoded.key, encoded.value, encoded.mask)
-            weights.append((looks * (target[:, step : step + 1] != 0)).detach() if looks is not None else chain)
+            weights.append((looks * (right[:, None] != 0)).detach() if looks is not None else chain)
             norms.append(jacobian_norms(context, x, random))
             _, state, _ = model.step(word, state, encoded)
-            word = target[:, step]
+            word = right
     most = torch.stack(weights).argmax(dim=0)  # [sentence, word]
-    attention = torch.stack(norms).gather(0, most[None])[0]
-    return Reach(chain=chain, attention=attention.flip(-1))
+    return Reach(chain, torch.stack(norms).gather(0, most[None])[0].flip(-1))
 
 
 def means(norms: Float[Tensor, "sentence distance"]) -> list[Estimate]:
     """At each distance the mean over sentences, as a share of that at the last word, with its 95 % interval."""
     shares = norms.double() / norms[:, 0].double().mean()
     error = CERTAIN * shares.std(dim=0) / len(shares) ** 0.5
-    return [
-        Estimate(m, max(m - e, 1e-4), m + e) for m, e in zip(shares.mean(dim=0).tolist(), error.tolist(), strict=True)
-    ]
+    ends = zip(shares.mean(dim=0).tolist(), error.tolist(), strict=True)
+    return [Estimate(m, max(m - e, 1e-4), m + e) for m, e in ends]
 
 
 def tell() -> Story:
@@ -149,23 +138,8 @@ def tell() -> Story:
     found = {way: means(norms) for way, norms in ways if norms is not None}
     attended, chained, alone = (percent(estimates[-1].mean) for estimates in found.values())
     say = TEXTS.given(far=LENGTH - 1, attended=attended, chained=chained, alone=alone, n_pairs=len(pairs))
-    table = Table(
-        title=say("table"),
-        columns=(say("back"), *found),
-        rows=tuple((back, *(say("interval", estimate=one[back]) for one in found.values())) for back in SHOWN),
-    )
-    lines = Lines(
-        title=say("picture"),
-        x=tuple(map(float, range(LENGTH))),
-        x_title=say("words_back"),
-        series=tuple(Series.of(way, estimates) for way, estimates in found.items()),
-        y_title=say("share"),
-        y_doubling=True,
-    )
-    return Story(
-        name="gradients",
-        title=say("title"),
-        parts=(say("introduction"), table, say("chain"), say("cost")),
-        picture=(lines,),
-        receipt=say("receipt"),
-    )
+    rows = tuple((back, *(say("interval", estimate=one[back]) for one in found.values())) for back in SHOWN)
+    series = tuple(Series.of(way, estimates) for way, estimates in found.items())
+    x, words_back = tuple(map(float, range(LENGTH))), say("words_back")
+    lines = Lines(say("picture"), x, words_back, series, say("share"), y_doubling=True)
+    return story(say, ("introduction", Table(say("table"), (say("back"), *found), rows), "chain", "cost"), [lines])

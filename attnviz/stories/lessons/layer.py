@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -12,7 +12,7 @@ from torch.nn.functional import cosine_similarity, layer_norm
 
 from attnviz.models.transformer import TransformerLayer
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import numbers, open_model, signed, small, words_of
+from attnviz.stories.common import numbers, open_model, signed, small, story, words_of
 from attnviz.stories.record import Bars, Series, Story, Table
 from attnviz.text.phrase import Phrase, Texts, joined
 
@@ -69,8 +69,7 @@ STEPS = TEXTS.names("steps")
 """What there is on the way through a layer, from first to last."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerStep:
+class LayerStep(NamedTuple):
     """The words' vectors at one place in a layer; each number is a mean."""
 
     length: float
@@ -88,12 +87,11 @@ def parts(layer: TransformerLayer, x: torch.Tensor) -> list[torch.Tensor]:
     return [part[0] for part in (x, attended, summed, normed, fed, both, layer.feed_forward_norm(both))]
 
 
-def through(norm: nn.LayerNorm, x: torch.Tensor) -> tuple[float, float, float]:
+def through(norm: nn.LayerNorm, x: torch.Tensor) -> list[float]:
     """The mean length of vectors in a norm: before its learned factors, after them, and with its learned shift."""
     plain = layer_norm(x, norm.normalized_shape, eps=norm.eps)
     factored = plain * norm.weight
-    before, after, out = (float(part.norm(dim=-1).mean()) for part in (plain, factored, factored + norm.bias))
-    return before, after, out
+    return [float(part.norm(dim=-1).mean()) for part in (plain, factored, factored + norm.bias)]
 
 
 def similarity(x: torch.Tensor) -> torch.Tensor:
@@ -134,26 +132,24 @@ def tell() -> Story:
         shortest=min(sums), longest=max(sums), root=model.config.d_model**0.5,
         norms=through(layers[-1].feed_forward_norm, vectors[-2]),
     )  # fmt: skip
+    rows = [
+        (number, name, *step)
+        for number, layer_steps in enumerate(steps)
+        for name, step in zip(STEPS, layer_steps, strict=True)
+        if number == 0 or name != STEPS[0]  # what comes in is what went out of the layer before
+    ]
+    alike = _similarity_in_words([steps[0][0].alike, *(step[-1].alike for step in steps)])
     cosines = partial(signed, axes=(say("word"), say("word")), top=1.0, rows=words, columns=words)
-    return Story(
-        name="layer",
-        title=say("title"),
-        parts=(
-            say("introduction"), say("attention"), _table(steps), say("norms"),
-            _similarity_in_words([steps[0][0].alike, *(step[-1].alike for step in steps)]),
-        ),
-        picture=(
+    lengths = {say("layer", number=i): [step.length for step in layer_steps] for i, layer_steps in enumerate(steps)}
+    return story(
+        say,
+        ("introduction", "attention", Table(say("table"), say.names("columns"), tuple(rows), digits=2), "norms", alike),
+        (
             cosines(say("before"), similarity(first[0]).numpy()),
             cosines(say("after"), similarity(x[0]).numpy()),
-            Bars(
-                title=say("lengths"),
-                labels=STEPS,
-                series=Series.each({say("layer", number=i): [s.length for s in step] for i, step in enumerate(steps)}),
-                y_title=say("length"),
-            ),
+            Bars(say("lengths"), STEPS, Series.each(lengths), say("length")),
         ),
-        receipt=say("receipt"),
-    )  # fmt: skip
+    )
 
 
 def _similarity_in_words(alike: list[float]) -> Phrase:
@@ -169,17 +165,3 @@ def _similarity_in_words(alike: list[float]) -> Phrase:
     )
     end = TEXTS(went(shown[0], shown[-1], ("as_alike", "more_alike", "less_alike")))
     return TEXTS("similarity", shown=shown, way=joined(steps, ", "), end=end)
-
-
-def _table(steps: list[list[LayerStep]]) -> Table:
-    return Table(
-        title=TEXTS("table"),
-        columns=TEXTS.names("columns"),
-        rows=tuple(
-            (number, name, step.length, step.kept, step.alike)
-            for number, layer in enumerate(steps)
-            for name, step in zip(STEPS, layer, strict=True)
-            if number == 0 or name != STEPS[0]  # what comes in is what went out of the layer before
-        ),
-        digits=2,
-    )

@@ -8,20 +8,20 @@ https://arxiv.org/abs/1706.03762
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from attnviz.models.attention import attention_scores, scaled_dot_product_attention
+from attnviz.stories.common import story
 from attnviz.stories.record import Bars, Lines, Matrix, Series, Story, Table
 from attnviz.text.phrase import Phrase, Texts
 
 TOPICS = (
-    Phrase("Korea", "한국"),
-    Phrase("cooking", "요리"),
-    Phrase("history", "역사"),
-    Phrase("animals", "동물"),
+    Phrase("Korea", "한국"), Phrase("cooking", "요리"), Phrase("history", "역사"), Phrase("animals", "동물"),
     Phrase("space", "우주"),
-)
+)  # fmt: skip
 """What the numbers of queries and keys stand for, one each."""
 SPINES: dict[str, tuple[int, ...]] = {
     "Korean Cooking": (1, 2, 0, 0, 0),
@@ -45,11 +45,8 @@ SOUGHT: dict[str, tuple[int, ...]] = {
     "How Koreans Once Cooked": (1, 2, 2, 0, 0),
 }
 """The queries: a title that stands on a spine, and one that stands on none."""
-SPINE, WEIGHT, TIMES = (
-    Phrase("on the spine", "책등"),
-    Phrase("weight", "가중치"),
-    Phrase("scores times", "스코어에 곱한 수"),
-)
+SPINE, WEIGHT = Phrase("on the spine", "책등"), Phrase("weight", "가중치")
+TIMES = Phrase("scores times", "스코어에 곱한 수")
 FACTORS = (0.0, 0.25, 1.0, 4.0, 16.0)
 DOUBLED = tuple(2.0**power for power in range(-4, 5))
 TEXTS = Texts("""
@@ -135,48 +132,45 @@ def tell() -> Story:
     nearest = sorted(zip(weights[1].tolist(), SPINES, strict=True), reverse=True)[:3]
     say = TEXTS.given(
         exact=exact, absent=absent, best=best, second=second, out=out, mixed=mixed, n=len(TOPICS),
-        held=_pages(CONTENTS.get(exact)), nothing=_pages(CONTENTS.get(absent)),
+        held=_pages(CONTENTS[exact]), nothing=TEXTS("nothing"),
         nearest=", ".join(f"{title} ({share:.2f})" for share, title in nearest),
     )  # fmt: skip
-    return Story(
-        name="library",
-        title=say("title"),
-        parts=(
-            say("introduction"), *_library(), say("dictionary"), say("soft"),
-            _scored(scores[0], weights[0], exact), say("found"),
-            _scored(scores[1], weights[1], absent), say("absent"),
-            say("multiplied"), _sharpened(say, exact), *_on_one_another(weights[0]),
-        ),
-        picture=_picture(say, torch.cat([query, key]), weights),
-        receipt=say("receipt"),
-    )  # fmt: skip
-
-
-def _library() -> tuple[Table, ...]:
-    """The keys and the values, as they were made by hand."""
-    return tuple(
-        Table(title=title, columns=(SPINE, *names), rows=tuple((name, *numbers) for name, numbers in made.items()))
-        for title, names, made in zip(TEXTS.names("tables"), (TOPICS, PAGES), (SPINES, CONTENTS), strict=True)
+    library = (
+        Table(title, (SPINE, *names), tuple((name, *numbers) for name, numbers in made.items()))
+        for title, names, made in zip(say.names("tables"), (TOPICS, PAGES), (SPINES, CONTENTS), strict=True)
     )
+    found, other = (_scored(*one) for one in zip(SOUGHT, scores, weights, strict=True))
+    parts = (
+        "introduction", *library, "dictionary", "soft", found, "found", other, "absent", "multiplied",
+        _sharpened(say, exact), *_on_one_another(weights[0]),
+    )  # fmt: skip
+    titles, topics = say.names("vector_axes")
+    rows, made = (*(f"? {title}" for title in SOUGHT), *SPINES), torch.cat([query, key]).numpy()
+    shares = Series.each(dict(zip(SOUGHT, weights.tolist(), strict=True)))
+    multiplied = Series.each(dict(zip(SPINES, sharpened(DOUBLED)[1].T.tolist(), strict=True)))
+    picture = (
+        Matrix(say("vectors"), made, rows, TOPICS, titles, topics, (0.0, float(made.max()))),
+        Bars(say("shares"), tuple(SPINES), shares, WEIGHT),
+        Lines(say("lines"), DOUBLED, TIMES, multiplied, WEIGHT, (0.0, 1.0), doubling=True),
+    )
+    return story(say, parts, picture)
 
 
-def _pages(numbers: tuple[int, ...] | list[float] | None) -> Phrase:
+def _pages(numbers: Sequence[float]) -> Phrase:
     """As ``180 pages of recipes, 10 of dates and 10 of animals``."""
-    if numbers is None:
-        return TEXTS("nothing")
     *most, last = (f"{number:.0f} of {kind}" for number, kind in zip(numbers, PAGES, strict=True))
     korean = ", ".join(f"{kind.ko} {number:.0f}쪽" for number, kind in zip(numbers, PAGES, strict=True))
     return Phrase(f"{', '.join(most)} and {last}".replace(" of", " pages of", 1), korean)
 
 
-def _scored(scores: Tensor, weights: Tensor, title: str) -> Table:
+def _scored(title: str, scores: Tensor, weights: Tensor) -> Table:
     shares = weights.tolist()
     products = [[weight * pages for pages in CONTENTS[spine]] for spine, weight in zip(SPINES, shares, strict=True)]
     books = zip(SPINES, scores.tolist(), shares, products, strict=True)
     return Table(
-        title=TEXTS("sought", title=title),
-        columns=(SPINE, TEXTS("score"), WEIGHT, *(TEXTS("weighed", kind=kind) for kind in PAGES)),
-        rows=(
+        TEXTS("sought", title=title),
+        (SPINE, TEXTS("score"), WEIGHT, *(TEXTS("weighed", kind=kind) for kind in PAGES)),
+        (
             *((spine, score, weight, *pages) for spine, score, weight, pages in books),
             (TEXTS("sum"), "", float(weights.sum()), *map(sum, zip(*products, strict=True))),
         ),
@@ -189,9 +183,9 @@ def _sharpened(say: Texts, title: str) -> Table:
     rows = zip(FACTORS, weights.tolist(), contexts.tolist(), strict=True)
     weight_of, pages_of = (say("weight_of", spine=s) for s in SPINES), (say("pages_of", kind=k) for k in PAGES)
     return Table(
-        title=say("sharpened"),
-        columns=(TIMES, *weight_of, *pages_of),
-        rows=(
+        say("sharpened"),
+        (TIMES, *weight_of, *pages_of),
+        (
             *((f"{factor:g}", *row, *context) for factor, row, context in rows),
             (say("as_dictionary"), *(float(spine == title) for spine in SPINES), *map(float, CONTENTS[title])),
         ),
@@ -206,27 +200,3 @@ def _on_one_another(weights: Tensor) -> tuple[Phrase, ...]:
         alike.setdefault(f"{weight:.12f}", []).append(spine)
     named = (Phrase(" and ".join(spines), ", ".join(spines)) for spines in alike.values() if len(spines) > 1)
     return tuple(TEXTS("on_one_another", names=names) for names in named)
-
-
-def _picture(say: Texts, vectors: Tensor, weights: Tensor) -> tuple[Matrix, Bars, Lines]:
-    rows, limits = (*(f"? {title}" for title in SOUGHT), *SPINES), (0.0, float(vectors.max()))
-    shares = zip(SPINES, sharpened(DOUBLED)[1].T.tolist(), strict=True)
-    titles, topics = say.names("vector_axes")
-    return (
-        Matrix(say("vectors"), vectors.numpy(), rows, TOPICS, titles, topics, limits),
-        Bars(
-            title=say("shares"),
-            labels=tuple(SPINES),
-            series=Series.each(dict(zip(SOUGHT, weights.tolist(), strict=True))),
-            y_title=WEIGHT,
-        ),
-        Lines(
-            title=say("lines"),
-            x=DOUBLED,
-            x_title=TIMES,
-            series=Series.each(dict(shares)),
-            y_title=WEIGHT,
-            y_limits=(0.0, 1.0),
-            doubling=True,
-        ),
-    )

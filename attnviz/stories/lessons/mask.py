@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,8 +17,8 @@ from attnviz.capture.source import open_source
 from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_product_attention
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, proved, small, square, words_of
-from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
+from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, proved, small, square, story, words_of
+from attnviz.stories.record import Bars, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
 SENTENCE = "She is eating a green apple"
@@ -89,7 +89,7 @@ class Read:
 
     record: Attention
     ahead: Float64[np.ndarray, "layer head query"]  # the weight that each row puts on later words
-    changes: tuple[float, ...]  # for each word but the last, the largest change of its rows, in any layer and head
+    changes: list[float]  # for each word but the last, the largest change of its rows, in any layer and head
     outputs: float  # the largest change of what the model computes at those words
 
     @property
@@ -113,7 +113,7 @@ def read(name: str, outputs: Sequence[Tensor]) -> Read:
     return Read(
         record=first,
         ahead=np.triu(first.weights, k=1).sum(axis=-1, dtype=np.float64),
-        changes=tuple(np.abs(first.weights - second.weights).max(axis=(0, 1, 3))[:-1].tolist()),
+        changes=np.abs(first.weights - second.weights).max(axis=(0, 1, 3))[:-1].tolist(),
         outputs=float((outputs[0][:-1] - outputs[1][:-1]).abs().max()),
     )
 
@@ -141,36 +141,42 @@ def tell() -> Story:
     causal = read("toy-decoder", [onward(shown)[0][0] for shown in (one, other)])
     forward = largest(ways.ahead)
     backward = largest(np.tril(causal.record.weights, k=-1).sum(axis=-1, dtype=np.float64))
+    pattern = causal.record.pattern(*backward)
     still = max(*causal.changes, causal.outputs)
     say = TEXTS.given(
         ways=ways, causal=causal, ahead=head_name(forward), back=head_name(backward), name=head_name(backward),
         seen=proved(ways.record), masked=proved(causal.record), word=words[ROW], last=words[-1], other=others[-1],
         heads=math.prod(causal.record.weights.shape[:2]), moved=max(ways.changes),
-        rows=ROWS, future=small(causal.future), still=small(still),
+        over=ways.ahead[forward][ROW], rows=ROWS, future=small(causal.future), still=small(still),
     )  # fmt: skip
     say = say.given(none=say("some" if causal.future else "none"), text=say("changes" if still else "stays"))
-    key = int(causal.record.pattern(*backward)[ROW].argmax())
-    row = StoryView(text=say("view_step"), record=1, head="{}.{}".format(*backward), query=ROW, key=key, step="softmax")
-    return Story(
-        name="mask",
-        title=say("title"),
-        parts=(
-            say("introduction"),
-            *_steps(say, scores_of(onward, one, backward), causal.record.pattern(*backward), words),
-            _table(say, {"toy": ways, "toy-decoder": causal}),
-            say("ahead"),
-            say("picture"),
-        ),
-        picture=_picture(say, ways, causal, forward, backward),
-        receipt=say("receipt"),
-        views=(
-            StoryView(
-                text=say("view_ahead", over=ways.ahead[forward][ROW]), head="{}.{}".format(*forward), query=ROW
-            ),
-            replace(row, text=say("view_back"), key=None, step=""), row, StoryView(text=say("view_all"), record=1),
-        ),
-        records=(ways.record, causal.record),
+    models = {"toy": ways, "toy-decoder": causal}
+    rows = (
+        (name, *(f"{weight:.3f}" if weight else "0" for weight in (model.future, model.a_row)),
+         *(small(change) for change in (max(model.changes), model.outputs)))
+        for name, model in models.items()
     )  # fmt: skip
+    changes = Table(say("ahead_table"), say.names("ahead_columns"), tuple(rows))
+    steps = _steps(say, scores_of(onward, one, backward), pattern, words)
+    ahead = StoryView(text=say("view_ahead"), head="{}.{}".format(*forward), query=ROW)
+    back = replace(ahead, text=say("view_back"), record=1, head="{}.{}".format(*backward))
+    step = replace(back, text=say("view_step"), key=int(pattern[ROW].argmax()), step="softmax")
+    return story(
+        say,
+        ("introduction", *steps, changes, "ahead", "picture"),
+        (
+            square(say("both_ways"), ways.record.pattern(*forward), words),
+            square(say("left_to_right"), np.where(np.tri(len(words), dtype=bool), pattern, np.nan), words),
+            Bars(
+                say("bars"),
+                tuple(words[:-1]),
+                Series.each({name: model.changes for name, model in models.items()}),
+                say("change"),
+            ),
+        ),
+        views=(ahead, back, step, StoryView(text=say("view_all"), record=1)),
+        records=(ways.record, causal.record),
+    )
 
 
 def _steps(say: Texts, scores: Tensor, pattern: np.ndarray, words: list[str]) -> tuple[Table, Phrase]:
@@ -179,40 +185,6 @@ def _steps(say: Texts, scores: Tensor, pattern: np.ndarray, words: list[str]) ->
     exponentials = (masked - masked.max()).exp()
     weights, bare = exponentials / exponentials.sum(), scores[ROW].softmax(dim=-1)
     numbers = zip(say.names("steps"), (scores[ROW], masked, exponentials, weights, bare), strict=True)
-    table = Table(
-        title=say("steps_title"),
-        columns=(say("step"), *words),
-        rows=tuple((step, *row.tolist()) for step, row in numbers),
-    )
+    table = Table(say("steps_title"), (say("step"), *words), tuple((step, *row.tolist()) for step, row in numbers))
     apart = small(float(np.abs(weights.numpy() - pattern[ROW]).max()))
     return table, say("by_hand", lost=float(bare[ROW + 1 :].sum()), apart=apart)
-
-
-def _table(say: Texts, models: Mapping[str, Read]) -> Table:
-    return Table(
-        title=say("ahead_table"),
-        columns=say.names("ahead_columns"),
-        rows=tuple(
-            (
-                name,
-                *(f"{weight:.3f}" if weight else "0" for weight in (model.future, model.a_row)),
-                *(small(change) for change in (max(model.changes), model.outputs)),
-            )
-            for name, model in models.items()
-        ),
-    )
-
-
-def _picture(say: Texts, ways: Read, causal: Read, forward: Head, backward: Head) -> tuple[Bars | Matrix, ...]:
-    labels = tuple(token.text for token in ways.record.query_tokens)
-    masked = np.where(np.tri(len(labels), dtype=bool), causal.record.pattern(*backward), np.nan)
-    return (
-        square(say("both_ways"), ways.record.pattern(*forward), labels),
-        square(say("left_to_right"), masked, labels),
-        Bars(
-            title=say("bars"),
-            labels=labels[:-1],
-            series=Series.each({"toy": ways.changes, "toy-decoder": causal.changes}),
-            y_title=say("change"),
-        ),
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -19,9 +18,9 @@ from attnviz.models.attention import scaled_dot_product_attention
 from attnviz.models.config import WordsConfig
 from attnviz.models.language import splits
 from attnviz.models.language.vocabulary import Vocabulary
-from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder, Reading
-from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, percent, proved, small, words_of
+from attnviz.stories import common
+from attnviz.stories.common import numbers, percent, proved, small, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
 from attnviz.text.phrase import Texts
 
@@ -111,63 +110,42 @@ def named(model: LanguageEncoder, hidden: tuple[Tensor, Tensor, Tensor], *, mask
 @torch.inference_mode()
 def tell() -> Story:
     """The demo: one sentence alone, in a batch with a longer one, and in the same batch with the mask forgotten."""
-    card, model = open_model("toy", LanguageEncoder)
+    card, model = common.open_model("toy", LanguageEncoder)
     words = words_of(SHORT)
     both, n = numbers(card.source, [words, words_of(LONG)]), len(words)
-    alone, (right, whole), (wrong, without) = (
-        model(both[:1, :n]),
-        seen_in(model, both),
-        seen_in(model, both, attend=unmasked),
-    )
+    alone = model(both[:1, :n]).vectors[0]
+    (right, whole), (wrong, without) = seen_in(model, both), seen_in(model, both, attend=unmasked)
     masked, forgotten = patterns(right, n), patterns(wrong, n)
     on_padding = [weights[..., n:].sum(axis=-1) for weights in (masked, forgotten)]
-    changes = [
-        ((one.vectors[0, :n] - alone.vectors[0]).norm(dim=-1) / alone.vectors[0].norm(dim=-1)).tolist()
-        for one in (right, wrong)
-    ]
-    head, hidden = largest(on_padding[1]), hidden_words(card.source, model.config)
+    changes = [((one.vectors[0, :n] - alone).norm(dim=-1) / alone.norm(dim=-1)).tolist() for one in (right, wrong)]
+    head, hidden = common.largest(on_padding[1]), hidden_words(card.source, model.config)
+    over = on_padding[1][head]
+    place = int(over.argmax())
     say = TEXTS.given(
         share=percent(float(on_padding[1].mean())), changes=percent(float(np.mean(changes[1]))),
-        rows=ROWS, still=small(max(changes[0])), name=head_name(head), most=percent(float(on_padding[1][head].mean())),
-        longest=both.shape[1], n_padding=both.shape[1] - n,
+        rows=common.ROWS, still=small(max(changes[0])), name=common.head_name(head), most=percent(float(over.mean())),
+        longest=both.shape[1], n_padding=both.shape[1] - n, word=words[place], over=over[place],
         right=percent(named(model, hidden, masked=True)), wrong=percent(named(model, hidden, masked=False)),
         proof=proved(attend_all([SHORT, LONG], open_source("toy"))[0]), proof_without=proved(without),
     )  # fmt: skip
-    table = Table(
-        title=say("compared"),
-        columns=say.names("columns"),
-        rows=tuple(
-            (way, *map(percent, map(float, (weights.mean(), weights.max()))), small(float(np.mean(c))), small(max(c)))
-            for way, weights, c in zip(say.names("rows"), on_padding, changes, strict=True)
-        ),
+    rows = (
+        (way, *map(percent, map(float, (weights.mean(), weights.max()))), small(float(np.mean(c))), small(max(c)))
+        for way, weights, c in zip(say.names("rows"), on_padding, changes, strict=True)
     )
+    table = Table(say("compared"), say.names("columns"), tuple(rows))
     hatched, ways = masked[head].copy(), say.names("ways")
     hatched[:, n:] = np.nan
     columns, top = (*words, *[PAD] * (both.shape[1] - n)), float(max(masked[head].max(), forgotten[head].max()))
-    bars = Bars(
-        title=say("bars"), labels=tuple(words), series=Series.each(dict(zip(ways, changes, strict=True))),
-        y_title=say("length"),
-    )  # fmt: skip
-    return Story(
-        name="padding",
-        title=say("title"),
-        parts=(say("introduction", n=n), table, say("change"), say("counted", n=len(hidden[0]))),
-        picture=(
-            *(
-                Matrix(say("way", way=way), values, tuple(words), columns, limits=(0.0, top))
-                for way, values in zip(ways, (hatched, forgotten[head]), strict=True)
-            ),
-            bars,
-        ),
-        receipt=say("receipt"),
-        views=_views(say, on_padding[1][head], head, words),
+    panels = (
+        Matrix(say("way", way=way), values, tuple(words), columns, limits=(0.0, top))
+        for way, values in zip(ways, (hatched, forgotten[head]), strict=True)
+    )
+    series = Series.each(dict(zip(ways, changes, strict=True)))
+    row = StoryView(text=say("view_masked"), head="{}.{}".format(*head), query=place)
+    return common.story(
+        say,
+        (say("introduction", n=n), table, "change", say("counted", n=len(hidden[0]))),
+        (*panels, Bars(say("bars"), tuple(words), series, say("length"))),
+        views=(row, replace(row, text=say("view_forgotten"), record=1), StoryView(text=say("view_all"), record=1)),
         records=(whole, without),
     )
-
-
-def _views(say: Texts, on_padding: np.ndarray, head: Head, words: Sequence[str]) -> tuple[StoryView, ...]:
-    """The row that padding takes most of, with the mask and without; then all heads without."""
-    place = int(on_padding.argmax())
-    row = StoryView(text=say("view_masked", word=words[place]), head="{}.{}".format(*head), query=place)
-    forgotten = say("view_forgotten", word=words[place], over=on_padding[place])
-    return row, replace(row, text=forgotten, record=1), StoryView(text=say("view_all"), record=1)

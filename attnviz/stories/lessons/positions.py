@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from attnviz.models.embedding import sinusoidal_positions
-from attnviz.stories.common import signed
+from attnviz.stories.common import signed, story
 from attnviz.stories.record import Lines, Matrix, Series, Story, Table
 from attnviz.text.phrase import Texts
 
@@ -75,9 +73,9 @@ def wavelength(i: int, d_model: int) -> float:
     return float(math.tau * 10_000 ** (2 * i / d_model))
 
 
-def by_cosines(step: int, d_model: int = D_MODEL) -> float:
+def by_cosines(step: int) -> float:
     """The dot product of two positions so far apart, from the distance alone: the sum of cos(k / 10000^(2i/d))."""
-    return sum(math.cos(step / 10_000 ** (2 * i / d_model)) for i in range(d_model // 2))
+    return sum(math.cos(step / 10_000 ** (2 * i / D_MODEL)) for i in range(D_MODEL // 2))
 
 
 def tell() -> Story:
@@ -86,52 +84,30 @@ def tell() -> Story:
     dots, far, n_clocks = table @ table.T, N_POSITIONS - 1, D_MODEL // 2
     cosines = dots / dots[0, 0]
     say = TEXTS.given(
-        nearest=cosines[0, 1], farthest=cosines[0, far], far=far, length=float(np.sqrt(dots[0, 0])),
+        nearest=cosines[0, 1], farthest=cosines[0, far], far=far, length=float(dots[0, 0] ** 0.5),
         off=max(abs(dots[start, start + step] - by_cosines(step)) for start in STARTS for step in STEPS),
         n_small=SMALL // 2, fast=wavelength(0, SMALL), slow=wavelength(1, SMALL),
         n_clocks=n_clocks, first=wavelength(0, D_MODEL), last=wavelength(n_clocks - 1, D_MODEL),
     )  # fmt: skip
-    return Story(
-        name="positions",
-        title=say("title"),
-        parts=(say("why"), _by_hand(), say("clocks"), say("distance"), _dots(dots), say("length")),
-        picture=_picture(table, cosines),
-        receipt=say("receipt"),
+    slower = [f" / {10_000 ** (2 * i / SMALL):.0f}" if i else "" for i in range(SMALL // 2)]
+    by_hand = Table(
+        say("by_hand"),
+        ("pos", *(f"{wave}(pos{by})" for by in slower for wave in ("sin", "cos"))),
+        tuple((place, *row) for place, row in enumerate(sinusoidal_positions(6, SMALL).tolist())),
+        digits=4,
     )
-
-
-def _picture(table: np.ndarray, cosines: np.ndarray) -> tuple[Matrix | Lines, ...]:
-    position, waves = TEXTS("position"), TEXTS.names("waves")
-    return (
-        *(signed(title, table[:, number::2], (position, "i"), 1.0) for number, title in enumerate(waves)),
-        Matrix(TEXTS("alike"), cosines, row_title=position, column_title=position),
-        Lines(
-            title=TEXTS("rows"),
-            x=tuple(map(float, range(N_POSITIONS))),
-            x_title=position,
-            series=Series.each({TEXTS("place", start=start): cosines[start] for start in STARTS}),
-            y_title=TEXTS("cosine"),
-            y_limits=(0.0, 1.0),
-        ),
+    products = {f"pos = {start}": [float(dots[start, start + step]) for step in STEPS] for start in STARTS}
+    products[say("sum")] = [by_cosines(step) for step in STEPS]
+    by_distance = Table(
+        f"PE(pos) . PE(pos + k), d = {D_MODEL}",
+        ("", *(f"k = {step}" for step in STEPS)),
+        tuple((name, *row) for name, row in products.items()),
     )
-
-
-def _by_hand() -> Table:
-    names = [
-        f"{wave}(pos{'' if i == 0 else f' / {10_000 ** (2 * i / SMALL):.0f}'})"
-        for i in range(SMALL // 2)
-        for wave in ("sin", "cos")
-    ]
-    numbers: list[list[float]] = sinusoidal_positions(6, SMALL).tolist()
-    rows = tuple((position, *row) for position, row in enumerate(numbers))
-    return Table(title=TEXTS("by_hand"), columns=("pos", *names), rows=rows, digits=4)
-
-
-def _dots(dots: np.ndarray) -> Table:
-    rows = {f"pos = {start}": [float(dots[start, start + step]) for step in STEPS] for start in STARTS}
-    rows[TEXTS("sum")] = [by_cosines(step) for step in STEPS]
-    return Table(
-        title=f"PE(pos) . PE(pos + k), d = {D_MODEL}",
-        columns=("", *(f"k = {step}" for step in STEPS)),
-        rows=tuple((name, *row) for name, row in rows.items()),
+    position = say("position")
+    three = Series.each({say("place", start=start): cosines[start] for start in STARTS})
+    picture = (
+        *(signed(title, table[:, number::2], (position, "i"), 1.0) for number, title in enumerate(say.names("waves"))),
+        Matrix(say("alike"), cosines, row_title=position, column_title=position),
+        Lines(say("rows"), tuple(map(float, range(N_POSITIONS))), position, three, say("cosine"), (0.0, 1.0)),
     )
+    return story(say, ("why", by_hand, "clocks", "distance", by_distance, "length"), picture)

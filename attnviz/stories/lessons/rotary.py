@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.models.embedding import sinusoidal_positions
-from attnviz.stories.common import signed, small
+from attnviz.stories.common import signed, small, story
 from attnviz.stories.record import Story, Table
 from attnviz.text.phrase import Phrase, Texts
 
@@ -95,8 +95,8 @@ def scores() -> dict[str, Float[Tensor, "position position"]]:
     one, other, table = two_words()
     waves = sinusoidal_positions(N, D).double()
     turned = rotate(one.expand(N, D)), rotate(other.expand(N, D))
-    found = {"rotary": turned, "sinusoidal": (one + waves, other + waves), "learned": (one + table, other + table)}
-    return {way: query @ key.T / math.sqrt(D) for way, (query, key) in found.items()}
+    ways = zip(WAYS, (turned, (one + waves, other + waves), (one + table, other + table)), strict=True)
+    return {way: query @ key.T / math.sqrt(D) for way, (query, key) in ways}
 
 
 def spread(found: Tensor) -> float:
@@ -116,29 +116,24 @@ def tell() -> Story:
     )  # fmt: skip
     position, angle_0, pair_0, angle_1, pair_1 = say.names("turns")
     at_places = Table(
-        title=say("turned"),
-        columns=(position, angle_0, pair_0, "", angle_1, pair_1, ""),
-        rows=tuple(
+        say("turned"),
+        (position, angle_0, pair_0, "", angle_1, pair_1, ""),
+        tuple(
             (place, *(x for i in (0, 1) for x in (float(turn[place, i]), *turned[place, 2 * i : 2 * i + 2].tolist())))
             for place in (0, 1, 2, DISTANCE, 10)
         ),
     )
     places, most = [(start, start + DISTANCE) for start in STARTS], say.names("places")
     distances = Table(
-        title=say("distances"),
-        columns=(most[0], *(f"{m}, {n}" for m, n in places), most[1]),
-        rows=tuple(
+        say("distances"),
+        (most[0], *(f"{m}, {n}" for m, n in places), most[1]),
+        tuple(
             (WAYS[way], *(float(values[place]) for place in places), small(apart[way])) for way, values in found.items()
         ),
     )
     axes = say.names("axes")
-    return Story(
-        name="rotary",
-        title=say("title"),
-        parts=(say("introduction"), at_places, say("length"), distances, say("why")),
-        picture=(
-            signed(say("angles"), angles(4 * N).cos().numpy(), say.names("pairs"), 1.0),
-            *(signed(say("scores", way=WAYS[way]), values.numpy(), axes) for way, values in found.items()),
-        ),
-        receipt=say("receipt"),
+    picture = (
+        signed(say("angles"), angles(4 * N).cos().numpy(), say.names("pairs"), 1.0),
+        *(signed(say("scores", way=WAYS[way]), values.numpy(), axes) for way, values in found.items()),
     )
+    return story(say, ("introduction", at_places, "length", distances, "why"), picture)

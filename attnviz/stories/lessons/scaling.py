@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from attnviz.models.scores import dot, scaled_dot
-from attnviz.stories.common import Estimate
+from attnviz.stories.common import CERTAIN, Estimate, story
 from attnviz.stories.record import Lines, Series, Story, Table
 from attnviz.text.phrase import Texts
 
@@ -23,8 +23,6 @@ N_QUERIES, N_KEYS = 2000, 10
 SEED = 0
 WINNER = 0.99
 """A weight that leaves next to nothing to the other keys."""
-CERTAIN = 1.96
-"""Standard errors on each side of a mean, between which it lies in 95 % of such experiments."""
 TEXTS = Texts("""
 title | at d_k = {widest} the largest weight is {last.largest.mean:.2f}; of scores divided by sqrt(d_k),
     {held.largest.mean:.2f}
@@ -132,11 +130,11 @@ def tell() -> Story:
         widest=WIDTHS[-1], last=last, held=held, times=held.movement.mean / last.movement.mean,
         winners=100 * last.one_sided, even=1 / N_KEYS, most=math.log(N_KEYS),
     )  # fmt: skip
-    measures, names = ("variance", "largest", "entropy", "movement"), say.names("columns")
+    measures = ("variance", "largest", "entropy", "movement")
     table = Table(
-        title=say("table"),
-        columns=("d_k", *(way for name in names for way in (name, say("divided", what=name)))),
-        rows=tuple(
+        say("table"),
+        ("d_k", *(way for name in say.names("columns") for way in (name, say("divided", what=name)))),
+        tuple(
             (d_k, *(getattr(scores, name).mean for name in measures for scores in pair))
             for d_k, *pair in zip(WIDTHS, plain, divided, strict=True)
         ),
@@ -144,23 +142,12 @@ def tell() -> Story:
     )
     ways = dict(zip(say.names("ways"), (plain, divided), strict=True))
     drawn = {"variance": None, "largest": 1.0, "movement": 2.0}  # and how high its axis goes
-    picture = tuple(
+    picture = (
         Lines(
-            title=title,
-            x=tuple(map(float, WIDTHS)),
-            x_title="d_k",
-            series=tuple(Series.of(how, [getattr(one, name) for one in way]) for how, way in ways.items()),
-            y_title=y_title,
-            y_limits=None if top is None else (0.0, top),
-            doubling=True,
-            y_doubling=top is None,
+            title, tuple(map(float, WIDTHS)), "d_k",
+            tuple(Series.of(how, [getattr(one, name) for one in way]) for how, way in ways.items()),
+            height, None if top is None else (0.0, top), doubling=True, y_doubling=top is None,
         )
-        for (name, top), title, y_title in zip(drawn.items(), say.names("panels"), say.names("heights"), strict=True)
-    )
-    return Story(
-        name="scaling",
-        title=say("title"),
-        parts=(*map(say, ("variance", "experiment")), table, *map(say, ("spread", "peaks", "slopes"))),
-        picture=picture,
-        receipt=say("receipt"),
-    )
+        for (name, top), title, height in zip(drawn.items(), say.names("panels"), say.names("heights"), strict=True)
+    )  # fmt: skip
+    return story(say, ("variance", "experiment", table, "spread", "peaks", "slopes"), picture)

@@ -6,7 +6,7 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2: https://a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -18,7 +18,7 @@ from attnviz.models.attention import MultiHeadAttention, SelfAttention, attentio
 from attnviz.models.embedding import sinusoidal_positions
 from attnviz.models.toy import word_vector
 from attnviz.models.wholes import initialise
-from attnviz.stories.common import numbered, small, square
+from attnviz.stories.common import numbered, small, square, story
 from attnviz.stories.record import Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
@@ -96,25 +96,23 @@ head_pattern | head {i} of {N_HEADS}: weights | 헤드 {N_HEADS}개 중 {i}번: 
 """, globals())  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneHead:
+class OneHead(NamedTuple):
     """One head on four words, from the projections to the output."""
 
-    query: Float[Tensor, "1 word d_k"]  # what each word looks for
-    key: Float[Tensor, "1 word d_k"]  # what each word is compared by
-    value: Float[Tensor, "1 word d_k"]  # what each word gives
-    scores: Float[Tensor, "1 word word"]  # each query times each key, divided by sqrt(d_k)
-    weights: Float[Tensor, "1 word word"]  # the softmax of each row of scores
-    output: Float[Tensor, "1 word d_k"]  # the values, each times its weight, added up
+    query: Tensor  # what each word looks for [1, word, d_k]
+    key: Tensor  # what each word is compared by, likewise
+    value: Tensor  # what each word gives, likewise
+    scores: Tensor  # each query times each key, divided by sqrt(d_k) [1, word, word]
+    weights: Tensor  # the softmax of each row of scores
+    output: Tensor  # the values, each times its weight, added up [1, word, d_k]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusedProjection:
+class FusedProjection(NamedTuple):
     """One projection in place of three."""
 
-    weight: Float[Tensor, "three_d_model d_model"]  # the three weights, one below the other
-    product: Float[Tensor, "1 word three_d_model"]  # query, key and value side by side, from one multiplication
-    separate: Float[Tensor, "1 word three_d_model"]  # what the three projections give, each on its own
+    weight: Tensor  # the three weights, one below the other [3 d_model, d_model]
+    product: Tensor  # query, key and value side by side, from one multiplication [1, word, 3 d_model]
+    separate: Tensor  # what the three projections give, each on its own
 
     @property
     def difference(self) -> float:
@@ -142,9 +140,7 @@ def one_head(model: SelfAttention, x: Float[Tensor, "1 word d_model"]) -> OneHea
     """What one head computes, with all that lies between its vectors and its output."""
     query, key, value = model.query_projection(x), model.key_projection(x), model.value_projection(x)
     output, weights = model(x)
-    return OneHead(
-        query=query, key=key, value=value, scores=attention_scores(query, key), weights=weights, output=output
-    )
+    return OneHead(query, key, value, attention_scores(query, key), weights, output)
 
 
 @torch.no_grad()
@@ -169,9 +165,7 @@ def fused(model: MultiHeadAttention, x: Float[Tensor, "1 word d_model"]) -> Fuse
     """The projections of all heads as one, and how far what it gives is from what the three give."""
     projections = (model.query_projection, model.key_projection, model.value_projection)
     together = fuse(*projections)
-    product = together(x)
-    separate = torch.cat([projection(x) for projection in projections], dim=-1)
-    return FusedProjection(weight=together.weight, product=product, separate=separate)
+    return FusedProjection(together.weight, together(x), torch.cat([one(x) for one in projections], dim=-1))
 
 
 def refusal() -> str:
@@ -207,44 +201,27 @@ def tell() -> Story:
         "one_projection", n_in=together.weight.shape[1], n_out=n_out, n_part=n_out // 3, shape=_shape(together.product),
         exact=_sameness(together.difference, "exactly"),
     )  # fmt: skip
-    patterns = say("one_pattern"), *(say("head_pattern", i=i) for i in range(N_HEADS))
-    return Story(
-        name="self-attention",
-        title=say("title"),
-        parts=(
-            say("one_head"),
-            _shapes(x, head),
-            _rows(say("scores"), WORDS, head.scores[0]),
-            _one_cell(say, head),
-            _rows(say("weights"), WORDS, head.weights[0]),
-            _rows(say("output"), numbered(D_K), head.output[0]),
-            four_heads,
-            one_projection,
-            _number_by_number(say, together),
+    values = (x, head.query, head.key, head.value, head.scores, head.weights, head.output)
+    steps = tuple(zip(say.names("steps"), say.names("formulas"), map(_shape, values), strict=True))
+    tables = (
+        Table(say(title), (say("a_word"), *columns), tuple((w, *r) for w, r in zip(WORDS, rows.tolist(), strict=True)))
+        for title, columns, rows in (
+            ("scores", WORDS, head.scores[0]), ("weights", WORDS, head.weights[0]),
+            ("output", numbered(D_K), head.output[0]),
+        )
+    )  # fmt: skip
+    scores, *others = tables
+    panels = say("one_pattern"), *(say("head_pattern", i=i) for i in range(N_HEADS))
+    return story(
+        say,
+        (
+            "one_head", Table(say("shapes"), say.names("shape_columns"), steps), scores, _one_cell(say, head), *others,
+            four_heads, one_projection, _number_by_number(say, together),
         ),
-        picture=tuple(
-            square(name, pattern.numpy(), WORDS)
-            for name, pattern in zip(patterns, torch.cat([head.weights, weights[0]]), strict=True)
-        ),
-        receipt=say("receipt"),
+        (square(*one, WORDS) for one in zip(panels, torch.cat([head.weights, weights[0]]).numpy(), strict=True)),
         views=(StoryView(text=say("view"), head="0.0", query=QUERY), StoryView(text=say("view_all"), record=1)),
         records=(alone.attention(WORDS), side_by_side.attention(WORDS)),
-    )
-
-
-def _shapes(x: Tensor, head: OneHead) -> Table:
-    values = (x, head.query, head.key, head.value, head.scores, head.weights, head.output)
-    return Table(
-        title=TEXTS("shapes"),
-        columns=TEXTS.names("shape_columns"),
-        rows=tuple(zip(TEXTS.names("steps"), TEXTS.names("formulas"), map(_shape, values), strict=True)),
-    )
-
-
-def _rows(title: Phrase, columns: tuple[str, ...], values: Tensor) -> Table:
-    """A row for each word."""
-    rows = tuple((word, *row) for word, row in zip(WORDS, values.tolist(), strict=True))
-    return Table(title, (TEXTS("a_word"), *columns), rows)
+    )  # fmt: skip
 
 
 def written_out(query: Tensor, key: Tensor) -> str:
@@ -273,8 +250,7 @@ def _number_by_number(say: Texts, together: FusedProjection) -> Table:
             first, last = number * n, number * n + D_K - 1
             numbers = vector[0, QUERY, first : last + 1].tolist()
             rows.append((say("what", what=what, how=how), say("columns", first=first, last=last), *numbers))
-    columns = (*say.names("number_columns"), *numbered(D_K))
-    return Table(title=say("number_by_number"), columns=columns, rows=tuple(rows), digits=4)
+    return Table(say("number_by_number"), (*say.names("number_columns"), *numbered(D_K)), tuple(rows), digits=4)
 
 
 def _shape(tensor: Tensor) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attnviz.stories.common import numbered, signed, small, square
+from attnviz.stories.common import numbered, signed, small, square, story
 from attnviz.stories.lessons.self_attention import D_K, KEY, QUERY, WORDS, models, one_head, vectors, written_out
 from attnviz.stories.record import Story, Table
 from attnviz.text.phrase import Texts
@@ -56,8 +56,8 @@ panels | K: a row for each word; K transposed: a column for each word; Q K^T: ev
 def read_both_ways(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Every q · k [query, key]: with the rows of K, with the columns of its transpose, and as one product."""
     turned = key.T.contiguous()  # written anew, number by number
-    by_rows = torch.stack([torch.stack([(q * key[j]).sum() for j in range(len(key))]) for q in query])
-    by_columns = torch.stack([torch.stack([(q * turned[:, j]).sum() for j in range(len(key))]) for q in query])
+    by_rows = torch.stack([torch.stack([(q * row).sum() for row in key]) for q in query])
+    by_columns = torch.stack([torch.stack([(q * column).sum() for column in turned.T]) for q in query])
     return by_rows, by_columns, query @ turned
 
 
@@ -73,10 +73,9 @@ def refusal(query: Tensor, key: Tensor) -> str:
 @torch.inference_mode()
 def tell() -> Story:
     """The demo: one dot product read from K and from its transpose, then all of them; and Q K, which is none."""
-    head = one_head(models()[0], vectors())
+    head, of_square = (one_head(models()[0], vectors(words)) for words in (WORDS, SQUARE))
     query, key = head.query[0], head.key[0]
     by_rows, by_columns, product = read_both_ways(query, key)
-    of_square = one_head(models()[0], vectors(SQUARE))
     wrong, right = of_square.query[0] @ of_square.key[0], of_square.query[0] @ of_square.key[0].T
     say = TEXTS.given(
         n=len(WORDS), pairs=product.numel(), n_square=len(SQUARE), word=WORDS[QUERY], other=WORDS[KEY],
@@ -85,31 +84,16 @@ def tell() -> Story:
         terms=written_out(query[QUERY], key[KEY]), refused=refusal(query, key),
         square=" ".join(SQUARE), place=SQUARE.index(WORDS[KEY]),
     )  # fmt: skip
+    numbers, axes, titles = numbered(D_K), say.names("axes"), say.names("panels")
     layouts = zip(say.names("layouts"), (key[KEY], key.T[:, KEY]), strict=True)
-    laid_out = Table(
-        title=say("laid_out"),
-        columns=(say("where"), *numbered(D_K)),
-        rows=tuple((name, *numbers.tolist()) for name, numbers in layouts),
+    laid_out = Table(say("laid_out"), (say("where"), *numbers), tuple((name, *row.tolist()) for name, row in layouts))
+    columns = (say("column", i=i) for i in range(len(SQUARE)))
+    ways = (("Q K^T", *right[QUERY].tolist()), ("Q K", *wrong[QUERY].tolist()))
+    without = Table(say("without_table"), (say("products"), *columns), ways)
+    picture = (
+        signed(titles[0], key.numpy(), axes, rows=WORDS, columns=numbers),
+        signed(titles[1], key.T.numpy(), axes[::-1], rows=numbers, columns=WORDS),
+        signed(titles[2], product.numpy(), say.names("pair"), rows=WORDS, columns=WORDS),
+        square(titles[3], head.weights[0].numpy(), WORDS),
     )
-    without = Table(
-        title=say("without_table"),
-        columns=(say("products"), *(say("column", i=i) for i in range(len(SQUARE)))),
-        rows=(("Q K^T", *right[QUERY].tolist()), ("Q K", *wrong[QUERY].tolist())),
-    )
-    axes = say.names("axes")
-    rows, turned, every, weights = say.names("panels")
-    return Story(
-        name="transpose",
-        title=say("title"),
-        parts=(
-            say("introduction"), laid_out, say("product"), say("all"),
-            say("without"), without, say("mixed"),
-        ),
-        picture=(
-            signed(rows, key.numpy(), axes, rows=WORDS, columns=numbered(D_K)),
-            signed(turned, key.T.numpy(), axes[::-1], rows=numbered(D_K), columns=WORDS),
-            signed(every, product.numpy(), say.names("pair"), rows=WORDS, columns=WORDS),
-            square(weights, head.weights[0].numpy(), WORDS),
-        ),
-        receipt=say("receipt"),
-    )  # fmt: skip
+    return story(say, ("introduction", laid_out, "product", "all", "without", without, "mixed"), picture)
